@@ -1,0 +1,5 @@
+"""``python -m eatss``."""
+
+from eatss.cli import main
+
+main()

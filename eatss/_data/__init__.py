@@ -1,0 +1,1 @@
+"""Where kernels and GPU profiles lie in an installed wheel."""

@@ -1,0 +1,1 @@
+"""Nouns in; tables, diagnostics and pages that people read out."""

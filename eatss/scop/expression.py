@@ -1,0 +1,86 @@
+"""The expression tree of a statement's right-hand side.
+
+Trees are what code generation prints and what operation counts are taken from.
+A read names its access by index into ``Statement.accesses``, so that tree and
+access relations cannot disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import islpy as isl
+
+from eatss.scop.array import ElementType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Literal:
+    """A constant, kept in its C spelling (macros expanded) with its type."""
+
+    text: str
+    element_type: ElementType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A read of ``Statement.accesses[access]``."""
+
+    access: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AffineValue:
+    """An affine integer expression of counters and parameters used as a value (``i + 1``).
+
+    ``value`` maps the statement's domain space to an integer.
+    """
+
+    value: isl.PwAff
+    element_type: ElementType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unary:
+    """``operator operand``; operator one of ``+ - ! ~``."""
+
+    operator: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binary:
+    """``left operator right`` with a C binary operator that has no side effect."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Select:
+    """``condition ? if_true : if_false``; both arms count as read."""
+
+    condition: Expression
+    if_true: Expression
+    if_false: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """A conversion to ``element_type``, written or implied by C."""
+
+    element_type: ElementType
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call of a pure function (``sqrt``, ``fmax``, …)."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+Expression: TypeAlias = Literal | Read | AffineValue | Unary | Binary | Select | Cast | Call

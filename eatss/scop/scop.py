@@ -1,0 +1,66 @@
+"""A region of affine code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.diagnostics import SourceSpan
+from eatss.scop.array import Array
+from eatss.scop.statement import Statement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scop:
+    """One ``#pragma scop`` region: all that later passes know of the C program.
+
+    All isl objects live in one ``isl.Context``, ``isl_context``, made for this run,
+    so that runs in different threads share nothing. ``context`` is what is known
+    about the parameters. Statements stand in source order. ``index`` counts the
+    regions of the file from 0.
+    """
+
+    file: str
+    function: str
+    index: int
+    parameters: tuple[str, ...]
+    context: isl.Set
+    arrays: tuple[Array, ...]
+    statements: tuple[Statement, ...]
+    span: SourceSpan
+
+    @property
+    def isl_context(self) -> isl.Context:
+        """The isl context all sets and maps of this scop live in."""
+        return self.context.get_ctx()
+
+    def array(self, name: str) -> Array:
+        """Return the array called ``name``; ``KeyError`` if there is none."""
+        for array in self.arrays:
+            if array.name == name:
+                return array
+        raise KeyError(name)
+
+    def statement(self, name: str) -> Statement:
+        """Return the statement called ``name``; ``KeyError`` if there is none."""
+        for statement in self.statements:
+            if statement.name == name:
+                return statement
+        raise KeyError(name)
+
+    @property
+    def domain(self) -> isl.UnionSet:
+        """The union of all statement domains."""
+        union = isl.UnionSet.empty(self.context.get_space())
+        for statement in self.statements:
+            union = union.union(isl.UnionSet.from_set(statement.domain))
+        return union
+
+    @property
+    def schedule(self) -> isl.UnionMap:
+        """The original order of execution, all statements together."""
+        union = isl.UnionMap.empty(self.context.get_space())
+        for statement in self.statements:
+            union = union.union(isl.UnionMap.from_map(statement.schedule))
+        return union

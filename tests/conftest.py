@@ -1,0 +1,28 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = _why_no_gpu()
+    if reason is None:
+        return
+    for item in items:
+        if item.get_closest_marker("gpu") is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _why_no_gpu() -> str | None:
+    try:
+        import pynvml  # noqa: PLC0415
+    except ImportError:
+        return "needs a GPU: nvidia-ml-py is not installed"
+    try:
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+        pynvml.nvmlShutdown()
+    except pynvml.NVMLError as error:
+        return f"needs a GPU: {error}"
+    return None if count else "needs a GPU: NVML reports none"
