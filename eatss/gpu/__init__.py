@@ -1,0 +1,16 @@
+"""GPU profiles: TOML in, ``GpuProfile`` out; what a live card says of itself.
+
+Next folder: ``eatss/model``.
+"""
+
+from eatss.gpu.load import list_profiles, load_profile, profile_directory
+from eatss.gpu.profile import FIGURES, GpuProfile, Source
+
+__all__ = [
+    "FIGURES",
+    "GpuProfile",
+    "Source",
+    "list_profiles",
+    "load_profile",
+    "profile_directory",
+]

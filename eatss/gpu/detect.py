@@ -1,0 +1,202 @@
+"""Detect the GPUs of this machine through NVML and CuPy.
+
+Neither is imported before :func:`detect` runs, and neither has to be there: what
+cannot be asked becomes a sentence in :attr:`Detection.reasons`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import uuid as uuid_module
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from eatss.gpu.device import DetectedGpu, Detection
+from eatss.gpu.match import match_profile, profile_from_device
+
+__all__ = [
+    "DetectedGpu",
+    "Detection",
+    "detect",
+    "detect_gpus",
+    "match_profile",
+    "profile_from_device",
+]
+
+_Answer = TypeVar("_Answer")
+
+_CUDA_FIELDS = {
+    "sm_count": "multiProcessorCount",
+    "memory_bytes": "totalGlobalMem",
+    "l2_bytes": "l2CacheSize",
+    "shared_per_sm_bytes": "sharedMemPerMultiprocessor",
+    "shared_per_block_bytes": "sharedMemPerBlock",
+    "shared_per_block_optin_bytes": "sharedMemPerBlockOptin",
+    "registers_per_sm": "regsPerMultiprocessor",
+    "registers_per_block": "regsPerBlock",
+    "threads_per_block": "maxThreadsPerBlock",
+    "threads_per_warp": "warpSize",
+    "max_threads_per_sm": "maxThreadsPerMultiProcessor",
+    "max_blocks_per_sm": "maxBlocksPerMultiProcessor",
+}
+
+
+def detect_gpus(*, nvml: Any = None, cupy: Any = None) -> tuple[DetectedGpu, ...]:
+    """Return the GPUs of this machine; none is an empty tuple (see :func:`detect` for why)."""
+    return detect(nvml=nvml, cupy=cupy).gpus
+
+
+def detect(*, nvml: Any = None, cupy: Any = None) -> Detection:
+    """Ask NVML and CuPy for the GPUs of this machine.
+
+    Args:
+        nvml: what stands in for the module ``pynvml``; imported if not given.
+        cupy: what stands in for the module ``cupy``; imported if not given.
+
+    Returns:
+        One entry a card, matched between the two by UUID. Where both report a
+        figure, CUDA's is taken, since it is what a kernel gets.
+    """
+    reasons: list[str] = []
+    nvml = nvml or _module("pynvml", "NVML", "nvidia-ml-py", reasons)
+    cupy = cupy or _module("cupy", "CuPy", "cupy-cuda13x", reasons)
+    driver, by_nvml = _ask("NVML", lambda: _read_nvml(nvml), reasons) if nvml else (None, ())
+    by_cuda = _ask("CuPy", lambda: (None, _read_cupy(cupy)), reasons)[1] if cupy else ()
+    gpus = _merge(by_nvml, by_cuda)
+    if not gpus and not reasons:
+        reasons.append("the driver is there but reports no GPU")
+    return Detection(gpus=gpus, reasons=tuple(reasons), driver_version=driver)
+
+
+def _module(name: str, reader: str, package: str, reasons: list[str]) -> Any:
+    """Import a module that may be missing or broken; say which in ``reasons``."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name:
+            reasons.append(f"{reader} was not asked: the package {package} is not installed")
+        else:
+            reasons.append(f"{reader} does not load: it needs {error.name}, which is missing")
+    except Exception as error:  # a broken installation raises anything
+        reasons.append(f"{reader} does not load: {_sentence(error)}")
+    return None
+
+
+def _ask(
+    reader: str,
+    read: Callable[[], tuple[str | None, tuple[DetectedGpu, ...]]],
+    reasons: list[str],
+) -> tuple[str | None, tuple[DetectedGpu, ...]]:
+    try:
+        return read()
+    except Exception as error:  # NVML and CUDA each have error classes of their own
+        reasons.append(f"{reader} sees no GPU: {_sentence(error)}")
+        return None, ()
+
+
+def _sentence(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text[:200] or type(error).__name__
+
+
+def _read_nvml(nvml: Any) -> tuple[str | None, tuple[DetectedGpu, ...]]:
+    nvml.nvmlInit()
+    try:
+        driver = _text(nvml.nvmlSystemGetDriverVersion())
+        count = nvml.nvmlDeviceGetCount()
+        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+        return driver, tuple(_nvml_gpu(nvml, handle, driver) for handle in handles)
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _nvml_gpu(nvml: Any, handle: Any, driver: str) -> DetectedGpu:
+    def ask(query: Callable[[], _Answer]) -> _Answer | None:
+        """Return an answer, or ``None`` where this card or this NVML does not know it."""
+        try:
+            return query()
+        except (nvml.NVMLError, AttributeError):
+            return None
+
+    capability = ask(lambda: nvml.nvmlDeviceGetCudaComputeCapability(handle))
+    memory = ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    sm_clock = ask(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM))
+    memory_clock = ask(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM))
+    bus_width = ask(lambda: nvml.nvmlDeviceGetMemoryBusWidth(handle))
+    limit_mw = ask(lambda: nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle))
+    return DetectedGpu(
+        name=_text(nvml.nvmlDeviceGetName(handle)),
+        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        readers=("NVML",),
+        driver_version=driver,
+        compute_capability=None if capability is None else (capability[0], capability[1]),
+        memory_bytes=None if memory is None else int(memory.total),
+        max_sm_clock_mhz=sm_clock,
+        bandwidth_gb_s=_bandwidth_gb_s(memory_clock, bus_width),
+        power_limit_w=None if limit_mw is None else limit_mw / 1000,
+    )
+
+
+def _read_cupy(cupy: Any) -> tuple[DetectedGpu, ...]:
+    runtime = cupy.cuda.runtime
+    count = runtime.getDeviceCount()
+    return tuple(_cuda_gpu(runtime.getDeviceProperties(index)) for index in range(count))
+
+
+def _cuda_gpu(properties: Mapping[str, Any]) -> DetectedGpu:
+    figures: dict[str, Any] = {
+        field: int(properties[key]) for field, key in _CUDA_FIELDS.items() if properties.get(key)
+    }
+    memory_clock_khz = properties.get("memoryClockRate")
+    memory_clock_mhz = memory_clock_khz // 1000 if memory_clock_khz else None
+    raw_uuid = properties.get("uuid") or b""
+    return DetectedGpu(
+        name=_text(properties["name"]),
+        uuid=f"GPU-{uuid_module.UUID(bytes=bytes(raw_uuid))}" if len(raw_uuid) == 16 else "",
+        readers=("CuPy",),
+        compute_capability=(int(properties["major"]), int(properties["minor"])),
+        bandwidth_gb_s=_bandwidth_gb_s(memory_clock_mhz, properties.get("memoryBusWidth")),
+        **figures,
+    )
+
+
+def _bandwidth_gb_s(memory_clock_mhz: int | None, bus_width_bits: int | None) -> float | None:
+    """Return the bandwidth of a double-data-rate memory, in 10^9 bytes a second."""
+    if not memory_clock_mhz or not bus_width_bits:
+        return None
+    return 2 * memory_clock_mhz * bus_width_bits / 8 / 1000
+
+
+def _merge(
+    by_nvml: tuple[DetectedGpu, ...], by_cuda: tuple[DetectedGpu, ...]
+) -> tuple[DetectedGpu, ...]:
+    """Join the answers of both readers by UUID, NVML's order first."""
+    cuda = {gpu.uuid: gpu for gpu in by_cuda if gpu.uuid}
+    joined = [_join(gpu, cuda[gpu.uuid]) if gpu.uuid in cuda else gpu for gpu in by_nvml]
+    known = {gpu.uuid for gpu in by_nvml}
+    return (*joined, *(gpu for gpu in by_cuda if not gpu.uuid or gpu.uuid not in known))
+
+
+def _join(nvml: DetectedGpu, cuda: DetectedGpu) -> DetectedGpu:
+    # NVML counts all of the memory, CUDA what is left of it for programs; NVML's name and
+    # bandwidth are the fuller ones.
+    kept = {"name", "uuid", "readers", "memory_bytes", "bandwidth_gb_s"}
+    figures: dict[str, Any] = {
+        field.name: value
+        for field in fields(DetectedGpu)
+        if field.name not in kept and (value := getattr(cuda, field.name)) is not None
+    }
+    memory = nvml.memory_bytes or cuda.memory_bytes
+    bandwidth = nvml.bandwidth_gb_s or cuda.bandwidth_gb_s
+    return replace(
+        nvml,
+        readers=("NVML", "CuPy"),
+        memory_bytes=memory,
+        bandwidth_gb_s=bandwidth,
+        **figures,
+    )
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

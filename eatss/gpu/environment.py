@@ -1,0 +1,254 @@
+"""What works on this machine: the facts behind ``eatss doctor``.
+
+Every check runs on its own and reports a missing or broken part instead of failing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eatss.diagnostics import EatssError
+from eatss.gpu.detect import detect
+from eatss.gpu.load import list_profiles, profile_directory
+from eatss.resources import data_directory
+
+MINIMUM_PYTHON = (3, 11)
+COMMAND_TIMEOUT_S = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One fact about this machine.
+
+    ``ok`` is ``None`` where something optional is not there. ``found`` says what is
+    there or what went wrong, ``remedy`` what to install; it is empty where all is well.
+    """
+
+    name: str
+    ok: bool | None
+    found: str
+    needed_for: str
+    remedy: str = ""
+
+
+class _NotThereError(Exception):
+    """A part is missing or does not work; the text is the sentence to show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What to look at: ``look`` returns what it found or raises."""
+
+    name: str
+    look: Callable[[], str]
+    needed_for: str
+    remedy: str
+    optional: bool = False
+
+
+def examine() -> tuple[Check, ...]:
+    """Look at everything eatss uses and return one check a part, the needed parts first."""
+    return tuple(_check(part) for part in _parts())
+
+
+def _check(part: _Part) -> Check:
+    ok: bool | None = True
+    try:
+        found = part.look()
+    except _NotThereError as error:
+        ok, found = (None if part.optional else False), str(error)
+    except EatssError as error:
+        ok, found = (None if part.optional else False), error.diagnostics[0].message
+    except Exception as error:  # a broken installation raises anything
+        ok = None if part.optional else False
+        found = f"broken: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return Check(
+        name=part.name,
+        ok=ok,
+        found=found,
+        needed_for=part.needed_for,
+        remedy="" if ok else part.remedy,
+    )
+
+
+def _parts() -> tuple[_Part, ...]:
+    return (*_needed_parts(), *_optional_parts())
+
+
+def _needed_parts() -> tuple[_Part, ...]:
+    again = "install eatss again: pip install --force-reinstall eatss"
+    return (
+        _Part(
+            name="Python",
+            look=_python,
+            needed_for="everything",
+            remedy=f"install Python {'.'.join(map(str, MINIMUM_PYTHON))} or later",
+        ),
+        _package("z3-solver", _z3, "solving for tile sizes"),
+        _package("islpy", _islpy, "dependences, schedules, footprints"),
+        _package("libclang", _libclang, "reading C", version="libclang>=18.1,<19"),
+        _package("numpy", lambda: _imported("numpy"), "enumerating candidates"),
+        _package("networkx", lambda: _imported("networkx"), "the graph of statements"),
+        _package("pydantic", lambda: _imported("pydantic"), "reading GPU profiles"),
+        _package("typer", lambda: _imported("typer"), "the command line"),
+        _package("rich", lambda: _imported("rich"), "tables and colours"),
+        _Part(name="GPU profiles", look=_profiles, needed_for="naming a GPU", remedy=again),
+        _Part(name="kernels", look=_kernels, needed_for="the kernels to try first", remedy=again),
+    )
+
+
+def _optional_parts() -> tuple[_Part, ...]:
+    gpu_extra = "pip install 'eatss[gpu]', on a machine with an NVIDIA GPU and its driver"
+    return (
+        _Part(
+            name="C compiler",
+            look=lambda: _command("cc", "gcc", "clang"),
+            needed_for="compiling kernels and running the test suite",
+            remedy="install gcc or clang (apt-get install gcc)",
+            optional=True,
+        ),
+        _Part(
+            name="nvcc",
+            look=lambda: _command("nvcc", line_with="release"),
+            needed_for="compiling the CUDA that PPCG writes",
+            remedy="install the CUDA toolkit: https://developer.nvidia.com/cuda-downloads",
+            optional=True,
+        ),
+        _Part(
+            name="ppcg",
+            look=lambda: _command("ppcg"),
+            needed_for="turning C and tile sizes into CUDA",
+            remedy="build PPCG: https://repo.or.cz/ppcg.git",
+            optional=True,
+        ),
+        _Part(
+            name="NVML",
+            look=lambda: _gpus("NVML"),
+            needed_for="detecting GPUs, measuring energy",
+            remedy=gpu_extra,
+            optional=True,
+        ),
+        _Part(
+            name="CuPy",
+            look=lambda: _gpus("CuPy"),
+            needed_for="detecting GPUs, running kernels",
+            remedy=gpu_extra,
+            optional=True,
+        ),
+    )
+
+
+def _package(name: str, look: Callable[[], str], needed_for: str, version: str = "") -> _Part:
+    return _Part(
+        name=name,
+        look=look,
+        needed_for=needed_for,
+        remedy=f"pip install --force-reinstall '{version or name}'",
+    )
+
+
+def _python() -> str:
+    if sys.version_info < MINIMUM_PYTHON:
+        raise _NotThereError(f"{platform.python_version()}, which is too old")
+    return f"{platform.python_version()} ({platform.python_implementation()}, {sys.platform})"
+
+
+def _imported(module: str, distribution: str | None = None) -> str:
+    """Import a module and return the version of its package."""
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name == module.partition(".")[0]:
+            raise _NotThereError("not installed") from None
+        raise
+    try:
+        return importlib.metadata.version(distribution or module)
+    except importlib.metadata.PackageNotFoundError:
+        return "importable, of unknown version"
+
+
+def _z3() -> str:
+    version = _imported("z3", "z3-solver")
+    z3 = importlib.import_module("z3")
+    context = z3.Context()
+    solver = z3.Solver(ctx=context)
+    unknown = z3.Int("x", context)
+    solver.add(unknown > 1, unknown < 3)
+    if solver.check() != z3.sat or solver.model()[unknown].as_long() != 2:
+        raise _NotThereError(f"{version}, which does not solve 1 < x < 3")
+    return version
+
+
+def _islpy() -> str:
+    version = _imported("islpy")
+    isl = importlib.import_module("islpy")
+    square = isl.Set("{ [i, j] : 0 <= i, j < 3 }", context=isl.Context())
+    if square.is_empty():
+        raise _NotThereError(f"{version}, which takes a square for empty")
+    return version
+
+
+def _libclang() -> str:
+    version = _imported("clang.cindex", "libclang")
+    cindex = importlib.import_module("clang.cindex")
+    unit = cindex.Index.create().parse("line.c", unsaved_files=[("line.c", "int x = 1 + 2;\n")])
+    kinds = [cursor.kind.name for cursor in unit.cursor.walk_preorder()]
+    if "BINARY_OPERATOR" not in kinds:
+        raise _NotThereError(f"{version}, which does not parse `int x = 1 + 2;`")
+    if not hasattr(cindex.conf.lib, "clang_getCursorBinaryOperatorKind"):
+        raise _NotThereError(f"{version}, which lacks clang_getCursorBinaryOperatorKind")
+    return version
+
+
+def _profiles() -> str:
+    folder = profile_directory()
+    return f"{len(list_profiles())} in {folder}"
+
+
+def _kernels() -> str:
+    try:
+        folder = data_directory("kernels")
+    except FileNotFoundError as error:
+        raise _NotThereError(str(error)) from None
+    count = len(list(folder.glob("*.c")))
+    if not count:
+        raise _NotThereError(f"{folder} has no C file")
+    return f"{count} in {folder}"
+
+
+def _command(*names: str, line_with: str = "") -> str:
+    """Return path and version line of the first of ``names`` on the path."""
+    path = next((path for name in names if (path := shutil.which(name))), None)
+    if path is None:
+        raise _NotThereError(f"{' or '.join(names)} is not on the path")
+    answer = subprocess.run(  # noqa: S603  (a fixed list of names, no shell)
+        [path, "--version"],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=COMMAND_TIMEOUT_S,
+        check=False,
+    )
+    if answer.returncode != 0:
+        raise _NotThereError(f"{path} --version ends with status {answer.returncode}")
+    lines = [line.strip() for line in (answer.stdout or answer.stderr).splitlines()]
+    version = next((line for line in lines if line and line_with in line), "")
+    return f"{path}: {version}" if version else path
+
+
+def _gpus(reader: str) -> str:
+    """Return the cards that one reader sees."""
+    detection = detect()
+    gpus = [gpu for gpu in detection.gpus if reader in gpu.readers]
+    if not gpus:
+        said = [reason for reason in detection.reasons if reason.startswith(reader)]
+        raise _NotThereError(said[0] if said else f"{reader} reports no GPU")
+    driver = f", driver {detection.driver_version}" if detection.driver_version else ""
+    return f"{', '.join(gpu.name for gpu in gpus)}{driver}"

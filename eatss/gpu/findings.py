@@ -1,0 +1,167 @@
+"""The wording of what is wrong with a profile.
+
+pydantic says which rule a value breaks; this says it in the user's terms, with the
+place in the file and what to write instead. Codes:
+
+========== =====================================================
+EATSS-G006 unknown key
+EATSS-G007 missing key
+EATSS-G008 wrong type or unit
+EATSS-G009 outside the range any card can have
+EATSS-G010 two parts of the profile contradict each other
+EATSS-G011 a source or note that leads nowhere
+EATSS-G012 a schema version that this eatss does not read
+========== =====================================================
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eatss.diagnostics import Diagnostic
+from eatss.gpu.profile import FIGURES, SCHEMA_VERSION
+from eatss.gpu.toml_place import find_place
+
+TOP_LEVEL_KEYS = (
+    "schema_version",
+    "name",
+    "title",
+    "aliases",
+    "architecture",
+    "compute_capability",
+    "figures",
+    "sources",
+    "notes",
+)
+
+_RANGE_WORDS = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+_WANTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "a text",
+    "string_too_short": "a text that is not empty",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+}
+_UNITS = {
+    "_bytes": 'in bytes, or as a text with a unit: "192 KiB"',
+    "_mhz": "in MHz",
+    "_gb_s": "in GB/s (10^9 bytes a second)",
+    "_gflops": "in GFLOP/s",
+    "_w": "in watts",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a document was read from: ``text`` is there when it came from a file."""
+
+    label: str
+    text: str | None = None
+
+
+def finding(
+    code: str, message: str, path: tuple[str, ...], origin: Origin, hint: str | None = None
+) -> Diagnostic:
+    """Return a finding about the key ``path``, with its place where the origin is a file."""
+    place = None if origin.text is None else find_place(origin.text, path, origin.label)
+    if place is None:
+        return Diagnostic(code=code, message=f"{origin.label}: {message}", hint=hint)
+    return Diagnostic(
+        code=code, message=message, span=place.span, source_line=place.source_line, hint=hint
+    )
+
+
+def from_pydantic(
+    detail: Mapping[str, Any], location: Sequence[int | str], origin: Origin
+) -> Diagnostic:
+    """Word one error of pydantic about the key ``location``."""
+    path = tuple(str(part) for part in location)
+    code, message, hint = _word(detail, path)
+    return finding(code, message, path, origin, hint)
+
+
+def _word(detail: Mapping[str, Any], path: tuple[str, ...]) -> tuple[str, str, str | None]:
+    kind, value, context = detail["type"], _show(detail["input"]), detail.get("ctx", {})
+    dotted = ".".join(path)
+    wording: tuple[str, str, str | None]
+    match kind:
+        case "missing":
+            return _missing(path)
+        case "extra_forbidden":
+            return _unknown_key(path)
+        case "literal_error":
+            message = f"{dotted} is {value}; this eatss reads {SCHEMA_VERSION}"
+            wording = ("EATSS-G012", message, f"schema_version = {SCHEMA_VERSION}")
+        case "size" | "size_unit":
+            hint = f"write {context['instead']}" if "instead" in context else _unit_hint(path)
+            wording = ("EATSS-G008", f"{dotted} = {value} {detail['msg']}", hint)
+        case "string_pattern_mismatch":
+            wording = ("EATSS-G008", f"{dotted} = {value} is not understood", _form_hint(path))
+        case _ if kind in _RANGE_WORDS:
+            key, words = _RANGE_WORDS[kind]
+            message = f"{dotted} = {value}, but a card has {words} {context[key]:.15g}"
+            wording = ("EATSS-G009", message, _unit_hint(path))
+        case _:
+            message = f"{dotted} must be {_WANTED.get(kind, detail['msg'])}, not {value}"
+            wording = ("EATSS-G008", message, _type_hint(kind, path, value))
+    return wording
+
+
+def _missing(path: tuple[str, ...]) -> tuple[str, str, str | None]:
+    *table, key = path
+    where = f" in {'.'.join(table)}" if table else ""
+    hint = None
+    if key == "source":
+        hint = "every figure names its source, a key of [sources]"
+    elif table == ["figures"]:
+        hint = f'{key} = {{ value = …, source = "…" }}'
+    return "EATSS-G007", f"{key} is missing{where}", hint
+
+
+def _unknown_key(path: tuple[str, ...]) -> tuple[str, str, str | None]:
+    known: tuple[str, ...] = TOP_LEVEL_KEYS
+    if len(path) > 1:
+        known = ("title", "url") if path[0] == "sources" else ("value", "source")
+    if len(path) == 2:
+        known = FIGURES
+    close = difflib.get_close_matches(path[-1], known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
+    return "EATSS-G006", f"unknown key {'.'.join(path)}", hint
+
+
+def _form_hint(path: tuple[str, ...]) -> str:
+    if path[-1] == "compute_capability":
+        return 'write it as "9.0"'
+    return "a name has lower-case letters, digits and . _ - only"
+
+
+def _type_hint(kind: str, path: tuple[str, ...], value: str) -> str | None:
+    if kind == "model_type" and path[0] == "figures":
+        return f'{path[-1]} = {{ value = {value}, source = "…" }}'
+    return _unit_hint(path)
+
+
+def _unit_hint(path: tuple[str, ...]) -> str | None:
+    for part in path:
+        for ending, words in _UNITS.items():
+            if part.endswith(ending):
+                return f"{part} is given {words}"
+    return None
+
+
+def _show(value: object) -> str:
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    text = text.replace("\n", " ")
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,171 @@
+"""Find and read profiles: shipped ones by name or alias, a user's own by path.
+
+Codes: G001 unknown name, G002 no such file or unreadable, G003 a directory, G004
+not UTF-8, G005 TOML syntax; those of ``eatss.gpu.document`` for the content.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+
+from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
+from eatss.gpu.document import profile_from_document
+from eatss.gpu.findings import Origin
+from eatss.gpu.profile import GpuProfile
+from eatss.gpu.toml_place import place_at
+from eatss.resources import data_directory
+
+MAX_FILE_BYTES = 1 << 20
+"""A profile has about 3 kB; a larger file is a mistake."""
+
+_SYNTAX_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def load_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
+    """Return a shipped profile by name or alias, or the profile in a TOML file.
+
+    A text with a path separator or ending in ``.toml`` is a path; any other text is
+    a name, and case does not matter.
+
+    Raises:
+        InputError: there is no such profile, or its file is wrong. All findings
+            about a file are in it, each with its place.
+    """
+    if isinstance(name_or_path, os.PathLike) or _looks_like_path(name_or_path):
+        return _read(Path(name_or_path))
+    name = name_or_path.strip().lower()
+    index = _index(profile_directory())
+    if name not in index:
+        raise _unknown_name(name_or_path, index)
+    return _read(index[name])
+
+
+def list_profiles() -> tuple[GpuProfile, ...]:
+    """Return all shipped profiles, in order of their names."""
+    paths = sorted(set(_index(profile_directory()).values()))
+    return tuple(sorted((_read(path) for path in paths), key=lambda profile: profile.name))
+
+
+def profile_directory() -> Path:
+    """Return the folder of the shipped profiles: of the checkout, else of the installed package.
+
+    Raises:
+        InternalError: neither is there, so the installation is broken.
+    """
+    try:
+        return data_directory("gpu_profiles")
+    except FileNotFoundError as error:
+        raise InternalError(
+            Diagnostic(
+                code="EATSS-G020",
+                message=str(error),
+                hint="install eatss again, or give a profile's file by its path",
+            )
+        ) from None
+
+
+def _looks_like_path(text: str) -> bool:
+    separators = [sep for sep in (os.sep, os.altsep) if sep]
+    return text.lower().endswith(".toml") or any(sep in text for sep in separators)
+
+
+@lru_cache(maxsize=4)
+def _index(folder: Path) -> dict[str, Path]:
+    """Map each name and alias to its file, reading only the head of each file."""
+    index: dict[str, Path] = {}
+    for path in sorted(folder.glob("*.toml")):
+        head = path.read_text(encoding="utf-8").partition("\n[")[0]
+        table = tomllib.loads(head)
+        for name in (table["name"], *table.get("aliases", ())):
+            if name in index:
+                message = f"{path.name} and {index[name].name} are both called {name}"
+                raise InternalError(Diagnostic(code="EATSS-G021", message=message))
+            index[name] = path
+    return index
+
+
+def _unknown_name(name: str, index: dict[str, Path]) -> InputError:
+    close = difflib.get_close_matches(name.strip().lower(), index, n=3, cutoff=0.5)
+    known = ", ".join(sorted(index))
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    return input_error(
+        "EATSS-G001",
+        f'no GPU profile is called "{name}"',
+        hint=f"{hint}known: {known}; a profile of your own goes by the path of its TOML file",
+    )
+
+
+def _read(path: Path) -> GpuProfile:
+    """Read a file, through a cache that notices when the file has changed."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
+        raise _unreadable(path, error) from None
+    if path.is_dir():
+        raise input_error(
+            "EATSS-G003", f"{path} is a directory, not a profile", hint="name a TOML file in it"
+        )
+    return _read_version(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=128)
+def _read_version(path: Path, mtime_ns: int, size: int) -> GpuProfile:
+    del mtime_ns, size  # part of the cache's key only
+    text = _text(path)
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise _bad_syntax(path, text, error) from None
+    return profile_from_document(document, Origin(label=str(path), text=text))
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if len(content) > MAX_FILE_BYTES:
+        raise input_error(
+            "EATSS-G002", f"{path} has over {MAX_FILE_BYTES >> 20} MiB, too much for a profile"
+        )
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise input_error(
+            "EATSS-G004",
+            f"{path}: byte {error.start} (line {line}) is not UTF-8",
+            hint="save the file as UTF-8, as TOML demands",
+        ) from None
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return input_error("EATSS-G002", f"cannot read the profile {path}: {reason}")
+
+
+def _bad_syntax(path: Path, text: str, error: Exception) -> InputError:
+    if isinstance(error, RecursionError):
+        return input_error("EATSS-G005", f"{path} is nested too deeply for a profile")
+    message = str(error)
+    found = _SYNTAX_PLACE.search(message)
+    line, column = len(text.splitlines()), 1
+    if found is not None:
+        message = message[: found.start()]
+        if found[1] is not None:
+            line, column = int(found[1]), int(found[2])
+    place = place_at(text, line, column, str(path))
+    return InputError(
+        Diagnostic(
+            code="EATSS-G005",
+            message=f"not valid TOML: {message}",
+            span=place.span,
+            source_line=place.source_line,
+        )
+    )

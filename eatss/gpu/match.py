@@ -1,0 +1,191 @@
+"""From a detected card to a profile: the shipped one that fits, or one built from the card.
+
+Codes: G030 the driver does not report all that a profile needs, G031 a compute
+capability that is not in the table below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.gpu.device import DetectedGpu
+from eatss.gpu.document import profile_from_document
+from eatss.gpu.findings import Origin
+from eatss.gpu.load import list_profiles
+from eatss.gpu.profile import SCHEMA_VERSION, GpuProfile
+
+MEMORY_TOLERANCE = 0.1
+"""ECC in GDDR takes a sixteenth of the memory, the driver a little more."""
+
+VARIANT_WORDS = frozenset(
+    {"pcie", "sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "nvl", "mig"}
+    | {"ti", "super", "laptop", "mobile", "max", "d", "ada"}
+)
+"""Words of a card's name that make it another card than the one without them."""
+
+L1_SHARED_KIB = {
+    (7, 0): 128,
+    (7, 2): 128,
+    (7, 5): 96,
+    (8, 0): 192,
+    (8, 6): 128,
+    (8, 7): 192,
+    (8, 9): 128,
+    (9, 0): 256,
+    (10, 0): 256,
+}
+"""L1 and shared memory of an SM together, which no driver reports (CUDA guide)."""
+
+REGISTERS_PER_THREAD = 255
+"""The same on every compute capability from 3.5 to 10.0 (CUDA guide)."""
+
+_REPORTED = {
+    "threads_per_block": "threads_per_block",
+    "threads_per_warp": "threads_per_warp",
+    "registers_per_sm": "registers_per_sm",
+    "registers_per_block": "registers_per_block",
+    "l2_bytes": "l2_bytes",
+    "sm_count": "sm_count",
+    "max_threads_per_sm": "max_threads_per_sm",
+    "max_blocks_per_sm": "max_blocks_per_sm",
+    "shared_per_sm_bytes": "shared_per_sm_bytes",
+    "shared_per_block_bytes": "shared_per_block_bytes",
+    "shared_per_block_optin_bytes": "shared_per_block_optin_bytes",
+    "memory_bytes": "memory_bytes",
+    "bandwidth_gb_s": "bandwidth_gb_s",
+}
+_REPORTED_OPTIONAL = {"boost_clock_mhz": "max_sm_clock_mhz", "tdp_w": "power_limit_w"}
+_ARCHITECTURES = {
+    (7, 0): "Volta",
+    (7, 2): "Volta",
+    (7, 5): "Turing",
+    (8, 0): "Ampere",
+    (8, 6): "Ampere",
+    (8, 7): "Ampere",
+    (8, 9): "Ada",
+    (9, 0): "Hopper",
+    (10, 0): "Blackwell",
+}
+
+
+def match_profile(
+    detected: DetectedGpu, profiles: Iterable[GpuProfile] | None = None
+) -> GpuProfile | None:
+    """Return the profile (of the shipped ones, by default) of a detected card.
+
+    A profile fits when all words of one of its names occur in the card's name, no
+    word that marks a variant (PCIe, Ti, …) is left over, and compute capability,
+    number of SMs and memory size agree as far as they are known. ``None`` if none fits.
+    """
+    words = _words(detected.name)
+    fitting = [
+        (_best_name(profile, words), profile)
+        for profile in (list_profiles() if profiles is None else profiles)
+        if _figures_agree(detected, profile)
+        and (words & VARIANT_WORDS) <= _words(f"{profile.title} {profile.name}")
+    ]
+    named = [(size, profile) for size, profile in fitting if size]
+    if not named:
+        return None
+    return min(named, key=lambda pair: (-pair[0], pair[1].name))[1]
+
+
+def profile_from_device(detected: DetectedGpu) -> GpuProfile:
+    """Build a profile from what the driver reports of a live card.
+
+    The size of L1 + shared memory and the registers per thread, which no driver
+    reports, come from the CUDA guide's table. Peak rates stay unknown.
+
+    Raises:
+        InputError: the driver does not report all that a profile needs, or the card's
+            compute capability is not in the table.
+    """
+    capability = detected.compute_capability
+    if capability not in L1_SHARED_KIB:
+        shown = "unknown" if capability is None else ".".join(map(str, capability))
+        raise input_error(
+            "EATSS-G031",
+            f"{detected.name}: how L1 and shared memory divide is not known for compute "
+            f"capability {shown}",
+            hint="write a profile for the card (a TOML file) and give its path",
+        )
+    missing = [field for field, name in _REPORTED.items() if getattr(detected, name) is None]
+    if missing:
+        raise InputError(_not_reported(detected, missing))
+    return profile_from_document(_document(detected, capability), Origin(label=detected.name))
+
+
+def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, Any]:
+    reported = _REPORTED | {
+        field: name
+        for field, name in _REPORTED_OPTIONAL.items()
+        if getattr(detected, name) is not None
+    }
+    figures = {
+        field: {"value": getattr(detected, name), "source": "driver"}
+        for field, name in reported.items()
+    }
+    guide = {"l1_shared_bytes": L1_SHARED_KIB[capability] * 1024}
+    guide["registers_per_thread"] = REGISTERS_PER_THREAD
+    figures |= {field: {"value": value, "source": "cuda-guide"} for field, value in guide.items()}
+    driver = detected.driver_version or "of unknown version"
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": "-".join(re.findall(r"[a-z0-9]+", detected.name.lower())) or "gpu",
+        "title": f"{detected.name}, as its driver describes it",
+        "architecture": _ARCHITECTURES[capability],
+        "compute_capability": f"{capability[0]}.{capability[1]}",
+        "figures": figures,
+        "sources": {
+            "driver": {"title": f"Reported by the driver ({driver}) of {detected.uuid}"},
+            "cuda-guide": {
+                "title": "NVIDIA CUDA C++ Programming Guide, technical specifications",
+                "url": "https://docs.nvidia.com/cuda/cuda-c-programming-guide/",
+            },
+        },
+        "notes": {
+            "boost_clock_mhz": "The highest SM clock that the driver allows.",
+            "bandwidth_gb_s": "Memory clock × bus width × 2 transfers a clock.",
+            "tdp_w": "The card's default power limit.",
+        },
+    }
+
+
+def _not_reported(detected: DetectedGpu, missing: list[str]) -> Diagnostic:
+    hint = "write a profile for the card (a TOML file) and give its path"
+    if "CuPy" not in detected.readers:
+        hint = f"install CuPy (pip install 'eatss[gpu]'), which reports more; or {hint}"
+    return Diagnostic(
+        code="EATSS-G030",
+        message=f"{detected.name}: the driver does not report {', '.join(missing)}",
+        hint=hint,
+    )
+
+
+def _figures_agree(detected: DetectedGpu, profile: GpuProfile) -> bool:
+    capability, sms, memory = (
+        detected.compute_capability,
+        detected.sm_count,
+        detected.memory_bytes,
+    )
+    return (
+        (capability is None or capability == profile.compute_capability)
+        and (sms is None or sms == profile.sm_count)
+        and (
+            memory is None
+            or abs(memory - profile.memory_bytes) <= MEMORY_TOLERANCE * profile.memory_bytes
+        )
+    )
+
+
+def _best_name(profile: GpuProfile, words: frozenset[str]) -> int:
+    """Return how many words the longest of the profile's names has that occurs in ``words``."""
+    names = (_words(name) for name in (profile.name, *profile.aliases))
+    return max((len(name) for name in names if name <= words), default=0)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z0-9]+", text.lower()))

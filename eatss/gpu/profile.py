@@ -1,0 +1,116 @@
+"""The figures of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+FIGURES: tuple[str, ...] = (
+    "threads_per_block",
+    "threads_per_warp",
+    "registers_per_sm",
+    "registers_per_block",
+    "registers_per_thread",
+    "l1_shared_bytes",
+    "l2_bytes",
+    "sm_count",
+    "max_threads_per_sm",
+    "max_blocks_per_sm",
+    "shared_per_sm_bytes",
+    "shared_per_block_bytes",
+    "shared_per_block_optin_bytes",
+    "base_clock_mhz",
+    "boost_clock_mhz",
+    "memory_bytes",
+    "bandwidth_gb_s",
+    "peak_fp64_gflops",
+    "peak_fp64_tensor_gflops",
+    "peak_fp32_gflops",
+    "peak_tf32_tensor_gflops",
+    "tdp_w",
+)
+"""The fields of a profile that are figures, each with a source, in order of display."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where figures come from."""
+
+    key: str
+    title: str
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuProfile:
+    """Limits and figures of one card.
+
+    The first block is Table I of EATSS. ``None`` means that no source gives the
+    figure. ``sources`` pairs each figure's field name with the key of its source
+    in ``bibliography``; ``notes`` says what a figure means where that is not
+    obvious.
+    """
+
+    name: str
+    title: str
+    aliases: tuple[str, ...]
+    architecture: str
+    compute_capability: tuple[int, int]
+
+    threads_per_block: int
+    threads_per_warp: int
+    registers_per_sm: int
+    registers_per_block: int
+    registers_per_thread: int
+    l1_shared_bytes: int
+    l2_bytes: int
+
+    sm_count: int
+    max_threads_per_sm: int
+    max_blocks_per_sm: int
+    shared_per_sm_bytes: int
+    shared_per_block_bytes: int
+    shared_per_block_optin_bytes: int
+    base_clock_mhz: int | None
+    boost_clock_mhz: int | None
+    memory_bytes: int
+    bandwidth_gb_s: float
+    peak_fp64_gflops: float | None
+    peak_fp64_tensor_gflops: float | None
+    peak_fp32_gflops: float | None
+    peak_tf32_tensor_gflops: float | None
+    tdp_w: float | None
+
+    sources: tuple[tuple[str, str], ...]
+    bibliography: tuple[Source, ...]
+    notes: tuple[tuple[str, str], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the profile as plain JSON types, shaped like a profile's TOML file."""
+        from eatss.gpu.document import profile_to_document  # noqa: PLC0415  (it imports this)
+
+        return profile_to_document(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> GpuProfile:
+        """Return the profile that ``data``, as of :meth:`to_dict`, describes.
+
+        Raises:
+            InputError: ``data`` is no valid profile; carries all findings.
+        """
+        from eatss.gpu.document import profile_from_document  # noqa: PLC0415
+        from eatss.gpu.findings import Origin  # noqa: PLC0415
+
+        return profile_from_document(data, Origin(label="profile"))
+
+    def source_of(self, figure: str) -> Source | None:
+        """Return where the figure (a field name of ``FIGURES``) comes from."""
+        key = dict(self.sources).get(figure)
+        return next((source for source in self.bibliography if source.key == key), None)
+
+    def note_on(self, field: str) -> str | None:
+        """Return the note on a field, if there is one."""
+        return dict(self.notes).get(field)

@@ -1,0 +1,133 @@
+"""The shape of a profile document, as pydantic models.
+
+A document is what a TOML file holds, and also what ``GpuProfile.to_dict`` returns:
+each figure is a table ``{ value, source }``, each source is a table of
+``[sources]``. The ranges below are wide; they are there to catch a figure given in
+the wrong unit (a cache of 192 bytes, a clock of 1410000 MHz), not to judge a card.
+
+Importing this module imports pydantic, so only ``eatss.gpu.document`` does, and
+only when a profile is read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+SCHEMA_VERSION = 1
+NAME_PATTERN = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"
+
+_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_DECIMAL_UNITS = {"kb": "KiB", "mb": "MiB", "gb": "GiB", "tb": "TiB"}
+
+
+def parse_size(value: object) -> object:
+    """Turn ``"192 KiB"`` into 196608 bytes; leave an integer as it is.
+
+    Raises:
+        PydanticCustomError: the text is not a number with a unit of bytes.
+    """
+    if not isinstance(value, str):
+        return value
+    match = _SIZE.fullmatch(value)
+    if match is None:
+        raise PydanticCustomError(
+            "size", 'is neither a number of bytes nor a size such as "192 KiB"'
+        )
+    number, unit = match.groups()
+    if unit.lower() in _DECIMAL_UNITS and unit not in _UNITS:
+        raise PydanticCustomError(
+            "size_unit",
+            "has the unit {unit}, which may mean 1000 or 1024",
+            {"unit": unit, "instead": _DECIMAL_UNITS[unit.lower()]},
+        )
+    if unit not in _UNITS:
+        raise PydanticCustomError(
+            "size_unit", "has the unknown unit {unit}", {"unit": unit, "instead": "KiB"}
+        )
+    whole, _, fraction = number.partition(".")
+    scale = 10 ** len(fraction)
+    size, rest = divmod(int(whole + fraction) * _UNITS[unit], scale)
+    if rest:
+        raise PydanticCustomError("size", "is not a whole number of bytes")
+    return size
+
+
+KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
+
+Threads = Annotated[int, Field(ge=1, le=65536)]
+Registers = Annotated[int, Field(ge=1, le=2**24)]
+SmCount = Annotated[int, Field(ge=1, le=65536)]
+Clock = Annotated[int, Field(ge=1, le=20000)]
+OnChipBytes = Annotated[int, Field(ge=KIB, le=64 * MIB), BeforeValidator(parse_size)]
+L2Bytes = Annotated[int, Field(ge=KIB, le=16 * GIB), BeforeValidator(parse_size)]
+MemoryBytes = Annotated[int, Field(ge=MIB, le=64 * TIB), BeforeValidator(parse_size)]
+Bandwidth = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Gflops = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Watts = Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)]
+Text = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Figure(_Strict):
+    """One figure and the key of its source; ``FigureValues`` judges the value."""
+
+    value: object
+    source: Text
+
+
+class FigureValues(_Strict):
+    """The values of the table ``[figures]``; its keys are the fields of ``GpuProfile``."""
+
+    threads_per_block: Threads
+    threads_per_warp: Threads
+    registers_per_sm: Registers
+    registers_per_block: Registers
+    registers_per_thread: Registers
+    l1_shared_bytes: OnChipBytes
+    l2_bytes: L2Bytes
+
+    sm_count: SmCount
+    max_threads_per_sm: Threads
+    max_blocks_per_sm: Threads
+    shared_per_sm_bytes: OnChipBytes
+    shared_per_block_bytes: OnChipBytes
+    shared_per_block_optin_bytes: OnChipBytes
+    base_clock_mhz: Clock | None = None
+    boost_clock_mhz: Clock | None = None
+    memory_bytes: MemoryBytes
+    bandwidth_gb_s: Bandwidth
+    peak_fp64_gflops: Gflops | None = None
+    peak_fp64_tensor_gflops: Gflops | None = None
+    peak_fp32_gflops: Gflops | None = None
+    peak_tf32_tensor_gflops: Gflops | None = None
+    tdp_w: Watts | None = None
+
+
+class SourceEntry(_Strict):
+    """One table ``[sources.KEY]``."""
+
+    title: Text
+    url: Text | None = None
+
+
+class Document(_Strict):
+    """A whole profile document."""
+
+    schema_version: Literal[1]
+    name: Name
+    title: Text
+    aliases: list[Name] = []
+    architecture: Text
+    compute_capability: Annotated[str, Field(pattern=r"^\d{1,2}\.\d$")]
+    figures: dict[Text, Figure]
+    sources: dict[Text, SourceEntry]
+    notes: dict[Text, Text] = {}

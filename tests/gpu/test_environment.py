@@ -1,0 +1,206 @@
+"""The facts behind ``eatss doctor``: complete, and unbreakable."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eatss.gpu.environment as environment
+from eatss.gpu.environment import Check, examine
+
+NEEDED = {
+    "Python",
+    "z3-solver",
+    "islpy",
+    "libclang",
+    "numpy",
+    "networkx",
+    "pydantic",
+    "typer",
+    "rich",
+    "GPU profiles",
+    "kernels",
+}
+OPTIONAL = {"C compiler", "nvcc", "ppcg", "NVML", "CuPy"}
+
+
+def by_name() -> dict[str, Check]:
+    checks = examine()
+    found = {check.name: check for check in checks}
+    assert len(found) == len(checks)
+    return found
+
+
+def break_imports(monkeypatch: pytest.MonkeyPatch, errors: dict[str, Exception]) -> None:
+    original = importlib.import_module
+
+    def import_module(name: str, package: str | None = None) -> Any:
+        if name in errors:
+            raise errors[name]
+        return original(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", import_module)
+
+
+def test_every_part_is_looked_at() -> None:
+    assert set(by_name()) == NEEDED | OPTIONAL
+
+
+def test_what_the_suite_runs_with_is_in_order() -> None:
+    checks = by_name()
+    for name in NEEDED:
+        assert checks[name].ok is True, checks[name]
+        assert checks[name].remedy == ""
+        assert checks[name].found
+
+
+def test_what_is_not_in_order_has_a_remedy() -> None:
+    for check in examine():
+        assert check.needed_for
+        assert bool(check.remedy) == (check.ok is not True)
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("z3-solver", "z3"),
+        ("islpy", "islpy"),
+        ("libclang", "clang.cindex"),
+        ("numpy", "numpy"),
+        ("networkx", "networkx"),
+        ("pydantic", "pydantic"),
+        ("typer", "typer"),
+        ("rich", "rich"),
+    ],
+)
+def test_a_needed_package_that_is_missing_or_broken_is_reported(
+    monkeypatch: pytest.MonkeyPatch, name: str, module: str
+) -> None:
+    top = module.partition(".")[0]
+    missing = ModuleNotFoundError(f"No module named {top!r}", name=top)
+    break_imports(monkeypatch, {module: missing})
+    check = by_name()[name]
+    assert (check.ok, check.found) == (False, "not installed")
+    assert "pip install" in check.remedy
+
+    break_imports(monkeypatch, {module: OSError("libx.so: cannot open shared object file")})
+    check = by_name()[name]
+    assert check.ok is False
+    assert check.found == "broken: OSError: libx.so: cannot open shared object file"
+
+
+def test_a_package_whose_own_need_is_missing_is_broken_not_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    missing = ModuleNotFoundError("No module named 'attrs'", name="attrs")
+    break_imports(monkeypatch, {"networkx": missing})
+    check = by_name()["networkx"]
+    assert check.ok is False
+    assert "attrs" in check.found
+
+
+def test_an_old_libclang_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    cindex = importlib.import_module("clang.cindex")
+
+    class OldLibrary:
+        def __getattr__(self, name: str) -> Any:
+            if name == "clang_getCursorBinaryOperatorKind":
+                raise AttributeError(name)
+            return getattr(real, name)
+
+    real = cindex.conf.lib
+    monkeypatch.setattr(cindex.conf, "lib", OldLibrary(), raising=False)
+    check = by_name()["libclang"]
+    assert check.ok is False
+    assert "clang_getCursorBinaryOperatorKind" in check.found
+
+
+def test_without_gpu_libraries_the_gpu_checks_are_optional_and_say_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    break_imports(
+        monkeypatch,
+        {
+            "pynvml": ModuleNotFoundError("No module named 'pynvml'", name="pynvml"),
+            "cupy": RuntimeError("CUDA path could not be detected"),
+        },
+    )
+    checks = by_name()
+    assert checks["NVML"].ok is None
+    assert "nvidia-ml-py is not installed" in checks["NVML"].found
+    assert checks["CuPy"].ok is None
+    assert checks["CuPy"].found == "CuPy does not load: CUDA path could not be detected"
+    assert "eatss[gpu]" in checks["CuPy"].remedy
+
+
+def test_without_any_command_on_the_path_the_tools_are_optional(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    checks = by_name()
+    for name in ("C compiler", "nvcc", "ppcg"):
+        assert checks[name].ok is None
+        assert "not on the path" in checks[name].found
+
+
+def test_a_compiler_is_reported_with_its_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tool = tmp_path / "gcc"
+    tool.write_text("#!/bin/sh\necho 'gcc (Test) 99.1'\necho more\n", encoding="utf-8")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/nowhere")
+    monkeypatch.setattr(shutil, "which", lambda name: str(tool) if name == "gcc" else None)
+    check = by_name()["C compiler"]
+    assert (check.ok, check.found) == (True, f"{tool}: gcc (Test) 99.1")
+
+
+@pytest.mark.parametrize("script", ["#!/bin/sh\nexit 3\n", "not a program"])
+def test_a_command_that_does_not_work_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str
+) -> None:
+    tool = tmp_path / "ppcg"
+    tool.write_text(script, encoding="utf-8")
+    tool.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda name: str(tool) if name == "ppcg" else None)
+    check = by_name()["ppcg"]
+    assert check.ok is None
+    assert "status 3" in check.found or "broken" in check.found
+
+
+def test_a_command_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*command: Any, **named: Any) -> Any:
+        raise subprocess.TimeoutExpired(command, named["timeout"])
+
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(subprocess, "run", hang)
+    check = by_name()["ppcg"]
+    assert check.ok is None
+    assert "TimeoutExpired" in check.found
+
+
+def test_lost_data_folders_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(name: str) -> Path:
+        raise FileNotFoundError(f"eatss is installed without its folder {name}")
+
+    monkeypatch.setattr("eatss.gpu.load.data_directory", lost)
+    monkeypatch.setattr("eatss.gpu.environment.data_directory", lost)
+    checks = by_name()
+    for name, folder in (("GPU profiles", "gpu_profiles"), ("kernels", "kernels")):
+        assert checks[name].ok is False
+        assert checks[name].found == f"eatss is installed without its folder {folder}"
+        assert "install eatss again" in checks[name].remedy
+
+
+def test_an_old_python_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "MINIMUM_PYTHON", (99, 0))
+    check = by_name()["Python"]
+    assert check.ok is False
+    assert "too old" in check.found
+    assert "99.0" in check.remedy
