@@ -1,0 +1,54 @@
+"""``KernelFacts`` × ``GpuProfile`` × options in; proven-optimal ``Selection`` out.
+
+Next folders: ``eatss/report`` shows a selection, ``eatss/codegen`` turns it into code.
+"""
+
+from eatss.model.build import build_problem
+from eatss.model.enumerate import enumerate_best
+from eatss.model.options import SPLITS, WARP_FRACTIONS, Cell, ModelOptions
+from eatss.model.ppcg import ppcg_max_shared_memory, ppcg_sizes
+from eatss.model.problem import Constraint, Direction, Problem, Variable
+from eatss.model.select import select_kernel, select_program
+from eatss.model.selection import (
+    SCHEMA_VERSION,
+    CellResult,
+    DroppedCell,
+    KernelSelection,
+    ReferenceSelection,
+    Selection,
+    Usage,
+)
+from eatss.model.smt2 import program_to_smt2, to_smt2
+from eatss.model.solution import Conflict, Solution
+from eatss.model.solver import solve
+from eatss.model.uniform import build_uniform_problem
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "SPLITS",
+    "WARP_FRACTIONS",
+    "Cell",
+    "CellResult",
+    "Conflict",
+    "Constraint",
+    "Direction",
+    "DroppedCell",
+    "KernelSelection",
+    "ModelOptions",
+    "Problem",
+    "ReferenceSelection",
+    "Selection",
+    "Solution",
+    "Usage",
+    "Variable",
+    "build_problem",
+    "build_uniform_problem",
+    "enumerate_best",
+    "ppcg_max_shared_memory",
+    "ppcg_sizes",
+    "program_to_smt2",
+    "select_kernel",
+    "select_program",
+    "solve",
+    "to_smt2",
+]

@@ -1,0 +1,271 @@
+"""The integer problem of one kernel in one cell of the grid [EATSS, Sec. IV]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from eatss.analysis.facts import KernelFacts, Memory, Volume, VolumeKind
+from eatss.diagnostics import input_error
+from eatss.gpu.profile import GpuProfile
+from eatss.model.options import Cell, ModelOptions, exact
+from eatss.model.problem import Constraint, Direction, Problem, Variable
+from eatss.polyhedral.kernel import Loop
+from eatss.polynomial import Polynomial
+
+MAX_BLOCK_LOOPS = 3
+"""Parallel loops that make up a thread block [EATSS, Sec. IV-F]."""
+
+_SINGLE_BYTES = 4
+
+
+def build_problem(
+    facts: KernelFacts, profile: GpuProfile, cell: Cell, options: ModelOptions
+) -> Problem:
+    """Build the problem of one kernel.
+
+    Sizes are in iterations, memory in elements of the kernel's widest type.
+
+    Raises:
+        InputError: the options do not fit the profile or the facts.
+    """
+    if options.model == "paper" and facts.volume_kind is not VolumeKind.PRODUCT:
+        raise input_error(
+            "EATSS-M008",
+            "the paper's model counts a tile's elements as products of tile sizes",
+            hint="take --volume product with --model paper",
+        )
+    waf = cell.alignment(profile)
+    return Problem(
+        kernel=facts.name,
+        variables=tuple(tile_variable(loop, waf, profile) for loop in facts.loops)
+        + tuple(inner_variable(loop, waf) for loop in facts.inner_loops),
+        constraints=limits(facts, profile, cell, options),
+        objective=objective(facts, waf),
+        preference=preference(facts),
+    )
+
+
+def is_untiled(loop: Loop, waf: int) -> bool:
+    """Whether a tile loop is shorter than the alignment and so stays untiled."""
+    return loop.trip_count is not None and loop.trip_count < waf
+
+
+def tile_variable(loop: Loop, waf: int, profile: GpuProfile) -> Variable:
+    """Return the tile size of ``loop`` with its bounds [EATSS, Sec. IV-B]."""
+    trips = loop.trip_count
+    if trips is not None and is_untiled(loop, waf):
+        size = max(1, trips)
+        reason = f"{trips} trips, fewer than the alignment {waf}: left untiled"
+        return Variable(name=loop.name, step=size, lower=size, upper=size, reason=reason)
+    threads = profile.threads_per_block
+    if trips is not None and trips < threads:
+        highest, why = trips, f"the loop's {trips} trips"
+    else:
+        highest, why = threads, f"{threads} threads a block"
+    upper = max(waf, highest - highest % waf)
+    reason = f"a multiple of {waf}, at most {why}"
+    return Variable(name=loop.name, step=waf, lower=waf, upper=upper, reason=reason)
+
+
+def inner_extent(loop: Loop, waf: int) -> int:
+    """Return how many iterations of an inner loop one tile holds at a time.
+
+    Inner loops lie below the tile band and are not tiled. A short one (a filter
+    tap, a small reduction) is swept again and again while its data stay, so all
+    of it counts. A long one, or one of unknown length, streams: one iteration of
+    it is live at a time.
+    """
+    trips = loop.trip_count
+    return trips if trips is not None and 1 <= trips <= waf else 1
+
+
+def inner_variable(loop: Loop, waf: int) -> Variable:
+    """Return the fixed extent of an inner loop."""
+    size = inner_extent(loop, waf)
+    reason = (
+        f"inner loop, all {size} trips in a tile"
+        if size == loop.trip_count
+        else "inner loop, streams through the tile"
+    )
+    return Variable(name=loop.name, step=size, lower=size, upper=size, reason=reason)
+
+
+def block_loops(facts: KernelFacts) -> tuple[Loop, ...]:
+    """Return the parallel loops that make up a thread block [EATSS, Sec. IV-F]."""
+    return facts.parallel_loops[:MAX_BLOCK_LOOPS]
+
+
+def element_bytes(facts: KernelFacts, options: ModelOptions) -> int:
+    """Return the bytes of one element."""
+    return facts.element_bytes if options.element_bytes is None else options.element_bytes
+
+
+def precision_factor(size_bytes: int) -> int:
+    """Return ``FP_factor``: 32-bit registers an element takes [EATSS, Sec. IV-I]."""
+    return -(-size_bytes // _SINGLE_BYTES)
+
+
+def memory_of(memory: Memory, cell: Cell) -> Memory:
+    """Return where a reference is kept in ``cell``.
+
+    At split 0 there is no shared memory at all and every reference goes through L1,
+    which is what PPCG does under ``--max-shared-memory=0`` [EATSS, Fig. 8, 0 %].
+    """
+    return Memory.L1 if cell.split == 0 else memory
+
+
+def shared_budget_bytes(profile: GpuProfile, cell: Cell) -> int:
+    """Return the shared memory of an SM at the cell's split [EATSS, Sec. IV-J]."""
+    share = int(exact(cell.split) * profile.l1_shared_bytes)
+    return min(share, profile.shared_per_sm_bytes)
+
+
+def limits(
+    facts: KernelFacts, profile: GpuProfile, cell: Cell, options: ModelOptions
+) -> tuple[Constraint, ...]:
+    """Return the resource limits of a tile [EATSS, Sec. IV-G to IV-J]."""
+    size = element_bytes(facts, options)
+    cached = [v for v in facts.volumes if memory_of(v.memory, cell) is Memory.L1]
+    shared = [v for v in facts.volumes if memory_of(v.memory, cell) is Memory.SHARED]
+    result = [_cache_limit(cached, profile, cell, size)]
+    if cell.split > 0:
+        budget = shared_budget_bytes(profile, cell)
+        block = options.shared_per_block(profile)
+        result += [
+            _memory_limit(
+                "shared_per_sm",
+                "shared memory",
+                shared,
+                limit_bytes=budget,
+                size=size,
+                detail=f"the card has {bytes_text(budget)} an SM at split {cell.split:g}",
+            ),
+            _memory_limit(
+                "shared_per_block",
+                "shared memory",
+                shared,
+                limit_bytes=block,
+                size=size,
+                detail=f"the card has {bytes_text(block)} a block",
+            ),
+        ]
+    result += [
+        _memory_limit(
+            "l2",
+            "L2 cache",
+            facts.volumes,
+            limit_bytes=profile.l2_bytes,
+            size=size,
+            detail=f"the card has {bytes_text(profile.l2_bytes)}",
+        ),
+        _register_limit(facts, profile, size),
+    ]
+    return tuple(result)
+
+
+def _cache_limit(
+    volumes: Iterable[Volume], profile: GpuProfile, cell: Cell, size: int
+) -> Constraint:
+    """Return the L1 limit, or what stands for it where no L1 is left [EATSS, Sec. IV-H]."""
+    if cell.split == 1:
+        share = profile.l2_bytes // profile.sm_count
+        detail = f"an SM's share of L2 is {bytes_text(share)}, and split 1 leaves no L1"
+        return _memory_limit(
+            "l2_share", "L2 cache of an SM", volumes, limit_bytes=share, size=size, detail=detail
+        )
+    budget = int((1 - exact(cell.split)) * Fraction(profile.l1_shared_bytes))
+    detail = f"the card has {bytes_text(budget)} an SM at split {cell.split:g}"
+    return _memory_limit("l1", "L1 cache", volumes, limit_bytes=budget, size=size, detail=detail)
+
+
+def _memory_limit(
+    name: str, title: str, volumes: Iterable[Volume], *, limit_bytes: int, size: int, detail: str
+) -> Constraint:
+    volumes = tuple(volumes)
+    references = len({index for volume in volumes for index in volume.references})
+    total = Polynomial.constant(0)
+    for volume in volumes:
+        total = total + volume.elements
+    return Constraint(
+        name=name,
+        title=title,
+        expression=total,
+        limit=limit_bytes // size,
+        unit="elements",
+        detail=detail,
+        subject=_count(references),
+        element_bytes=size,
+    )
+
+
+def _count(references: int) -> str:
+    return f"{references} reference{'' if references == 1 else 's'}"
+
+
+def _register_limit(facts: KernelFacts, profile: GpuProfile, size: int) -> Constraint:
+    """``B × references × FP_factor <= R_P_S`` [EATSS, Sec. IV-G, IV-I].
+
+    ``B`` counts the points of a tile, not threads: a thread computes several of
+    them, so the threads of a block do not bound it (the paper's own example has 6144).
+    """
+    points = Polynomial.product(loop.name for loop in block_loops(facts))
+    factor = facts.distinct_references * precision_factor(size)
+    return Constraint(
+        name="registers",
+        title="registers",
+        expression=points * Polynomial.constant(factor),
+        limit=profile.registers_per_sm,
+        unit="registers",
+        detail=f"the card has {profile.registers_per_sm} an SM",
+        subject=f"{_count(facts.distinct_references)} at {precision_factor(size)} for each point",
+    )
+
+
+def weights(facts: KernelFacts, waf: int) -> tuple[tuple[str, int], ...]:
+    """Return ``H_i`` of every tile loop [EATSS, Sec. IV-K]."""
+    depth = len(facts.loops)
+    counts = dict(facts.stride_one)
+    result = []
+    for loop in facts.loops:
+        weight = counts.get(loop.name, 0)
+        if loop.name == facts.cma_loop:
+            weight *= waf
+        if (depth >= 3 and not loop.parallel) or (depth == 2 and loop.parallel):
+            weight = 0
+        result.append((loop.name, weight))
+    return tuple(result)
+
+
+def objective(facts: KernelFacts, waf: int) -> Polynomial:
+    """Return ``OBJ`` [EATSS, Eq. 2]; 0 for a kernel with no parallel loop and no weight."""
+    loops = block_loops(facts)
+    parallelism = Polynomial.product(loop.name for loop in loops) if loops else Polynomial.of([])
+    return parallelism + Polynomial.of((w, (name,)) for name, w in weights(facts, waf))
+
+
+def preference(facts: KernelFacts) -> tuple[tuple[str, Direction], ...]:
+    """Return how equal objectives are decided, every variable named.
+
+    First the larger tile of the CMA loop, then smaller serial tiles, outermost first,
+    then the smallest vector in the order of the loops.
+    """
+    cma = [loop for loop in facts.loops if loop.name == facts.cma_loop]
+    rest = [loop for loop in facts.loops if loop.name != facts.cma_loop]
+    serial = [loop for loop in rest if not loop.parallel]
+    parallel = [loop for loop in rest if loop.parallel]
+    return tuple((loop.name, Direction.LARGER) for loop in cma) + tuple(
+        (loop.name, Direction.SMALLER) for loop in (*serial, *parallel, *facts.inner_loops)
+    )
+
+
+def bytes_text(size: int) -> str:
+    """Return a size as people say it: ``48 KiB``, ``40 MiB``, ``100 bytes``."""
+    scale, unit = 1, "bytes"
+    for power, name in enumerate(("KiB", "MiB", "GiB", "TiB"), start=1):
+        if size >= 1 << 10 * power:
+            scale, unit = 1 << 10 * power, name
+    amount = Fraction(size, scale)
+    if amount >= 1 << 20:
+        return f"over a million {unit}"
+    return f"{amount if amount.denominator == 1 else f'{float(amount):.4g}'} {unit}"

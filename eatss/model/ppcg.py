@@ -1,0 +1,42 @@
+"""What PPCG takes on its command line.
+
+PPCG numbers kernels from 0 in launch order and reads ``--sizes`` as an isl union map from
+``kernel[number]`` to ``tile[…]``, ``block[…]`` and ``grid[…]``, outermost entry first. The leading
+parallel members of a band, at most three, map to threads; the last of them to
+``threadIdx.x``. PPCG's own block sizes (512, 32 × 16, 32 × 4 × 4) need not launch where
+a thread takes many registers, so sizes of ours always stand beside the tile.
+"""
+
+from __future__ import annotations
+
+from eatss.model.selection import KernelSelection, Selection
+
+
+def ppcg_sizes(selection: Selection) -> str:
+    """Return the argument of ``ppcg --sizes``.
+
+    Kernels that run in one thread have nothing to size and are left out.
+    """
+    entries = [
+        entry for kernel in selection.kernels if kernel.tile_sizes for entry in _entries(kernel)
+    ]
+    return f"{{ {'; '.join(entries)} }}" if entries else "{ }"
+
+
+def ppcg_max_shared_memory(selection: Selection) -> int:
+    """Return the argument of ``ppcg --max-shared-memory``, in bytes.
+
+    PPCG has one limit for the whole program, so it is the largest of the kernels'
+    limits, and 0 where no kernel uses shared memory. PPCG declares shared arrays
+    statically, which never gives a block more than the default limit of the card.
+    """
+    limits = [kernel.shared_limit_bytes for kernel in selection.kernels if kernel.tile_sizes]
+    return min(max(limits, default=0), selection.static_shared_bytes)
+
+
+def _entries(kernel: KernelSelection) -> list[str]:
+    domain = f"kernel[{kernel.index}]"
+    entries = [f"{domain} -> tile[{', '.join(str(size) for _, size in kernel.tile_sizes)}]"]
+    if kernel.block:
+        entries.append(f"{domain} -> block[{', '.join(str(size) for _, size in kernel.block)}]")
+    return entries

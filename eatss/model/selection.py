@@ -1,0 +1,186 @@
+"""The selection: tile sizes of every kernel of a program, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from eatss.model.options import ModelOptions
+
+SCHEMA_VERSION = 1
+"""Version of the JSON form; it grows when a reader of the old form would fail."""
+
+Optimality = Literal["proven", "best found"]
+
+Sizes = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """How much of one limit a tile uses.
+
+    ``binding`` says that the limit stops at least one tile size from growing a step.
+    """
+
+    name: str
+    title: str
+    used: int
+    available: int
+    unit: str
+    binding: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceSelection:
+    """A reference and where the selection keeps it [EATSS, Table II]."""
+
+    array: str
+    access: str
+    memory: Literal["l1", "shared"]
+    cma: bool
+    temporal: tuple[str, ...]
+    spatial: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """The optimum in one cell of the grid.
+
+    ``traffic`` is the estimated traffic from L2, in elements per iteration point.
+    """
+
+    split_factor: float
+    warp_fraction: float
+    tile_sizes: Sizes
+    objective: int
+    optimal: Optimality
+    traffic: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedCell:
+    """A cell of the grid without a solution: which limits exclude it, and why."""
+
+    split_factor: float
+    warp_fraction: float
+    constraints: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSelection:
+    """The tile sizes of one kernel.
+
+    ``tile_sizes`` has an entry for each loop of the band, outermost first, none for
+    a kernel that runs in one thread (``note`` says so). ``block`` are the threads of
+    a block for the loops that map to threads, the last one to ``threadIdx.x``.
+    ``shared_limit_bytes`` is what the model let a block have of shared memory.
+    ``weights`` are ``H_i``; ``objective_formula`` is the objective as text. With one
+    vector for the program, ``optimal``, ``solver_calls`` and ``solve_time_s`` are those of
+    the program's problem. ``solve_time_s`` is a measurement and takes no part in
+    comparison.
+    """
+
+    name: str
+    index: int
+    statements: tuple[str, ...]
+    host_loops: tuple[str, ...]
+    loops: tuple[str, ...]
+    parallel: tuple[str, ...]
+    inner_loops: tuple[str, ...]
+    cma_loop: str | None
+    tile_sizes: Sizes
+    objective: int
+    objective_formula: str
+    weights: Sizes
+    optimal: Optimality
+    split_factor: float
+    warp_fraction: float
+    alignment: int
+    traffic: float
+    block: Sizes
+    shared_limit_bytes: int
+    solver_calls: int
+    solve_time_s: float = field(compare=False)
+    references: tuple[ReferenceSelection, ...]
+    distinct_references: int
+    usage: tuple[Usage, ...]
+    alternatives: tuple[CellResult, ...] = ()
+    dropped: tuple[DroppedCell, ...] = ()
+    cells: int = 1
+    note: str | None = None
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads of one block."""
+        threads = 1
+        for _, size in self.block:
+            threads *= size
+        return threads
+
+    def tile_size(self, loop: str) -> int:
+        """Return the tile size of ``loop``; ``KeyError`` if it is no tile loop."""
+        return dict(self.tile_sizes)[loop]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Tile sizes of all kernels of a program on one card.
+
+    ``uniform_sizes`` is the program's one vector of tile sizes, outermost first, where
+    one was asked for. ``static_shared_bytes`` is the shared memory a block may have
+    without opting in to more.
+    """
+
+    file: str
+    functions: tuple[str, ...]
+    gpu: str
+    dtype: str
+    options: ModelOptions
+    kernels: tuple[KernelSelection, ...]
+    static_shared_bytes: int
+    uniform_sizes: tuple[int, ...] | None = None
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.options.model
+
+    @property
+    def optimal(self) -> Optimality:
+        """``proven`` where every kernel's sizes are."""
+        proven = all(kernel.optimal == "proven" for kernel in self.kernels)
+        return "proven" if proven else "best found"
+
+    @property
+    def ppcg_sizes(self) -> str:
+        """The argument of ``ppcg --sizes``."""
+        from eatss.model.ppcg import ppcg_sizes  # noqa: PLC0415 - ppcg needs this module
+
+        return ppcg_sizes(self)
+
+    def kernel(self, name: str) -> KernelSelection:
+        """Return the kernel called ``name``; ``KeyError`` if there is none."""
+        for kernel in self.kernels:
+            if kernel.name == name:
+                return kernel
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the selection as plain JSON types."""
+        from eatss.model.selection_json import selection_to_dict  # noqa: PLC0415
+
+        return selection_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Selection:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises:
+            InputError: the document is not of this schema.
+        """
+        from eatss.model.selection_json import selection_from_dict  # noqa: PLC0415
+
+        return selection_from_dict(document)

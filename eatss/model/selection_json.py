@@ -1,0 +1,153 @@
+"""``Selection`` to and from plain JSON types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from eatss.diagnostics import EatssError, InputError, input_error
+from eatss.model.options import ModelOptions
+from eatss.model.ppcg import ppcg_max_shared_memory, ppcg_sizes
+from eatss.model.selection import (
+    SCHEMA_VERSION,
+    CellResult,
+    DroppedCell,
+    KernelSelection,
+    ReferenceSelection,
+    Selection,
+    Sizes,
+    Usage,
+)
+
+_DERIVED = ("threads_per_block",)
+_SIZES = ("tile_sizes", "weights", "block")
+_NAMES = ("statements", "host_loops", "loops", "parallel", "inner_loops")
+
+
+def selection_to_dict(selection: Selection) -> dict[str, Any]:
+    """Return ``selection`` as plain JSON types, keys in a fixed order."""
+    uniform = selection.uniform_sizes
+    return {
+        "schema_version": selection.schema_version,
+        "file": selection.file,
+        "functions": list(selection.functions),
+        "gpu": selection.gpu,
+        "dtype": selection.dtype,
+        "model": selection.model,
+        "options": _flat(selection.options),
+        "optimal": selection.optimal,
+        "ppcg_sizes": ppcg_sizes(selection),
+        "ppcg_max_shared_memory": ppcg_max_shared_memory(selection),
+        "static_shared_bytes": selection.static_shared_bytes,
+        "uniform_sizes": None if uniform is None else list(uniform),
+        "kernels": [_kernel_to_dict(kernel) for kernel in selection.kernels],
+    }
+
+
+def selection_from_dict(document: Mapping[str, Any]) -> Selection:
+    """Read what :func:`selection_to_dict` wrote; derived entries are not read.
+
+    Raises:
+        InputError: the document is not of this schema.
+    """
+    version = document.get("schema_version") if isinstance(document, Mapping) else None
+    if version != SCHEMA_VERSION:
+        raise input_error(
+            "EATSS-M010",
+            f"this is no selection of schema version {SCHEMA_VERSION}",
+            hint="write it anew with eatss select --format json",
+        )
+    try:
+        return _read(document)
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        detail = f"no entry {error}" if isinstance(error, KeyError) else str(error)
+        raise _malformed(detail) from error
+
+
+def _malformed(detail: str) -> EatssError:
+    return input_error("EATSS-M011", f"this selection is damaged: {detail}")
+
+
+def _read(document: Mapping[str, Any]) -> Selection:
+    uniform = document["uniform_sizes"]
+    return Selection(
+        schema_version=document["schema_version"],
+        file=_text(document["file"]),
+        functions=_texts(document["functions"]),
+        gpu=_text(document["gpu"]),
+        dtype=_text(document["dtype"]),
+        options=ModelOptions(**document["options"]),
+        kernels=tuple(_kernel_from_dict(kernel) for kernel in document["kernels"]),
+        static_shared_bytes=int(document["static_shared_bytes"]),
+        uniform_sizes=None if uniform is None else tuple(int(size) for size in uniform),
+    )
+
+
+def _flat(noun: Any) -> dict[str, Any]:
+    """Return the fields of a noun, tuples as lists."""
+    values = ((f.name, getattr(noun, f.name)) for f in fields(noun))
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values}
+
+
+def _kernel_to_dict(kernel: KernelSelection) -> dict[str, Any]:
+    entries = _flat(kernel)
+    for name in _SIZES:
+        entries[name] = dict(getattr(kernel, name))
+    entries["threads_per_block"] = kernel.threads_per_block
+    entries["references"] = [_flat(reference) for reference in kernel.references]
+    entries["usage"] = {
+        usage.name: {key: value for key, value in _flat(usage).items() if key != "name"}
+        for usage in kernel.usage
+    }
+    entries["alternatives"] = [_cell_to_dict(cell) for cell in kernel.alternatives]
+    entries["dropped"] = [_flat(cell) for cell in kernel.dropped]
+    return entries
+
+
+def _kernel_from_dict(document: Mapping[str, Any]) -> KernelSelection:
+    entries = {name: value for name, value in document.items() if name not in _DERIVED}
+    for name in _SIZES:
+        entries[name] = _sizes(document[name])
+    for name in _NAMES:
+        entries[name] = _texts(document[name])
+    entries["references"] = tuple(
+        ReferenceSelection(
+            **{**r, "temporal": _texts(r["temporal"]), "spatial": _texts(r["spatial"])}
+        )
+        for r in document["references"]
+    )
+    entries["usage"] = tuple(Usage(name=name, **u) for name, u in document["usage"].items())
+    entries["alternatives"] = tuple(
+        CellResult(**{**cell, "tile_sizes": _sizes(cell["tile_sizes"])})
+        for cell in document["alternatives"]
+    )
+    entries["dropped"] = tuple(
+        DroppedCell(**{**cell, "constraints": _texts(cell["constraints"])})
+        for cell in document["dropped"]
+    )
+    if entries["optimal"] not in ("proven", "best found"):
+        raise ValueError(f"optimal is {entries['optimal']!r}")
+    return KernelSelection(**entries)
+
+
+def _cell_to_dict(cell: CellResult) -> dict[str, Any]:
+    return {**_flat(cell), "tile_sizes": dict(cell.tile_sizes)}
+
+
+def _sizes(document: Mapping[str, Any]) -> Sizes:
+    return tuple((_text(name), int(size)) for name, size in document.items())
+
+
+def _texts(document: Iterable[Any]) -> tuple[str, ...]:
+    if isinstance(document, str):
+        raise TypeError(f"{document!r} is not a list")
+    return tuple(_text(entry) for entry in document)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value
