@@ -54,6 +54,11 @@ def maps_of(union: isl.UnionMap) -> tuple[isl.Map, ...]:
     return tuple(sorted(found, key=lambda m: str(m.get_space())))
 
 
+def big_value(context: isl.Context, value: int) -> isl.Val:
+    """Return an integer of any size; ``isl.Val`` of a Python integer takes 64 bits only."""
+    return isl.Val(str(value), context)
+
+
 def linear_function(
     context: isl.Context, constant: int, terms: tuple[tuple[str, int], ...]
 ) -> isl.PwAff:
@@ -62,9 +67,9 @@ def linear_function(
     for position, (name, _) in enumerate(terms):
         space = space.set_dim_name(isl.dim_type.param, position, name)
     aff = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space))
-    aff = aff.set_constant_val(isl.Val(constant, context))
+    aff = aff.set_constant_val(big_value(context, constant))
     for position, (_, coefficient) in enumerate(terms):
-        aff = aff.set_coefficient_val(isl.dim_type.param, position, isl.Val(coefficient, context))
+        aff = aff.set_coefficient_val(isl.dim_type.param, position, big_value(context, coefficient))
     return isl.PwAff.from_aff(aff)
 
 
@@ -101,12 +106,12 @@ def parameters_as_function_inputs(
 
 
 def tuple_of_functions(
-    context: isl.Context, tuple_name: str, functions: tuple[isl.PwAff, ...]
+    context: isl.Context, tuple_name: str | None, functions: tuple[isl.PwAff, ...]
 ) -> isl.Set:
     """Return the one element ``tuple_name[functions]`` as a set with parameters."""
-    space = isl.Space.set_alloc(context, 0, len(functions)).set_tuple_name(
-        isl.dim_type.set, tuple_name
-    )
+    space = isl.Space.set_alloc(context, 0, len(functions))
+    if tuple_name is not None:
+        space = space.set_tuple_name(isl.dim_type.set, tuple_name)
     functions_list = isl.PwAffList.alloc(context, len(functions))
     for function in functions:
         functions_list = functions_list.add(function)
@@ -128,6 +133,23 @@ def without_parameter(params: isl.Set, name: str) -> isl.Set:
     """Project a parameter out."""
     at = params.find_dim_by_name(isl.dim_type.param, name)
     return params if at < 0 else params.project_out(isl.dim_type.param, at, 1)
+
+
+def involves_parameter(function: isl.PwAff, name: str) -> bool:
+    """Return whether a function depends on a parameter."""
+    at = function.find_dim_by_name(isl.dim_type.param, name)
+    return at >= 0 and function.involves_dims(isl.dim_type.param, at, 1)
+
+
+def parameter_is_bounded(params: isl.Set, name: str, *, above: bool) -> bool:
+    """Return whether a parameter is bounded above (or below) for fixed other parameters."""
+    at = params.find_dim_by_name(isl.dim_type.param, name)
+    if at < 0:
+        return False
+    line = isl.Set.from_params(params).move_dims(isl.dim_type.set, 0, isl.dim_type.param, at, 1)
+    if above:
+        return bool(line.dim_has_upper_bound(isl.dim_type.set, 0))
+    return bool(line.dim_has_lower_bound(isl.dim_type.set, 0))
 
 
 def renamed_parameter(params: isl.Set, old: str, new: str) -> isl.Set:
@@ -301,7 +323,7 @@ def moving_dims(steps: isl.Map, names: Sequence[str]) -> tuple[str, ...]:
     """Return those of ``names`` in which output and input of a map of one space ever differ."""
     moving = []
     for position in range(steps.dim(isl.dim_type.in_)):
-        name = steps.get_dim_name(isl.dim_type.in_, position)
+        name = steps.get_dim_name(isl.dim_type.in_, position) or f"d{position}"
         equal = steps.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
         if name in names and not steps.is_subset(equal):
             moving.append(name)

@@ -1,0 +1,33 @@
+"""C in, ``Scop``s out, on libclang; next folder: ``eatss/scop`` (the nouns), then ``polyhedral``.
+
+Distinct pointer parameters and distinct global pointers are taken not to overlap, as pet and
+PPCG take it; pointers that visibly may overlap are refused. Importing this package is
+cheap: libclang and isl are loaded when something is parsed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eatss.frontend.codes import Code
+    from eatss.frontend.options import FrontendOptions, FrontendResult
+    from eatss.frontend.parse import parse_file, parse_source
+
+__all__ = ["Code", "FrontendOptions", "FrontendResult", "parse_file", "parse_source"]
+
+_HOME = {
+    "Code": "codes",
+    "FrontendOptions": "options",
+    "FrontendResult": "options",
+    "parse_file": "parse",
+    "parse_source": "parse",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,0 +1,508 @@
+"""Reads C integer expressions as quasi-affine values and C conditions as sets.
+
+C integers are exact here as long as nothing overflows. Signed overflow is undefined in C and
+is taken not to happen. Unsigned arithmetic is exact modulo 2^bits: sums and products are
+kept as integers, and where one is consumed (compared, divided, widened, used as a
+subscript) it is proven to lie in its type's range; a value that may be negative there is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import islpy as isl
+
+from eatss.frontend.codes import Code
+from eatss.frontend.notaffine import NotAffineError, Reason, not_affine
+from eatss.frontend.polynomial import Monomial, Poly, accumulate
+from eatss.frontend.ranges import RangeProver
+from eatss.frontend.symbols import Role, SymbolTable, Variable
+from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.types import TypeClass
+from eatss.frontend.values import (
+    NonLinearError,
+    TooManyPiecesError,
+    Value,
+    ValueAlgebra,
+    extremum,
+    same,
+)
+
+_MAX_DEPTH = 120
+_MINIMA = frozenset({"min", "MIN", "imin", "Min"})
+_MAXIMA = frozenset({"max", "MAX", "imax", "Max"})
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+
+
+class AffineReader:
+    """Reads expressions under the counters that are active."""
+
+    def __init__(self, symbols: SymbolTable, algebra: ValueAlgebra) -> None:
+        self._symbols = symbols
+        self.algebra = algebra
+        self.active: dict[Variable, str] = {}
+        self.ranges = RangeProver(algebra)
+        self._bound_arguments: list[dict[str, Value]] = []
+        self._depth = 0
+        self._inner: dict[NodeKind, Callable[[Node, isl.Set], Value]] = {
+            NodeKind.BINARY: self._binary,
+            NodeKind.UNARY: self._unary,
+            NodeKind.CAST: self._cast,
+            NodeKind.CONDITIONAL: self._conditional,
+            NodeKind.CALL: self._call,
+        }
+
+    # -- entry points -------------------------------------------------------------
+
+    def value(self, node: Node, domain: isl.Set) -> Value:
+        """Read an integer expression whose value is used in ``domain``.
+
+        Raises:
+            NotAffineError: If it is not quasi-affine or may leave its type's range.
+        """
+        with self._guarded(node):
+            value = self._ring(node, domain)
+            self.ranges.check(node, value, domain)
+            return value
+
+    def function(self, node: Node, domain: isl.Set) -> isl.PwAff:
+        """Read an integer expression as an isl function of parameters."""
+        with self._guarded(node):
+            return self.algebra.function(self.value(node, domain))
+
+    def condition(self, node: Node, domain: isl.Set) -> isl.Set:
+        """Read a condition as the set of parameter values where it holds.
+
+        Raises:
+            NotAffineError: If it is not a combination of affine comparisons.
+        """
+        with self._guarded(node):
+            return self._condition(node, domain)
+
+    @contextmanager
+    def _guarded(self, node: Node) -> Iterator[None]:
+        self._depth += 1
+        try:
+            if self._depth > _MAX_DEPTH:
+                raise NotAffineError(
+                    node, Reason.OWN, "expression is nested too deeply", code=Code.NESTING,
+                    hint="split the expression",
+                )  # fmt: skip
+            yield
+        except NonLinearError:
+            raise NotAffineError(node, Reason.NON_AFFINE, "product of variables") from None
+        except TooManyPiecesError:
+            raise NotAffineError(
+                node, Reason.OWN, "expression has too many cases", code=Code.TOO_COMPLEX,
+                hint="use fewer nested ?:, min and max in one expression",
+            ) from None  # fmt: skip
+        finally:
+            self._depth -= 1
+
+    # -- integers -----------------------------------------------------------------
+
+    def _ring(self, node: Node, domain: isl.Set) -> Value:
+        """Read a value that may still wrap: congruent to C's modulo 2^bits."""
+        with self._guarded(node):
+            if node.kind is NodeKind.BINARY and node.op in ("+", "-"):
+                return self._sum(node, domain)
+            return self._term(node, domain)
+
+    def _sum(self, node: Node, domain: isl.Set) -> Value:
+        """Read a sum along its left spine without recursion."""
+        terms: dict[Monomial, int] = {}
+        others: list[tuple[Value, int]] = []
+        while node.kind is NodeKind.BINARY and node.op in ("+", "-"):
+            sign = 1 if node.op == "+" else -1
+            self._collect(self._ring(node.children[1], domain), sign, terms, others)
+            node = node.children[0]
+        self._collect(self._ring(node, domain), 1, terms, others)
+        total: Value = Poly(terms)
+        for other, sign in reversed(others):
+            total = self.algebra.add(total, other, sign)
+        return total
+
+    @staticmethod
+    def _collect(
+        value: Value, sign: int, terms: dict[Monomial, int], others: list[tuple[Value, int]]
+    ) -> None:
+        if isinstance(value, Poly):
+            accumulate(terms, value, sign)
+        else:
+            others.append((value, sign))
+
+    def _term(self, node: Node, domain: isl.Set) -> Value:
+        kind = node.kind
+        if kind is NodeKind.INT and isinstance(node.value, int):
+            return Poly.constant(node.value)
+        if kind is NodeKind.NAME:
+            return self._name(node)
+        read = self._inner.get(kind)
+        if read is not None:
+            return read(node, domain)
+        raise not_affine(node)
+
+    def _name(self, node: Node) -> Value:
+        if self._bound_arguments and node.name in self._bound_arguments[-1]:
+            return self._bound_arguments[-1][node.name]
+        variable = self._symbols.of(node)
+        if variable is None:
+            raise NotAffineError(node, Reason.NON_AFFINE, f"'{node.name}' is not a variable")
+        if variable.shape.qualified_volatile:
+            raise NotAffineError(
+                node, Reason.OWN, f"'{node.name}' is volatile", code=Code.VOLATILE,
+                hint="drop 'volatile' or copy the value before the region",
+            )  # fmt: skip
+        if variable in self.active:
+            return Poly.unknown(self.active[variable])
+        if variable.role is Role.COUNTER:
+            raise NotAffineError(
+                node,
+                Reason.OWN,
+                f"counter '{node.name}' is used outside its loop",
+                code=Code.COUNTER_AFTER_LOOP,
+                hint="write the value it has there, for example the loop's upper bound",
+            )
+        if variable.role is Role.DATA or not variable.shape.element.is_integer:
+            raise self._data(node, variable)
+        if variable.constant is not None:
+            return Poly.constant(variable.constant)
+        self.ranges.used_parameters.setdefault(variable.unique_name, variable)
+        return Poly.unknown(variable.unique_name)
+
+    @staticmethod
+    def _data(node: Node, variable: Variable) -> NotAffineError:
+        if variable.first_write is not None and variable.is_scalar:
+            return NotAffineError(
+                node,
+                Reason.OWN,
+                f"'{node.name}' is written in the region, so it is no constant of it",
+                code=Code.BOUND_WRITTEN,
+                hint=f"compute '{node.name}' before #pragma scop, or write its expression here",
+            )
+        return NotAffineError(node, Reason.DATA, f"'{node.name}' is data")
+
+    def _binary(self, node: Node, domain: isl.Set) -> Value:
+        left_node, right_node = node.children
+        if node.op == "*":
+            return self._product(node, domain)
+        if node.op in ("/", "%", ">>", "<<", "&"):
+            return self._by_constant(node, domain)
+        if node.op in _COMPARISONS or node.op in ("&&", "||"):
+            return self._truth(node, domain)
+        for child in (left_node, right_node):
+            self._ring(child, domain)  # data is the better reason
+        raise not_affine(node)
+
+    def _product(self, node: Node, domain: isl.Set) -> Value:
+        left = self._ring(node.children[0], domain)
+        right = self._ring(node.children[1], domain)
+        for factor, other in ((left, right), (right, left)):
+            constant = self.algebra.constant_of(factor)
+            if constant is not None:
+                return self.algebra.scale(other, constant)
+        if isinstance(left, Poly) and isinstance(right, Poly):
+            product = left.times(right)
+            if all(len(monomial) <= 8 for monomial in product.terms):
+                return product
+        raise NotAffineError(node, Reason.NON_AFFINE, "product of variables")
+
+    def _by_constant(self, node: Node, domain: isl.Set) -> Value:
+        value = self.value(node.children[0], domain)
+        amount = self.algebra.constant_of(self.value(node.children[1], domain))
+        if amount is None:
+            raise NotAffineError(
+                node, Reason.NON_AFFINE, f"right operand of '{node.op}' is not a constant"
+            )
+        if node.op in ("/", "%"):
+            return self._divide(node, value, amount, domain)
+        if node.op == "&":
+            if amount < 0 or amount & (amount + 1):
+                raise not_affine(node)
+            return self.algebra.modulo(value, amount + 1)
+        if not 0 <= amount < node.type.bits:
+            raise NotAffineError(
+                node,
+                Reason.OWN,
+                f"shift by {amount} is undefined",
+                code=Code.DIVISOR,
+                hint="shift by less than the width of the type",
+            )
+        if node.op == "<<":
+            return self.algebra.scale(value, 1 << amount)
+        return self.algebra.floor_divide(value, 1 << amount)
+
+    def _divide(self, node: Node, value: Value, divisor: int, domain: isl.Set) -> Value:
+        """C truncates towards zero: ``a / -c = -(a / c)`` and ``a % -c = a % c``."""
+        if divisor == 0:
+            raise NotAffineError(
+                node, Reason.OWN, f"'{node.op}' by zero", code=Code.DIVISOR,
+                hint="the divisor must be a non-zero constant",
+            )  # fmt: skip
+        size = abs(divisor)
+        constant = self.algebra.constant_of(value)
+        if constant is not None:
+            quotient = abs(constant) // size * (1 if constant * divisor >= 0 else -1)
+            result = quotient if node.op == "/" else constant - quotient * divisor
+            return Poly.constant(result)
+        if size == 1:
+            return self.algebra.scale(value, divisor) if node.op == "/" else Poly.constant(0)
+        non_negative = self.ranges.proven(domain, self.algebra.at_least(value, Poly.constant(0)))
+        if node.op == "/":
+            if non_negative:
+                quotient_f = self.algebra.floor_divide(value, size)
+            else:
+                quotient_f = self.algebra.function(value).tdiv_q(self._number(size))
+            return self.algebra.scale(quotient_f, 1 if divisor > 0 else -1)
+        if non_negative:
+            return self.algebra.modulo(value, size)
+        return self.algebra.function(value).tdiv_r(self._number(size))
+
+    def _number(self, value: int) -> isl.PwAff:
+        return self.algebra.function(Poly.constant(value))
+
+    def _unary(self, node: Node, domain: isl.Set) -> Value:
+        if node.op in ("+", "-"):
+            value = self._ring(node.children[0], domain)
+            return self.algebra.scale(value, 1 if node.op == "+" else -1)
+        if node.op == "~" and node.type.signed:
+            value = self._ring(node.children[0], domain)
+            return self.algebra.add(Poly.constant(-1), value, -1)
+        if node.op == "!":
+            return self._truth(node, domain)
+        raise not_affine(node)
+
+    def _truth(self, node: Node, domain: isl.Set) -> Value:
+        """Read a comparison used as the number 0 or 1."""
+        holds = self._condition(node, domain)
+        return self.algebra.choose(holds, Poly.constant(1), Poly.constant(0))
+
+    def _cast(self, node: Node, domain: isl.Set) -> Value:
+        operand = node.children[0]
+        target, source = node.type, operand.type
+        if not target.is_integer:
+            raise NotAffineError(node, Reason.NON_AFFINE, f"conversion to {target.spelling}")
+        if not source.is_integer:
+            return self._rounded(node, domain)
+        if target.bits <= 1:
+            return self._truth(operand, domain)
+        if not source.signed and target.bits > source.bits:
+            return self.value(operand, domain)
+        value = self._ring(operand, domain)
+        fits = source.minimum >= target.minimum and source.maximum <= target.maximum
+        if target.signed and not fits:
+            self.ranges.check(node, value, domain)
+        return value
+
+    def _rounded(self, node: Node, domain: isl.Set) -> Value:
+        """Read ``(int) floor((double) a / b)`` and its like, as old floord macros expand to."""
+        numerator, divisor, exact = self._fraction(node.children[0], domain)
+        if not exact:
+            raise NotAffineError(
+                node, Reason.NON_AFFINE, "conversion of a floating-point value to an integer"
+            )
+        assert divisor == 1
+        return numerator
+
+    def _fraction(self, node: Node, domain: isl.Set) -> tuple[Value, int, bool]:
+        """Read a floating expression as ``value / divisor``; exact if that is an integer."""
+        if node.kind is NodeKind.CAST and not node.type.is_integer:
+            operand = node.children[0]
+            if operand.type.is_integer:
+                if operand.type.bits > 32 or node.type.bits < 64:
+                    raise NotAffineError(node, Reason.NON_AFFINE, "rounding of a large integer")
+                return self.value(operand, domain), 1, True
+            return self._fraction(operand, domain)
+        if node.kind is NodeKind.FLOAT and isinstance(node.value, float):
+            if node.value == int(node.value) and abs(node.value) < 2**31:
+                return Poly.constant(int(node.value)), 1, True
+        elif node.kind is NodeKind.BINARY and node.op == "/":
+            top, below, _ = self._fraction(node.children[0], domain)
+            amount, unit, _ = self._fraction(node.children[1], domain)
+            divisor = self.algebra.constant_of(amount)
+            if below == unit == 1 and divisor:
+                sign = 1 if divisor > 0 else -1
+                return self.algebra.scale(top, sign), abs(divisor), abs(divisor) == 1
+        elif node.kind is NodeKind.CALL and node.name in ("floor", "ceil"):
+            top, below, _ = self._fraction(node.children[1], domain)
+            if node.name == "floor":
+                return self.algebra.floor_divide(top, below), 1, True
+            up = self.algebra.add(top, Poly.constant(below - 1))
+            return self.algebra.floor_divide(up, below), 1, True
+        raise self._why_not(node)
+
+    def _why_not(self, node: Node) -> NotAffineError:
+        """Find the reason a floating expression is not affine: data, or only its form."""
+        for inner in node.preorder():
+            if inner.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
+                return not_affine(inner)
+            if inner.kind is NodeKind.NAME and inner.type.kind is TypeClass.FLOATING:
+                return NotAffineError(inner, Reason.DATA, f"'{inner.name}' is data")
+        return NotAffineError(node, Reason.NON_AFFINE, "floating-point expression")
+
+    def _conditional(self, node: Node, domain: isl.Set) -> Value:
+        test, if_true, if_false = node.children
+        holds = self._condition(test, domain)
+        yes = self._ring(if_true, domain.intersect(holds))
+        no = self._ring(if_false, domain.subtract(holds))
+        if not node.type.signed:
+            self.ranges.check(if_true, yes, domain.intersect(holds))
+            self.ranges.check(if_false, no, domain.subtract(holds))
+        extremum = self._asextremum(test, yes, no, domain)
+        return extremum if extremum is not None else self.algebra.choose(holds, yes, no)
+
+    def _asextremum(self, test: Node, yes: Value, no: Value, domain: isl.Set) -> Value | None:
+        """Recognise ``a < b ? a : b``, so that comparisons with it stay convex."""
+        if test.kind is not NodeKind.BINARY or test.op not in ("<", "<=", ">", ">="):
+            return None
+        left = self._ring(test.children[0], domain)
+        right = self._ring(test.children[1], domain)
+        smaller, larger = (left, right) if test.op in ("<", "<=") else (right, left)
+        if same(smaller, yes) and same(larger, no):
+            return extremum(is_max=False, left=yes, right=no)
+        if same(larger, yes) and same(smaller, no):
+            return extremum(is_max=True, left=yes, right=no)
+        return None
+
+    def _call(self, node: Node, domain: isl.Set) -> Value:
+        callee, *arguments = node.children
+        body = inlined_body(callee, self._symbols)
+        if body is not None:
+            expression, names = body
+            if len(names) == len(arguments):
+                return self._inline(expression, names, arguments, domain)
+        if body is None and is_defined(callee):
+            raise NotAffineError(
+                node, Reason.OWN, f"call of '{node.name}', which has a body that is not read",
+                code=Code.CALL, hint="write it as one return of an affine expression, or a macro",
+            )  # fmt: skip
+        if len(arguments) == 2 and node.name in _MINIMA | _MAXIMA:
+            left, right = (self.value(a, domain) for a in arguments)
+            return extremum(is_max=node.name in _MAXIMA, left=left, right=right)
+        if len(arguments) == 2 and node.name in ("floord", "ceild"):
+            return self._rounded_division(node, domain)
+        if len(arguments) == 1 and node.name in ("abs", "labs"):
+            value = self.value(arguments[0], domain)
+            return extremum(is_max=True, left=value, right=self.algebra.scale(value, -1))
+        raise NotAffineError(node, Reason.NON_AFFINE, f"call of '{node.name or '?'}'")
+
+    def _rounded_division(self, node: Node, domain: isl.Set) -> Value:
+        """Read CLooG's ``floord`` and ``ceild``."""
+        value = self.value(node.children[1], domain)
+        divisor = self.algebra.constant_of(self.value(node.children[2], domain))
+        if not divisor:
+            raise NotAffineError(
+                node, Reason.OWN, f"second argument of {node.name} is not a non-zero constant",
+                code=Code.DIVISOR, hint="the divisor must be a non-zero constant",
+            )  # fmt: skip
+        if divisor < 0:
+            value, divisor = self.algebra.scale(value, -1), -divisor
+        if node.name == "ceild":
+            value = self.algebra.add(value, Poly.constant(divisor - 1))
+        return self.algebra.floor_divide(value, divisor)
+
+    def _inline(
+        self, expression: Node, names: list[str], arguments: list[Node], domain: isl.Set
+    ) -> Value:
+        if len(self._bound_arguments) > 8:
+            raise NotAffineError(
+                expression,
+                Reason.OWN,
+                "calls nested too deeply",
+                code=Code.NESTING,
+                hint="write the expression out",
+            )
+        values = [self.value(argument, domain) for argument in arguments]
+        self._bound_arguments.append(dict(zip(names, values, strict=True)))
+        try:
+            return self.value(expression, domain)
+        finally:
+            self._bound_arguments.pop()
+
+    # -- conditions ---------------------------------------------------------------
+
+    def _condition(self, node: Node, domain: isl.Set) -> isl.Set:
+        with self._guarded(node):
+            if node.kind is NodeKind.BINARY and node.op in ("&&", "||"):
+                return self._logical(node, domain)
+            if node.kind is NodeKind.UNARY and node.op == "!":
+                return self._condition(node.children[0], domain).complement()
+            if node.kind is NodeKind.BINARY and node.op in _COMPARISONS:
+                return self._comparison(node, domain)
+            if node.kind is NodeKind.CAST and node.type.bits <= 1:
+                return self._condition(node.children[0], domain)
+            if not node.type.is_integer:
+                raise self._why_not(node)
+            value = self.value(node, domain)
+            return self.algebra.unequal(value, Poly.constant(0))
+
+    def _logical(self, node: Node, domain: isl.Set) -> isl.Set:
+        """Read a chain of one logical operator along its left spine without recursion."""
+        operator = node.op
+        operands: list[Node] = []
+        while node.kind is NodeKind.BINARY and node.op == operator:
+            operands.append(node.children[1])
+            node = node.children[0]
+        operands.append(node)
+        operands.reverse()
+        holds: isl.Set | None = None
+        reached = domain
+        for operand in operands:
+            here = self._condition(operand, reached)
+            if holds is None:
+                holds = here
+            else:
+                holds = holds.intersect(here) if operator == "&&" else holds.union(here)
+            if holds.n_basic_set() > 8:
+                holds = holds.coalesce()
+            if holds.n_basic_set() > 200:
+                raise TooManyPiecesError
+            reached = reached.intersect(here) if operator == "&&" else reached.subtract(here)
+        assert holds is not None
+        return holds
+
+    def _comparison(self, node: Node, domain: isl.Set) -> isl.Set:
+        left, right = self.operands(node, domain)
+        if node.op == "<":
+            return self.algebra.at_least(right, left, 1)
+        if node.op == "<=":
+            return self.algebra.at_least(right, left)
+        if node.op == ">":
+            return self.algebra.at_least(left, right, 1)
+        if node.op == ">=":
+            return self.algebra.at_least(left, right)
+        if node.op == "==":
+            return self.algebra.equal(left, right)
+        return self.algebra.unequal(left, right)
+
+    def operands(self, node: Node, domain: isl.Set) -> tuple[Value, Value]:
+        """Read both sides of a comparison."""
+        left, right = node.children
+        if left.type.is_integer and right.type.is_integer:
+            return self.value(left, domain), self.value(right, domain)
+        sides = []
+        for side in (left, right):
+            value, _, exact = self._fraction(side, domain)
+            if not exact:
+                raise NotAffineError(side, Reason.NON_AFFINE, "comparison of floating-point values")
+            sides.append(value)
+        return sides[0], sides[1]
+
+
+def is_defined(callee: Node) -> bool:
+    """Return whether the body of a function is in the file."""
+    declaration = callee.declaration
+    return declaration is not None and declaration.get_definition() is not None
+
+
+def inlined_body(callee: Node, symbols: SymbolTable) -> tuple[Node, list[str]] | None:
+    """Return the expression a function returns and the names of its parameters.
+
+    Only functions that do nothing but return: ``return e;`` or ``if (c) return a; return b;``.
+    """
+    declaration = callee.declaration
+    definition = declaration.get_definition() if declaration is not None else None
+    if definition is None:
+        return None
+    return symbols.returned_expression(definition)

@@ -1,0 +1,102 @@
+"""Refuses pointers that visibly may name the memory of another array of the region.
+
+Distinct parameters and distinct global pointers are taken not to overlap (as pet and
+PPCG take it, and as ``restrict`` says). But a pointer that the function sets from another array
+is followed to where it comes from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eatss.frontend.codes import Code
+from eatss.frontend.report import Reporter
+from eatss.frontend.surroundings import Surroundings
+from eatss.frontend.symbols import Role, SymbolTable, is_variable
+from eatss.frontend.tree import Node, NodeKind, read_tree
+from eatss.frontend.types import TypeClass, TypeTable
+
+_Origins = list[Any]
+
+
+def check_aliases(
+    symbols: SymbolTable,
+    surroundings: Surroundings,
+    types: TypeTable,
+    reporter: Reporter,
+) -> None:
+    """Record a finding for every two arrays of the region that may be the same memory."""
+    arrays = [
+        v for v in symbols.variables if v.role is not Role.COUNTER and v.first_use is not None
+    ]
+    if len(arrays) < 2 or not any(a.shape.through_pointer for a in arrays):
+        return
+    written = any(a.first_write is not None for a in arrays)
+    if not written:
+        return
+    sources = _Sources(surroundings, types)
+    origins = {array: sources.of(array.declaration) for array in arrays}
+    for position, first in enumerate(arrays):
+        for second in arrays[position + 1 :]:
+            if first.first_write is None and second.first_write is None:
+                continue
+            if _overlap(origins[first], origins[second]):
+                place = second.first_use or first.first_use
+                assert place is not None
+                reporter.error(
+                    Code.ALIAS,
+                    place,
+                    f"'{first.name}' and '{second.name}' may be the same memory",
+                    "use one name for one array within the region",
+                )
+
+
+def _overlap(left: _Origins, right: _Origins) -> bool:
+    return any(a == b for a in left for b in right)
+
+
+class _Sources:
+    """From which other variables the pointers of a function and of the file are set."""
+
+    def __init__(self, surroundings: Surroundings, types: TypeTable) -> None:
+        self._types = types
+        self._assigned = surroundings.assigned
+
+    def of(self, declaration: Any) -> _Origins:
+        """Return the declaration and all that its value may come from."""
+        found: _Origins = []
+        todo = [declaration]
+        while todo:
+            current = todo.pop()
+            if any(current == known for known in found):
+                continue
+            found.append(current)
+            if self._types.of(current.type).kind is not TypeClass.POINTER:
+                continue
+            for target, value, _ in self._assigned:
+                if value is not None and target == current:
+                    todo.extend(_pointers_in(value))
+            todo.extend(self._from_initialiser(current))
+        return found
+
+    def _from_initialiser(self, declaration: Any) -> _Origins:
+        """Return what a pointer of file scope is initialised from."""
+        tree = read_tree(declaration, self._types)
+        if tree.kind is not NodeKind.VARIABLE or not tree.children:
+            return []
+        return _pointers_in(tree.children[0])
+
+
+def _pointers_in(value: Node) -> _Origins:
+    """Return the arrays and pointers an expression takes addresses from."""
+    found: _Origins = []
+    under_address: set[int] = set()
+    for node in value.preorder():
+        if node.kind is NodeKind.ADDRESS:
+            under_address.update(id(inner) for inner in node.preorder())
+        if node.kind is not NodeKind.NAME or not is_variable(node.declaration):
+            continue
+        is_address = node.type.kind in (TypeClass.POINTER, TypeClass.ARRAY)
+        if is_address or id(node) in under_address:
+            found.append(node.declaration)
+    return found

@@ -1,0 +1,195 @@
+"""Makes a ``Scop`` of what was read: counters become dimensions, references relations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from eatss.diagnostics import SourceSpan
+from eatss.frontend.affine import AffineReader
+from eatss.frontend.delinearise import Delinearised
+from eatss.frontend.polynomial import Poly
+from eatss.frontend.reading import RawAccess, RawStatement
+from eatss.frontend.report import Reporter
+from eatss.frontend.symbols import Variable
+from eatss.frontend.values import Value
+from eatss.isl_names import (
+    box,
+    parameter_space,
+    parameters_as_dims,
+    parameters_as_function_inputs,
+    parameters_as_inputs,
+    tuple_of_functions,
+)
+from eatss.scop import (
+    Access,
+    AffineValue,
+    Array,
+    Binary,
+    Call,
+    Cast,
+    Expression,
+    Scop,
+    Select,
+    Statement,
+    Unary,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionReading:
+    """All that is known of a region before its ``Scop`` is made."""
+
+    file: str
+    function: str
+    index: int
+    span: SourceSpan
+    statements: tuple[RawStatement, ...]
+    arrays: tuple[Delinearised, ...]
+    parameters: tuple[str, ...]
+    facts: isl.Set
+    context: isl.Set
+
+
+class Assembler:
+    """Builds the nouns of one region."""
+
+    def __init__(self, reading: RegionReading, affine: AffineReader, reporter: Reporter) -> None:
+        self._reading = reading
+        self._algebra = affine.algebra
+        self._reporter = reporter
+        self._space = parameter_space(self._algebra.context, reading.parameters)
+        self._arrays = {array.variable: array for array in reading.arrays}
+
+    def scop(self) -> Scop:
+        """Return the region as a ``Scop``."""
+        reading = self._reading
+        depth = max((len(raw.loops) for raw in reading.statements), default=0)
+        statements = tuple(
+            self._statement(number, raw, depth) for number, raw in enumerate(reading.statements)
+        )
+        return Scop(
+            file=reading.file,
+            function=reading.function,
+            index=reading.index,
+            parameters=reading.parameters,
+            context=reading.context.align_params(self._space),
+            arrays=tuple(self._array(array) for array in reading.arrays),
+            statements=statements,
+            span=reading.span,
+        )
+
+    def _statement(self, number: int, raw: RawStatement, depth: int) -> Statement:
+        name = f"S{number}"
+        loops = tuple(level.name for level in raw.loops)
+        params = raw.domain.gist(self._reading.facts)
+        domain = parameters_as_dims(params, loops, name).align_params(self._space)
+        accesses = tuple(self._access(raw, access, loops, name, domain) for access in raw.accesses)
+        return Statement(
+            name=name,
+            loops=loops,
+            domain=domain,
+            schedule=self._schedule(raw, depth, loops, name, domain),
+            accesses=accesses,
+            value=self._with_dims(raw.value, loops, name),
+            text=self._statement_text(raw),
+            span=self._reporter.span(raw.node),
+        )
+
+    def _statement_text(self, raw: RawStatement) -> str:
+        return self._reporter.text(raw.node) + ";"
+
+    def _access(
+        self,
+        raw: RawStatement,
+        access: RawAccess,
+        loops: tuple[str, ...],
+        name: str,
+        domain: isl.Set,
+    ) -> Access:
+        array = self._arrays[access.variable]
+        subscripts = array.subscripts(access)
+        relation = self._relation(subscripts, access.variable.unique_name, loops, name)
+        return Access(
+            array=access.variable.unique_name,
+            kind=access.kind,
+            relation=relation.intersect_domain(domain).align_params(self._space),
+            text=self._access_text(access),
+            span=self._reporter.span(access.node),
+        )
+
+    def _access_text(self, access: RawAccess) -> str:
+        if access.node.name and not access.variable.shape.sizes:
+            return access.variable.name
+        return self._reporter.text(access.node)
+
+    def _relation(
+        self, values: tuple[Value, ...], target: str | None, loops: tuple[str, ...], name: str
+    ) -> isl.Map:
+        functions = tuple(self._algebra.function(value) for value in values)
+        element = tuple_of_functions(self._algebra.context, target, functions)
+        return parameters_as_inputs(element, loops, name)
+
+    def _schedule(
+        self,
+        raw: RawStatement,
+        depth: int,
+        loops: tuple[str, ...],
+        name: str,
+        domain: isl.Set,
+    ) -> isl.Map:
+        time: list[Value] = [Poly.constant(raw.positions[0])]
+        for level, position in zip(raw.loops, raw.positions[1:], strict=True):
+            time.append(Poly.unknown(level.name).scaled(level.sign))
+            time.append(Poly.constant(position))
+        time.extend(Poly.constant(0) for _ in range(2 * depth + 1 - len(time)))
+        relation = self._relation(tuple(time), None, loops, name)
+        return relation.intersect_domain(domain).align_params(self._space)
+
+    def _with_dims(self, root: Expression, loops: tuple[str, ...], name: str) -> Expression:
+        """Turn counters into dimensions in the affine parts; left-deep chains do not recurse."""
+        spine: list[Binary] = []
+        node = root
+        while isinstance(node, Binary):
+            spine.append(node)
+            node = node.left
+        result = self._leaf_with_dims(node, loops, name)
+        for parent in reversed(spine):
+            right = self._with_dims(parent.right, loops, name)
+            result = replace(parent, left=result, right=right)
+        return result
+
+    def _leaf_with_dims(self, node: Expression, loops: tuple[str, ...], name: str) -> Expression:
+        if isinstance(node, AffineValue):
+            function = parameters_as_function_inputs(node.value, loops, name)
+            return replace(node, value=function.align_params(self._space))
+        if isinstance(node, (Unary, Cast)):
+            return replace(node, operand=self._with_dims(node.operand, loops, name))
+        if isinstance(node, Select):
+            return Select(
+                condition=self._with_dims(node.condition, loops, name),
+                if_true=self._with_dims(node.if_true, loops, name),
+                if_false=self._with_dims(node.if_false, loops, name),
+            )
+        if isinstance(node, Call):
+            arguments = tuple(self._with_dims(a, loops, name) for a in node.arguments)
+            return replace(node, arguments=arguments)
+        return node
+
+    def _array(self, array: Delinearised) -> Array:
+        variable: Variable = array.variable
+        element = variable.shape.element.element
+        assert element is not None
+        bounds = tuple(
+            (from_zero, None if size is None else self._algebra.function(size))
+            for from_zero, size in zip(array.from_zero, array.sizes, strict=True)
+        )
+        extent = box(self._algebra.context, variable.unique_name, bounds)
+        return Array(
+            name=variable.unique_name,
+            element_type=element,
+            extent=extent.align_params(self._space),
+            n_dims=len(bounds),
+            is_local=variable.is_local,
+        )

@@ -1,0 +1,379 @@
+"""Walks the statements of a region and reads each assignment with its iteration domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from eatss.frontend.affine import AffineReader
+from eatss.frontend.codes import Code
+from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
+from eatss.frontend.findings import RefusedError
+from eatss.frontend.loops import LoopReader
+from eatss.frontend.notaffine import NotAffineError
+from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement
+from eatss.frontend.report import Place, Reporter
+from eatss.frontend.symbols import Role, SymbolTable, Variable, counter_of, written_name
+from eatss.frontend.tree import BODIES, Node, NodeKind
+from eatss.frontend.types import TypeClass
+from eatss.scop import AccessKind, Binary, Cast, ElementType, Expression, Literal, Read
+
+_MAX_DEPTH = 150
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Where in the region a statement stands."""
+
+    loops: tuple[LoopLevel, ...]
+    positions: tuple[int, ...]
+    domain: isl.Set
+    depth: int = 0
+
+
+class StatementReader:
+    """Reads the statements of one region in source order."""
+
+    def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
+        self._symbols = symbols
+        self._affine = affine
+        self._reporter = reporter
+        self._loops = LoopReader(symbols, affine, reporter)
+        self.statements: list[RawStatement] = []
+
+    def read_all(self, nodes: list[Node], frame: Frame) -> None:
+        """Read statements that follow one another."""
+        _ = self._sequence(nodes, frame, 0)
+
+    def _sequence(self, nodes: list[Node], frame: Frame, position: int) -> int:
+        """Read statements from a position on; return the next free position."""
+        for node in nodes:
+            position = self._statement(node, frame, position)
+        return position
+
+    def _statement(self, node: Node, frame: Frame, position: int) -> int:
+        frame = replace(frame, depth=frame.depth + 1)
+        if frame.depth > _MAX_DEPTH:
+            self._reporter.error(
+                Code.NESTING, node, "statements are nested too deeply", "use fewer levels"
+            )
+            return position
+        kind = node.kind
+        if kind is NodeKind.COMPOUND:
+            return self._sequence(node.children, frame, position)
+        if kind is NodeKind.IF:
+            return self._if(node, frame, position)
+        if kind is NodeKind.DECLARATIONS:
+            for variable in node.children:
+                position = self._declaration(variable, frame, position)
+            return position
+        if kind is NodeKind.ASSIGN:
+            return self._assignments(node, frame, position)
+        here = replace(frame, positions=(*frame.positions, position))
+        if kind is NodeKind.FOR:
+            self._for(node, here)
+        elif kind is not NodeKind.EMPTY:
+            self._simple(node, here)
+        return position + (kind is not NodeKind.EMPTY)
+
+    def _assignments(self, node: Node, frame: Frame, position: int) -> int:
+        """Read ``a = b = c`` as ``b = c; a = b;``, which C defines it to be."""
+        chain = [node]
+        while (inner := _assigned(chain[-1])) is not None:
+            chain.append(inner)
+        for link in reversed(chain):
+            here = replace(frame, positions=(*frame.positions, position))
+            self._simple(link, here)
+            position += 1
+        return position
+
+    # -- control --------------------------------------------------------------------
+
+    def _for(self, node: Node, frame: Frame) -> None:
+        try:
+            header = self._loops.header(node)
+        except RefusedError:
+            self._inside_refused(node, frame)
+            return
+        variable = header.variable
+        if variable in self._affine.active:
+            self._reporter.error(
+                Code.COUNTER_WRITTEN,
+                node.children[0],
+                f"counter '{variable.name}' of the enclosing loop is the counter of this loop too",
+                "use another variable",
+            )
+            return
+        name = self._symbols.names.free(variable.name, self._affine.active.values())
+        sign = 1 if header.step > 0 else -1
+        level = LoopLevel(name=name, variable=variable, sign=sign)
+        inner = replace(frame, loops=(*frame.loops, level))
+        with self._counter(variable, name):
+            try:
+                domain = self._loops.iterations(header, name, frame.domain)
+            except RefusedError:
+                with self._doubt():
+                    self._sequence([header.body], inner, 0)
+                return
+            self._sequence([header.body], replace(inner, domain=domain), 0)
+
+    @contextmanager
+    def _counter(self, variable: Variable, name: str) -> Iterator[None]:
+        self._affine.active[variable] = name
+        try:
+            yield
+        finally:
+            del self._affine.active[variable]
+
+    @contextmanager
+    def _doubt(self) -> Iterator[None]:
+        before = self._reporter.doubtful
+        self._reporter.doubtful = True
+        try:
+            yield
+        finally:
+            self._reporter.doubtful = before
+
+    def _inside_refused(self, node: Node, frame: Frame) -> None:
+        """Look for further findings below a statement whose own form was refused."""
+        statements = [child for child in node.children if child.kind in BODIES]
+        if node.kind is NodeKind.FOR:
+            statements = node.children[-1:]
+        name = counter_of(node) if node.kind is NodeKind.FOR else None
+        variable = self._symbols.of(name) if name is not None else None
+        with self._doubt():
+            if variable is None or variable in self._affine.active:
+                self._sequence(statements, frame, 0)
+                return
+            unique = self._symbols.names.free(variable.name, self._affine.active.values())
+            level = LoopLevel(name=unique, variable=variable, sign=1)
+            with self._counter(variable, unique):
+                self._sequence(statements, replace(frame, loops=(*frame.loops, level)), 0)
+
+    def _if(self, node: Node, frame: Frame, position: int) -> int:
+        test, *arms = node.children
+        try:
+            holds = self._affine.condition(test, frame.domain)
+        except NotAffineError as error:
+            self._reporter.not_affine(error, test, Place.CONDITION)
+            with self._doubt():
+                return self._sequence(arms, frame, position)
+        if_true = _coalesced(frame.domain.intersect(holds))
+        position = self._sequence([arms[0]], replace(frame, domain=if_true), position)
+        if len(arms) > 1:
+            if_false = _coalesced(frame.domain.subtract(holds))
+            position = self._sequence([arms[1]], replace(frame, domain=if_false), position)
+        return position
+
+    # -- statements -------------------------------------------------------------------
+
+    def _declaration(self, node: Node, frame: Frame, position: int) -> int:
+        variable = self._symbols.of(node)
+        if node.kind is not NodeKind.VARIABLE or variable is None:
+            self._reporter.error(
+                Code.UNSUPPORTED, node, "declaration outside the subset",
+                "declare variables only",
+            )  # fmt: skip
+            return position
+        if not node.children:
+            return position
+        here = replace(frame, positions=(*frame.positions, position))
+        if variable.role is Role.COUNTER:
+            self._reporter.error(
+                Code.COUNTER_AFTER_LOOP,
+                node,
+                f"counter '{variable.name}' gets a value outside its loop",
+                "start it in the for statement",
+            )
+            return position
+        if (
+            not (variable.is_scalar or variable.shape.is_pointer)
+            or node.children[0].kind is NodeKind.OTHER
+        ):
+            self._reporter.error(
+                Code.UNSUPPORTED, node, f"array '{variable.name}' with an initialiser",
+                "assign its elements in a loop",
+            )  # fmt: skip
+            return position
+        self._assign(node, None, node.children[0], "", here)
+        return position + 1
+
+    def _simple(self, node: Node, frame: Frame) -> None:
+        if node.kind in (NodeKind.ASSIGN, NodeKind.STEP):
+            if self._writes_counter(node):
+                return
+            if node.kind is NodeKind.ASSIGN:
+                target, value = node.children
+                inner = _assigned(node)
+                if inner is not None:
+                    value = _with_innermost(value, inner.children[0])
+                self._assign(node, target, value, node.op, frame)
+            else:
+                self._assign(node, node.children[0], None, node.op[-1], frame)
+            return
+        self._refuse_statement(node)
+        self._inside_refused(node, frame)
+
+    def _writes_counter(self, node: Node) -> bool:
+        target = written_name(node)
+        variable = self._symbols.of(target) if target is not None else None
+        if variable is None or variable.role is not Role.COUNTER:
+            return False
+        inside = variable in self._affine.active
+        self._reporter.error(
+            Code.COUNTER_WRITTEN if inside else Code.COUNTER_AFTER_LOOP,
+            node,
+            f"counter '{variable.name}' is written "
+            + ("in the body of its loop" if inside else "outside its loop"),
+            "use another variable",
+        )
+        return True
+
+    def _assign(
+        self, node: Node, target: Node | None, value: Node | None, operator: str, frame: Frame
+    ) -> None:
+        """Read ``target operator= value``; no target: the variable ``node`` declares."""
+        mark_index_expressions(node if value is None else value, self._symbols)
+        reader = ExpressionReader(self._symbols, self._affine, self._reporter, frame.domain)
+        place = node if target is None else target
+        try:
+            write = self._target(reader, place, operator)
+        except RefusedError:
+            if value is not None:
+                reader.search(value)
+            return
+        element = write.variable.shape.element.element
+        assert element is not None
+        try:
+            stored = self._stored(reader, place, value, operator, element)
+        except RefusedError:
+            return
+        if reader.failed:
+            return
+        self.statements.append(
+            RawStatement(
+                loops=frame.loops,
+                positions=frame.positions,
+                domain=frame.domain,
+                accesses=tuple(reader.accesses),
+                value=stored,
+                node=node,
+                doubtful=self._reporter.doubtful,
+            )
+        )
+
+    def _target(self, reader: ExpressionReader, place: Node, operator: str) -> RawAccess:
+        variable = self._symbols.of(place)
+        is_pointer = variable is not None and variable.shape.is_pointer
+        if (place.kind is NodeKind.VARIABLE and is_pointer) or place.type.kind is TypeClass.POINTER:
+            self._reporter.error(
+                Code.POINTER_ARITHMETIC if operator else Code.ALIAS,
+                place,
+                "pointer arithmetic" if operator else "a pointer is set inside the region",
+                "set pointers before #pragma scop and use subscripts",
+            )
+            raise RefusedError
+        return reader.add_access(place, AccessKind.WRITE)
+
+    def _stored(
+        self,
+        reader: ExpressionReader,
+        place: Node,
+        value: Node | None,
+        operator: str,
+        element: ElementType,
+    ) -> Expression:
+        if not operator:
+            assert value is not None
+            return reader.read(value)
+        reader.add_access(place, AccessKind.READ)
+        left: Expression = Read(access=len(reader.accesses) - 1)
+        common = _promoted(element)
+        if value is None:
+            right: Expression = Literal(text="1", element_type=ElementType.INT32)
+            if common is not ElementType.INT32:
+                right = Cast(element_type=common, operand=right)
+        else:
+            right = reader.read(value)
+            if value.type.element is not None and operator not in ("<<", ">>"):
+                common = value.type.element  # clang has converted it to the common type
+        if common is not element:
+            left = Cast(element_type=common, operand=left)
+        result: Expression = Binary(operator=operator, left=left, right=right)
+        if common is not element:
+            result = Cast(element_type=element, operand=result)
+        return result
+
+    def _refuse_statement(self, node: Node) -> None:
+        if node.kind is NodeKind.CAST and not node.type.is_arithmetic:
+            inner = node.children[0]
+            if inner.kind in (NodeKind.NAME, NodeKind.INT):
+                return  # (void) x;
+        code, message, hint = _STATEMENTS.get(
+            node.kind,
+            (Code.UNSUPPORTED, "statement without effect", "remove it"),
+        )
+        if node.kind is NodeKind.BINARY and node.op == ",":
+            code, message, hint = (
+                Code.SEVERAL_EFFECTS,
+                "comma operator",
+                "write each part as its own statement",
+            )
+        if node.kind is NodeKind.BROKEN and node.name:
+            code, message = Code.UNDECLARED, f"the declaration of '{node.name}' is not understood"
+        if node.kind is NodeKind.CALL:
+            message = f"call of '{node.name or 'a function'}' may have side effects"
+        self._reporter.error(code, node, message, hint)
+
+
+def _assigned(node: Node) -> Node | None:
+    """Return the assignment whose result an assignment stores, if that is so."""
+    value = node.children[1]
+    while value.kind is NodeKind.CAST:
+        value = value.children[0]
+    return value if value.kind is NodeKind.ASSIGN else None
+
+
+def _with_innermost(value: Node, innermost: Node) -> Node:
+    """Return ``value`` with the operand below its conversions replaced."""
+    if value.kind is not NodeKind.CAST:
+        return innermost
+    copy = Node(NodeKind.CAST, value.cursor, value.type, implicit=value.implicit)
+    copy.children = [_with_innermost(value.children[0], innermost)]
+    return copy
+
+
+def _promoted(element: ElementType) -> ElementType:
+    """Return the type after C's integer promotions."""
+    if not element.is_floating and element.size_bytes < 4:
+        return ElementType.INT32
+    return element
+
+
+def _coalesced(domain: isl.Set) -> isl.Set:
+    return domain.coalesce() if domain.n_basic_set() > 1 else domain
+
+
+_STATEMENTS: dict[NodeKind, tuple[Code, str, str]] = {
+    NodeKind.WHILE: (Code.WHILE_LOOP, "while loop", "write a for loop with affine bounds"),
+    NodeKind.DO: (Code.WHILE_LOOP, "do loop", "write a for loop with affine bounds"),
+    NodeKind.GOTO: (Code.GOTO, "goto", "use for and if"),
+    NodeKind.LABEL: (Code.GOTO, "label", "use for and if"),
+    NodeKind.BREAK: (Code.BREAK, "break", "put the condition into the bounds or an if"),
+    NodeKind.CONTINUE: (Code.BREAK, "continue", "put the rest of the body into an if"),
+    NodeKind.RETURN: (Code.RETURN, "return inside the region", "return after #pragma endscop"),
+    NodeKind.SWITCH: (Code.SWITCH, "switch", "use if with affine conditions"),
+    NodeKind.CALL: (
+        Code.CALL,
+        "call",
+        "assign the result of a mathematical function, or move the call out of the region",
+    ),
+    NodeKind.BROKEN: (
+        Code.SYNTAX,
+        "statement clang could not make sense of",
+        "correct the errors clang reports",
+    ),
+}

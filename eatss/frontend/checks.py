@@ -1,0 +1,144 @@
+"""Looks at what was read for accesses outside arrays, idle statements and live counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import islpy as isl
+
+from eatss.frontend.affine import AffineReader
+from eatss.frontend.codes import Code
+from eatss.frontend.delinearise import Delinearised
+from eatss.frontend.polynomial import Poly
+from eatss.frontend.reading import RawAccess, RawStatement
+from eatss.frontend.report import Reporter
+from eatss.frontend.symbols import Role, SymbolTable, Variable
+from eatss.frontend.tree import Node, NodeKind, read_tree
+from eatss.frontend.types import TypeTable
+from eatss.isl_names import without_parameter
+
+_MAX_LOOPS = 8
+
+
+def without_idle(
+    statements: tuple[RawStatement, ...], reporter: Reporter
+) -> tuple[RawStatement, ...]:
+    """Return the statements that run at least once; the others get a warning."""
+    kept = []
+    for raw in statements:
+        if raw.domain.is_empty():
+            reporter.warn(
+                Code.NEVER_RUN,
+                raw.node,
+                "this statement never runs and is left out",
+                "check the bounds and conditions around it",
+            )
+        else:
+            kept.append(raw)
+    return tuple(kept)
+
+
+def warn_of_assumptions(affine: AffineReader, reporter: Reporter) -> None:
+    """Warn of values that were taken to fit their type without proof."""
+    for assumption in affine.ranges.assumptions:
+        reporter.warn(
+            Code.ASSUMED_RANGE,
+            assumption.node,
+            f"{reporter.quoted(assumption.node)} is taken to fit type '{assumption.type.spelling}'",
+            "use one integer type throughout",
+        )
+
+
+def warn_of_bounds(
+    statements: tuple[RawStatement, ...],
+    arrays: tuple[Delinearised, ...],
+    affine: AffineReader,
+    reporter: Reporter,
+) -> None:
+    """Warn of references that leave their array whenever their statement runs at all."""
+    by_variable = {array.variable: array for array in arrays}
+    for raw in statements:
+        if len(raw.loops) > _MAX_LOOPS:
+            continue
+        for access in raw.accesses:
+            _warn_of_access(raw, access, by_variable[access.variable], affine, reporter)
+
+
+def _warn_of_access(
+    raw: RawStatement,
+    access: RawAccess,
+    array: Delinearised,
+    affine: AffineReader,
+    reporter: Reporter,
+) -> None:
+    algebra = affine.algebra
+    for subscript, size, from_zero in zip(
+        array.subscripts(access), array.sizes, array.from_zero, strict=True
+    ):
+        outside = isl.Set.empty(raw.domain.get_space())
+        if from_zero:
+            outside = algebra.at_least(Poly.constant(-1), subscript)
+        if size is not None:
+            outside = outside.union(algebra.at_least(subscript, size))
+        outside = raw.domain.intersect(outside)
+        if not outside.is_empty() and _parameters_only(raw, raw.domain).is_subset(
+            _parameters_only(raw, outside)
+        ):
+            reporter.warn(
+                Code.OUT_OF_BOUNDS,
+                access.node,
+                f"{reporter.quoted(access.node)} goes outside the bounds of "
+                f"'{access.variable.name}'",
+                "check the subscript and the size of the array",
+            )
+            return
+
+
+def _parameters_only(raw: RawStatement, domain: isl.Set) -> isl.Set:
+    for level in raw.loops:
+        domain = without_parameter(domain, level.name)
+    return domain
+
+
+def check_live_counters(
+    symbols: SymbolTable, following: tuple[Any, ...], types: TypeTable, reporter: Reporter
+) -> None:
+    """Refuse a counter whose value is read after the region before it is set again."""
+    waiting = [
+        v for v in symbols.variables if v.role is Role.COUNTER and not v.is_local
+    ]  # fmt: skip
+    for cursor in following:
+        if not waiting:
+            return
+        tree = read_tree(cursor, types)
+        for variable in tuple(waiting):
+            use = _first_use(tree, variable)
+            if use is None:
+                continue
+            waiting.remove(variable)
+            if not use.implicit:
+                reporter.error(
+                    Code.COUNTER_AFTER_LOOP,
+                    use,
+                    f"counter '{variable.name}' is used after the region, where its value is lost",
+                    "set it again after #pragma endscop",
+                )
+
+
+def _first_use(tree: Node, variable: Variable) -> Node | None:
+    """Return the first use of a variable; marked ``implicit`` if it is set there."""
+    targets: set[int] = set()
+    for node in tree.preorder():
+        if node.kind is NodeKind.ASSIGN and node.op == "":
+            target = node.children[0]
+            if target.kind is NodeKind.NAME:
+                inside = any(
+                    n.kind is NodeKind.NAME and n.declaration == variable.declaration
+                    for n in node.children[1].preorder()
+                )
+                if not inside:
+                    targets.add(id(target))
+        if node.kind is NodeKind.NAME and node.declaration == variable.declaration:
+            node.implicit = id(node) in targets
+            return node
+    return None

@@ -1,0 +1,196 @@
+"""All that is asked of libclang: parse, operators, literals, declarations, diagnostics.
+
+Nothing outside this file, ``tree.py`` and ``shapes.py`` touches a libclang object.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clang import cindex
+from clang.cindex import conf
+
+from eatss.frontend.kinds import CursorKind
+
+_BINARY_OPERATORS = (
+    None, None, None, "*", "/", "%", "+", "-", "<<", ">>", None, "<", ">", "<=", ">=", "==", "!=",
+    "&", "^", "|", "&&", "||", "=", "*=", "/=", "%=", "+=", "-=", "<<=", ">>=", "&=", "^=", "|=",
+    ",",
+)  # fmt: skip
+_UNARY_OPERATORS = (
+    None, "post++", "post--", "pre++", "pre--", "&", "*", "+", "-", "~", "!",
+)  # fmt: skip
+
+_KEEP_GOING = 0x200
+_EVALUATED_INT = 1
+_CONTINUE = 1
+_EVALUATED_FLOAT = 2
+
+
+def _library() -> Any:
+    """Return libclang with the functions that its Python module does not declare."""
+    library = conf.lib
+    library.clang_getCursorBinaryOperatorKind.argtypes = [cindex.Cursor]
+    library.clang_getCursorBinaryOperatorKind.restype = ctypes.c_int
+    library.clang_getCursorUnaryOperatorKind.argtypes = [cindex.Cursor]
+    library.clang_getCursorUnaryOperatorKind.restype = ctypes.c_int
+    library.clang_isInvalidDeclaration.argtypes = [cindex.Cursor]
+    library.clang_isInvalidDeclaration.restype = ctypes.c_uint
+    library.clang_Cursor_Evaluate.argtypes = [cindex.Cursor]
+    library.clang_Cursor_Evaluate.restype = ctypes.c_void_p
+    library.clang_EvalResult_getKind.argtypes = [ctypes.c_void_p]
+    library.clang_EvalResult_getKind.restype = ctypes.c_int
+    library.clang_EvalResult_isUnsignedInt.argtypes = [ctypes.c_void_p]
+    library.clang_EvalResult_isUnsignedInt.restype = ctypes.c_uint
+    library.clang_EvalResult_getAsUnsigned.argtypes = [ctypes.c_void_p]
+    library.clang_EvalResult_getAsUnsigned.restype = ctypes.c_ulonglong
+    library.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
+    library.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
+    library.clang_EvalResult_getAsDouble.argtypes = [ctypes.c_void_p]
+    library.clang_EvalResult_getAsDouble.restype = ctypes.c_double
+    library.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
+    library.clang_EvalResult_dispose.restype = None
+    return library
+
+
+def binary_operator(cursor: Any) -> str | None:
+    """Return the operator of a binary or compound-assignment cursor."""
+    kind = conf.lib.clang_getCursorBinaryOperatorKind(cursor)
+    return _BINARY_OPERATORS[kind] if 0 <= kind < len(_BINARY_OPERATORS) else None
+
+
+def unary_operator(cursor: Any) -> str | None:
+    """Return the operator of a unary cursor; ``post++`` and ``pre++`` name the place."""
+    kind = conf.lib.clang_getCursorUnaryOperatorKind(cursor)
+    return _UNARY_OPERATORS[kind] if 0 <= kind < len(_UNARY_OPERATORS) else None
+
+
+def children(cursor: Any) -> list[Any]:
+    """Return the children of a cursor; quicker than its own ``get_children``."""
+    found: list[Any] = []
+    unit = cursor._tu
+
+    def visit(child: Any, _parent: Any, _data: Any) -> int:
+        child._tu = unit
+        found.append(child)
+        return _CONTINUE
+
+    conf.lib.clang_visitChildren(cursor, cindex.callbacks["cursor_visit"](visit), found)
+    return found
+
+
+def is_invalid(declaration: Any) -> bool:
+    """Return whether clang found an error in a declaration."""
+    return bool(conf.lib.clang_isInvalidDeclaration(declaration))
+
+
+def evaluate(cursor: Any) -> int | float | None:
+    """Return the value of a constant expression, ``None`` where it is not constant."""
+    library = conf.lib
+    result = library.clang_Cursor_Evaluate(cursor)
+    if not result:
+        return None
+    try:
+        kind = library.clang_EvalResult_getKind(result)
+        if kind == _EVALUATED_INT:
+            if library.clang_EvalResult_isUnsignedInt(result):
+                return int(library.clang_EvalResult_getAsUnsigned(result))
+            return int(library.clang_EvalResult_getAsLongLong(result))
+        if kind == _EVALUATED_FLOAT:
+            return float(library.clang_EvalResult_getAsDouble(result))
+        return None
+    finally:
+        library.clang_EvalResult_dispose(result)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClangMessage:
+    """A diagnostic of clang."""
+
+    message: str
+    is_error: bool
+    category: str
+    option: str
+    file: str | None
+    offset: int
+    line: int
+    column: int
+
+
+class Unit:
+    """A parsed translation unit."""
+
+    def __init__(self, unit: Any, file: str) -> None:
+        self._unit = unit
+        self._file = file
+
+    @property
+    def functions(self) -> Iterator[Any]:
+        """The function definitions of the main file, in source order."""
+        for cursor in self._unit.cursor.get_children():
+            if (
+                cursor.kind is CursorKind.FUNCTION_DECL
+                and cursor.is_definition()
+                and _file_name(cursor.location) == self._file
+            ):
+                yield cursor
+
+    @property
+    def messages(self) -> tuple[ClangMessage, ...]:
+        """What clang has to say about the file."""
+        return tuple(
+            ClangMessage(
+                message=d.spelling,
+                is_error=d.severity >= cindex.Diagnostic.Error,
+                category=d.category_name,
+                option=d.option or "",
+                file=_file_name(d.location),
+                offset=d.location.offset,
+                line=d.location.line,
+                column=d.location.column,
+            )
+            for d in self._unit.diagnostics
+        )
+
+
+def _file_name(location: Any) -> str | None:
+    return None if location.file is None else str(location.file.name)
+
+
+def parse_unit(
+    file: str, data: bytes, *, include_dirs: tuple[str, ...], defines: tuple[str, ...]
+) -> Unit:
+    """Parse C text.
+
+    Only the warning about unknown pragmas is switched on: that is how
+    clang itself tells where ``#pragma scop`` stands, after macros, ``_Pragma``,
+    comments and conditional compilation. Our own headers come after the user's.
+
+    Raises:
+        cindex.TranslationUnitLoadError: If clang gives up.
+    """
+    _library()
+    headers = str(Path(__file__).parent / "include")
+    arguments = [
+        "-xc",
+        "-std=gnu99",
+        "--target=x86_64-unknown-linux-gnu",
+        "-nostdinc",
+        "-ferror-limit=0",
+        "-fno-spell-checking",
+        "-Wno-everything",
+        "-Wunknown-pragmas",
+        *(f"-I{directory}" for directory in include_dirs),
+        *(f"-D{define}" for define in defines),
+        "-isystem",
+        headers,
+    ]
+    index: Any = cindex.Index
+    unit = index.create().parse(
+        file, args=arguments, unsaved_files=[(file, data)], options=_KEEP_GOING
+    )
+    return Unit(unit, file)

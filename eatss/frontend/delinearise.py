@@ -1,0 +1,323 @@
+"""The dimensions of every array, those recovered from linearised subscripts included.
+
+``A[i*N + j]`` becomes ``A[i][j]`` with inner size ``N`` where ``0 <= j < N`` is proven for all
+references to ``A`` in the region; then the two forms name the same elements one to one. Candidate
+sizes are the factors by which the source multiplies. With a constant ``N`` that cannot be
+proven the array stays one-dimensional; with a parametric ``N`` it is refused, because
+``i*N`` is not affine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import islpy as isl
+
+from eatss.frontend.affine import AffineReader
+from eatss.frontend.codes import Code
+from eatss.frontend.notaffine import NotAffineError
+from eatss.frontend.polynomial import Monomial, Poly
+from eatss.frontend.reading import RawAccess, RawStatement
+from eatss.frontend.report import Reporter
+from eatss.frontend.symbols import SymbolTable, Variable
+from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.values import NonLinearError, TooManyPiecesError, Value
+
+_MAX_INNER = 3
+_MAX_FACTORS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delinearised:
+    """An array with its dimensions as the polyhedral part is to see them.
+
+    ``sizes`` are outermost first, ``None`` where not known; ``from_zero`` says for each
+    dimension whether it starts at 0. ``splits`` gives the subscripts of references that changed.
+    """
+
+    variable: Variable
+    sizes: tuple[Value | None, ...]
+    from_zero: tuple[bool, ...]
+    splits: tuple[tuple[RawAccess, tuple[Value, ...]], ...] = ()
+
+    def subscripts(self, access: RawAccess) -> tuple[Value, ...]:
+        """Return the subscripts of a reference in these dimensions."""
+        for known, subscripts in self.splits:
+            if known is access:
+                return subscripts
+        return access.subscripts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Use:
+    """A reference with the domain and the counters of its statement."""
+
+    access: RawAccess
+    domain: isl.Set
+    counters: frozenset[str]
+
+
+def delinearise(
+    affine: AffineReader,
+    symbols: SymbolTable,
+    reporter: Reporter,
+    statements: tuple[RawStatement, ...],
+) -> tuple[Delinearised, ...]:
+    """Find the dimensions of all arrays that are referenced, in order of first reference."""
+    uses: dict[Variable, list[_Use]] = {}
+    for raw in statements:
+        counters = frozenset(level.name for level in raw.loops)
+        for access in raw.accesses:
+            use = _Use(access=access, domain=raw.domain, counters=counters)
+            uses.setdefault(access.variable, []).append(use)
+    worker = _Delineariser(affine, symbols, reporter)
+    return tuple(worker.array(variable, found) for variable, found in uses.items())
+
+
+class _Delineariser:
+    def __init__(self, affine: AffineReader, symbols: SymbolTable, reporter: Reporter) -> None:
+        self._affine = affine
+        self._algebra = affine.algebra
+        self._symbols = symbols
+        self._reporter = reporter
+        self._everywhere = isl.Set.universe(isl.Space.params_alloc(affine.algebra.context, 0))
+
+    def array(self, variable: Variable, uses: list[_Use]) -> Delinearised:
+        """Return the array with its dimensions."""
+        sizes = tuple(self._size(size) for size in variable.shape.sizes)
+        found = self._split(variable, uses, sizes) if len(sizes) == 1 else None
+        if found is None:
+            self._refuse_products(variable, uses)
+            found = Delinearised(variable=variable, sizes=sizes, from_zero=(True,) * len(sizes))
+        return self._with_origin(found, uses)
+
+    def _size(self, size: int | Node | None) -> Value | None:
+        if size is None:
+            return None
+        if isinstance(size, int):
+            return Poly.constant(size)
+        try:
+            return self._affine.value(size, self._everywhere)
+        except NotAffineError:
+            return None
+
+    # -- splitting --------------------------------------------------------------------
+
+    def _split(
+        self, variable: Variable, uses: list[_Use], sizes: tuple[Value | None, ...]
+    ) -> Delinearised | None:
+        if not all(isinstance(use.access.subscripts[0], Poly) for use in uses):
+            return None
+        factors = self._factors(uses)
+        for length in range(_MAX_INNER, 0, -1):
+            for inner in product(factors, repeat=length):
+                splits = self._split_all(uses, inner)
+                if splits is not None:
+                    outer = _quotient_of(sizes[0], inner)
+                    return Delinearised(
+                        variable=variable,
+                        sizes=(outer, *reversed(inner)),
+                        from_zero=(True,) * (length + 1),
+                        splits=splits,
+                    )
+        return None
+
+    def _factors(self, uses: list[_Use]) -> list[Poly]:
+        """Return the values free of counters by which the source multiplies counters."""
+        found: list[Poly] = []
+        for use in uses:
+            for node in use.access.node.preorder():
+                if node.kind is not NodeKind.BINARY or node.op not in ("*", "<<"):
+                    continue
+                for factor in self._free_side(node, use):
+                    if factor.constant_value in (0, 1, -1) or not factor.is_linear:
+                        continue
+                    if factor.constant_value is not None and factor.constant_value < 0:
+                        continue
+                    if all(factor.terms != known.terms for known in found):
+                        found.append(factor)
+        return found[:_MAX_FACTORS]
+
+    def _free_side(self, node: Node, use: _Use) -> list[Poly]:
+        sides = []
+        for side in node.children:
+            names = {n.name for n in side.preorder() if n.kind is NodeKind.NAME}
+            variables = {n.name for n in _names(side) if self._is_counter(n)}
+            if variables or (node.op == "<<" and side is node.children[0]):
+                continue
+            try:
+                value = self._affine.value(side, use.domain)
+            except NotAffineError:
+                continue
+            if isinstance(value, Poly):
+                constant = value.constant_value
+                if node.op == "<<":
+                    if constant is None or not 0 < constant < 31:
+                        continue
+                    value = Poly.constant(1 << constant)
+                sides.append(value)
+            del names
+        return sides
+
+    def _is_counter(self, node: Node) -> bool:
+        variable = self._symbols.of(node)
+        return variable is not None and variable.role.name == "COUNTER"
+
+    def _split_all(
+        self, uses: list[_Use], inner: tuple[Poly, ...]
+    ) -> tuple[tuple[RawAccess, tuple[Value, ...]], ...] | None:
+        splits = []
+        moves_inside = moves_outside = False
+        for use in uses:
+            parts = self._split_one(use, inner)
+            if parts is None:
+                return None
+            splits.append((use.access, parts))
+            moves_inside = moves_inside or any(
+                isinstance(part, Poly) and part.unknowns & use.counters for part in parts[1:]
+            )
+            outermost = parts[0]
+            is_fixed = isinstance(outermost, Poly) and outermost.constant_value is not None
+            moves_outside = moves_outside or not is_fixed
+        if not moves_outside:
+            return None
+        is_parametric = any(factor.constant_value is None for factor in inner)
+        return tuple(splits) if moves_inside or is_parametric else None
+
+    def _split_one(self, use: _Use, inner: tuple[Poly, ...]) -> tuple[Value, ...] | None:
+        rest = use.access.subscripts[0]
+        assert isinstance(rest, Poly)
+        parts: list[Value] = []
+        for size in inner:
+            divided = self._divide(rest, size, use)
+            if divided is None:
+                return None
+            rest, remainder = divided
+            parts.append(remainder)
+        if not rest.is_linear:
+            return None
+        parts.append(rest)
+        return tuple(reversed(parts))
+
+    def _divide(self, poly: Poly, size: Poly, use: _Use) -> tuple[Poly, Poly] | None:
+        """Write ``poly`` as ``quotient * size + remainder`` with ``0 <= remainder < size``."""
+        quotient, remainder = _divide(poly, size)
+        for shift in (0, -1, 1):
+            candidate = remainder.plus(size, -shift)
+            if candidate.is_linear and self._lies_below(candidate, size, use.domain):
+                return quotient.plus(Poly.constant(shift)), candidate
+        return None
+
+    def _lies_below(self, value: Poly, size: Poly, domain: isl.Set) -> bool:
+        if value.constant_value is not None and value.constant_value < 0:
+            return False
+        low = self._algebra.at_least(value, Poly.constant(0))
+        high = self._algebra.at_least(size, value, 1)
+        return bool(domain.subtract(low.intersect(high)).is_empty())
+
+    # -- the rest -----------------------------------------------------------------------
+
+    def _refuse_products(self, variable: Variable, uses: list[_Use]) -> None:
+        for use in uses:
+            for value in use.access.subscripts:
+                try:
+                    self._algebra.function(value)
+                except TooManyPiecesError:
+                    self._reporter.error(
+                        Code.TOO_COMPLEX,
+                        use.access.node,
+                        f"subscript of {self._reporter.quoted(use.access.node)} has too many cases",
+                        "use fewer min, max and ?: in one subscript",
+                    )
+                except NonLinearError:
+                    self._refuse_product(variable, use)
+
+    def _refuse_product(self, variable: Variable, use: _Use) -> None:
+        quoted = self._reporter.quoted(use.access.node)
+        if len(variable.shape.sizes) != 1:
+            self._reporter.error(
+                Code.NON_AFFINE_SUBSCRIPT,
+                use.access.node,
+                f"subscript of {quoted} is not affine: product of variables",
+                "use sums of counters and parameters with constant factors",
+            )
+            return
+        self._reporter.error(
+            Code.LINEARISED,
+            use.access.node,
+            f"cannot prove that {quoted} is a linearised array: an inner subscript may leave its "
+            "row",
+            f"declare the array with its dimensions, e.g. double {variable.name}[n][m], or fix "
+            "the size with a macro or --param",
+        )
+
+    def _with_origin(self, array: Delinearised, uses: list[_Use]) -> Delinearised:
+        """Drop the lower bound 0 of a pointer that may be used with negative subscripts."""
+        if not array.sizes or not array.variable.shape.is_pointer:
+            return array
+        starts = all(
+            self._is_non_negative(array.subscripts(use.access)[0], use.domain) for use in uses
+        )
+        if starts:
+            return array
+        return Delinearised(
+            variable=array.variable,
+            sizes=array.sizes,
+            from_zero=(False, *array.from_zero[1:]),
+            splits=array.splits,
+        )
+
+    def _is_non_negative(self, value: Value, domain: isl.Set) -> bool:
+        try:
+            holds = self._algebra.at_least(value, Poly.constant(0))
+        except (NonLinearError, TooManyPiecesError):
+            return True
+        return bool(domain.subtract(holds).is_empty())
+
+
+def _names(node: Node) -> list[Node]:
+    return [n for n in node.preorder() if n.kind is NodeKind.NAME]
+
+
+def _quotient_of(total: Value | None, inner: tuple[Poly, ...]) -> Value | None:
+    """Return the outer size of an array of ``total`` elements, where it divides evenly."""
+    if not isinstance(total, Poly):
+        return None
+    rest = total
+    for size in inner:
+        rest, remainder = _divide(rest, size)
+        if remainder.constant_value != 0:
+            return None
+    return rest if rest.is_linear else None
+
+
+def _divide(poly: Poly, size: Poly) -> tuple[Poly, Poly]:
+    """Divide by the leading term of ``size`` as often as it goes.
+
+    The constant of a numeric division is rounded down, all other coefficients only move
+    to the quotient where they divide evenly.
+    """
+    lead = max(size.terms, key=lambda monomial: (len(monomial), monomial))
+    factor = size.terms[lead]
+    quotient = Poly({})
+    remainder = poly
+    for monomial, coefficient in sorted(poly.terms.items(), key=lambda item: -len(item[0])):
+        reduced = _without(monomial, lead)
+        if reduced is None:
+            continue
+        if coefficient % factor and (monomial or lead):
+            continue
+        step = Poly({reduced: coefficient // factor} if coefficient // factor else {})
+        quotient = quotient.plus(step)
+        remainder = remainder.plus(step.times(size), -1)
+    return quotient, remainder
+
+
+def _without(monomial: Monomial, lead: Monomial) -> Monomial | None:
+    rest = list(monomial)
+    for name in lead:
+        if name not in rest:
+            return None
+        rest.remove(name)
+    return tuple(rest)

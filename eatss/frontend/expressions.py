@@ -1,0 +1,378 @@
+"""Reads the right-hand side of a statement: an expression tree and the references in it."""
+
+from __future__ import annotations
+
+import islpy as isl
+
+from eatss.frontend.affine import AffineReader
+from eatss.frontend.codes import Code
+from eatss.frontend.findings import RefusedError
+from eatss.frontend.literals import literal_text
+from eatss.frontend.notaffine import NotAffineError, Reason
+from eatss.frontend.polynomial import Poly
+from eatss.frontend.reading import RawAccess
+from eatss.frontend.report import Place, Reporter
+from eatss.frontend.symbols import Role, SymbolTable, Variable
+from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.types import TypeClass
+from eatss.frontend.values import Value
+from eatss.isl_names import constant_value
+from eatss.scop import (
+    AccessKind,
+    AffineValue,
+    Binary,
+    Call,
+    Cast,
+    ElementType,
+    Expression,
+    Literal,
+    Read,
+    Select,
+    Unary,
+)
+
+_MAX_DEPTH = 120
+_PURE = frozenset(
+    {
+        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign",
+        "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "fdim", "floor", "fma",
+        "fmax", "fmin", "fmod", "hypot", "ldexp", "lgamma", "log", "log10", "log1p", "log2",
+        "nearbyint", "nextafter", "pow", "remainder", "rint", "round", "sin", "sinh", "sqrt",
+        "tan", "tanh", "tgamma", "trunc",
+    }
+)  # fmt: skip
+_PURE_FUNCTIONS = (
+    _PURE
+    | {name + "f" for name in _PURE}
+    | {"abs", "labs", "llabs", "min", "max", "floord", "ceild"}
+)
+_INDEX_LEAVES = frozenset({NodeKind.INT})
+_INDEX_INNER = frozenset(
+    {NodeKind.BINARY, NodeKind.UNARY, NodeKind.CONDITIONAL, NodeKind.CAST, NodeKind.CALL}
+)
+
+
+def mark_index_expressions(root: Node, symbols: SymbolTable) -> None:
+    """Mark the integer expressions that name nothing but counters, parameters and constants."""
+    for node in reversed(list(root.preorder())):
+        if not node.type.is_integer:
+            continue
+        if node.kind in _INDEX_LEAVES:
+            node.pure_index = True
+        elif node.kind is NodeKind.NAME:
+            variable = symbols.of(node)
+            node.pure_index = variable is not None and variable.role is not Role.DATA
+        elif node.kind in _INDEX_INNER:
+            operands = node.children[1:] if node.kind is NodeKind.CALL else node.children
+            node.pure_index = all(child.pure_index for child in operands)
+
+
+class ExpressionReader:
+    """Reads the expressions of one statement and gathers its references."""
+
+    def __init__(
+        self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter, domain: isl.Set
+    ) -> None:
+        self._symbols = symbols
+        self._affine = affine
+        self._reporter = reporter
+        self._domain = domain
+        self.accesses: list[RawAccess] = []
+        self.failed = False
+
+    # -- values ---------------------------------------------------------------------
+
+    def read(self, node: Node, depth: int = 0) -> Expression:
+        """Read an expression; left-deep chains of operators cost no recursion.
+
+        Raises:
+            RefusedError: If something in it was refused; the finding is recorded.
+        """
+        if depth > _MAX_DEPTH:
+            self._refuse(
+                Code.NESTING, node, "expression is nested too deeply", "split the statement"
+            )
+        affine = self._as_affine(node)
+        if affine is not None:
+            return affine
+        spine: list[Node] = []
+        while node.kind is NodeKind.BINARY and node.op != ",":
+            self._check_arithmetic(node)
+            spine.append(node)
+            node = node.children[0]
+        result = self._try(node, depth) if spine else self._leaf(node, depth)
+        for parent in reversed(spine):
+            right = self._try(parent.children[1], depth)
+            result = Binary(operator=parent.op, left=result, right=right)
+        return result
+
+    def _try(self, node: Node, depth: int) -> Expression:
+        """Read an operand; after a refusal go on with the others to find all that is wrong."""
+        try:
+            return self.read(node, depth + 1)
+        except RefusedError:
+            self.failed = True
+            return Literal(text="0", element_type=ElementType.INT32)
+
+    def search(self, node: Node) -> None:
+        """Look for findings in an expression whose value is not needed any more."""
+        if node.type.is_arithmetic:
+            self._try(node, 0)
+
+    def _refuse(self, code: Code, node: Node, message: str, hint: str | None = None) -> None:
+        self._reporter.error(code, node, message, hint)
+        raise RefusedError
+
+    def _as_affine(self, node: Node) -> Expression | None:
+        if not node.pure_index or node.kind is NodeKind.INT:
+            return None
+        try:
+            function = self._affine.function(node, self._domain)
+        except NotAffineError as error:
+            if error.code in (Code.COUNTER_AFTER_LOOP, Code.VOLATILE, Code.DIVISOR):
+                self._reporter.not_affine(error, node, Place.SUBSCRIPT)
+                raise RefusedError from None
+            if node.kind is NodeKind.NAME:
+                self._reporter.not_affine(error, node, Place.SUBSCRIPT)
+                raise RefusedError from None
+            return None
+        if constant_value(function) is not None:
+            return None
+        return AffineValue(value=function, element_type=self._element(node))
+
+    def _element(self, node: Node) -> ElementType:
+        element = node.type.element
+        if element is None:
+            self._refuse(
+                Code.TYPE,
+                node,
+                f"type '{node.type.spelling or 'void'}' is outside the subset",
+                "use float, double or an integer type",
+            )
+        assert element is not None
+        return element
+
+    def _check_arithmetic(self, node: Node) -> None:
+        if node.type.kind is TypeClass.POINTER or any(
+            child.type.kind in (TypeClass.POINTER, TypeClass.ARRAY) for child in node.children
+        ):
+            self._refuse(
+                Code.POINTER_ARITHMETIC,
+                node,
+                f"pointer arithmetic {self._reporter.quoted(node)}",
+                "use subscripts: A[i] instead of *(A + i)",
+            )
+        self._element(node)
+
+    def _leaf(self, node: Node, depth: int) -> Expression:
+        kind = node.kind
+        if kind is NodeKind.INT or kind is NodeKind.FLOAT:
+            return self._literal(node)
+        if kind in (NodeKind.NAME, NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
+            return self._read_access(node)
+        if kind is NodeKind.UNARY:
+            return Unary(operator=node.op, operand=self.read(node.children[0], depth + 1))
+        if kind is NodeKind.CAST:
+            return self._cast(node, depth)
+        if kind is NodeKind.CONDITIONAL:
+            test, if_true, if_false = node.children
+            return Select(
+                condition=self._try(test, depth),
+                if_true=self._try(if_true, depth),
+                if_false=self._try(if_false, depth),
+            )
+        if kind is NodeKind.CALL:
+            return self._call(node, depth)
+        self._refuse_kind(node)
+        raise AssertionError
+
+    def _literal(self, node: Node) -> Literal:
+        element = self._element(node)
+        written = self._reporter.text(node)
+        return Literal(text=literal_text(node, element, written), element_type=element)
+
+    def _cast(self, node: Node, depth: int) -> Expression:
+        if not node.type.is_arithmetic:
+            self._refuse(
+                Code.POINTER_ARITHMETIC,
+                node,
+                f"conversion to '{node.type.spelling or 'void'}'",
+                "convert arithmetic values only",
+            )
+        element = self._element(node)
+        return Cast(element_type=element, operand=self.read(node.children[0], depth + 1))
+
+    def _call(self, node: Node, depth: int) -> Expression:
+        callee, *arguments = node.children
+        if node.name not in _PURE_FUNCTIONS or callee.kind is not NodeKind.NAME:
+            self._refuse(
+                Code.CALL,
+                node,
+                f"call of {repr(node.name) if node.name else 'a function'} may have side effects",
+                "only mathematical functions such as sqrt, exp or fmax may be called",
+            )
+        self._element(node)
+        return Call(function=node.name, arguments=tuple(self._try(a, depth) for a in arguments))
+
+    def _refuse_kind(self, node: Node) -> None:
+        if node.kind is NodeKind.BROKEN and node.name:
+            self._refuse_declaration(node)
+        code, message, hint = _REFUSALS.get(
+            node.kind,
+            (Code.UNSUPPORTED, "construct outside the subset", "use assignments to arrays"),
+        )
+        self._refuse(code, node, f"{message}: {self._reporter.quoted(node)}", hint)
+
+    # -- references -------------------------------------------------------------------
+
+    def _read_access(self, node: Node) -> Read:
+        self.add_access(node, AccessKind.READ)
+        return Read(access=len(self.accesses) - 1)
+
+    def add_access(self, node: Node, kind: AccessKind) -> RawAccess:
+        """Read a reference and add it to the statement's."""
+        variable, subscripts = self._resolve(node)
+        access = RawAccess(variable=variable, kind=kind, subscripts=subscripts, node=node)
+        self.accesses.append(access)
+        return access
+
+    def _resolve(self, node: Node) -> tuple[Variable, tuple[Value, ...]]:
+        whole = node
+        indices: list[Node | None] = []
+        while node.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
+            if node.kind is NodeKind.DEREFERENCE:
+                indices.append(None)
+                node = node.children[0]
+                continue
+            base, index = node.children
+            if base.type.is_integer:
+                base, index = index, base
+            indices.append(index)
+            node = base
+        variable = self._base_variable(node)
+        self._check_variable(variable, node)
+        if len(indices) != len(variable.shape.sizes):
+            self._refuse(
+                Code.POINTER_ARITHMETIC,
+                whole,
+                f"{self._reporter.quoted(whole)} is an array, not an element: "
+                f"'{variable.name}' has {len(variable.shape.sizes)} dimensions",
+                "give all subscripts",
+            )
+        subscripts = [self._subscript(index) for index in reversed(indices)]
+        if any(s is None for s in subscripts):
+            raise RefusedError
+        return variable, tuple(s for s in subscripts if s is not None)
+
+    def _subscript(self, index: Node | None) -> Value | None:
+        if index is None:
+            return Poly.constant(0)
+        try:
+            value = self._affine.value(index, self._domain)
+            self._refuse_product_of_counters(index, value)
+            return value
+        except NotAffineError as error:
+            self._reporter.not_affine(error, index, Place.SUBSCRIPT)
+            return None
+
+    def _refuse_product_of_counters(self, index: Node, value: Value) -> None:
+        """Products with parameters may be a linearised array, products of counters never are."""
+        counters = set(self._affine.active.values())
+        if isinstance(value, Poly) and any(
+            sum(name in counters for name in monomial) > 1 for monomial in value.terms
+        ):
+            raise NotAffineError(index, Reason.NON_AFFINE, "product of counters")
+
+    def _base_variable(self, node: Node) -> Variable:
+        is_name = node.kind in (NodeKind.NAME, NodeKind.VARIABLE)
+        variable = self._symbols.of(node) if is_name else None
+        if variable is not None:
+            return variable
+        if node.kind is NodeKind.NAME:
+            self._refuse(Code.UNSUPPORTED, node, f"'{node.name}' is not a variable", "use an array")
+        if node.kind is NodeKind.BINARY:
+            self._check_arithmetic(node)
+        if node.kind is NodeKind.CAST:
+            self._refuse(
+                Code.ALIAS,
+                node,
+                "array seen through another type",
+                "declare the array with the shape it is used with",
+            )
+        if node.kind is NodeKind.STEP:
+            self._refuse(
+                Code.POINTER_ARITHMETIC,
+                node,
+                f"pointer arithmetic {self._reporter.quoted(node)}",
+                "use subscripts: A[i] instead of *p++",
+            )
+        self._refuse_kind(node)
+        raise AssertionError
+
+    def _refuse_declaration(self, node: Node) -> None:
+        self._refuse(
+            Code.UNDECLARED,
+            node,
+            f"the declaration of '{node.name}' is not understood",
+            "declare it with a known type; pass -I for missing headers",
+        )
+
+    def _check_variable(self, variable: Variable, node: Node) -> None:
+        shape = variable.shape
+        if shape.invalid:
+            self._refuse_declaration(node)
+        if shape.qualified_volatile:
+            self._refuse(Code.VOLATILE, node, f"'{variable.name}' is volatile", "drop 'volatile'")
+        if shape.pointer_to_pointer:
+            self._refuse(
+                Code.POINTER_TO_POINTER,
+                node,
+                f"'{variable.name}' is a pointer to pointers, whose rows may overlap",
+                f"use an array: double (*{variable.name})[N] or double {variable.name}[n][m]",
+            )
+        if shape.element.element is None:
+            is_record = shape.element.kind is TypeClass.OTHER
+            self._refuse(
+                Code.TYPE,
+                node,
+                f"'{variable.name}' has elements of type "
+                f"'{shape.element.spelling or 'void'}'" + (", a struct or union" * is_record),
+                "use float, double or an integer type",
+            )
+
+
+_REFUSALS: dict[NodeKind, tuple[Code, str, str]] = {
+    NodeKind.ADDRESS: (Code.ADDRESS_OF, "address taken", "use the array itself"),
+    NodeKind.MEMBER: (
+        Code.MEMBER,
+        "member of a struct or union",
+        "copy it to a variable before the region, or use an array of its own",
+    ),
+    NodeKind.ASSIGN: (
+        Code.SEVERAL_EFFECTS,
+        "assignment inside an expression",
+        "write each assignment as its own statement",
+    ),
+    NodeKind.STEP: (
+        Code.SEVERAL_EFFECTS,
+        "++ or -- inside an expression",
+        "write it as its own statement",
+    ),
+    NodeKind.BINARY: (
+        Code.SEVERAL_EFFECTS,
+        "comma operator",
+        "write each part as its own statement",
+    ),
+    NodeKind.BROKEN: (
+        Code.SYNTAX,
+        "expression clang could not make sense of",
+        "correct the errors clang reports",
+    ),
+    NodeKind.STRING: (Code.TYPE, "string", "use numbers"),
+    NodeKind.CALL: (Code.CALL, "call of a function", "use an array"),
+    NodeKind.CONDITIONAL: (
+        Code.ALIAS,
+        "choice between arrays",
+        "choose between elements: c ? A[i] : B[i]",
+    ),
+}

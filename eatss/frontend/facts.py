@@ -1,0 +1,52 @@
+"""What is known about the parameters of a region before it runs."""
+
+from __future__ import annotations
+
+import islpy as isl
+
+from eatss.frontend.affine import AffineReader
+from eatss.frontend.notaffine import NotAffineError
+from eatss.frontend.polynomial import Poly
+from eatss.frontend.symbols import Role, SymbolTable
+from eatss.frontend.tree import Node
+from eatss.frontend.values import NonLinearError
+
+
+def known_facts(symbols: SymbolTable, affine: AffineReader) -> isl.Set:
+    """Return what C says of the parameters.
+
+    Unsigned parameters are not negative. The sizes of a variable-length array are greater than
+    zero where they are evaluated (C99 6.7.6.2p5); the outermost size of a parameter is
+    left out, since such a parameter is a pointer.
+    """
+    algebra = affine.algebra
+    facts = isl.Set.universe(isl.Space.params_alloc(algebra.context, 0))
+    for variable in symbols.variables:
+        if variable.role is Role.PARAMETER and not variable.shape.element.signed:
+            if variable.constant is None:
+                unknown = Poly.unknown(variable.unique_name)
+                facts = facts.intersect(algebra.at_least(unknown, Poly.constant(0)))
+            continue
+        sizes = variable.shape.sizes
+        for size in sizes[1:] if variable.shape.through_pointer else sizes:
+            if isinstance(size, Node):
+                facts = facts.intersect(_positive(size, affine, facts))
+    return facts
+
+
+def _positive(size: Node, affine: AffineReader, facts: isl.Set) -> isl.Set:
+    everywhere = isl.Set.universe(facts.get_space())
+    try:
+        value = affine.value(size, facts)
+        return affine.algebra.at_least(value, Poly.constant(1))
+    except (NotAffineError, NonLinearError):
+        return everywhere
+
+
+def fixed_values(values: tuple[tuple[str, int], ...], affine: AffineReader) -> isl.Set:
+    """Return the parameter values the user gave, as a set."""
+    algebra = affine.algebra
+    fixed = isl.Set.universe(isl.Space.params_alloc(algebra.context, 0))
+    for name, value in values:
+        fixed = fixed.intersect(algebra.equal(Poly.unknown(name), Poly.constant(value)))
+    return fixed

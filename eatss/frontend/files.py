@@ -1,0 +1,70 @@
+"""Reads the file and checks its bytes before libclang sees them."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from eatss.diagnostics import input_error
+from eatss.frontend.codes import Code
+from eatss.frontend.findings import Findings
+from eatss.frontend.source import SourceText
+
+MAX_BYTES = 4 * 1024 * 1024
+
+
+def read_bytes(file: str) -> bytes:
+    """Return the bytes of a regular file.
+
+    Raises:
+        InputError: If there is no such file, it is not a regular file, is too large, or
+            cannot be read.
+    """
+    path = Path(file)
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise input_error(
+                Code.NOT_A_FILE.value, f"'{file}' is {kind}", hint="name a C source file"
+            )
+        if status.st_size > MAX_BYTES:
+            raise input_error(
+                Code.TOO_LARGE.value,
+                f"'{file}' has {status.st_size / 2**20:.1f} MiB; the limit is "
+                f"{MAX_BYTES // 2**20} MiB",
+                hint="keep the region and what it needs in a file of its own",
+            )
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise input_error(
+            Code.UNREADABLE.value,
+            f"cannot read '{file}': {reason}",
+            hint="check the path and its permissions",
+        ) from None
+
+
+def check_bytes(source: SourceText, findings: Findings) -> None:
+    """Find what is wrong with a text before it is parsed."""
+    data = source.data
+    if len(data) > MAX_BYTES:
+        findings.add(
+            Code.TOO_LARGE,
+            f"'{source.file}' has {len(data) / 2**20:.1f} MiB; the limit is "
+            f"{MAX_BYTES // 2**20} MiB",
+            hint="keep the region and what it needs in a file of its own",
+        )
+        return
+    if not data.strip():
+        findings.add(Code.EMPTY, f"'{source.file}' is empty", hint="name a C source file")
+        return
+    nul = data.find(b"\0")
+    if nul >= 0:
+        findings.add(
+            Code.NUL_BYTE,
+            f"NUL byte in the source ({data.count(bytes(1))} in all)",
+            span=source.span(nul, nul + 1),
+            hint="save the file as UTF-8 text",
+        )
+        return

@@ -1,0 +1,200 @@
+"""Looks through a text before libclang does: bad bytes in code, and nesting it could not bear.
+
+libclang recurses over expressions and statements and ends the process when its stack does. So
+the depth a statement can reach is estimated from its tokens, macros of the file expanded in
+numbers only. Ordinary texts are parsed as they are, deep ones on a large stack, absurd ones
+not at all.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from eatss.frontend.codes import Code
+from eatss.frontend.findings import Findings
+from eatss.frontend.source import SourceText
+
+MAX_BRACKETS = 250
+MAX_OPERATORS = 100_000
+_ORDINARY_OPERATORS = 1_500
+_ORDINARY_BRANCHES = 500
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_TOKEN = re.compile(
+    rb"//(?:\\\r?\n|[^\n])*"
+    rb"|/\*.*?(?:\*/|\Z)"
+    rb'|"(?:[^"\\\n]|\\.)*"'
+    rb"|'(?:[^'\\\n]|\\.)*'"
+    rb"|[A-Za-z_]\w*"
+    rb"|[(\[{}\]);,]"
+    rb"|[-+!~*&/%|^<>=?:]",
+    re.DOTALL,
+)
+_DEFINE = re.compile(
+    rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(\([^)\n]*\))?((?:\\\r?\n|[^\n])*)", re.MULTILINE
+)
+_WORD = re.compile(rb"[A-Za-z_]\w*")
+_OPERATOR = re.compile(rb"[-+!~*&/%|^<>=?:(]")
+_OPENING = (b"(", b"[", b"{")
+_CLOSING = (b")", b"]", b"}")
+_NESTING_WORDS = frozenset({b"for", b"if", b"while", b"do", b"switch", b"sizeof"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Macro:
+    """How much a macro adds: operators of its own, and how often it repeats an argument."""
+
+    operators: int
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Bracket:
+    """An open bracket; ``factor`` counts how often macros repeat what is inside."""
+
+    token: bytes
+    factor: int
+    is_list: bool
+
+
+class Guard:
+    """One look through a text."""
+
+    def __init__(self, source: SourceText, findings: Findings) -> None:
+        self._source = source
+        self._findings = findings
+        self._macros = _macros(source.data)
+        self._brackets: list[_Bracket] = []
+        self._previous = b""
+        self._repeats = 1
+        self._operators = 0
+        self._most = 0
+        self._branches = 0
+
+    def needs_large_stack(self) -> bool:
+        """Look through the text; return whether libclang needs a large stack for it.
+
+        Records findings for bytes that are not UTF-8 outside comments and strings, and for
+        nesting beyond all bounds.
+        """
+        data = self._source.data
+        code_start = len(_BYTE_ORDER_MARK) if data.startswith(_BYTE_ORDER_MARK) else 0
+        has_foreign_bytes = not data.isascii()
+        for match in _TOKEN.finditer(data):
+            token = match[0]
+            if token[:2] in (b"//", b"/*") or token[:1] in (b'"', b"'"):
+                if has_foreign_bytes:
+                    self._check_code(code_start, match.start())
+                    code_start = match.end()
+                continue
+            if not self._count(token):
+                self._findings.add(
+                    Code.NESTING,
+                    f"brackets are nested more than {MAX_BRACKETS} deep, or one statement has more "
+                    f"than {MAX_OPERATORS} operators",
+                    span=self._source.span(match.start(), match.end()),
+                    hint="split the expression or the block",
+                )
+                return False
+        if has_foreign_bytes:
+            self._check_code(code_start, len(data))
+        return self._most > _ORDINARY_OPERATORS or self._branches > _ORDINARY_BRANCHES
+
+    def _count(self, token: bytes) -> bool:
+        """Count a token; return whether all is still within bounds."""
+        factor = self._brackets[-1].factor if self._brackets else 1
+        if token in _OPENING:
+            self._open(token, factor)
+        elif token in _CLOSING:
+            self._close(token)
+        elif token == b"else":
+            self._branches += 1
+        elif self._separates(token):
+            self._operators = 0
+        elif token in _NESTING_WORDS or not _WORD.match(token):
+            self._add(factor)
+        macro = self._macros.get(token)
+        self._repeats = macro.repeats if macro is not None else 1
+        if macro is not None:
+            self._add(factor * macro.operators)
+        self._previous = token
+        return len(self._brackets) <= MAX_BRACKETS and self._operators <= MAX_OPERATORS
+
+    def _open(self, token: bytes, factor: int) -> None:
+        if token == b"{":
+            inside_list = bool(self._brackets) and self._brackets[-1].is_list
+            is_list = self._previous == b"=" or inside_list
+            self._brackets.append(_Bracket(token, 1, is_list))
+            self._operators = 0
+        else:
+            self._brackets.append(_Bracket(token, factor * self._repeats, False))
+            self._add(factor)
+
+    def _close(self, token: bytes) -> None:
+        if self._brackets:
+            self._brackets.pop()
+        if token == b"}":
+            self._operators = 0
+
+    def _separates(self, token: bytes) -> bool:
+        """Return whether what follows a token does not nest in what was before it."""
+        inside = self._brackets[-1] if self._brackets else None
+        if token == b";":
+            return inside is None or inside.token == b"{"
+        return token == b"," and inside is not None and inside.is_list
+
+    def _add(self, operators: int) -> None:
+        self._operators += operators
+        self._most = max(self._most, self._operators)
+
+    def _check_code(self, start: int, end: int) -> None:
+        try:
+            self._source.data[start:end].decode("utf-8")
+        except UnicodeDecodeError as error:
+            at = start + error.start
+            self._findings.add(
+                Code.ENCODING,
+                f"byte 0x{self._source.data[at]:02x} is not UTF-8",
+                span=self._source.span(at, at + 1),
+                hint="save the file as UTF-8",
+            )
+
+
+def _macros(data: bytes) -> dict[bytes, _Macro]:
+    """Return what the macros of a text expand to, in numbers."""
+    bodies: dict[bytes, tuple[bytes, bytes]] = {}
+    for match in _DEFINE.finditer(data):
+        bodies[match[1]] = (match[2] or b"", match[3])
+    known: dict[bytes, _Macro] = {}
+    for name in bodies:
+        _measure(name, bodies, known)
+    return known
+
+
+def _measure(
+    first: bytes, bodies: dict[bytes, tuple[bytes, bytes]], known: dict[bytes, _Macro]
+) -> None:
+    """Measure a macro and those it uses, innermost first; no recursion."""
+    stack = [first]
+    open_names: set[bytes] = set()
+    while stack:
+        name = stack[-1]
+        if name in known:
+            stack.pop()
+            continue
+        parameters, body = bodies[name]
+        words = _WORD.findall(body)
+        waiting = [
+            w for w in words if w in bodies and w not in known and w not in open_names and w != name
+        ]
+        if waiting and name not in open_names:
+            open_names.add(name)
+            stack.extend(waiting)
+            continue
+        own = len(_OPERATOR.findall(body))
+        inner = sum(known[w].operators for w in words if w in known)
+        names = _WORD.findall(parameters)
+        repeats = max((words.count(parameter) for parameter in names), default=1)
+        known[name] = _Macro(min(own + inner, 10 * MAX_OPERATORS), max(repeats, 1))
+        stack.pop()

@@ -1,0 +1,10 @@
+"""libclang's kinds, typed as what they are to a type checker: attributes made at run time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clang import cindex
+
+CursorKind: Any = cindex.CursorKind
+TypeKind: Any = cindex.TypeKind

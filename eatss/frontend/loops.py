@@ -1,0 +1,373 @@
+"""Reads the header of a ``for`` loop: its counter, its direction and its iterations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.frontend.affine import AffineReader
+from eatss.frontend.codes import Code
+from eatss.frontend.findings import RefusedError
+from eatss.frontend.notaffine import NotAffineError
+from eatss.frontend.polynomial import Poly
+from eatss.frontend.report import Place, Reporter
+from eatss.frontend.symbols import SymbolTable, Variable, counter_of
+from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.values import NonLinearError, TooManyPiecesError, Value
+from eatss.isl_names import (
+    involves_parameter,
+    parameter_is_bounded,
+    renamed_parameter,
+    without_parameter,
+)
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The counter of a loop, what is added to it per iteration, and its parts."""
+
+    variable: Variable
+    start: Node
+    condition: Node
+    step: int
+    body: Node
+
+
+class LoopReader:
+    """Reads loop headers."""
+
+    def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
+        self._symbols = symbols
+        self._affine = affine
+        self._reporter = reporter
+        self._algebra = affine.algebra
+
+    def _refuse(self, code: Code, node: Node, message: str, hint: str | None = None) -> None:
+        self._reporter.error(code, node, message, hint)
+        raise RefusedError
+
+    # -- form ---------------------------------------------------------------------
+
+    def header(self, loop: Node) -> Header:
+        """Read the form of a loop.
+
+        Raises:
+            RefusedError: If it is not ``for (i = start; condition; i += constant)``.
+        """
+        if len(loop.children) != 4:
+            self._refuse(
+                Code.LOOP_FORM, loop, "loop without start, condition or increment",
+                "write for (i = start; i < end; i++)",
+            )  # fmt: skip
+        start, condition, increment, body = loop.children
+        variable, first = self._start(start)
+        step = self._step(increment, variable)
+        return Header(variable=variable, start=first, condition=condition, step=step, body=body)
+
+    def _start(self, start: Node) -> tuple[Variable, Node]:
+        form = "write for (i = start; i < end; i++) with one counter"
+        name = counter_of(_with_four(start))
+        if name is None:
+            self._refuse(
+                Code.LOOP_FORM, start, "start of the loop is not the assignment of one counter",
+                form,
+            )  # fmt: skip
+        assert name is not None
+        variable = self._symbols.of(name)
+        if name.kind is NodeKind.VARIABLE and not name.children:
+            self._refuse(Code.LOOP_FORM, start, "counter has no start value", form)
+        if variable is None or not variable.is_scalar:
+            self._refuse(Code.LOOP_FORM, start, "counter is not a plain variable", form)
+        assert variable is not None
+        element = variable.shape.element
+        if not element.is_integer:
+            self._refuse(
+                Code.FLOAT_COUNTER,
+                name,
+                f"counter '{variable.name}' has type '{element.spelling}'",
+                "use an integer counter",
+            )
+        if variable.shape.qualified_volatile:
+            self._refuse(
+                Code.VOLATILE, name, f"counter '{variable.name}' is volatile", "drop 'volatile'"
+            )
+        if element.element is None:
+            self._refuse(
+                Code.TYPE, name, f"counter '{variable.name}' has type '{element.spelling}'",
+                "use int or long",
+            )  # fmt: skip
+        first = name.children[0] if name.kind is NodeKind.VARIABLE else start.children[1]
+        return variable, first
+
+    def _step(self, increment: Node, variable: Variable) -> int:
+        amount = self._amount(increment, variable)
+        if amount is None:
+            self._refuse(
+                Code.STRIDE,
+                increment,
+                f"increment of '{variable.name}' is not a constant",
+                f"write {variable.name}++, {variable.name} += 2 or {variable.name} -= 2",
+            )
+        if amount == 0:
+            self._refuse(
+                Code.STRIDE, increment, f"'{variable.name}' does not change", "use a stride"
+            )
+        assert amount is not None
+        return amount
+
+    def _amount(self, increment: Node, variable: Variable) -> int | None:
+        if increment.kind not in (NodeKind.STEP, NodeKind.ASSIGN):
+            return None
+        if self._symbols.of(increment.children[0]) is not variable:
+            return None
+        if increment.kind is NodeKind.STEP:
+            return 1 if increment.op.endswith("++") else -1
+        if not increment.op:
+            return self._amount_of_sum(increment, variable)
+        sign = {"+": 1, "-": -1}.get(increment.op)
+        try:
+            value = self._affine.value(increment.children[1], self._everywhere())
+        except NotAffineError:
+            return None
+        constant = self._algebra.constant_of(value)
+        return None if constant is None or sign is None else sign * constant
+
+    def _amount_of_sum(self, increment: Node, variable: Variable) -> int | None:
+        """Read ``i = i + c`` and its like."""
+        self._affine.active[variable] = variable.name
+        try:
+            value = self._affine.value(increment.children[1], self._everywhere())
+        except NotAffineError:
+            return None
+        finally:
+            del self._affine.active[variable]
+        if not isinstance(value, Poly) or not value.is_linear:
+            return None
+        rest = value.plus(Poly.unknown(variable.name), -1)
+        return rest.constant_value
+
+    def _everywhere(self) -> isl.Set:
+        return isl.Set.universe(isl.Space.params_alloc(self._algebra.context, 0))
+
+    # -- iterations -----------------------------------------------------------------
+
+    def iterations(self, header: Header, name: str, outer: isl.Set) -> isl.Set:
+        """Return the values of the counter ``name`` together with those of ``outer``.
+
+        ``header.variable`` must be active under ``name``.
+
+        Raises:
+            RefusedError: If a bound is not affine or the loop's end is not provable.
+        """
+        try:
+            start = self._start_value(header, outer)
+            reached = self._from_start(header, name, start, outer)
+            holds = self._end(header, name, start, outer, reached)
+            domain = reached.intersect(holds)
+        except NotAffineError as error:
+            whole = header.condition if self._within(error.node, header.condition) else header.start
+            self._reporter.not_affine(error, whole, Place.BOUND)
+            raise RefusedError from None
+        except (NonLinearError, TooManyPiecesError):
+            self._reporter.error(
+                Code.TOO_COMPLEX, header.condition, "bounds have too many cases",
+                "use fewer min, max and ?: in one loop",
+            )  # fmt: skip
+            raise RefusedError from None
+        if domain.n_basic_set() > 1:
+            domain = domain.coalesce()
+        self._check_type(header, name, domain)
+        return domain
+
+    @staticmethod
+    def _within(inner: Node, whole: Node) -> bool:
+        return any(node is inner for node in whole.preorder())
+
+    def _start_value(self, header: Header, outer: isl.Set) -> Value:
+        active = self._affine.active
+        name = active.pop(header.variable)
+        try:
+            return self._affine.value(header.start, outer)
+        finally:
+            active[header.variable] = name
+
+    def _from_start(self, header: Header, name: str, start: Value, outer: isl.Set) -> isl.Set:
+        """Return where the counter is the start plus a multiple of the stride."""
+        counter = Poly.unknown(name)
+        if header.step > 0:
+            reached = self._algebra.at_least(counter, start)
+        else:
+            reached = self._algebra.at_least(start, counter)
+        stride = abs(header.step)
+        if stride > 1:
+            distance = self._algebra.add(counter, self._algebra.function(start), -1)
+            on_grid = self._algebra.modulo(distance, stride)
+            reached = reached.intersect(on_grid.zero_set())
+        return outer.intersect(reached)
+
+    def _end(
+        self, header: Header, name: str, start: Value, outer: isl.Set, reached: isl.Set
+    ) -> isl.Set:
+        """Return where the condition holds, proven to hold for all earlier iterations too."""
+        condition = header.condition
+        if condition.kind is NodeKind.BINARY and condition.op == "!=":
+            return self._not_equal(header, name, start, outer, reached)
+        holds = self._affine.condition(condition, reached)
+        if not self._ends(header, name, condition, reached):
+            self._prove_end(header, name, reached, holds)
+            self._prove_contiguous(header, name, reached, holds)
+        return holds
+
+    def _ends(self, header: Header, name: str, condition: Node, reached: isl.Set) -> bool:
+        """Return whether the condition bounds the counter in its direction, by its form."""
+        if condition.kind is not NodeKind.BINARY:
+            return False
+        if condition.op == "&&":
+            # One conjunct that ends the loop is enough if the others never turn true again.
+            return all(self._ends(header, name, c, reached) for c in condition.children)
+        if condition.op not in ("<", "<=", ">", ">="):
+            return False
+        left, right = self._affine.operands(condition, reached)
+        coefficient = _coefficient(left, name), _coefficient(right, name)
+        if coefficient[0] is None or coefficient[1] is None:
+            return False
+        slope = coefficient[0] - coefficient[1]
+        if condition.op in (">", ">="):
+            slope = -slope
+        return slope * header.step > 0
+
+    def _prove_contiguous(
+        self, header: Header, name: str, reached: isl.Set, holds: isl.Set
+    ) -> None:
+        """Prove that once the condition is false it stays false."""
+        later = self._fresh(name)
+        false_now = reached.subtract(holds)
+        true_later = renamed_parameter(reached.intersect(holds), name, later)
+        gap = self._algebra.add(Poly.unknown(later), Poly.unknown(name), -1)
+        ordered = self._algebra.at_least(
+            self._algebra.scale(gap, 1 if header.step > 0 else -1), Poly.constant(1)
+        )
+        if not false_now.intersect(true_later).intersect(ordered).is_empty():
+            self._refuse(
+                Code.LOOP_FORM,
+                header.condition,
+                f"condition {self._reporter.quoted(header.condition)} may turn true again after "
+                "it was false",
+                "bound the counter with <, <=, > or >=, and put other conditions in an if",
+            )
+
+    def _prove_end(self, header: Header, name: str, reached: isl.Set, holds: isl.Set) -> None:
+        """Prove that the condition does not hold for ever."""
+        runs = reached.intersect(holds)
+        others = without_parameter(runs, name)
+        bound = parameter_is_bounded(runs, name, above=header.step > 0)
+        if not bound and not others.is_empty():
+            self._refuse(
+                Code.ENDLESS_LOOP,
+                header.condition,
+                f"condition {self._reporter.quoted(header.condition)} does not end a loop that "
+                f"counts {'up' if header.step > 0 else 'down'}",
+                "use < or <= when counting up, > or >= when counting down",
+            )
+
+    def _fresh(self, name: str) -> str:
+        return self._symbols.names.free(f"{name}_later", self._affine.active.values())
+
+    def _not_equal(
+        self, header: Header, name: str, start: Value, outer: isl.Set, reached: isl.Set
+    ) -> isl.Set:
+        """Read ``i != end`` as ``i < end``, where the counter provably meets the end."""
+        left, right = self._affine.operands(header.condition, reached)
+        if _coefficient(left, name) == 0:
+            left, right = right, left
+        counter = Poly.unknown(name)
+        unit = _coefficient(left, name)
+        if unit not in (1, -1) or _coefficient(right, name) != 0:
+            self._refuse(
+                Code.NOT_EQUAL,
+                header.condition,
+                "'!=' is not between the counter and a bound",
+                "use < or >",
+            )
+        assert unit is not None
+        rest = self._algebra.add(left, self._algebra.scale(counter, unit), -1)
+        end = self._algebra.scale(self._algebra.add(right, rest, -1), unit)
+        up = header.step > 0
+        before = self._algebra.at_least(end, start) if up else self._algebra.at_least(start, end)
+        distance = self._algebra.add(end, self._algebra.function(start), -1)
+        meets = self._algebra.modulo(distance, abs(header.step)).zero_set()
+        if not self._affine.ranges.proven(outer, before.intersect(meets)):
+            sign = "<" if up else ">"
+            self._refuse(
+                Code.NOT_EQUAL,
+                header.condition,
+                f"cannot prove that '{header.variable.name}' meets the end of the loop",
+                f"write {header.variable.name} {sign} {self._bound_text(header)}",
+            )
+        if up:
+            return self._algebra.at_least(end, counter, 1)
+        return self._algebra.at_least(counter, end, 1)
+
+    def _bound_text(self, header: Header) -> str:
+        left, right = header.condition.children
+        bound = right
+        if any(self._symbols.of(n) is header.variable for n in right.preorder()):
+            bound = left
+        return self._reporter.text(bound)
+
+    def _check_type(self, header: Header, name: str, domain: isl.Set) -> None:
+        """See that the counter does not leave its type before the loop ends."""
+        ctype = header.variable.shape.element
+        after = self._algebra.add(Poly.unknown(name), Poly.constant(header.step))
+        if not ctype.signed and header.step < 0:
+            stays = self._algebra.at_least(after, Poly.constant(0))
+            if not self._affine.ranges.proven(domain, stays):
+                self._refuse(
+                    Code.UNSIGNED_WRAP,
+                    header.condition,
+                    f"unsigned counter '{header.variable.name}' may wrap around below zero, "
+                    "where the loop does not end",
+                    "use a signed counter",
+                )
+        if not ctype.signed:
+            low = self._algebra.at_least(Poly.unknown(name), Poly.constant(0))
+            if not self._affine.ranges.proven(domain, low):
+                self._refuse(
+                    Code.UNSIGNED_WRAP,
+                    header.start,
+                    f"unsigned counter '{header.variable.name}' may start below zero",
+                    "use a signed counter",
+                )
+        if ctype.bits < 32:
+            low = self._algebra.at_least(after, Poly.constant(ctype.minimum))
+            high = self._algebra.at_least(Poly.constant(ctype.maximum), after)
+            if not self._affine.ranges.proven(domain, low.intersect(high)):
+                self._refuse(
+                    Code.NARROW_OVERFLOW,
+                    header.condition,
+                    f"counter '{header.variable.name}' may leave the range of type "
+                    f"'{ctype.spelling}'",
+                    "use int or long",
+                )
+
+
+def _coefficient(value: Value, name: str) -> int | None:
+    """Return the coefficient of a counter in a value, ``None`` where it is not linear in it."""
+    if isinstance(value, Poly):
+        if any(name in monomial and len(monomial) > 1 for monomial in value.terms):
+            return None
+        return value.coefficient(name)
+    if isinstance(value, isl.PwAff):
+        return None if involves_parameter(value, name) else 0
+    coefficients = {_coefficient(part, name) for part in value.values}
+    return coefficients.pop() if len(coefficients) == 1 else None
+
+
+def _with_four(start: Node) -> Node:
+    """Return a loop that has nothing but this start, to ask for its counter."""
+    loop = Node(NodeKind.FOR, start.cursor, start.type)
+    loop.children = [start, start, start, start]
+    return loop

@@ -1,0 +1,69 @@
+"""Why an expression is not affine."""
+
+from __future__ import annotations
+
+import enum
+
+from eatss.frontend.codes import Code
+from eatss.frontend.tree import Node, NodeKind
+
+
+class Reason(enum.Enum):
+    """Why an expression is not affine; each place words its own finding from it."""
+
+    DATA = enum.auto()
+    NON_AFFINE = enum.auto()
+    OWN = enum.auto()  # the exception carries its own code
+
+
+class NotAffineError(Exception):
+    """An expression is no quasi-affine function of counters and parameters."""
+
+    def __init__(
+        self,
+        node: Node,
+        reason: Reason,
+        message: str,
+        *,
+        code: Code | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.node = node
+        self.reason = reason
+        self.message = message
+        self.code = code
+        self.hint = hint
+
+
+_EFFECT = (
+    Code.SEVERAL_EFFECTS,
+    "side effect inside an expression",
+    "make it a statement of its own",
+)
+_OWN: dict[NodeKind, tuple[Code, str, str]] = {
+    NodeKind.MEMBER: (
+        Code.MEMBER,
+        "member of a struct or union",
+        "copy it to a variable before the region",
+    ),
+    NodeKind.ASSIGN: _EFFECT,
+    NodeKind.STEP: _EFFECT,
+    NodeKind.ADDRESS: (Code.ADDRESS_OF, "address taken", "use the array itself"),
+    NodeKind.BROKEN: (
+        Code.SYNTAX,
+        "expression clang could not make sense of",
+        "correct the errors clang reports",
+    ),
+}
+
+
+def not_affine(node: Node) -> NotAffineError:
+    """Return the error for a kind of expression that is never affine."""
+    if node.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
+        return NotAffineError(node, Reason.DATA, "value read from memory")
+    if node.kind in _OWN:
+        code, message, hint = _OWN[node.kind]
+        return NotAffineError(node, Reason.OWN, message, code=code, hint=hint)
+    message = f"operator '{node.op}'" if node.op else "expression"
+    return NotAffineError(node, Reason.NON_AFFINE, message)

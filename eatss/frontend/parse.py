@@ -1,0 +1,245 @@
+"""The driver: bytes to regions to ``Scop``s, all findings gathered on the way."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import islpy as isl
+from clang.cindex import TranslationUnitLoadError
+
+from eatss.diagnostics import input_error
+from eatss.frontend.affine import AffineReader
+from eatss.frontend.aliases import check_aliases
+from eatss.frontend.assemble import Assembler, RegionReading
+from eatss.frontend.builder import Frame, StatementReader
+from eatss.frontend.checks import (
+    check_live_counters,
+    warn_of_assumptions,
+    warn_of_bounds,
+    without_idle,
+)
+from eatss.frontend.clang import Unit, parse_unit
+from eatss.frontend.codes import Code
+from eatss.frontend.delinearise import delinearise
+from eatss.frontend.errors import check_messages
+from eatss.frontend.facts import fixed_values, known_facts
+from eatss.frontend.files import check_bytes, read_bytes
+from eatss.frontend.findings import Findings
+from eatss.frontend.guard import Guard
+from eatss.frontend.largestack import on_large_stack
+from eatss.frontend.options import FrontendOptions, FrontendResult
+from eatss.frontend.regions import PlacedRegion, Region, find_pragmas, pair_pragmas, place_region
+from eatss.frontend.report import Reporter
+from eatss.frontend.source import SourceText
+from eatss.frontend.surroundings import Surroundings, check_sizes
+from eatss.frontend.symbols import Role, SymbolTable
+from eatss.frontend.tree import read_tree
+from eatss.frontend.types import TypeTable
+from eatss.frontend.values import ValueAlgebra
+from eatss.scop import Scop
+
+_DEFAULT = FrontendOptions()
+
+
+def parse_file(path: str | os.PathLike[str], options: FrontendOptions = _DEFAULT) -> FrontendResult:
+    """Read the regions of a C file.
+
+    Args:
+        path: The file.
+        options: Include folders, macros, which regions, values of parameters.
+
+    Raises:
+        InputError: With all findings of the run, if the file or a region is refused.
+    """
+    file = os.fspath(path)
+    return _parse(file, read_bytes(file), options)
+
+
+def parse_source(
+    text: str, *, file: str = "<source>", options: FrontendOptions = _DEFAULT
+) -> FrontendResult:
+    """Read the regions of C text.
+
+    Args:
+        text: The C source.
+        file: The name to use in spans.
+        options: As for :func:`parse_file`.
+
+    Raises:
+        InputError: With all findings of the run, if the text or a region is refused.
+    """
+    return _parse(file, text.encode("utf-8", "surrogateescape"), options)
+
+
+def _parse(file: str, data: bytes, options: FrontendOptions) -> FrontendResult:
+    source = SourceText.of(file, data)
+    findings = Findings(source)
+    check_bytes(source, findings)
+    findings.raise_errors()
+    deep = Guard(source, findings).needs_large_stack()
+    findings.raise_errors()
+    try:
+        if deep:
+            return on_large_stack(lambda: _read(source, options, findings))
+        return _read(source, options, findings)
+    except RecursionError:
+        raise input_error(
+            Code.NESTING.value, f"'{file}' is nested too deeply", hint="split the expressions"
+        ) from None
+    except TranslationUnitLoadError:
+        raise input_error(
+            Code.SYNTAX.value, f"clang cannot parse '{file}'", hint="see that a compiler takes it"
+        ) from None
+
+
+def _read(source: SourceText, options: FrontendOptions, findings: Findings) -> FrontendResult:
+    _check_options(options, findings)
+    findings.raise_errors()
+    unit = parse_unit(
+        source.file, source.data, include_dirs=options.include_dirs, defines=options.defines
+    )
+    regions = pair_pragmas(find_pragmas(unit, source, findings), source, findings)
+    check_messages(unit, source, regions, findings)
+    findings.raise_errors()
+    placed = _select(regions, unit, source, options, findings)
+    context = isl.Context()
+    scops = []
+    for region in placed:
+        scop = _read_region(region, source, context, options, findings)
+        if scop is not None:
+            scops.append(scop)
+    _check_parameters(tuple(scops), options, findings)
+    findings.raise_errors()
+    return FrontendResult(scops=tuple(scops), warnings=findings.warnings)
+
+
+def _select(
+    regions: tuple[Region, ...],
+    unit: Unit,
+    source: SourceText,
+    options: FrontendOptions,
+    findings: Findings,
+) -> tuple[PlacedRegion, ...]:
+    """Place the regions and keep those the options ask for."""
+    if not regions:
+        findings.add(
+            Code.NO_REGION,
+            f"no #pragma scop … #pragma endscop in '{source.file}'",
+            hint="put #pragma scop before the loops and #pragma endscop after them",
+        )
+        findings.raise_errors()
+    wanted = [r for r in regions if options.scop in (None, r.index)]
+    if not wanted:
+        findings.add(
+            Code.NO_SUCH_SCOP,
+            f"there is no region {options.scop}: the file has {len(regions)}, counted from 0",
+        )
+    placed = [place_region(region, unit, source, findings) for region in wanted]
+    kept = [
+        p for p in placed
+        if p is not None and options.function in (None, p.function.spelling)
+    ]  # fmt: skip
+    if wanted and not kept and not findings.errors:
+        names = sorted({p.function.spelling for p in placed if p is not None})
+        findings.add(
+            Code.NO_SUCH_FUNCTION,
+            f"no region in function '{options.function}'",
+            hint=f"functions with regions: {', '.join(names)}",
+        )
+    return tuple(kept)
+
+
+def _read_region(
+    placed: PlacedRegion,
+    source: SourceText,
+    context: isl.Context,
+    options: FrontendOptions,
+    findings: Findings,
+) -> Scop | None:
+    """Read one region; ``None`` if it was refused."""
+    types = TypeTable()
+    nodes = [read_tree(cursor, types) for cursor in placed.statements]
+    symbols = SymbolTable(types)
+    symbols.scan(nodes)
+    algebra = ValueAlgebra(context, dict(options.parameter_values))
+    affine = AffineReader(symbols, algebra)
+    reporter = Reporter(source, findings)
+    facts = known_facts(symbols, affine)
+    values = _values_here(symbols, affine, options)
+    fixed = fixed_values(values, affine)
+    reader = StatementReader(symbols, affine, reporter)
+    reader.read_all(nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
+    warn_of_assumptions(affine, reporter)
+    check_live_counters(symbols, placed.following, types, reporter)
+    surroundings = Surroundings(placed, types)
+    check_aliases(symbols, surroundings, types, reporter)
+    check_sizes(symbols, surroundings, reporter)
+    certain = tuple(raw for raw in reader.statements if not raw.doubtful)
+    statements = without_idle(certain, reporter)
+    arrays = delinearise(affine, symbols, reporter, statements)
+    if facts.intersect(fixed).is_empty():
+        findings.add(
+            Code.OPTION,
+            "the parameter values contradict what the source says of the parameters",
+            hint="sizes of variable-length arrays are greater than zero, unsigned values not "
+            "negative",
+        )
+    if findings.errors:
+        return None
+    warn_of_bounds(statements, arrays, affine, reporter)
+    parameters = tuple(
+        v.unique_name for v in symbols.variables if v.unique_name in affine.ranges.used_parameters
+    )
+    reading = RegionReading(
+        file=source.file,
+        function=placed.function.spelling,
+        index=placed.region.index,
+        span=source.span(placed.region.opening.start, placed.region.closing.end),
+        statements=statements,
+        arrays=arrays,
+        parameters=parameters,
+        facts=facts,
+        context=facts.intersect(fixed),
+    )
+    return Assembler(reading, affine, reporter).scop()
+
+
+def _values_here(
+    symbols: SymbolTable, affine: AffineReader, options: FrontendOptions
+) -> tuple[tuple[str, int], ...]:
+    """Return the given parameter values that are for parameters of this region."""
+    parameters = {v.unique_name: v for v in symbols.variables if v.role is Role.PARAMETER}
+    here = tuple(pair for pair in options.parameter_values if pair[0] in parameters)
+    for name, _ in here:
+        affine.ranges.used_parameters.setdefault(name, parameters[name])
+    return here
+
+
+_DEFINE = re.compile(r"[A-Za-z_]\w*(\([^)]*\))?(=.*)?", re.DOTALL)
+
+
+def _check_options(options: FrontendOptions, findings: Findings) -> None:
+    for define in options.defines:
+        if not _DEFINE.fullmatch(define):
+            findings.add(
+                Code.OPTION, f"macro '{define}' is not NAME or NAME=VALUE", hint="write -D N=4000"
+            )
+    names = [name for name, _ in options.parameter_values]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        findings.add(
+            Code.OPTION, f"parameter '{name}' has more than one value", hint="give it once"
+        )
+
+
+def _check_parameters(
+    scops: tuple[Scop, ...], options: FrontendOptions, findings: Findings
+) -> None:
+    known = sorted({name for scop in scops for name in scop.parameters})
+    for name, _ in options.parameter_values:
+        if scops and name not in known:
+            findings.add(
+                Code.NO_SUCH_PARAMETER,
+                f"no region has a parameter '{name}'",
+                hint=f"parameters: {', '.join(known) or 'none'}",
+            )

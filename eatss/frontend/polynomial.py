@@ -1,0 +1,76 @@
+"""Integer polynomials in named unknowns: how sums and products are kept before isl sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Monomial = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Poly:
+    """A polynomial with integer coefficients; no zero coefficients are kept."""
+
+    terms: dict[Monomial, int]
+
+    @classmethod
+    def constant(cls, value: int) -> Poly:
+        """Build a constant."""
+        return cls({(): value} if value else {})
+
+    @classmethod
+    def unknown(cls, name: str) -> Poly:
+        """Build a single unknown."""
+        return cls({(name,): 1})
+
+    @property
+    def constant_value(self) -> int | None:
+        """The value if it is a constant."""
+        if not self.terms:
+            return 0
+        if len(self.terms) == 1 and () in self.terms:
+            return self.terms[()]
+        return None
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether no product of unknowns occurs."""
+        return all(len(monomial) <= 1 for monomial in self.terms)
+
+    @property
+    def unknowns(self) -> frozenset[str]:
+        """The unknowns that occur."""
+        return frozenset(name for monomial in self.terms for name in monomial)
+
+    def coefficient(self, name: str) -> int:
+        """Return the coefficient of the unknown on its own."""
+        return self.terms.get((name,), 0)
+
+    def scaled(self, factor: int) -> Poly:
+        """Return the polynomial times a number."""
+        return Poly({m: c * factor for m, c in self.terms.items()} if factor else {})
+
+    def plus(self, other: Poly, factor: int = 1) -> Poly:
+        """Return ``self + factor * other``."""
+        terms = dict(self.terms)
+        accumulate(terms, other, factor)
+        return Poly(terms)
+
+    def times(self, other: Poly) -> Poly:
+        """Return the product."""
+        terms: dict[Monomial, int] = {}
+        for left, a in self.terms.items():
+            for right, b in other.terms.items():
+                monomial = tuple(sorted(left + right))
+                terms[monomial] = terms.get(monomial, 0) + a * b
+        return Poly({m: c for m, c in terms.items() if c})
+
+
+def accumulate(terms: dict[Monomial, int], other: Poly, factor: int) -> None:
+    """Add ``factor * other`` to ``terms`` in place; linear in ``other`` only."""
+    for monomial, coefficient in other.terms.items():
+        value = terms.get(monomial, 0) + factor * coefficient
+        if value:
+            terms[monomial] = value
+        else:
+            terms.pop(monomial, None)

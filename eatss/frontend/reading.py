@@ -1,0 +1,49 @@
+"""What reading a region yields before it becomes a ``Scop``: statements over C variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.frontend.symbols import Variable
+from eatss.frontend.tree import Node
+from eatss.frontend.values import Value
+from eatss.scop import AccessKind, Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopLevel:
+    """A loop around a statement; ``sign`` is -1 where the counter runs down."""
+
+    name: str
+    variable: Variable
+    sign: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawAccess:
+    """A reference with its subscripts as values of counters and parameters."""
+
+    variable: Variable
+    kind: AccessKind
+    subscripts: tuple[Value, ...]
+    node: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawStatement:
+    """An assignment with its domain as a set of counter and parameter values.
+
+    ``positions`` are the textual positions around and between the loops. ``value`` holds its affine
+    parts as functions of counters and parameters, all as isl parameters. ``doubtful`` marks a
+    statement below a loop that was refused.
+    """
+
+    loops: tuple[LoopLevel, ...]
+    positions: tuple[int, ...]
+    domain: isl.Set
+    accesses: tuple[RawAccess, ...]
+    value: Expression
+    node: Node
+    doubtful: bool = False

@@ -1,0 +1,128 @@
+"""Words findings about nodes of the tree."""
+
+from __future__ import annotations
+
+import enum
+import re
+
+from eatss.diagnostics import SourceSpan
+from eatss.frontend.codes import Code
+from eatss.frontend.findings import Findings
+from eatss.frontend.notaffine import NotAffineError, Reason
+from eatss.frontend.source import SourceText
+from eatss.frontend.tree import Node
+
+_NAME_OR_NUMBER = re.compile(rb"[A-Za-z_0-9.]+")
+_MAX_QUOTED = 60
+
+
+class Place(enum.Enum):
+    """Where an affine expression is needed."""
+
+    SUBSCRIPT = "subscript"
+    BOUND = "bound"
+    CONDITION = "condition"
+
+
+_CODES = {
+    (Place.SUBSCRIPT, Reason.NON_AFFINE): Code.NON_AFFINE_SUBSCRIPT,
+    (Place.BOUND, Reason.NON_AFFINE): Code.NON_AFFINE_BOUND,
+    (Place.CONDITION, Reason.NON_AFFINE): Code.NON_AFFINE_CONDITION,
+    (Place.SUBSCRIPT, Reason.DATA): Code.INDIRECTION,
+    (Place.BOUND, Reason.DATA): Code.DATA_DEPENDENT_BOUND,
+    (Place.CONDITION, Reason.DATA): Code.DATA_DEPENDENT_CONDITION,
+}
+
+_HINTS = {
+    Code.NON_AFFINE_SUBSCRIPT: "use sums of counters and parameters with constant factors; "
+    "/ and % by constants, min, max and ?: are fine",
+    Code.NON_AFFINE_BOUND: "use sums of counters and parameters with constant factors; "
+    "/ and % by constants, min, max and ?: are fine",
+    Code.NON_AFFINE_CONDITION: "compare sums of counters and parameters with constant factors",
+    Code.INDIRECTION: "subscripts may use counters, parameters and constants only",
+    Code.DATA_DEPENDENT_BOUND: "copy the value to an integer variable before #pragma scop",
+    Code.DATA_DEPENDENT_CONDITION: "write the choice as an expression: x = condition ? a : b;",
+}
+
+
+# Findings that rest on what is known of counters; below a loop that was refused they would
+# only repeat that it was.
+_NEED_DOMAIN = frozenset(
+    {
+        Code.UNSIGNED_WRAP, Code.NARROW_OVERFLOW, Code.NOT_EQUAL, Code.ENDLESS_LOOP,
+        Code.LOOP_FORM, Code.LINEARISED, Code.COUNTER_AFTER_LOOP, Code.ASSUMED_RANGE,
+    }
+)  # fmt: skip
+
+
+class Reporter:
+    """Adds findings about nodes; knows where nodes stand in the source.
+
+    ``doubtful`` is set while a part is read whose loops were refused.
+    """
+
+    def __init__(self, source: SourceText, findings: Findings) -> None:
+        self.source = source
+        self.findings = findings
+        self.doubtful = False
+
+    def offsets(self, node: Node) -> tuple[int, int]:
+        """Return the byte offsets of a node; inside a macro call, those of the call's name."""
+        start, end = node.offsets
+        size = len(self.source.data)
+        start = min(start, size)
+        if end <= start:
+            match = _NAME_OR_NUMBER.match(self.source.data, start)
+            end = match.end() if match else start + 1
+        return start, min(end, size)
+
+    def span(self, node: Node) -> SourceSpan:
+        """Return the span of a node."""
+        return self.source.span(*self.offsets(node))
+
+    def text(self, node: Node) -> str:
+        """Return the source text of a node in one line, macros not expanded."""
+        raw = self.source.text(*self.offsets(node)).replace("\\\r\n", " ").replace("\\\n", " ")
+        return " ".join(_without_comments(raw).split())
+
+    def quoted(self, node: Node) -> str:
+        """Return the text of a node, short enough for a message."""
+        text = self.text(node)
+        if len(text) > _MAX_QUOTED:
+            text = text[: _MAX_QUOTED - 1] + "…"
+        return f"'{text}'"
+
+    def error(self, code: Code, node: Node, message: str, hint: str | None = None) -> None:
+        """Add an error at a node."""
+        if self.doubtful and code in _NEED_DOMAIN:
+            return
+        self.findings.add(code, message, span=self.span(node), hint=hint)
+
+    def warn(self, code: Code, node: Node, message: str, hint: str | None = None) -> None:
+        """Add a warning at a node."""
+        self.findings.warn(code, message, span=self.span(node), hint=hint)
+
+    def not_affine(self, error: NotAffineError, whole: Node, place: Place) -> None:
+        """Add the error for an expression that should be affine and is not."""
+        if error.reason is Reason.OWN:
+            assert error.code is not None
+            self.error(error.code, error.node, error.message, error.hint)
+            return
+        code = _CODES[place, error.reason]
+        said = f"{place.value} {self.quoted(whole)}"
+        if error.reason is Reason.DATA:
+            message = f"{said} depends on data: {error.message}"
+        else:
+            message = f"{said} is not affine: {error.message}"
+        if self.offsets(error.node) != self.offsets(whole):
+            message += f" ({self.quoted(error.node)})"
+        self.error(code, error.node, message, _HINTS[code])
+
+
+_COMMENT_OR_STRING = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'", re.DOTALL
+)
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT_OR_STRING.sub(lambda m: " " if m[0].startswith("/") else m[0], text)

@@ -1,0 +1,252 @@
+"""The variables a region names: parameters, counters, arrays and scalars."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from eatss.frontend import clang
+from eatss.frontend.kinds import CursorKind
+from eatss.frontend.shapes import Shape, shape_of
+from eatss.frontend.tree import Node, NodeKind, read_tree
+from eatss.frontend.types import TypeTable
+
+# Words of isl's own notation; a C variable of that name gets another one.
+_ISL_WORDS = frozenset(
+    {
+        "and", "or", "not", "implies", "exists", "mod", "floor", "floord", "ceild", "ceil", "min",
+        "max", "true", "false", "infty", "infinity", "NaN", "rat", "all", "div",
+    }
+)  # fmt: skip
+
+
+class Role(enum.Enum):
+    """What a variable is within a region."""
+
+    PARAMETER = enum.auto()
+    COUNTER = enum.auto()
+    DATA = enum.auto()
+
+
+@dataclass(slots=True, eq=False)
+class Variable:
+    """A variable of the C program, as one region sees it."""
+
+    name: str
+    unique_name: str
+    declaration: Any
+    shape: Shape
+    role: Role
+    is_local: bool
+    constant: int | None
+    first_write: Node | None
+    first_use: Node | None = None
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it has no dimensions."""
+        return not self.shape.sizes
+
+
+class NameSource:
+    """Hands out names that isl can print and that no other object has."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set(_ISL_WORDS)
+
+    def free(self, name: str, also_taken: Iterable[str] = ()) -> str:
+        """Return ``name`` or a variant of it that is neither taken nor in ``also_taken``."""
+        others = set(also_taken)
+        candidate, number = name, 0
+        while candidate in self._taken or candidate in others:
+            number += 1
+            candidate = f"{name}_{number}"
+        return candidate
+
+    def take(self, name: str) -> str:
+        """Return ``name``, or ``name_1``, ``name_2``, … if it is taken."""
+        candidate = self.free(name)
+        self._taken.add(candidate)
+        return candidate
+
+
+class DeclarationMap:
+    """A dictionary from libclang declarations, which have equality but no hash."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, list[tuple[Any, Variable]]] = {}
+
+    def get(self, declaration: Any) -> Variable | None:
+        """Return the variable of a declaration."""
+        for known, variable in self._buckets.get(declaration.hash, ()):
+            if known == declaration:
+                return variable
+        return None
+
+    def put(self, declaration: Any, variable: Variable) -> None:
+        """Add a variable."""
+        self._buckets.setdefault(declaration.hash, []).append((declaration, variable))
+
+
+class SymbolTable:
+    """The variables of one region, classified by how the region uses them."""
+
+    def __init__(self, types: TypeTable) -> None:
+        self._types = types
+        self._map = DeclarationMap()
+        self.names = NameSource()
+        self.variables: list[Variable] = []
+
+    def scan(self, statements: Iterable[Node]) -> None:
+        """Find every variable of the region and what the region does with it."""
+        nodes = [node for statement in statements for node in statement.preorder()]
+        for node in nodes:
+            if node.kind is NodeKind.VARIABLE:
+                self._add(node.declaration, is_local=True)
+            elif node.kind is NodeKind.NAME and is_variable(node.declaration):
+                used = self._add(node.declaration, is_local=False)
+                used.first_use = used.first_use or node
+        for variable in tuple(self.variables):
+            self._add_sizes(variable)
+        for node in nodes:
+            if node.kind is NodeKind.FOR:
+                self._mark_counter(node)
+        for node in nodes:
+            self._mark_written(node)
+        self._name_variables()
+
+    def _name_variables(self) -> None:
+        """Give parameters and data their names; counters get theirs loop by loop."""
+        for variable in self.variables:
+            if variable.is_local and variable.role is Role.PARAMETER:
+                variable.role = Role.DATA
+            if variable.role is not Role.COUNTER:
+                variable.unique_name = self.names.take(variable.name)
+
+    def of(self, node: Node) -> Variable | None:
+        """Return the variable a name stands for."""
+        if node.declaration is None:
+            return None
+        return self._map.get(node.declaration)
+
+    def returned_expression(self, definition: Any) -> tuple[Node, list[str]] | None:
+        """Return what a function that only returns an expression returns, and its parameters."""
+        cursors = list(definition.get_children())
+        if not cursors or cursors[-1].kind is not CursorKind.COMPOUND_STMT:
+            return None
+        names = [c.spelling for c in cursors if c.kind is CursorKind.PARM_DECL]
+        expression = _returned(list(read_tree(cursors[-1], self._types).children))
+        return None if expression is None else (expression, names)
+
+    def _add(self, declaration: Any, *, is_local: bool) -> Variable:
+        known = self._map.get(declaration)
+        if known is not None:
+            return known
+        shape = shape_of(declaration, self._types)
+        is_integer = shape.element.is_integer and not shape.sizes
+        variable = Variable(
+            name=declaration.spelling,
+            unique_name=declaration.spelling,
+            declaration=declaration,
+            shape=shape,
+            role=Role.PARAMETER if is_integer else Role.DATA,
+            is_local=is_local,
+            constant=_constant(declaration) if is_integer and not is_local else None,
+            first_write=None,
+        )
+        self._map.put(declaration, variable)
+        self.variables.append(variable)
+        return variable
+
+    def _add_sizes(self, variable: Variable) -> None:
+        """Add the variables that the sizes of an array name."""
+        for size in variable.shape.sizes:
+            if isinstance(size, Node):
+                for node in size.preorder():
+                    if node.kind is NodeKind.NAME and is_variable(node.declaration):
+                        self._add(node.declaration, is_local=False)
+
+    def _mark_counter(self, loop: Node) -> None:
+        counter = counter_of(loop)
+        variable = self.of(counter) if counter is not None else None
+        if variable is not None and variable.is_scalar:
+            variable.role = Role.COUNTER
+
+    def _mark_written(self, node: Node) -> None:
+        target = written_name(node)
+        variable = self.of(target) if target is not None else None
+        if variable is None:
+            return
+        if variable.first_write is None:
+            variable.first_write = node
+        if variable.role is Role.PARAMETER:
+            variable.role = Role.DATA
+
+
+def counter_of(loop: Node) -> Node | None:
+    """Return the node that names the counter a ``for`` starts with."""
+    if len(loop.children) != 4:
+        return None
+    start = loop.children[0]
+    if start.kind is NodeKind.DECLARATIONS and len(start.children) == 1:
+        return start.children[0]
+    if start.kind is NodeKind.ASSIGN and start.op == "":
+        target = start.children[0]
+        return target if target.kind is NodeKind.NAME else None
+    return None
+
+
+def written_name(node: Node) -> Node | None:
+    """Return the name whose object an assignment, ``++`` or ``--`` writes."""
+    if node.kind not in (NodeKind.ASSIGN, NodeKind.STEP) or not node.children:
+        return None
+    return base_name(node.children[0])
+
+
+def base_name(node: Node) -> Node | None:
+    """Return the name below subscripts, dereferences and casts."""
+    while node.children and node.kind in (
+        NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE, NodeKind.CAST,
+    ):  # fmt: skip
+        node = node.children[0]
+    return node if node.kind is NodeKind.NAME else None
+
+
+def is_variable(declaration: Any) -> bool:
+    """Return whether a declaration is that of a variable or parameter."""
+    return declaration is not None and declaration.kind in (
+        CursorKind.VAR_DECL, CursorKind.PARM_DECL,
+    )  # fmt: skip
+
+
+def _constant(declaration: Any) -> int | None:
+    """Return the value of a ``const`` integer with a constant initialiser."""
+    if declaration.kind is not CursorKind.VAR_DECL:
+        return None
+    if not declaration.type.is_const_qualified() or declaration.type.is_volatile_qualified():
+        return None
+    value = clang.evaluate(declaration)
+    return value if isinstance(value, int) else None
+
+
+def _returned(statements: list[Node]) -> Node | None:
+    """Return the expression that a list of ``if`` and ``return`` statements yields."""
+    if not statements:
+        return None
+    first = statements[0]
+    if first.kind is NodeKind.COMPOUND:
+        return _returned(first.children)
+    if first.kind is NodeKind.RETURN and len(first.children) == 1:
+        return first.children[0]
+    if first.kind is NodeKind.IF:
+        test, *arms = first.children
+        if_true = _returned([arms[0]])
+        if_false = _returned([arms[1]] if len(arms) > 1 else statements[1:])
+        if if_true is None or if_false is None or if_true.type != if_false.type:
+            return None
+        choice = Node(NodeKind.CONDITIONAL, first.cursor, if_true.type)
+        choice.children = [test, if_true, if_false]
+        return choice
+    return None

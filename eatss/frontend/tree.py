@@ -1,0 +1,269 @@
+"""Our own small syntax tree of C, read from libclang once and without recursion."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from eatss.frontend import clang
+from eatss.frontend.kinds import CursorKind, TypeKind
+from eatss.frontend.types import CType, TypeTable
+
+
+class NodeKind(enum.Enum):
+    """What a node is; the comment says what its children are."""
+
+    INT = enum.auto()  # value
+    FLOAT = enum.auto()  # value
+    NAME = enum.auto()  # name, declaration
+    SUBSCRIPT = enum.auto()  # base, index
+    DEREFERENCE = enum.auto()  # pointer
+    BINARY = enum.auto()  # left, right
+    UNARY = enum.auto()  # operand
+    STEP = enum.auto()  # operand of ++ or --
+    ASSIGN = enum.auto()  # target, value; op is "" or the operator of a compound assignment
+    CONDITIONAL = enum.auto()  # condition, if true, if false
+    CAST = enum.auto()  # operand, last child
+    CALL = enum.auto()  # callee, arguments
+    MEMBER = enum.auto()
+    ADDRESS = enum.auto()
+    STRING = enum.auto()
+    COMPOUND = enum.auto()  # statements
+    FOR = enum.auto()  # init, condition, increment, body if all are there
+    IF = enum.auto()  # condition, then, else if there
+    DECLARATIONS = enum.auto()  # variables
+    VARIABLE = enum.auto()  # declaration; its initialiser is the last child
+    EMPTY = enum.auto()
+    WHILE = enum.auto()
+    DO = enum.auto()
+    GOTO = enum.auto()
+    LABEL = enum.auto()
+    BREAK = enum.auto()
+    CONTINUE = enum.auto()
+    RETURN = enum.auto()
+    SWITCH = enum.auto()
+    BROKEN = enum.auto()  # clang could not make sense of it
+    OTHER = enum.auto()
+
+
+_KINDS: dict[Any, NodeKind] = {
+    CursorKind.INTEGER_LITERAL: NodeKind.INT,
+    CursorKind.CHARACTER_LITERAL: NodeKind.INT,
+    CursorKind.FLOATING_LITERAL: NodeKind.FLOAT,
+    CursorKind.STRING_LITERAL: NodeKind.STRING,
+    CursorKind.DECL_REF_EXPR: NodeKind.NAME,
+    CursorKind.ARRAY_SUBSCRIPT_EXPR: NodeKind.SUBSCRIPT,
+    CursorKind.CONDITIONAL_OPERATOR: NodeKind.CONDITIONAL,
+    CursorKind.CSTYLE_CAST_EXPR: NodeKind.CAST,
+    CursorKind.CALL_EXPR: NodeKind.CALL,
+    CursorKind.MEMBER_REF_EXPR: NodeKind.MEMBER,
+    CursorKind.COMPOUND_STMT: NodeKind.COMPOUND,
+    CursorKind.FOR_STMT: NodeKind.FOR,
+    CursorKind.IF_STMT: NodeKind.IF,
+    CursorKind.DECL_STMT: NodeKind.DECLARATIONS,
+    CursorKind.VAR_DECL: NodeKind.VARIABLE,
+    CursorKind.NULL_STMT: NodeKind.EMPTY,
+    CursorKind.WHILE_STMT: NodeKind.WHILE,
+    CursorKind.DO_STMT: NodeKind.DO,
+    CursorKind.GOTO_STMT: NodeKind.GOTO,
+    CursorKind.INDIRECT_GOTO_STMT: NodeKind.GOTO,
+    CursorKind.LABEL_STMT: NodeKind.LABEL,
+    CursorKind.BREAK_STMT: NodeKind.BREAK,
+    CursorKind.CONTINUE_STMT: NodeKind.CONTINUE,
+    CursorKind.RETURN_STMT: NodeKind.RETURN,
+    CursorKind.SWITCH_STMT: NodeKind.SWITCH,
+}
+
+_TYPELESS = frozenset(
+    {
+        NodeKind.COMPOUND, NodeKind.FOR, NodeKind.IF, NodeKind.DECLARATIONS, NodeKind.EMPTY,
+        NodeKind.WHILE, NodeKind.DO, NodeKind.GOTO, NodeKind.LABEL, NodeKind.BREAK,
+        NodeKind.CONTINUE, NodeKind.RETURN, NodeKind.SWITCH,
+    }
+)  # fmt: skip
+
+# What a statement that holds other statements may have as its body.
+BODIES = _TYPELESS | {NodeKind.ASSIGN, NodeKind.STEP, NodeKind.CALL}
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A node of the tree; ``cursor`` is only for spans and declarations."""
+
+    kind: NodeKind
+    cursor: Any
+    type: CType
+    children: list[Node] = field(default_factory=list)
+    op: str = ""
+    name: str = ""
+    value: int | float | None = None
+    declaration: Any = None
+    implicit: bool = False
+    depth: int = 0
+    pure_index: bool = False
+
+    @property
+    def offsets(self) -> tuple[int, int]:
+        """Byte offsets ``[start, end)`` in the main file, macros not expanded."""
+        extent = self.cursor.extent
+        return extent.start.offset, extent.end.offset
+
+    @property
+    def line_and_column(self) -> tuple[int, int]:
+        """Line and column (in bytes) clang gives for the node."""
+        start = self.cursor.extent.start
+        return start.line, start.column
+
+    def preorder(self) -> Iterator[Node]:
+        """Walk the subtree, parents first, in source order; no recursion."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+
+def read_tree(cursor: Any, types: TypeTable) -> Node:
+    """Read a statement or expression.
+
+    Parentheses, and conversions that do not change the scalar type, are left out.
+    """
+    root: list[Node] = []
+    stack: list[tuple[Any, list[Node], int]] = [(cursor, root, 0)]
+    while stack:
+        current, siblings, depth = stack.pop()
+        node, children = _read(current, types)
+        if node is None:
+            stack.append((children[0], siblings, depth))
+            continue
+        node.depth = depth
+        siblings.append(node)
+        stack.extend((child, node.children, depth + 1) for child in reversed(children))
+    return root[0]
+
+
+def _read(cursor: Any, types: TypeTable) -> tuple[Node | None, list[Any]]:
+    """Return the node of a cursor, or ``None`` if its only child stands for it."""
+    clang_kind = cursor.kind
+    children = clang.children(cursor)
+    if clang_kind is CursorKind.PAREN_EXPR and len(children) == 1:
+        return None, children
+    if clang_kind is CursorKind.UNEXPOSED_EXPR:
+        return _read_unexposed(cursor, children, types)
+    kind = _KINDS.get(clang_kind, NodeKind.OTHER)
+    if clang_kind in (CursorKind.BINARY_OPERATOR, CursorKind.COMPOUND_ASSIGNMENT_OPERATOR):
+        return _read_binary(cursor, types), children
+    if clang_kind is CursorKind.UNARY_OPERATOR:
+        return _read_unary(cursor, types), children
+    ctype = types.none if kind in _TYPELESS else types.of(cursor.type)
+    node = Node(kind, cursor, ctype)
+    return _fill(node, cursor, children)
+
+
+def _fill(node: Node, cursor: Any, children: list[Any]) -> tuple[Node, list[Any]]:
+    """Set what a node of its kind has; return it with the cursors of its children."""
+    kind = node.kind
+    if kind in (NodeKind.INT, NodeKind.FLOAT):
+        node.value = clang.evaluate(cursor)
+        if node.value is None:
+            node.kind = NodeKind.BROKEN
+        return node, []
+    if kind in (NodeKind.NAME, NodeKind.MEMBER):
+        _fill_name(node, cursor)
+        return node, []
+    if kind is NodeKind.CALL:
+        node.name = cursor.spelling
+    elif kind is NodeKind.VARIABLE:
+        node.name, node.declaration = cursor.spelling, cursor
+        children = _initialiser(cursor, children)
+    elif kind is NodeKind.CAST:
+        children = children[-1:]  # a TYPE_REF may come first
+    elif kind is NodeKind.OTHER:
+        node.value = _size_of(cursor)
+        if node.value is not None:
+            node.kind = NodeKind.INT
+            return node, []
+    return node, children
+
+
+def _fill_name(node: Node, cursor: Any) -> None:
+    node.name = cursor.spelling
+    node.declaration = cursor.referenced
+    declaration = node.declaration
+    if declaration is not None and declaration.kind is CursorKind.ENUM_CONSTANT_DECL:
+        node.kind, node.value = NodeKind.INT, int(declaration.enum_value)
+
+
+def _size_of(cursor: Any) -> int | None:
+    """Return the value of ``sizeof`` and of its like."""
+    if cursor.kind is not CursorKind.CXX_UNARY_EXPR:
+        return None
+    value = clang.evaluate(cursor)
+    return value if isinstance(value, int) else None
+
+
+def _initialiser(cursor: Any, children: list[Any]) -> list[Any]:
+    """Return the initialiser of a variable, told from the sizes in its type by its place."""
+    if not children or not children[-1].kind.is_expression():
+        return []
+    last = children[-1]
+    # A size stands before the end of the declarator "name[size]"; an initialiser ends the
+    # declaration.
+    if last.extent.end.offset == cursor.extent.end.offset:
+        return [last]
+    return []
+
+
+def _read_unexposed(
+    cursor: Any, children: list[Any], types: TypeTable
+) -> tuple[Node | None, list[Any]]:
+    if len(children) != 1 or cursor.type.kind is TypeKind.DEPENDENT:
+        return Node(NodeKind.BROKEN, cursor, types.none, name=_invalid_name(children)), []
+    if cursor.type.kind is children[0].type.kind:
+        return None, children
+    target = types.of(cursor.type)
+    source = types.of(children[0].type)
+    if target == source or not (target.is_arithmetic and source.is_arithmetic):
+        return None, children
+    return Node(NodeKind.CAST, cursor, target, implicit=True), children
+
+
+def _invalid_name(cursors: list[Any]) -> str:
+    """Return the name whose declaration made clang give up on an expression, if that is so."""
+    todo = list(cursors)
+    while todo:
+        cursor = todo.pop()
+        if cursor.kind is CursorKind.DECL_REF_EXPR:
+            declaration = cursor.referenced
+            if declaration is not None and clang.is_invalid(declaration):
+                return str(cursor.spelling)
+        todo.extend(clang.children(cursor))
+    return ""
+
+
+def _read_binary(cursor: Any, types: TypeTable) -> Node:
+    operator = clang.binary_operator(cursor)
+    ctype = types.of(cursor.type)
+    if operator is None:
+        return Node(NodeKind.OTHER, cursor, ctype)
+    if operator == "=":
+        return Node(NodeKind.ASSIGN, cursor, ctype)
+    if operator.endswith("=") and operator not in ("<=", ">=", "==", "!="):
+        return Node(NodeKind.ASSIGN, cursor, ctype, op=operator[:-1])
+    return Node(NodeKind.BINARY, cursor, ctype, op=operator)
+
+
+def _read_unary(cursor: Any, types: TypeTable) -> Node:
+    operator = clang.unary_operator(cursor)
+    ctype = types.of(cursor.type)
+    if operator is None:
+        return Node(NodeKind.OTHER, cursor, ctype)
+    if operator == "&":
+        return Node(NodeKind.ADDRESS, cursor, ctype)
+    if operator == "*":
+        return Node(NodeKind.DEREFERENCE, cursor, ctype)
+    if operator.endswith(("++", "--")):
+        return Node(NodeKind.STEP, cursor, ctype, op=operator)
+    return Node(NodeKind.UNARY, cursor, ctype, op=operator)

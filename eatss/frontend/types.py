@@ -1,0 +1,107 @@
+"""C types as far as the subset goes: arithmetic types, arrays and pointers."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+from eatss.frontend.kinds import TypeKind
+from eatss.scop import ElementType
+
+
+class TypeClass(enum.Enum):
+    """The classes of C types the front end tells apart."""
+
+    INTEGER = enum.auto()
+    FLOATING = enum.auto()
+    POINTER = enum.auto()
+    ARRAY = enum.auto()
+    OTHER = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class CType:
+    """A C type; ``element`` is set for the arithmetic types the nouns can say."""
+
+    kind: TypeClass
+    spelling: str = ""
+    element: ElementType | None = None
+    bits: int = 0
+    signed: bool = True
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is an integer type."""
+        return self.kind is TypeClass.INTEGER
+
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether it is an integer or floating type."""
+        return self.kind in (TypeClass.INTEGER, TypeClass.FLOATING)
+
+    @property
+    def minimum(self) -> int:
+        """The least value of an integer type."""
+        return -(1 << (self.bits - 1)) if self.signed else 0
+
+    @property
+    def maximum(self) -> int:
+        """The greatest value of an integer type."""
+        return (1 << (self.bits - (1 if self.signed else 0))) - 1
+
+
+def _integer(element: ElementType, bits: int, *, signed: bool) -> CType:
+    return CType(TypeClass.INTEGER, element.value, element, bits, signed)
+
+
+_INT = _integer(ElementType.INT32, 32, signed=True)
+_SCALARS: dict[Any, CType] = {
+    TypeKind.FLOAT: CType(TypeClass.FLOATING, "float", ElementType.FLOAT, 32),
+    TypeKind.DOUBLE: CType(TypeClass.FLOATING, "double", ElementType.DOUBLE, 64),
+    TypeKind.LONGDOUBLE: CType(TypeClass.FLOATING, "long double"),
+    TypeKind.BOOL: CType(TypeClass.INTEGER, "_Bool", None, 1, signed=False),
+    TypeKind.CHAR_S: _integer(ElementType.INT8, 8, signed=True),
+    TypeKind.SCHAR: _integer(ElementType.INT8, 8, signed=True),
+    TypeKind.CHAR_U: _integer(ElementType.UINT8, 8, signed=False),
+    TypeKind.UCHAR: _integer(ElementType.UINT8, 8, signed=False),
+    TypeKind.SHORT: _integer(ElementType.INT16, 16, signed=True),
+    TypeKind.USHORT: _integer(ElementType.UINT16, 16, signed=False),
+    TypeKind.INT: _INT,
+    TypeKind.UINT: _integer(ElementType.UINT32, 32, signed=False),
+    TypeKind.LONG: _integer(ElementType.INT64, 64, signed=True),
+    TypeKind.ULONG: _integer(ElementType.UINT64, 64, signed=False),
+    TypeKind.LONGLONG: _integer(ElementType.INT64, 64, signed=True),
+    TypeKind.ULONGLONG: _integer(ElementType.UINT64, 64, signed=False),
+}
+
+_POINTER = CType(TypeClass.POINTER, "pointer")
+_ARRAY = CType(TypeClass.ARRAY, "array")
+_POINTERS = frozenset({TypeKind.POINTER})
+_ARRAYS = frozenset({TypeKind.CONSTANTARRAY, TypeKind.VARIABLEARRAY, TypeKind.INCOMPLETEARRAY})
+
+
+class TypeTable:
+    """Turns libclang's types into :class:`CType`."""
+
+    none = CType(TypeClass.OTHER)
+    int32 = _INT
+
+    def of(self, clang_type: Any) -> CType:
+        """Return the type, typedefs resolved."""
+        kind = clang_type.kind
+        scalar = _SCALARS.get(kind)
+        if scalar is not None:
+            return scalar
+        canonical = clang_type.get_canonical()
+        kind = canonical.kind
+        scalar = _SCALARS.get(kind)
+        if scalar is not None:
+            return scalar
+        if kind is TypeKind.ENUM:
+            return self.of(canonical.get_declaration().enum_type)
+        if kind in _POINTERS:
+            return _POINTER
+        if kind in _ARRAYS:
+            return _ARRAY
+        return CType(TypeClass.OTHER, canonical.spelling)

@@ -1,0 +1,189 @@
+"""Quasi-affine values: a polynomial while that suffices, a piecewise isl function when not.
+
+Counters and parameters are both isl parameters here; a statement's domain turns its
+counters into dimensions at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
+
+import islpy as isl
+
+from eatss.frontend.polynomial import Poly
+from eatss.isl_names import big_value, linear_function
+
+MAX_PIECES = 200
+
+
+class TooManyPiecesError(Exception):
+    """A piecewise function has grown beyond what later passes can bear."""
+
+
+class NonLinearError(Exception):
+    """A product of unknowns where an affine value is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extremum:
+    """The least or the greatest of some values, kept apart so that comparisons stay convex."""
+
+    is_max: bool
+    values: tuple[Value, ...]
+
+
+Value: TypeAlias = Poly | isl.PwAff | Extremum
+
+
+class ValueAlgebra:
+    """Arithmetic and comparisons of values in one isl context."""
+
+    def __init__(self, context: isl.Context, known: dict[str, int]) -> None:
+        self.context = context
+        self._known = known
+
+    def function(self, value: Value) -> isl.PwAff:
+        """Return the isl function of a value.
+
+        Raises:
+            NonLinearError: If products of unknowns remain.
+            TooManyPiecesError: If there are too many pieces.
+        """
+        if isinstance(value, Poly):
+            return self._linear(value)
+        if isinstance(value, Extremum):
+            parts = [self.function(part) for part in value.values]
+            join = isl.PwAff.max if value.is_max else isl.PwAff.min
+            return self._bounded(reduce(join, parts))
+        return value
+
+    def _linear(self, poly: Poly) -> isl.PwAff:
+        if not poly.is_linear:
+            poly = self._with_known(poly)
+        if not poly.is_linear:
+            raise NonLinearError
+        terms = tuple((monomial[0], c) for monomial, c in poly.terms.items() if monomial)
+        return linear_function(self.context, poly.terms.get((), 0), terms)
+
+    def _with_known(self, poly: Poly) -> Poly:
+        """Put in the parameters whose values the user gave, in products only."""
+        result = Poly({})
+        for monomial, coefficient in poly.terms.items():
+            term = Poly.constant(coefficient)
+            for name in monomial:
+                known = self._known.get(name) if len(monomial) > 1 else None
+                factor = Poly.unknown(name) if known is None else Poly.constant(known)
+                term = term.times(factor)
+            result = result.plus(term)
+        return result
+
+    def _bounded(self, function: isl.PwAff) -> isl.PwAff:
+        if function.n_piece() > 4:
+            function = function.coalesce()
+        if function.n_piece() > MAX_PIECES:
+            raise TooManyPiecesError
+        return function
+
+    def add(self, left: Value, right: Value, factor: int = 1) -> Value:
+        """Return ``left + factor * right``."""
+        if isinstance(left, Poly) and isinstance(right, Poly):
+            return left.plus(right, factor)
+        if isinstance(left, Extremum) and isinstance(right, Poly):
+            return Extremum(left.is_max, tuple(self.add(v, right, factor) for v in left.values))
+        if isinstance(right, Extremum) and isinstance(left, Poly) and factor == 1:
+            return self.add(right, left)
+        return self._bounded(self.function(left).add(self._scaled_function(right, factor)))
+
+    def _scaled_function(self, value: Value, factor: int) -> isl.PwAff:
+        return self.function(self.scale(value, factor))
+
+    def scale(self, value: Value, factor: int) -> Value:
+        """Return the value times a number."""
+        if isinstance(value, Poly):
+            return value.scaled(factor)
+        if isinstance(value, Extremum):
+            if factor == 0:
+                return Poly.constant(0)
+            is_max = value.is_max if factor > 0 else not value.is_max
+            return Extremum(is_max, tuple(self.scale(v, factor) for v in value.values))
+        return value.scale_val(big_value(self.context, factor))
+
+    def constant_of(self, value: Value) -> int | None:
+        """Return the value if it is a number."""
+        if isinstance(value, Extremum):
+            parts = [self.constant_of(v) for v in value.values]
+            known = [p for p in parts if p is not None]
+            if len(known) != len(parts):
+                return None
+            return max(known) if value.is_max else min(known)
+        if isinstance(value, Poly):
+            if value.constant_value is None and not value.is_linear:
+                return self._with_known(value).constant_value
+            return value.constant_value
+        return None
+
+    def floor_divide(self, value: Value, divisor: int) -> isl.PwAff:
+        """Return ``⌊value / divisor⌋`` for a positive divisor."""
+        return self.function(value).scale_down_val(big_value(self.context, divisor)).floor()
+
+    def modulo(self, value: Value, divisor: int) -> isl.PwAff:
+        """Return ``value - divisor * ⌊value / divisor⌋``, which is never negative."""
+        return self.function(value).mod_val(big_value(self.context, divisor))
+
+    def at_least(self, left: Value, right: Value, margin: int = 0) -> isl.Set:
+        """Return where ``left >= right + margin``."""
+        if isinstance(left, Extremum):
+            parts = [self.at_least(v, right, margin) for v in left.values]
+            return _join(parts, union=left.is_max)
+        if isinstance(right, Extremum):
+            parts = [self.at_least(left, v, margin) for v in right.values]
+            return _join(parts, union=not right.is_max)
+        gap = self.add(self.add(left, right, -1), Poly.constant(margin), -1)
+        return self.function(gap).nonneg_set()
+
+    def equal(self, left: Value, right: Value) -> isl.Set:
+        """Return where ``left == right``."""
+        gap = self.function(self.add(left, right, -1))
+        return gap.zero_set()
+
+    def unequal(self, left: Value, right: Value) -> isl.Set:
+        """Return where ``left != right``."""
+        return self.function(self.add(left, right, -1)).non_zero_set()
+
+    def choose(self, condition: isl.Set, if_true: Value, if_false: Value) -> isl.PwAff:
+        """Return ``if_true`` within the condition and ``if_false`` outside."""
+        yes = self.function(if_true).intersect_params(condition)
+        no = self.function(if_false).intersect_params(condition.complement())
+        return self._bounded(yes.union_add(no))
+
+
+def _join(parts: list[isl.Set], *, union: bool) -> isl.Set:
+    return reduce(isl.Set.union if union else isl.Set.intersect, parts)
+
+
+def same(left: Value, right: Value) -> bool:
+    """Return whether two values are plainly the same."""
+    if isinstance(left, Poly) and isinstance(right, Poly):
+        return left.terms == right.terms
+    if isinstance(left, Extremum) and isinstance(right, Extremum):
+        return (
+            left.is_max == right.is_max
+            and len(left.values) == len(right.values)
+            and all(same(a, b) for a, b in zip(left.values, right.values, strict=True))
+        )
+    if isinstance(left, isl.PwAff) and isinstance(right, isl.PwAff):
+        return bool(left.plain_is_equal(right))
+    return False
+
+
+def extremum(*, is_max: bool, left: Value, right: Value) -> Extremum:
+    """Return the smaller or the greater of two values."""
+    parts: list[Value] = []
+    for value in (left, right):
+        if isinstance(value, Extremum) and value.is_max == is_max:
+            parts.extend(value.values)
+        else:
+            parts.append(value)
+    return Extremum(is_max, tuple(parts))

@@ -1,0 +1,182 @@
+"""What is not understood is refused: one claim per class of bad input, with the place it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from eatss.diagnostics import Diagnostic
+
+LOOP = "for (i = 0; i < n; i++) "
+STRUCT = "struct pair { double x; }; struct pair q[9]; union u { int i; float f; } w;\n"
+
+CASES = [
+    # code, statements, what the caret marks, code before the function
+    ("EATSS-F012", LOOP + "A[i * i] = 0;", "i * i", ""),
+    ("EATSS-F012", LOOP + "for (j = 0; j < n; j++) B[i * j][0] = 0;", "i * j", ""),
+    ("EATSS-F012", LOOP + "B[i * n][0] = 0;", "B[i * n][0]", ""),
+    ("EATSS-F012", LOOP + "A[i / n] = 0;", "i / n", ""),
+    ("EATSS-F012", LOOP + "A[i ^ 1] = 0;", "i ^ 1", ""),
+    ("EATSS-F012", LOOP + "A[(int) (i * 0.5)] = 0;", "i * 0.5", ""),
+    ("EATSS-F013", LOOP + "for (j = 0; j < i * i; j++) A[j] = 0;", "j < i * i", ""),
+    ("EATSS-F013", LOOP + "for (j = i % n; j < n; j++) A[j] = 0;", "i % n", ""),
+    ("EATSS-F013", "for (i = 0; i < g(n); i++) A[i] = 0;", "g(n)", "int g(int);\n"),
+    ("EATSS-F014", LOOP + "if (i * i > n) A[i] = 0;", "i * i > n", ""),
+    ("EATSS-F015", LOOP + "A[idx[i]] = 0;", "idx[i]", ""),
+    ("EATSS-F015", LOOP + "A[(int) s] = 0;", "s", ""),
+    ("EATSS-F016", LOOP + "for (j = idx[i]; j < idx[i + 1]; j++) A[j] = 0;", "idx[i]", ""),
+    ("EATSS-F017", LOOP + "if (A[i] > 0) A[i] = 0;", "A[i]", ""),
+    ("EATSS-F017", "if (s) A[0] = 0;", "s", ""),
+    ("EATSS-F018", "while (s > 0) s = s - 1;", "while (s > 0)", ""),
+    ("EATSS-F018", "do s = s - 1; while (s > 0);", "do s", ""),
+    ("EATSS-F019", "goto end; end: A[0] = 0;", "goto end", ""),
+    ("EATSS-F019", "end: A[0] = 0;", "end: A[0]", ""),
+    ("EATSS-F020", LOOP + "{ A[i] = 0; break; }", "break", ""),
+    ("EATSS-F020", LOOP + "{ continue; }", "continue", ""),
+    ("EATSS-F021", LOOP + "return;", "return", ""),
+    ("EATSS-F022", "switch (n) { case 1: A[0] = 0; }", "switch (n)", ""),
+    ("EATSS-F023", LOOP + "A[i] = g(i);", "g(i)", "double g(int);\n"),
+    ("EATSS-F023", "g(1);", "g(1)", "double g(int);\n"),
+    ("EATSS-F023", "for (i = 0; i < min(n, m); i++) A[i] = 0;", "min(n, m)",
+     "int calls; int min(int a, int b) { calls++; return a < b ? a : b; }\n"),
+    ("EATSS-F024", LOOP + "*(A + i) = 0;", "A + i", ""),
+    ("EATSS-F024", LOOP + "*p++ = 0;", "p++", ""),
+    ("EATSS-F024", "p += 4;", "p", ""),
+    ("EATSS-F024", LOOP + "A[i] = B[i] == B[0];", "B[i] == B[0]", ""),
+    ("EATSS-F024", LOOP + "A[i] = B[i][i] + *(B[0] + 1);", "B[0] + 1", ""),
+    ("EATSS-F025", "A[0] = *&s;", "&s", ""),
+    ("EATSS-F026", LOOP + "A[i] = q[i].x;", "q[i].x", STRUCT),
+    ("EATSS-F026", "w.f = 1;", "w.f", STRUCT),
+    ("EATSS-F027", "p = A;", "p", ""),
+    ("EATSS-F027", LOOP + "((float *) A)[i] = 0;", "(float *) A", ""),
+    ("EATSS-F027", LOOP + "(n > 3 ? A : p)[i] = 0;", "n > 3 ? A : p", ""),
+    ("EATSS-F028", LOOP + "r[i][i] = 0;", "r[i][i]"[:1], "double **r;\n"),
+    ("EATSS-F029", "for (;;) A[0] = 0;", "for (;;)", ""),
+    ("EATSS-F029", "for (i = 0, j = 0; i < n; i++) A[i] = 0;", "i = 0, j = 0", ""),
+    ("EATSS-F029", "for (; i < n; i++) A[0] = 0;", "for (; i < n; i++)", ""),
+    ("EATSS-F029", "for (A[0] = 0; n > 3; i++) A[1] = 0;", "A[0] = 0", ""),
+    ("EATSS-F029", "for (i = 0; i % 4 < 3 && i < n; i++) A[i] = 0;", "i % 4 < 3 && i < n", ""),
+    ("EATSS-F030", "for (t = 0; t < 1; t += 0.1) A[0] = t;", "t = 0"[:1], ""),
+    ("EATSS-F031", LOOP + "{ i = i + 1; }", "i = i + 1", ""),
+    ("EATSS-F031", LOOP + "i++;", "i++;"[:3], ""),
+    ("EATSS-F031", LOOP + "for (i = 0; i < 3; i++) A[i] = 0;", "i = 0", ""),
+    ("EATSS-F032", LOOP + "{ n = 3; A[i] = 0; }", "n", ""),
+    ("EATSS-F032", "k = 3; A[k] = 0;", "k", ""),
+    ("EATSS-F033", LOOP + "A[i] = 0; A[i] = 1;", "i", ""),
+    ("EATSS-F033", LOOP + "A[i] = 0; t = i;", "i", ""),
+    ("EATSS-F033", "i = 3; for (i = 0; i < n; i++) A[i] = 0;", "i = 3", ""),
+    ("EATSS-F034", "for (i = 0; i < n; i += m) A[i] = 0;", "i += m", ""),
+    ("EATSS-F034", "for (i = 1; i < n; i *= 2) A[i] = 0;", "i *= 2", ""),
+    ("EATSS-F034", "for (i = 0; i < n; i += 0) A[i] = 0;", "i += 0", ""),
+    ("EATSS-F034", "for (i = 0; i < n; j++) A[i] = 0;", "j++", ""),
+    ("EATSS-F035", "for (i = 0; i != n; i++) A[i] = 0;", "i != n", ""),
+    ("EATSS-F035", "for (i = 0; i != 7; i += 2) A[i] = 0;", "i != 7", ""),
+    ("EATSS-F035", "for (i = 5; i != 9; i--) A[i] = 0;", "i != 9", ""),
+    ("EATSS-F036", "for (unsigned u = 9; u >= 0; u--) A[u] = 0;", "u >= 0", ""),
+    ("EATSS-F036", "for (unsigned u = 9; u > 0; u--) A[u - 2] = 0;", "u - 2", ""),
+    ("EATSS-F036", "for (unsigned u = 0; u < g - 1; u++) A[u] = 0;", "g - 1", "unsigned g;\n"),
+    ("EATSS-F036", "for (unsigned u = n; u > 0; u--) A[u] = 0;", "n", ""),
+    ("EATSS-F037", "for (signed char c = 0; c < n; c++) A[c] = 0;", "c < n", ""),
+    ("EATSS-F037", LOOP + "A[(short) i] = 0;", "(short) i", ""),
+    ("EATSS-F038", "t = s + (A[0] = 3);", "A[0] = 3", ""),
+    ("EATSS-F038", "t = n++;", "n++", ""),
+    ("EATSS-F038", "A[0] = 1, A[1] = 2;", "A[0] = 1, A[1] = 2", ""),
+    ("EATSS-F038", LOOP + "A[k = i] = 2;", "k = i", ""),
+    ("EATSS-F039", "double z[2] = {1, 2}; A[0] = z[0];", "double z[2]", ""),
+    ("EATSS-F039", "A[0];", "A[0]", ""),
+    ("EATSS-F040", LOOP + "l[i] = 0;", "l[i]"[:1], "long double l[9];\n"),
+    ("EATSS-F040", LOOP + "l[i] = 0;", "l[i]"[:1], "_Bool l[9];\n"),
+    ("EATSS-F041", LOOP + "v[i] = 0;", "v[i]"[:1], "volatile double v[9];\n"),
+    ("EATSS-F041", "for (i = 0; i < v; i++) A[i] = 0;", "v", "volatile int v;\n"),
+    ("EATSS-F042", LOOP + "A[i / 0] = 0;", "i / 0", ""),
+    ("EATSS-F042", LOOP + "A[i << 40] = 0;", "i << 40", ""),
+    ("EATSS-F044", LOOP + "for (j = 0; j <= m; j++) p[i * m + j] = 0;", "p[i * m + j]", ""),
+    ("EATSS-F051", "for (i = 0; i < n; i--) A[i] = 0;", "i < n", ""),
+    ("EATSS-F051", "for (i = 0; n > 3; i++) A[i] = 0;", "n > 3", ""),
+    ("EATSS-F007", LOOP + "A[i] = 1 +;", ";", ""),
+    ("EATSS-F007", LOOP + "A[i] = B;", "=", ""),
+    ("EATSS-F008", LOOP + "A[i] = unknown;", "u", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "body", "marked", "before"), CASES)
+def test_refused_with_its_code_at_its_place(
+    code: str,
+    body: str,
+    marked: str,
+    before: str,
+    refused: Callable[..., tuple[Diagnostic, ...]],
+) -> None:
+    findings = refused(body, before=before)
+    found = [d for d in findings if d.code == code]
+    assert found, [str(d) for d in findings]
+    first = found[0]
+    assert first.span is not None
+    assert first.source_line is not None
+    assert first.source_line[first.span.column - 1 :].startswith(marked), str(first)
+    assert code in ("EATSS-F007", "EATSS-F008") or first.hint
+
+
+def test_all_findings_come_in_one_run(refused: Callable[..., tuple[Diagnostic, ...]]) -> None:
+    body = """\
+  for (i = 0; i < n; i++) {
+    A[i * i] = 0;
+    A[idx[i]] = foo(i) + s;
+    if (A[i] > 0) A[i] = 1;
+    for (j = 0; j < idx[i]; j++) { A[i * j] = 0; break; }
+    while (s > 0) { s = s - A[idx[0]]; return; }
+    p = A;
+  }
+  A[i] = 0;"""
+    findings = refused(body, before="double foo(int);\n")
+    assert [(d.code, d.span.line) for d in findings if d.span is not None] == [
+        ("EATSS-F012", 7),
+        ("EATSS-F015", 8),
+        ("EATSS-F023", 8),
+        ("EATSS-F017", 9),
+        ("EATSS-F016", 10),
+        ("EATSS-F012", 10),
+        ("EATSS-F020", 10),
+        ("EATSS-F018", 11),
+        ("EATSS-F015", 11),
+        ("EATSS-F021", 11),
+        ("EATSS-F027", 12),
+        ("EATSS-F033", 14),
+    ]
+
+
+def test_a_finding_prints_in_the_manner_of_clang(
+    refused: Callable[..., tuple[Diagnostic, ...]],
+) -> None:
+    (finding,) = refused("for (i = 0; i < n; i++)\n  A[i * i] = 0;")
+    assert str(finding) == (
+        "<source>:6:5: error: subscript 'i * i' is not affine: product of counters [EATSS-F012]"
+    )
+    assert finding.source_line == "  A[i * i] = 0;"
+    assert finding.span is not None
+    assert (finding.span.end_line, finding.span.end_column) == (6, 10)
+
+
+def test_columns_count_characters_not_bytes(
+    refused: Callable[..., tuple[Diagnostic, ...]],
+) -> None:
+    (finding,) = refused("/* größe */ A[n * idx[0]] = 0;")
+    assert finding.span is not None
+    assert finding.span.column == 19
+
+
+def test_a_macro_is_named_where_the_user_wrote_it(
+    refused: Callable[..., tuple[Diagnostic, ...]],
+) -> None:
+    (finding,) = refused("for (i = 0; i < n; i++)\n  A[SQUARE(i)] = 0;",
+                         before="#define SQUARE(x) ((x) * (x))\n")  # fmt: skip
+    assert finding.code == "EATSS-F012"
+    assert "SQUARE(i)" in finding.message
+
+
+def test_a_counter_read_after_the_region_is_refused(
+    refused: Callable[..., tuple[Diagnostic, ...]],
+) -> None:
+    body = "for (i = 0; i < n; i++) A[i] = 0;\n#pragma endscop\n  s = i;\n#pragma scop\n  A[0] = 0;"
+    assert refused(body)[0].code == "EATSS-F033"

@@ -1,0 +1,63 @@
+"""Files with macros of PolyBench's shape are taken unchanged, in every variant of the macros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import islpy as isl
+import pytest
+
+from eatss.frontend import FrontendOptions, parse_file
+from eatss.scop import ElementType, Scop
+
+Equal = Callable[[isl.Set | isl.Map, str], bool]
+
+
+def gemm(*defines: str) -> Scop:
+    options = FrontendOptions(defines=defines)
+    result = parse_file(Path(__file__).parent / "gemm_shape.c", options)
+    assert result.warnings == ()
+    return result.scops[0]
+
+
+def test_default_macros_give_constant_arrays_and_parametric_bounds(equal: Equal) -> None:
+    scop = gemm()
+    assert scop.function == "kernel"
+    assert scop.parameters == ("ni", "nj", "nk")
+    assert equal(scop.array("A").extent, "{ A[i, j] : 0 <= i < 1024 and 0 <= j < 1200 }")
+    assert equal(
+        scop.statement("S2").domain,
+        "[ni, nj, nk] -> { S2[i, k, j] : 0 <= i < ni and 0 <= k < nk and 0 <= j < nj }",
+    )
+    assert equal(
+        scop.statement("S3").schedule,
+        "[ni, nj] -> { S3[i, j] -> [0, i, 3, j, 0, 0, 0] : 0 <= i < ni and 0 <= j < nj }",
+    )
+
+
+@pytest.mark.parametrize(
+    "defines", [("POLYBENCH_USE_C99_PROTO",), ("POLYBENCH_USE_C99_PROTO", "POLYBENCH_USE_RESTRICT")]
+)
+def test_c99_prototypes_give_parametric_arrays(defines: tuple[str, ...], equal: Equal) -> None:
+    scop = gemm(*defines)
+    assert equal(scop.array("C").extent, "[ni, nj] -> { C[i, j] : 0 <= i < ni and 0 <= j < nj }")
+    assert equal(scop.context, "[nj, nk] -> { : nj > 0 and nk > 0 }")
+
+
+def test_scalar_bounds_give_no_parameters(equal: Equal) -> None:
+    scop = gemm("POLYBENCH_USE_SCALAR_LB", "NI=8", "NJ=9", "NK=10")
+    assert scop.parameters == ()
+    assert equal(scop.statement("S1").domain, "{ S1[i, j] : 0 <= i < 8 and 0 <= j < 9 }")
+
+
+def test_padding_widens_the_arrays_only(equal: Equal) -> None:
+    scop = gemm("POLYBENCH_PADDING_FACTOR=2")
+    assert equal(scop.array("norm").extent, "{ norm[i] : 0 <= i < 1026 }")
+
+
+def test_the_data_type_macro_changes_elements_and_literals() -> None:
+    scop = gemm("DATA_TYPE_IS_FLOAT")
+    assert {a.element_type for a in scop.arrays} == {ElementType.FLOAT}
+    assert "0.0f" in str(scop.statement("S0").value)
+    assert "sqrtf" in str(scop.statement("S4").value)

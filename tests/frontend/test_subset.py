@@ -1,0 +1,387 @@
+"""What the subset takes, and the sets it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import islpy as isl
+import pytest
+
+from eatss.diagnostics import Diagnostic
+from eatss.frontend import FrontendOptions
+from eatss.scop import (
+    AffineValue,
+    Binary,
+    Call,
+    Cast,
+    ElementType,
+    Expression,
+    Literal,
+    Read,
+    Scop,
+    Select,
+)
+
+Region = Callable[..., Scop]
+Equal = Callable[[isl.Set | isl.Map, str], bool]
+
+DOMAINS = [
+    # statements, domain of S0
+    ("for (i = 0; i < n; i++) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < n }"),
+    ("for (i = 0; i <= n - 1; ++i) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < n }"),
+    ("for (i = n - 1; i >= 0; i--) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < n }"),
+    ("for (i = n; i > 0; --i) A[i] = 0;", "[n] -> { S0[i] : 0 < i <= n }"),
+    ("for (int l = 1; l < n; l += 3) A[l] = 0;", "[n] -> { S0[l] : 0 < l < n and l mod 3 = 1 }"),
+    ("for (i = n; i >= 2; i = i - 2) A[i] = 0;",
+     "[n] -> { S0[i] : 2 <= i <= n and (n - i) mod 2 = 0 }"),
+    ("for (i = 0; n > i; i = 2 + i) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < n and i mod 2 = 0 }"),
+    ("for (i = 0; i != 8; i += 2) A[i] = 0;", "{ S0[i] : 0 <= i < 8 and i mod 2 = 0 }"),
+    ("if (n >= 0) for (i = 0; n != i; i++) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < n }"),
+    ("for (i = MAX(0, m); i < MIN(n, 50); i++) A[i] = 0;",
+     "[n, m] -> { S0[i] : 0 <= i < n and m <= i < 50 }"),
+    ("for (i = 0; i < (n > m ? n : m); i++) A[i] = 0;",
+     "[n, m] -> { S0[i] : 0 <= i and (i < n or i < m) }"),
+    ("for (i = 0; i < min(n, m) - 1; i++) A[i] = 0;",
+     "[n, m] -> { S0[i] : 0 <= i < n - 1 and i < m - 1 }"),
+    ("for (i = ceild(n, 4); i <= floord(m, 4); i++) A[i] = 0;",
+     "[n, m] -> { S0[i] : 4i >= n and 4i <= m }"),
+    ("for (i = CEILD(n, 4); i <= FLOORD(m, 4); i++) A[i] = 0;",
+     "[n, m] -> { S0[i] : 4i >= n and 4i <= m }"),
+    ("for (i = 0; i < n / 2; i++) A[i] = 0;", "[n] -> { S0[i] : i >= 0 and 2i + 2 <= n }"),
+    ("for (i = 0; i <= floor((double) n / 3); i++) A[i] = 0;",
+     "[n] -> { S0[i] : 0 <= i and 3i <= n }"),
+    ("for (i = 0; i < n && i < m; i++) A[i] = 0;", "[n, m] -> { S0[i] : 0 <= i < n and i < m }"),
+    ("for (i = 0; !(i >= n); i++) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < n }"),
+    ("for (i = 0; i / 2 < n; i++) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < 2n }"),
+    ("for (unsigned u = 9; u > 0; u--) A[u] = 0;", "{ S0[u] : 0 < u <= 9 }"),
+    ("for (short c = 0; c < 9; c++) A[c] = 0;", "{ S0[c] : 0 <= c < 9 }"),
+    ("for (i = 0; i < n; i++) if (i % 3 == 1 && i != 4) A[i] = 0;",
+     "[n] -> { S0[i] : 0 <= i < n and i mod 3 = 1 and i != 4 }"),
+    ("for (i = 0; i < n; i++) if (!(i < 5 || i > 9)) A[i] = 0;",
+     "[n] -> { S0[i] : 5 <= i <= 9 and i < n }"),
+    ("if (n) A[0] = 0;", "[n] -> { S0[] : n != 0 }"),
+    ("if (n % 2 == -1) A[0] = 0;", "[n] -> { S0[] : n < 0 and n mod 2 = 1 }"),
+    ("if (n / -2 == 1) A[0] = 0;", "[n] -> { S0[] : -3 <= n <= -2 }"),
+    ("if ((n >> 1) == -1 && (m & 7) == 3) A[0] = 0;",
+     "[n, m] -> { S0[] : -2 <= n <= -1 and m mod 8 = 3 }"),
+    ("if (abs(n) < 3) A[0] = 0;", "[n] -> { S0[] : -3 < n < 3 }"),
+    ("for (i = 0; i < LIMIT; i++) A[i] = 0;", "{ S0[i] : 0 <= i < 42 }"),
+    ("for (i = 0; i < ENUM; i++) A[i] = 0;", "{ S0[i] : 0 <= i < 7 }"),
+    ("for (i = 0; i < (int) (sizeof(T) / sizeof(T[0])); i++) A[i] = 0;", "{ S0[i] : 0 <= i < 6 }"),
+]  # fmt: skip
+
+BEFORE = """\
+#include <math.h>
+#include <stdlib.h>
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define FLOORD(n, d) (((n) < 0) ? -((-(n) + (d) - 1) / (d)) : (n) / (d))
+#define CEILD(n, d) (((n) < 0) ? -((-(n)) / (d)) : ((n) + (d) - 1) / (d))
+static inline int min(int a, int b) { return a < b ? a : b; }
+int floord(int, int), ceild(int, int);
+static const int LIMIT = 42;
+enum { ENUM = 7 };
+static double T[6];
+"""
+
+
+@pytest.mark.parametrize(("body", "domain"), DOMAINS)
+def test_domain(body: str, domain: str, region: Region, equal: Equal) -> None:
+    assert equal(region(body, before=BEFORE).statements[0].domain, domain)
+
+
+def test_else_is_the_rest(region: Region, equal: Equal) -> None:
+    scop = region(
+        "for (i = 0; i < n; i++) { if (i < 5) A[i] = 0; else if (i > 9) A[i] = 1; else A[i] = 2; }"
+    )
+    domains = [s.domain for s in scop.statements]
+    assert equal(domains[0], "[n] -> { S0[i] : 0 <= i < n and i < 5 }")
+    assert equal(domains[1], "[n] -> { S1[i] : 9 < i < n }")
+    assert equal(domains[2], "[n] -> { S2[i] : 5 <= i <= 9 and i < n }")
+
+
+def test_schedule_keeps_textual_order_and_negates_downward_counters(
+    region: Region, equal: Equal
+) -> None:
+    scop = region(
+        "s = 0; for (i = n; i > 0; i--) { A[i] = 0; for (j = 0; j < i; j++) B[i][j] = 0; } s = 1;"
+    )
+    schedules = [s.schedule for s in scop.statements]
+    assert equal(schedules[0], "{ S0[] -> [0, 0, 0, 0, 0] }")
+    assert equal(schedules[1], "[n] -> { S1[i] -> [1, -i, 0, 0, 0] : 0 < i <= n }")
+    assert equal(schedules[2], "[n] -> { S2[i, j] -> [1, -i, 1, j, 0] : 0 <= j < i <= n }")
+    assert equal(schedules[3], "{ S3[] -> [2, 0, 0, 0, 0] }")
+
+
+def test_a_compound_assignment_reads_its_target_first(region: Region, equal: Equal) -> None:
+    statement = region("for (i = 1; i < n; i++) A[i] += A[i - 1] * s;").statements[0]
+    assert [a.text for a in statement.accesses] == ["A[i]", "A[i]", "A[i - 1]", "s"]
+    assert [a.is_write for a in statement.accesses] == [True, False, False, False]
+    assert statement.accesses[0].span == statement.accesses[1].span
+    assert equal(statement.reads[1].relation, "[n] -> { S0[i] -> A[i - 1] : 0 < i < n }")
+    assert statement.text == "A[i] += A[i - 1] * s;"
+    assert statement.value == Binary(
+        operator="+",
+        left=Read(access=1),
+        right=Binary(operator="*", left=Read(access=2), right=Read(access=3)),
+    )
+
+
+def test_a_step_is_a_statement(region: Region) -> None:
+    statement = region("A[0]--;").statements[0]
+    assert statement.value == Binary(
+        operator="-",
+        left=Read(access=1),
+        right=Cast(
+            element_type=ElementType.DOUBLE,
+            operand=Literal(text="1", element_type=ElementType.INT32),
+        ),
+    )
+
+
+def test_chained_assignments_run_from_the_right(region: Region) -> None:
+    scop = region("A[0] = t = s = 2.0;")
+    assert [s.write.array for s in scop.statements] == ["s", "t", "A"]
+    assert [s.value for s in scop.statements[1:]] == [Read(access=1), Read(access=1)]
+
+
+def test_a_float_target_of_a_double_computation_shows_both_conversions(region: Region) -> None:
+    statement = region("g[0] += s;", before="float g[9];\n").statements[0]
+    assert statement.value == Cast(
+        element_type=ElementType.FLOAT,
+        operand=Binary(
+            operator="+",
+            left=Cast(element_type=ElementType.DOUBLE, operand=Read(access=1)),
+            right=Read(access=2),
+        ),
+    )
+
+
+def walk(expression: Expression) -> list[Expression]:
+    found = [expression]
+    for name in ("left", "right", "operand", "condition", "if_true", "if_false"):
+        if hasattr(expression, name):
+            found += walk(getattr(expression, name))
+    for argument in getattr(expression, "arguments", ()):
+        found += walk(argument)
+    return found
+
+
+def test_counters_in_values_are_affine_functions_of_the_domain(region: Region) -> None:
+    statement = region("for (i = 0; i < n; i++) A[i] = (i + n) / 2;").statements[0]
+    (value,) = [e for e in walk(statement.value) if isinstance(e, AffineValue)]
+    expected = "[n] -> { S0[i] -> [floor((i + n) / 2)] : 0 <= i < n }"
+    relation = isl.Map.from_pw_aff(value.value).intersect_domain(statement.domain)
+    assert relation.is_equal(isl.Map.read_from_str(relation.get_ctx(), expected))
+    assert value.element_type is ElementType.INT32
+
+
+def test_both_arms_of_a_choice_and_pure_calls_are_read(region: Region) -> None:
+    body = "for (i = 0; i < n; i++) A[i] = A[i] > 0 && s != 1 ? sqrt(B[i][0]) : fmax(B[0][i], s);"
+    statement = region(body, before=BEFORE).statements[0]
+    assert [a.text for a in statement.reads] == ["A[i]", "s", "B[i][0]", "B[0][i]", "s"]
+    assert isinstance(statement.value, Select)
+    calls = [e.function for e in walk(statement.value) if isinstance(e, Call)]
+    assert calls == ["sqrt", "fmax"]
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("0.5", "0.5"),
+        ("1e3", "1e3"),
+        ("HALF", "0.5"),
+        ("SUFFIX(2.5)", "2.5f"),
+        ("PASS(.25)", "0.25"),
+    ],
+)
+def test_literals_keep_their_value_with_macros_expanded(
+    written: str, text: str, region: Region
+) -> None:
+    macros = "#define HALF 0.5\n#define SUFFIX(x) x##f\n#define PASS(x) x\n"
+    value = region(f"s = {written};", before=macros).statements[0].value
+    (literal,) = [e for e in walk(value) if isinstance(e, Literal)]
+    assert float(literal.text.rstrip("f")) == float(text.rstrip("f"))
+    assert literal.text.endswith("f") == text.endswith("f")
+
+
+def test_local_variables_are_arrays_of_their_own(region: Region) -> None:
+    scop = region(
+        "for (i = 0; i < n; i++) { double t = A[i]; double u[4]; u[1] = t;"
+        " { float t = 2; A[i] = u[1] + t; } } t = 0;"
+    )
+    arrays = {a.name: a for a in scop.arrays}
+    assert {name: a.is_local for name, a in arrays.items()} == {
+        "t": True, "A": False, "u": True, "t_1": True, "t_2": False,
+    }  # fmt: skip
+    assert arrays["t_1"].element_type is ElementType.FLOAT
+    assert arrays["u"].n_dims == 1
+
+
+def test_a_shadowing_counter_gets_a_name_of_its_own(region: Region, equal: Equal) -> None:
+    scop = region("for (i = 0; i < n; i++) for (int i = 0; i < 3; i++) A[i] = 0;")
+    assert scop.statements[0].loops == ("i", "i_1")
+    assert equal(scop.statements[0].write.relation,
+                 "[n] -> { S0[i, k] -> A[k] : 0 <= i < n and 0 <= k < 3 }")  # fmt: skip
+
+
+def test_names_that_isl_reserves_are_renamed(only: Callable[[str], Scop]) -> None:
+    scop = only(
+        "void f(int mod, double *exists) {\n#pragma scop\n"
+        "for (int and = 0; and < mod; and++) exists[and] = 0;\n#pragma endscop\n}\n"
+    )
+    assert scop.parameters == ("mod_1",)
+    assert scop.statements[0].loops == ("and_1",)
+    assert isl.Set.read_from_str(scop.isl_context, str(scop.statements[0].domain)).is_equal(
+        scop.statements[0].domain
+    )
+
+
+SHAPES = """\
+typedef float real; typedef real row[20];
+static short G[10][20];
+void f(int n, int m, double a[n][m], double (*restrict b)[n + 1][m], row c[], real *d, row h[3],
+       double (*whole)[4][5], unsigned char *out) {
+  int v[n];
+#pragma scop
+  a[0][0] = b[0][0][0] + c[0][0] + d[0] + h[0][0] + G[0][0] + v[0] + (*whole)[1][2];
+  *out = 1;
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "element", "extent"),
+    [
+        ("a", ElementType.DOUBLE, "[n, m] -> { a[x, y] : 0 <= x < n and 0 <= y < m }"),
+        ("b", ElementType.DOUBLE,
+         "[n, m] -> { b[x, y, z] : 0 <= x and 0 <= y <= n and 0 <= z < m }"),
+        ("c", ElementType.FLOAT, "{ c[x, y] : 0 <= x and 0 <= y < 20 }"),
+        ("d", ElementType.FLOAT, "{ d[x] : 0 <= x }"),
+        ("h", ElementType.FLOAT, "{ h[x, y] : 0 <= x < 3 and 0 <= y < 20 }"),
+        ("G", ElementType.INT16, "{ G[x, y] : 0 <= x < 10 and 0 <= y < 20 }"),
+        ("v", ElementType.INT32, "[n] -> { v[x] : 0 <= x < n }"),
+        ("whole", ElementType.DOUBLE, "{ whole[x, y, z] : 0 <= x and 0 <= y < 4 and 0 <= z < 5 }"),
+        ("out", ElementType.UINT8, "{ out[x] : 0 <= x }"),
+    ],
+)  # fmt: skip
+def test_shapes_of_arrays(
+    name: str, element: ElementType, extent: str, only: Callable[[str], Scop], equal: Equal
+) -> None:
+    array = only(SHAPES).array(name)
+    assert array.element_type is element
+    assert equal(array.extent, extent)
+
+
+def test_inner_sizes_of_variable_length_arrays_are_positive(
+    only: Callable[[str], Scop], equal: Equal
+) -> None:
+    scop = only(SHAPES)
+    assert scop.parameters == ("n", "m")
+    assert equal(scop.context, "[n, m] -> { : n > 0 and m > 0 }")
+
+
+def test_unsigned_parameters_are_not_negative(region: Region, equal: Equal) -> None:
+    scop = region("for (i = 0; i < (int) u; i++) A[i] = 0;", before="unsigned u;\n")
+    assert equal(scop.context, "[u] -> { : u >= 0 }")
+
+
+# -- linearised arrays -----------------------------------------------------------------------
+
+NEST = "for (i = 0; i < n; i++) for (j = 0; j < m; j++) "
+
+
+@pytest.mark.parametrize(
+    ("body", "relation"),
+    [
+        (NEST + "p[i * m + j] = 0;", "p[i, j]"),
+        (NEST + "p[j + m * i] = 0;", "p[i, j]"),
+        (NEST + "p[(i + 1) * m + m - 1 - j] = 0;", "p[i + 1, m - 1 - j]"),
+        (NEST + "p[i * (m + 2) + j + 1] = 0;", "p[i, j + 1]"),
+        (NEST + "for (k = 0; k < 5; k++) p[(i * m + j) * 5 + k] = 0;", "p[i, j, k]"),
+        (NEST + "for (k = 0; k < n; k++) p[i * m * n + j * n + k] = 0;", "p[i, j, k]"),
+        ("for (i = 0; i < n; i++) for (j = 0; j < 9; j++) p[i * 9 + j] = 0;", "p[i, j]"),
+        ("for (i = 0; i < n; i++) for (j = 0; j < 10; j++) p[i * 9 + j] = 0;", "p[9i + j]"),
+        ("for (i = 0; i < n; i++) p[2 * i + 1] = 0;", "p[2i + 1]"),
+        ("for (i = 0; i < n; i++) for (j = 0; j < 9; j++) p[i * 9 + j] = p[i + j];", "p[9i + j]"),
+    ],
+)
+def test_linearised_subscripts(body: str, relation: str, region: Region) -> None:
+    statement = region(body).statements[0]
+    names = ", ".join(statement.loops)
+    text = f"[n, m] -> {{ S0[{names}] -> {relation} }}"
+    expected = isl.Map.read_from_str(statement.domain.get_ctx(), text)
+    assert statement.write.relation.is_equal(expected.intersect_domain(statement.domain))
+
+
+def test_a_linearised_array_with_a_known_size_has_its_outer_size(
+    only: Callable[[str], Scop], equal: Equal
+) -> None:
+    scop = only(
+        "#define N 6\nstatic double A[N * N];\nvoid f(void) {\n#pragma scop\n"
+        "for (int i = 0; i < N; i++) for (int j = 0; j < N; j++) A[i * N + j] = 0;\n"
+        "#pragma endscop\n}\n"
+    )
+    assert equal(scop.array("A").extent, "{ A[x, y] : 0 <= x < 6 and 0 <= y < 6 }")
+
+
+def test_a_parameter_value_makes_a_product_affine(region: Region, equal: Equal) -> None:
+    body = "for (i = 0; i < 4; i++) for (j = 0; j < 9; j++) p[i * n + j] = 0;"
+    options = FrontendOptions(parameter_values=(("n", 8),))
+    relation = region(body, options=options).statements[0].write.relation
+    assert relation.intersect_params(
+        isl.Set.read_from_str(relation.get_ctx(), "[n] -> { : n = 8 }")
+    ).is_equal(relation)
+    assert equal(relation, "[n] -> { S0[i, j] -> p[8i + j] : 0 <= i < 4 and 0 <= j < 9 and n = 8 }")
+
+
+# -- warnings ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("for (i = 0; i <= 100; i++) A[i] = 0;", "EATSS-F090"),
+        ("for (i = 0; i < n; i++) A[i - 1] = 0;", "EATSS-F090"),
+        ("if (3 < 2) A[0] = 1; A[1] = 0;", "EATSS-F093"),
+        ("for (i = 0; i < (int) (4l * n); i++) A[i] = 0;", "EATSS-F092"),
+    ],
+)
+def test_warnings(
+    body: str, code: str, warnings_of: Callable[[str], tuple[Diagnostic, ...]]
+) -> None:
+    assert [w.code for w in warnings_of(body)] == [code]
+
+
+def test_no_warning_where_only_some_sizes_leave_the_array(
+    warnings_of: Callable[[str], tuple[Diagnostic, ...]],
+) -> None:
+    assert warnings_of("for (i = 0; i < n; i++) A[i] = 0;") == ()
+
+
+def test_negative_subscripts_of_pointers_are_within_the_extent(region: Region) -> None:
+    scop = region("for (i = 0; i < n; i++) p[-i] = 0;")
+    written = scop.statements[0].write.relation.range()
+    assert written.is_subset(scop.array("p").extent)
+
+
+def test_size_t_loops_over_linearised_arrays(only: Callable[[str], Scop], equal: Equal) -> None:
+    scop = only(
+        "#include <stddef.h>\nvoid f(size_t n, size_t m, double *A) {\n#pragma scop\n"
+        "for (size_t i = 0; i < n; i++) for (size_t j = 0; j < m; j++) A[i * m + j] = 0;\n"
+        "#pragma endscop\n}\n"
+    )
+    relation = "[n, m] -> { S0[i, j] -> A[i, j] : 0 <= i < n and 0 <= j < m }"
+    assert equal(scop.statements[0].write.relation, relation)
+    assert equal(scop.context, "[n, m] -> { : n >= 0 and m >= 0 }")
+
+
+def test_unsigned_arithmetic_in_values_is_left_to_c(region: Region) -> None:
+    statement = region("A[0] = u - 1;", before="unsigned u;\n").statements[0]
+    assert [e.operator for e in walk(statement.value) if isinstance(e, Binary)] == ["-"]
+
+
+def test_numbers_beyond_64_bits_do_no_harm(region: Region, equal: Equal) -> None:
+    with_huge = region("if (9223372036854775807L - 1 > n) A[0] = 0;")
+    assert equal(with_huge.statements[0].domain, "[n] -> { S0[] : n < 9223372036854775806 }")
