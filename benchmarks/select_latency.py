@@ -1,0 +1,143 @@
+"""Prints how long `eatss.select` takes, step by step, for every kernel.
+
+    python benchmarks/select_latency.py [--gpu h200] [--repeat 5]
+
+Columns are medians over warm repeats in one process, in milliseconds, at split 0.5
+and warp fraction 0.5 (0.125 where 0.5 has no solution); ``grid`` is the total with
+split and fraction chosen automatically. Below stand the whole command line for
+gemm as a fresh process, and its peak memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from eatss.analysis import analyse
+from eatss.api import select
+from eatss.diagnostics import NoSolutionError
+from eatss.frontend import parse_file
+from eatss.gpu import GpuProfile, load_profile
+from eatss.model import ModelOptions, select_program
+from eatss.polyhedral import schedule_scop
+from eatss.resources import data_directory
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Seconds of each step for one kernel file."""
+
+    kernel: str
+    frontend_s: float
+    polyhedral_s: float
+    analysis_s: float
+    solve_s: float
+    fixed_total_s: float
+    grid_total_s: float
+
+
+def timed(run: Callable[[], T]) -> tuple[T, float]:
+    """Run once and return the result with the seconds it took."""
+    start = time.perf_counter()
+    result = run()
+    return result, time.perf_counter() - start
+
+
+def measure_once(path: Path, profile: GpuProfile) -> Latency:
+    """Measure every step once."""
+    parsed, frontend_s = timed(lambda: parse_file(path))
+    scheduled, polyhedral_s = timed(lambda: [schedule_scop(scop) for scop in parsed.scops])
+    facts, analysis_s = timed(lambda: tuple(f for s in scheduled for f in analyse(s)))
+
+    def solve() -> float:
+        for fraction in (0.5, 0.125):
+            options = ModelOptions(split=0.5, warp_fraction=fraction)
+            try:
+                return timed(lambda: select_program(facts, profile, options))[1]  # noqa: B023
+            except NoSolutionError:
+                continue
+        return float("nan")
+
+    solve_s = solve()
+    _, grid_total_s = timed(lambda: select(path, gpu=profile))
+    return Latency(
+        kernel=path.stem,
+        frontend_s=frontend_s,
+        polyhedral_s=polyhedral_s,
+        analysis_s=analysis_s,
+        solve_s=solve_s,
+        fixed_total_s=frontend_s + polyhedral_s + analysis_s + solve_s,
+        grid_total_s=grid_total_s,
+    )
+
+
+def median_of(samples: list[Latency]) -> Latency:
+    """Return the median of every column."""
+
+    def column(name: str) -> float:
+        return statistics.median(getattr(sample, name) for sample in samples)
+
+    return Latency(
+        kernel=samples[0].kernel,
+        frontend_s=column("frontend_s"),
+        polyhedral_s=column("polyhedral_s"),
+        analysis_s=column("analysis_s"),
+        solve_s=column("solve_s"),
+        fixed_total_s=column("fixed_total_s"),
+        grid_total_s=column("grid_total_s"),
+    )
+
+
+def command_line(gpu: str) -> tuple[float, float]:
+    """Return seconds and peak MiB of the whole command for gemm, in a fresh process."""
+    gemm = str(data_directory("kernels") / "gemm.c")
+    command = [sys.executable, "-m", "eatss", "select", gemm, "--gpu", gpu]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    elapsed = time.perf_counter() - start
+    if status != 0:
+        raise SystemExit(f"{' '.join(command)} failed")
+    return elapsed, usage.ru_maxrss / 1024
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--gpu", default="h200")
+    parser.add_argument("--repeat", type=int, default=5)
+    arguments = parser.parse_args()
+    profile = load_profile(arguments.gpu)
+    print(f"{profile.title}; Python {platform.python_version()}, {os.cpu_count()} cores")
+    columns = ("front end", "polyhedral", "analysis", "solve", "total", "grid")
+    print(f"{'kernel':<16}" + "".join(f"{c:>12}" for c in columns) + "   [ms]")
+    for path in sorted(data_directory("kernels").glob("*.c")):
+        measure_once(path, profile)
+        row = median_of([measure_once(path, profile) for _ in range(arguments.repeat)])
+        seconds = (
+            row.frontend_s,
+            row.polyhedral_s,
+            row.analysis_s,
+            row.solve_s,
+            row.fixed_total_s,
+            row.grid_total_s,
+        )
+        print(f"{row.kernel:<16}" + "".join(f"{1000 * s:>12.1f}" for s in seconds), flush=True)
+    runs = [command_line(arguments.gpu) for _ in range(arguments.repeat)]
+    print(f"\neatss select gemm.c --gpu {arguments.gpu} as a fresh process, automatic grid:")
+    print(f"  median {statistics.median(r[0] for r in runs):.2f} s, peak {runs[0][1]:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()

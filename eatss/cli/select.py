@@ -1,0 +1,203 @@
+"""``eatss select``: a C file in, tile sizes out."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+import typer
+
+from eatss.cli.common import (
+    Debug,
+    Defines,
+    Diagnostics,
+    DiagnosticsFormat,
+    Dtype,
+    Function,
+    IncludeDirs,
+    MaxOperations,
+    Parameters,
+    ScopIndex,
+    SourceFile,
+    VolumeChoice,
+    parse_parameters,
+    report_warnings,
+    working,
+)
+from eatss.diagnostics import input_error
+
+EXAMPLES = """
+Examples:
+
+    eatss select kernels/gemm.c --gpu a100
+
+    eatss select gemm.c --gpu h200 -D NI=4000 --dtype float --explain
+
+    eatss select gemm.c --gpu ./mycard.toml --split 0.5 --warp-fraction 0.25 --format json
+
+    ppcg --target=cuda --sizes="$(eatss select gemm.c --gpu a100 --format ppcg)" gemm.c
+"""
+
+
+class OutputFormat(StrEnum):
+    """Values of ``--format``."""
+
+    TABLE = "table"
+    JSON = "json"
+    PPCG = "ppcg"
+    PPCG_ARGS = "ppcg-args"
+    SMT2 = "smt2"
+
+
+class ModelChoice(StrEnum):
+    """Values of ``--model``."""
+
+    EATSS = "eatss"
+    PAPER = "paper"
+
+
+def select(
+    file: SourceFile,
+    gpu: Annotated[
+        str, typer.Option("--gpu", "-g", metavar="CARD", help="Name of a card, or a TOML profile.")
+    ],
+    output: Annotated[
+        OutputFormat,
+        typer.Option("--format", "-f", help="What to print.", rich_help_panel="Output"),
+    ] = OutputFormat.TABLE,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="List every limit (used / available) and every cell of the grid.",
+            rich_help_panel="Output",
+        ),
+    ] = False,
+    model: Annotated[
+        ModelChoice, typer.Option(help="The paper as published, or ours.", rich_help_panel="Model")
+    ] = ModelChoice.EATSS,
+    volume: Annotated[
+        VolumeChoice | None,
+        typer.Option(
+            help="Count a tile's elements as products of sizes or as exact footprints; "
+            "default: product for --model paper, else footprint.",
+            rich_help_panel="Model",
+        ),
+    ] = None,
+    split: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|0..1",
+            help="Share of L1 + shared memory that is shared.",
+            rich_help_panel="Model",
+        ),
+    ] = "auto",
+    warp_fraction: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|0..1",
+            help="Sizes are multiples of this fraction of a warp.",
+            rich_help_panel="Model",
+        ),
+    ] = "auto",
+    uniform: Annotated[
+        bool,
+        typer.Option(
+            "--uniform", help="One vector of sizes for all kernels.", rich_help_panel="Model"
+        ),
+    ] = False,
+    shared_per_block: Annotated[
+        str,
+        typer.Option(
+            metavar="default|opt-in|BYTES",
+            help="Shared memory a block may have.",
+            rich_help_panel="Model",
+        ),
+    ] = "default",
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.0,
+            help="Bound on the solving of each kernel.",
+            rich_help_panel="Model",
+        ),
+    ] = None,
+    dtype: Dtype = None,
+    define: Defines = None,
+    include: IncludeDirs = None,
+    param: Parameters = None,
+    function: Function = None,
+    scop: ScopIndex = None,
+    max_operations: MaxOperations = None,
+    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    debug: Debug = False,
+) -> None:
+    """Select energy-aware tile sizes for every kernel of a C file."""
+    from eatss import api  # noqa: PLC0415 - keeps --help fast
+    from eatss.gpu import load_profile  # noqa: PLC0415
+    from eatss.model import program_to_smt2  # noqa: PLC0415
+    from eatss.report.selection import render_selection  # noqa: PLC0415
+
+    profile = load_profile(gpu)
+    with working(f"analysing {file}"):
+        program = api.inspect(
+            file,
+            dtype=None if dtype is None else dtype.value,
+            volume=api.default_volume(model.value) if volume is None else volume.value,
+            defines=tuple(define or ()),
+            include_dirs=tuple(include or ()),
+            parameters=parse_parameters(param),
+            function=function,
+            scop=scop,
+            max_operations=max_operations,
+        )
+    report_warnings(program.warnings, diagnostics)
+    with working(f"solving for {profile.title}"):
+        selection = api.select_analysed(
+            program,
+            gpu=profile,
+            model=model.value,
+            split=parse_fraction("--split", split),
+            warp_fraction=parse_fraction("--warp-fraction", warp_fraction),
+            uniform=uniform,
+            timeout_s=timeout,
+            shared_per_block=parse_shared_limit(shared_per_block),
+        )
+    if output is OutputFormat.SMT2:
+        text = program_to_smt2(program.facts, profile, selection)
+    else:
+        text = render_selection(selection, output.value, explain=explain)
+    typer.echo(text, nl=False)
+
+
+def parse_fraction(option: str, text: str) -> float | None:
+    """Turn ``auto`` or a number in [0, 1] into ``None`` or the number."""
+    if text == "auto":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise input_error(
+            "EATSS-C002",
+            f"{option} is '{text}'",
+            hint=f"write {option} auto, or a number from 0 to 1 such as 0.5",
+        )
+    return value
+
+
+def parse_shared_limit(text: str) -> int | Literal["default", "opt-in"]:
+    """Turn the value of ``--shared-per-block`` into what the API takes."""
+    if text == "default":
+        return "default"
+    if text == "opt-in":
+        return "opt-in"
+    if not text.isdecimal():
+        raise input_error(
+            "EATSS-C003",
+            f"--shared-per-block is '{text}'",
+            hint="write default, opt-in, or a number of bytes such as 49152",
+        )
+    return int(text)

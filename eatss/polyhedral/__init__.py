@@ -1,0 +1,54 @@
+"""``Scop`` in; dependences, schedule tree and GPU ``Kernel``s out.
+
+Next folder: ``eatss/analysis``. Importing this package is cheap: networkx and the passes
+are loaded when a region is scheduled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eatss.polyhedral.dependences import compute_dependences
+    from eatss.polyhedral.footprint import Footprint
+    from eatss.polyhedral.kernel import Kernel, Loop, Reduction, Reference, Subscript
+    from eatss.polyhedral.program import Dependences, ScheduledScop, StatementGraph
+    from eatss.polyhedral.schedule import MAX_OPERATIONS, schedule_scop
+
+__all__ = [
+    "MAX_OPERATIONS",
+    "Dependences",
+    "Footprint",
+    "Kernel",
+    "Loop",
+    "Reduction",
+    "Reference",
+    "ScheduledScop",
+    "StatementGraph",
+    "Subscript",
+    "compute_dependences",
+    "schedule_scop",
+]
+
+_HOME = {
+    "MAX_OPERATIONS": "schedule",
+    "Dependences": "program",
+    "Footprint": "footprint",
+    "Kernel": "kernel",
+    "Loop": "kernel",
+    "Reduction": "kernel",
+    "Reference": "kernel",
+    "ScheduledScop": "program",
+    "StatementGraph": "program",
+    "Subscript": "kernel",
+    "compute_dependences": "dependences",
+    "schedule_scop": "schedule",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

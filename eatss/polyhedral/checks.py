@@ -1,0 +1,148 @@
+"""Checks between the passes; they always run, and a failure is a fault of eatss.
+
+A schedule is accepted only if isl proves on the whole region, for all sizes, that it runs every
+instance once, respects every dependence, keeps live ranges of one element apart and
+marks no loop parallel that carries a dependence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import islpy as isl
+
+from eatss.diagnostics import Diagnostic, InternalError
+from eatss.isl_names import node_kind, set_names
+from eatss.polyhedral.kernel import Kernel
+from eatss.polyhedral.program import Dependences
+from eatss.polyhedral.scheduling import (
+    carries_nothing,
+    coincidence_dependences,
+    local_dependences,
+)
+from eatss.scop import Scop
+
+_NODE = isl.schedule_node_type
+
+
+def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -> None:
+    """Check that ``schedule`` computes what the original order computes.
+
+    Raises:
+        InternalError: ``EATSS-P901`` an instance is lost or repeated, ``EATSS-P902`` a dependence
+            is violated, ``EATSS-P903`` live ranges overlap, ``EATSS-P904`` a parallel loop
+            carries a dependence.
+    """
+    _require(
+        schedule.get_domain().is_equal(scop.domain),
+        scop,
+        "EATSS-P901",
+        "the new schedule does not run every statement instance exactly once",
+    )
+    relation = schedule.get_map().intersect_domain(scop.domain)
+    _require(
+        all(part.is_injective() for part in _parts(relation)),
+        scop,
+        "EATSS-P901",
+        "the new schedule runs several statement instances at once",
+    )
+    time = isl.MultiUnionPwAff.from_union_map(relation)
+    validity = dependences.flow.union(dependences.forced)
+    _require(
+        validity.lex_ge_at_multi_union_pw_aff(time).is_empty(),
+        scop,
+        "EATSS-P902",
+        "the new schedule violates a dependence",
+    )
+    _check_live_ranges(scop, dependences, time)
+    coincidence = coincidence_dependences(scop, dependences)
+    for node in _bands(schedule.get_root()):
+        _check_parallel(scop, coincidence, node)
+
+
+def _parts(relation: isl.UnionMap) -> list[isl.Map]:
+    parts: list[isl.Map] = []
+    relation.foreach_map(parts.append)
+    return parts
+
+
+def _check_live_ranges(scop: Scop, dependences: Dependences, time: isl.MultiUnionPwAff) -> None:
+    """Check that values of one element that changed places do not overlap.
+
+    Where the schedule puts a later write before an earlier use, the last use of the later value
+    must also come before the earlier value is written.
+    """
+    order, flow = dependences.order, dependences.tagged_flow
+    if order.is_empty():
+        return
+    tagged = order.domain().union(order.range()).union(flow.domain()).union(flow.range())
+    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
+    tagged_time = time.pullback_union_pw_multi_aff(tagger)
+    swapped = order.lex_ge_at_multi_union_pw_aff(tagged_time)
+    if swapped.is_empty():
+        return
+    ends = swapped.domain().union(swapped.range())
+    unread = ends.subtract(flow.domain()).subtract(flow.range()).identity()
+    ranges = flow.union(unread)
+    pairs = ranges.apply_range(swapped).apply_range(ranges)
+    _require(
+        pairs.lex_lt_at_multi_union_pw_aff(tagged_time).is_empty(),
+        scop,
+        "EATSS-P903",
+        "the new schedule overwrites a value that is still needed",
+    )
+
+
+def _bands(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
+    found = [node] if node_kind(node) == _NODE.band else []
+    for position in range(node.n_children()):
+        found.extend(_bands(node.get_child(position)))
+    return found
+
+
+def _check_parallel(scop: Scop, coincidence: isl.UnionMap, node: isl.ScheduleNode) -> None:
+    marked = [k for k in range(node.band_n_member()) if node.band_member_get_coincident(k)]
+    if not marked:
+        return
+    local = local_dependences(coincidence, node)
+    for member in marked:
+        _require(
+            carries_nothing(local, node, member),
+            scop,
+            "EATSS-P904",
+            "a loop marked parallel carries a dependence",
+        )
+
+
+def check_coverage(
+    scop: Scop, schedule: isl.Schedule, kernels: Sequence[Kernel], host: Sequence[str]
+) -> None:
+    """Check that the kernels and the host run every statement instance, each in one place.
+
+    Raises:
+        InternalError: ``EATSS-P905``.
+    """
+    covered = isl.UnionSet.empty(scop.context.get_space())
+    names = list(host)
+    for statement in scop.statements:
+        if statement.name in host:
+            covered = covered.union(statement.domain.to_union_set())
+    for kernel in kernels:
+        covered = covered.union(kernel.schedule.domain())
+        names.extend(set_names(kernel.schedule.domain()))
+    everything = scop.domain
+    _require(
+        len(names) == len(set(names))
+        and covered.is_equal(everything)
+        and schedule.get_domain().is_equal(everything),
+        scop,
+        "EATSS-P905",
+        "the kernels do not cover every statement instance exactly once",
+    )
+
+
+def _require(condition: bool, scop: Scop, code: str, message: str) -> None:
+    if not condition:
+        raise InternalError(
+            Diagnostic(code=code, message=f"internal error: {message}", span=scop.span)
+        )

@@ -1,0 +1,148 @@
+"""Dependences between statement instances, by isl dataflow.
+
+The sets follow the live-range reordering of PPCG (Verdoolaege and Cohen, "Live-range
+reordering", IMPACT 2016): a value and its uses form a live range; ranges of the same element
+may change places as long as they do not overlap. Flow and *forced* dependences hold
+always, *order* dependences only where one of the adjacent live ranges is not local
+to a point of the schedule, so that private scalars do not serialise a loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.polyhedral.original import original_schedule
+from eatss.polyhedral.program import Dependences
+from eatss.scop import Access, Scop, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedAccesses:
+    """All accesses of a scop with the reference they come from.
+
+    ``reads`` and ``writes`` map ``[S[i] -> __refN[]]`` to array elements; ``updates`` are
+    the tagged instances that read what they write themselves. ``tagger`` maps the
+    tagged instances back to the instances; ``schedule`` is the original schedule of
+    tagged instances.
+    """
+
+    reads: isl.UnionMap
+    writes: isl.UnionMap
+    updates: isl.UnionSet
+    tagger: isl.UnionPwMultiAff
+    plain_schedule: isl.Schedule
+    schedule: isl.Schedule
+
+
+def tag_accesses(scop: Scop) -> TaggedAccesses:
+    """Give every access of ``scop`` an identity of its own."""
+    empty = isl.UnionMap.empty(scop.context.get_space())
+    reads, writes = empty, empty
+    updates = isl.UnionSet.empty(scop.context.get_space())
+    pairs = [(statement, access) for statement in scop.statements for access in statement.accesses]
+    for number, (statement, access) in enumerate(pairs):
+        tagged = _tagged(scop, statement, access, number)
+        if access.is_write:
+            writes = writes.union(tagged)
+        else:
+            reads = reads.union(tagged)
+            if access.array == statement.write.array:
+                own = access.relation.intersect(statement.write.relation).domain()
+                tag = tagged.domain().unwrap().intersect_domain(own.to_union_set())
+                updates = updates.union(tag.wrap())
+    tagged_domain = reads.union(writes).domain().universe().unwrap()
+    tagger = tagged_domain.domain_map_union_pw_multi_aff()
+    plain = original_schedule(scop)
+    return TaggedAccesses(
+        reads=reads,
+        writes=writes,
+        updates=updates,
+        tagger=tagger,
+        plain_schedule=plain,
+        schedule=plain.pullback_union_pw_multi_aff(tagger),
+    )
+
+
+def _tagged(scop: Scop, statement: Statement, access: Access, number: int) -> isl.UnionMap:
+    """Return ``[S[i] -> __refN[]] -> A[…]``."""
+    tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{number}[] }}")
+    instance_to_tag = isl.Map.from_domain_and_range(statement.domain, tag)
+    relation = access.relation.intersect_domain(statement.domain)
+    return isl.UnionMap.from_map(instance_to_tag.range_product(relation).uncurry())
+
+
+def _flow(
+    sink: isl.UnionMap,
+    schedule: isl.Schedule,
+    *,
+    must: isl.UnionMap | None = None,
+    may: isl.UnionMap | None = None,
+) -> isl.UnionFlow:
+    info = isl.UnionAccessInfo.from_sink(sink)
+    if must is not None:
+        info = info.set_must_source(must)
+    if may is not None:
+        info = info.set_may_source(may)
+    return info.set_schedule(schedule).compute_flow()
+
+
+def compute_dependences(scop: Scop) -> Dependences:
+    """Compute the dependences of ``scop``.
+
+    Args:
+        scop: the region; its accesses must be exact and its writes unconditional on
+            each point of the statement's domain.
+
+    Returns:
+        Relations between statement instances; ``tagged_flow`` and ``order`` between
+        tagged instances ``[S[i] -> __refN[]]``, ``N`` counting accesses in source order.
+    """
+    accesses = tag_accesses(scop)
+    flow = _flow(accesses.reads, accesses.schedule, must=accesses.writes)
+    tagged_flow = flow.get_may_dependence()
+    false = _flow(
+        accesses.writes, accesses.schedule, must=accesses.writes, may=accesses.reads
+    ).get_may_dependence()
+    anti = false.intersect_domain(accesses.reads.domain()).subtract_domain(accesses.updates)
+    output = false.intersect_domain(accesses.writes.domain())
+    return Dependences(
+        flow=tagged_flow.factor_domain(),
+        anti=anti.factor_domain().coalesce(),
+        output=output.factor_domain().coalesce(),
+        forced=_forced(scop, accesses, flow, output),
+        tagged_flow=tagged_flow,
+        order=_order(accesses, tagged_flow),
+    )
+
+
+def _order(accesses: TaggedAccesses, tagged_flow: isl.UnionMap) -> isl.UnionMap:
+    """Return the order dependences: from the reads of a value to every later write.
+
+    A value that is never read counts as its own last use.
+    """
+    unread = accesses.writes.subtract_domain(tagged_flow.domain())
+    uses = accesses.reads.union(unread)
+    return _flow(accesses.writes, accesses.schedule, may=uses).get_may_dependence()
+
+
+def _forced(
+    scop: Scop, accesses: TaggedAccesses, flow: isl.UnionFlow, output: isl.UnionMap
+) -> isl.UnionMap:
+    """Return what protects values from outside the region and the values it leaves.
+
+    Reads of live-in values stay before every later write, and the last write of an element
+    that lives on stays behind every earlier one. Values of arrays declared inside
+    the region neither come from outside nor live on.
+    """
+    visible = isl.UnionSet.empty(scop.context.get_space())
+    for array in scop.arrays:
+        if not array.is_local:
+            universe = isl.Set.universe(array.extent.get_space())
+            visible = visible.union(universe.to_union_set())
+    live_in = flow.get_may_no_source().intersect_range(visible)
+    live_out = accesses.writes.subtract_domain(output.domain()).intersect_range(visible)
+    before_last = _flow(live_out, accesses.schedule, may=accesses.writes).get_may_dependence()
+    after_first = _flow(accesses.writes, accesses.schedule, may=live_in).get_may_dependence()
+    return before_last.union(after_first).factor_domain()

@@ -1,0 +1,164 @@
+"""Kernels from the pieces of the schedule tree: loops, trip counts, references, reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.isl_names import (
+    affine_form,
+    bind_leading_outputs,
+    constant_value,
+    drop_leading_outputs,
+    function_on,
+    named_map,
+)
+from eatss.polyhedral.kernel import Kernel, Loop
+from eatss.polyhedral.program import Dependences
+from eatss.polyhedral.reductions import find_reductions
+from eatss.polyhedral.references import Placed, merge_references
+from eatss.polyhedral.tree import KernelTree, Member
+from eatss.polyhedral.trips import trip_count
+from eatss.scop import Scop, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class _Placement:
+    """A statement of a kernel and, for each loop, the function of its counters it runs at.
+
+    ``inside`` are the loops around it, ``moving`` those its instances move along; in loops
+    that are not around it, it is put at 0.
+    """
+
+    statement: Statement
+    functions: tuple[isl.PwAff, ...]
+    inside: tuple[bool, ...]
+    moving: tuple[bool, ...]
+
+
+def build_kernels(
+    scop: Scop, dependences: Dependences, trees: Sequence[KernelTree]
+) -> tuple[Kernel, ...]:
+    """Turn the pieces of the schedule tree into kernels, in launch order."""
+    return tuple(_kernel(scop, dependences, tree, index) for index, tree in enumerate(trees))
+
+
+def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) -> Kernel:
+    inner = _distinct(tuple(m for leaf in tree.leaves for m in leaf.inner))
+    all_loops = tree.host + tree.band + inner
+    placements = _place(scop, tree, all_loops)
+    names = _loop_names(all_loops, placements, taken=scop.parameters)
+    n_host = len(tree.host)
+    name = f"k{index}"
+    full = [
+        named_map(p.statement.domain, p.functions, name, names).intersect_domain(p.statement.domain)
+        for p in placements
+    ]
+    loops = tuple(
+        Loop(
+            name=names[k],
+            parallel=all_loops[k].parallel,
+            trip_count=trip_count(
+                [m.range() for m, p in zip(full, placements, strict=True) if p.inside[k]],
+                names[k],
+                scop.context,
+            ),
+        )
+        for k in range(n_host, len(all_loops))
+    )
+    placed = tuple(
+        Placed(
+            statement=p.statement,
+            schedule=bind_leading_outputs(m, names[:n_host]),
+            moving=tuple(names[k] for k in range(n_host, len(names)) if p.moving[k]),
+        )
+        for m, p in zip(full, placements, strict=True)
+    )
+    schedule = isl.UnionMap.empty(scop.context.get_space())
+    for relation in full:
+        schedule = schedule.union(isl.UnionMap.from_map(drop_leading_outputs(relation, n_host)))
+    references = merge_references(placed, names[n_host:])
+    return Kernel(
+        name=name,
+        index=index,
+        statements=tuple(p.statement.name for p in placements),
+        host_loops=names[:n_host],
+        loops=loops[: len(tree.band)],
+        inner_loops=loops[len(tree.band) :],
+        permutable=tree.permutable,
+        schedule=schedule,
+        references=references,
+        reductions=find_reductions(scop, dependences, placed, references),
+    )
+
+
+def _distinct(found: Sequence[Member]) -> tuple[Member, ...]:
+    """Return the members without repetitions, in order of first appearance."""
+    seen: dict[tuple[int, int], Member] = {}
+    for member in found:
+        seen.setdefault(member.key, member)
+    return tuple(seen.values())
+
+
+def _place(scop: Scop, tree: KernelTree, loops: Sequence[Member]) -> tuple[_Placement, ...]:
+    """Place every statement of the kernel, in source order."""
+    placements = []
+    for statement in scop.statements:
+        for leaf in tree.leaves:
+            if statement.name not in leaf.statements:
+                continue
+            space = statement.domain.get_space()
+            zero = isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(space))
+            around = {m.key for m in tree.host + tree.band + leaf.inner}
+            functions = tuple(
+                function_on(m.function, statement.domain) if m.key in around else zero
+                for m in loops
+            )
+            moving = tuple(constant_value(f) is None and _moves(f) for f in functions)
+            inside = tuple(m.key in around for m in loops)
+            placements.append(_Placement(statement, functions, inside, moving))
+    return tuple(placements)
+
+
+def _moves(function: isl.PwAff) -> bool:
+    form = affine_form(function)
+    return form is None or bool(form.coefficients)
+
+
+def _loop_names(
+    loops: Sequence[Member], placements: Sequence[_Placement], taken: Sequence[str]
+) -> tuple[str, ...]:
+    """Name each loop by the counter it is, up to a shift, for the deepest statement in it."""
+    used = set(taken)
+    names: list[str] = []
+    deepest_first = sorted(placements, key=lambda p: -len(p.statement.loops))
+    for position in range(len(loops)):
+        wanted = None
+        for placement in deepest_first:
+            if placement.moving[position]:
+                wanted = _plain_counter(placement.functions[position])
+                break
+        name = _free_name(wanted, used)
+        used.add(name)
+        names.append(name)
+    return tuple(names)
+
+
+def _plain_counter(function: isl.PwAff) -> str | None:
+    """Return the counter a function equals up to a shift."""
+    form = affine_form(function)
+    if form is None or len(form.coefficients) != 1:
+        return None
+    ((name, coefficient),) = form.coefficients
+    return name if coefficient == 1 else None
+
+
+def _free_name(wanted: str | None, used: set[str]) -> str:
+    if wanted is not None and wanted not in used:
+        return wanted
+    stem, number = ("c", 0) if wanted is None else (f"{wanted}_", 1)
+    while f"{stem}{number}" in used:
+        number += 1
+    return f"{stem}{number}"

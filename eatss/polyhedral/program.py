@@ -1,0 +1,61 @@
+"""A scop after scheduling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.polyhedral.kernel import Kernel
+from eatss.scop import Scop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependences:
+    """Memory-based and value-based dependences between statement instances.
+
+    ``flow`` is value-based (isl dataflow): from the last write of an element to each
+    read of it. ``anti`` runs from reads to the next write, ``output`` from writes
+    to the next write of the same element. ``order`` are the order dependences
+    between live ranges; they and ``tagged_flow`` carry access ids on both ends and serve
+    as conditional validity and its condition. ``forced`` keeps reads of live-in
+    values before any write, and writes of live-out values after any other.
+    """
+
+    flow: isl.UnionMap
+    anti: isl.UnionMap
+    output: isl.UnionMap
+    forced: isl.UnionMap
+    tagged_flow: isl.UnionMap
+    order: isl.UnionMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementGraph:
+    """The statement graph (networkx) in plain tuples.
+
+    ``edges`` are dependences between statements; ``components`` are the strongly
+    connected components in a topological order; ``fusable`` are the pairs of
+    components that may share a band without breaking a dependence.
+    """
+
+    edges: tuple[tuple[str, str], ...]
+    components: tuple[tuple[str, ...], ...]
+    fusable: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledScop:
+    """A scop with its dependences, its new schedule tree and its kernels.
+
+    ``kernels`` stand in the order in which the schedule launches them.
+    ``host_statements`` are in no kernel: no loop of theirs is parallel and they come
+    before the first kernel or stand beside the kernels, so they run on the host, as in PPCG.
+    """
+
+    scop: Scop
+    dependences: Dependences
+    schedule: isl.Schedule
+    graph: StatementGraph
+    kernels: tuple[Kernel, ...]
+    host_statements: tuple[str, ...] = ()

@@ -1,0 +1,175 @@
+"""Reductions: updates ``t = t op e`` whose order does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import islpy as isl
+
+from eatss.isl_names import moving_dims, same_except
+from eatss.polyhedral.kernel import Reduction, Reference
+from eatss.polyhedral.program import Dependences
+from eatss.polyhedral.references import Placed
+from eatss.scop import Binary, Call, Cast, Expression, Read, Scop, Select, Unary
+
+_FUNCTIONS = frozenset({"fmax", "fmin", "fmaxf", "fminf"})
+_INVERSE = {"-": "+"}  # t - e adds -e
+_OPERATORS = frozenset({"+", "*", "&", "|", "^"})
+
+
+def find_reductions(
+    scop: Scop,
+    dependences: Dependences,
+    placed: Sequence[Placed],
+    references: Sequence[Reference],
+) -> tuple[Reduction, ...]:
+    """Return the reductions among the statements of a kernel, in source order."""
+    found = []
+    for item in placed:
+        update = _update(item)
+        if update is None:
+            continue
+        operator, read = update
+        loops = _carrying_loops(scop, dependences, item, read)
+        still = _still_loops(item, references)
+        loops = tuple(loop for loop in loops if loop in still)
+        if loops and _is_private(scop, dependences, item, read, loops):
+            found.append(
+                Reduction(
+                    statement=item.statement.name,
+                    array=item.statement.write.array,
+                    operator=operator,
+                    loops=loops,
+                )
+            )
+    return tuple(found)
+
+
+def _update(item: Placed) -> tuple[str, int] | None:
+    """Return operator and read access of ``t`` if the statement is ``t = t op e``."""
+    statement = item.statement
+    value = statement.value
+    while isinstance(value, Cast) and value.element_type.is_floating:
+        value = value.operand
+    operator = _operator_of(value)
+    if operator is None:
+        return None
+    own = [
+        term.access
+        for term, positive in _terms(value, operator, positive=True)
+        if positive and isinstance(term, Read) and _reads_target(item, term.access)
+    ]
+    if len(own) != 1:
+        return None
+    (read,) = own
+    others = [a for a in _read_accesses(value) if a != read]
+    if len(others) + 1 != len(list(_read_accesses(value))):
+        return None
+    return operator, read
+
+
+def _operator_of(value: Expression) -> str | None:
+    if isinstance(value, Binary):
+        operator = _INVERSE.get(value.operator, value.operator)
+        return operator if operator in _OPERATORS else None
+    if isinstance(value, Call) and value.function in _FUNCTIONS:
+        return value.function
+    return None
+
+
+def _terms(
+    value: Expression, operator: str, *, positive: bool
+) -> Iterator[tuple[Expression, bool]]:
+    """Yield the operands of nested uses of ``operator``, and whether each enters as it is.
+
+    Sums of thousands of terms are deep trees, so no recursion.
+    """
+    waiting = [(value, positive)]
+    while waiting:
+        term, sign = waiting.pop()
+        if isinstance(term, Cast) and term.element_type.is_floating:
+            waiting.append((term.operand, sign))
+        elif isinstance(term, Binary) and term.operator == operator:
+            waiting += [(term.right, sign), (term.left, sign)]
+        elif isinstance(term, Binary) and _INVERSE.get(term.operator) == operator:
+            waiting += [(term.right, not sign), (term.left, sign)]
+        elif isinstance(term, Unary) and term.operator == "-" and operator == "+":
+            waiting.append((term.operand, not sign))
+        elif isinstance(term, Call) and term.function == operator:
+            waiting += [(argument, sign) for argument in reversed(term.arguments)]
+        else:
+            yield term, sign
+
+
+def _read_accesses(value: Expression) -> Iterator[int]:
+    """Yield the indices of all accesses an expression reads."""
+    waiting = [value]
+    while waiting:
+        term = waiting.pop()
+        if isinstance(term, Read):
+            yield term.access
+        elif isinstance(term, Binary):
+            waiting += [term.right, term.left]
+        elif isinstance(term, Unary | Cast):
+            waiting.append(term.operand)
+        elif isinstance(term, Call):
+            waiting += reversed(term.arguments)
+        elif isinstance(term, Select):
+            waiting += [term.if_false, term.if_true, term.condition]
+
+
+def _reads_target(item: Placed, access: int) -> bool:
+    own = item.statement.accesses[access]
+    write = item.statement.write
+    return own.array == write.array and bool(own.relation.is_equal(write.relation))
+
+
+def _self_flow(scop: Scop, dependences: Dependences, item: Placed) -> isl.Map:
+    space = item.statement.domain.get_space().map_from_set()
+    return dependences.flow.extract_map(space)
+
+
+def _carrying_loops(
+    scop: Scop, dependences: Dependences, item: Placed, read: int
+) -> tuple[str, ...]:
+    """Return the kernel's loops along which the statement's value flows to itself."""
+    flow = _self_flow(scop, dependences, item)
+    if flow.is_empty():
+        return ()
+    steps = flow.apply_domain(item.schedule).apply_range(item.schedule)
+    return moving_dims(steps, item.moving)
+
+
+def _still_loops(item: Placed, references: Sequence[Reference]) -> frozenset[str]:
+    """Return the loops the statement moves along while its target stays."""
+    write = item.statement.write
+    for reference in references:
+        if (
+            reference.array == write.array
+            and reference.writes
+            and item.statement.name in reference.statements
+        ):
+            return frozenset(item.moving) - reference.loops
+    return frozenset()
+
+
+def _is_private(
+    scop: Scop, dependences: Dependences, item: Placed, read: int, loops: tuple[str, ...]
+) -> bool:
+    """Tell whether nothing but the update itself sees the values in between.
+
+    Along ``loops`` no other access of the statement may touch the target, and a value that
+    is updated again there may flow nowhere else.
+    """
+    statement = item.statement
+    apart = same_except(item.schedule, loops)
+    for number, access in enumerate(statement.accesses[1:], start=1):
+        if number == read or access.array != statement.write.array:
+            continue
+        meets = statement.write.relation.apply_range(access.relation.reverse())
+        if not meets.intersect(apart).is_empty():
+            return False
+    again = _self_flow(scop, dependences, item).intersect(apart).domain()
+    uses = dependences.flow.intersect_domain(isl.UnionSet.from_set(again))
+    inside = isl.UnionMap.from_map(apart.intersect_domain(statement.domain))
+    return bool(uses.is_subset(inside))

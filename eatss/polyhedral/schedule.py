@@ -1,0 +1,80 @@
+"""``Scop`` in, ``ScheduledScop`` out: the passes of this folder in their order."""
+
+from __future__ import annotations
+
+import islpy as isl
+
+from eatss.diagnostics import InternalError
+from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_deep_nests
+from eatss.polyhedral.checks import check_coverage, check_legality
+from eatss.polyhedral.dependences import compute_dependences
+from eatss.polyhedral.graph import statement_graph
+from eatss.polyhedral.instantiate import instantiate_dependences, instantiate_schedule
+from eatss.polyhedral.kernels import build_kernels
+from eatss.polyhedral.program import Dependences, ScheduledScop
+from eatss.polyhedral.scheduling import compute_schedule, original_with_marks
+from eatss.polyhedral.symbolic import generalise
+from eatss.polyhedral.tree import cut_tree
+from eatss.scop import Scop
+
+MAX_OPERATIONS = 20_000_000
+"""isl operations one region may take by default; PolyBench needs at most a fifth."""
+
+
+def schedule_scop(scop: Scop, *, max_operations: int | None = None) -> ScheduledScop:
+    """Schedule a region for a GPU and cut it into kernels.
+
+    Args:
+        scop: the region.
+        max_operations: bound on isl's work; ``None`` for :data:`MAX_OPERATIONS`.
+
+    Returns:
+        The region with its dependences, new schedule, statement graph and kernels.
+
+    Raises:
+        InputError: ``EATSS-P001`` when isl's work exceeds ``max_operations``, ``EATSS-P002``
+            when a statement is inside too many loops.
+        InternalError: ``EATSS-P9xx`` when a check between the passes fails.
+    """
+    refuse_deep_nests(scop)
+    limit = MAX_OPERATIONS if max_operations is None else max_operations
+    with bounded_work(scop, limit):
+        symbolic = generalise(scop)
+        general = compute_dependences(symbolic.scop)
+        general_schedule = _checked_schedule(symbolic.scop, general)
+        dependences = instantiate_dependences(general, symbolic.values)
+        schedule = instantiate_schedule(general_schedule, scop, symbolic.values)
+        cut = cut_tree(schedule)
+        kernels = build_kernels(scop, dependences, cut.kernels)
+        check_coverage(scop, schedule, kernels, cut.host_statements)
+        graph = statement_graph(symbolic.scop, general)
+    return ScheduledScop(
+        scop=scop,
+        dependences=dependences,
+        schedule=schedule,
+        graph=graph,
+        kernels=kernels,
+        host_statements=cut.host_statements,
+    )
+
+
+def _checked_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
+    """Return isl's schedule, or the program's own order where isl's turns out to be wrong.
+
+    isl's scheduler now and then gives up ("unable to carry dependences") or returns a schedule that
+    breaks a validity dependence it was given; both were seen with statements that
+    overwrite one element inside several loops. Every schedule is checked, the original too.
+    """
+    try:
+        schedule = compute_schedule(scop, dependences)
+        check_legality(scop, dependences, schedule)
+    except InternalError:
+        pass
+    except isl.Error as error:
+        if ran_out(scop, error):
+            raise
+    else:
+        return schedule
+    schedule = original_with_marks(scop, dependences)
+    check_legality(scop, dependences, schedule)
+    return schedule

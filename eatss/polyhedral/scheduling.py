@@ -1,0 +1,135 @@
+"""A new schedule by isl's scheduler, with the constraints and options PPCG gives it.
+
+Flow and forced dependences are validity; order dependences are conditional validity, with
+the flow dependences as their condition; and a loop is parallel (coincident) only if it
+carries neither of the first nor an order dependence of an array, because an array, unlike
+a scalar, is not copied for each thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import islpy as isl
+
+from eatss.isl_names import node_kind, renaming
+from eatss.polyhedral.original import original_schedule
+from eatss.polyhedral.program import Dependences
+from eatss.scop import Scop
+
+_FIRST_NUMBER = 17
+
+
+def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
+    """Compute a schedule of the whole region with outer parallelism and deep tilable bands.
+
+    isl walks statements in the order of a hash of their names, so that names would decide
+    which of several equally good schedules it finds. Statements are numbered for it, which
+    makes equal regions get equal schedules; the first number is one whose order agrees
+    with PPCG's on PolyBench.
+
+    Args:
+        scop: the region.
+        dependences: its dependences.
+
+    Returns:
+        A schedule tree whose bands carry ``permutable`` and ``coincident`` marks.
+    """
+    numbered = renaming(
+        [(s.domain, f"S_{k}") for k, s in enumerate(scop.statements, start=_FIRST_NUMBER)]
+    )
+    constraints = schedule_constraints(scop, dependences)
+    constraints = constraints.apply(isl.UnionMap.from_union_pw_multi_aff(numbered))
+    with _scheduler_options(scop.isl_context):
+        return constraints.compute_schedule().pullback_union_pw_multi_aff(numbered)
+
+
+def schedule_constraints(scop: Scop, dependences: Dependences) -> isl.ScheduleConstraints:
+    """Return what isl's scheduler has to respect and what it should aim for."""
+    proximity = dependences.flow.union(dependences.anti).union(dependences.output)
+    return (
+        isl.ScheduleConstraints.on_domain(scop.domain)
+        .set_context(scop.context)
+        .set_conditional_validity(dependences.tagged_flow, dependences.order)
+        .set_validity(dependences.flow.union(dependences.forced))
+        .set_coincidence(coincidence_dependences(scop, dependences))
+        .set_proximity(proximity)
+    )
+
+
+def coincidence_dependences(scop: Scop, dependences: Dependences) -> isl.UnionMap:
+    """Return the dependences that no parallel loop may carry."""
+    array_order = dependences.order.subtract_domain(_scalar_accesses(scop))
+    return dependences.flow.union(dependences.forced).union(array_order.factor_domain())
+
+
+def local_dependences(coincidence: isl.UnionMap, node: isl.ScheduleNode) -> isl.UnionMap:
+    """Return the dependences between instances that all loops around ``node`` run together."""
+    domain = node.get_domain()
+    local = coincidence.intersect_domain(domain).intersect_range(domain)
+    if node.get_schedule_depth() == 0:
+        return local
+    return local.eq_at_multi_union_pw_aff(node.get_prefix_schedule_multi_union_pw_aff())
+
+
+def carries_nothing(local: isl.UnionMap, node: isl.ScheduleNode, member: int) -> bool:
+    """Tell whether a member of a band gives both ends of each dependence the same value."""
+    function = node.band_get_partial_schedule().get_at(member)
+    together = local.eq_at_multi_union_pw_aff(isl.MultiUnionPwAff.from_union_pw_aff(function))
+    return bool(local.is_subset(together))
+
+
+def original_with_marks(scop: Scop, dependences: Dependences) -> isl.Schedule:
+    """Return the program's own schedule with its parallel loops marked, each a band of its own."""
+    coincidence = coincidence_dependences(scop, dependences)
+    root = original_schedule(scop).get_root()
+    return _mark(root, coincidence).get_schedule()
+
+
+def _mark(node: isl.ScheduleNode, coincidence: isl.UnionMap) -> isl.ScheduleNode:
+    if node_kind(node) == isl.schedule_node_type.band:
+        parallel = carries_nothing(local_dependences(coincidence, node), node, 0)
+        node = node.band_member_set_coincident(0, int(parallel)).band_set_permutable(1)
+    for position in range(node.n_children()):
+        node = _mark(node.child(position), coincidence).parent()
+    return node
+
+
+def _scalar_accesses(scop: Scop) -> isl.UnionSet:
+    """Return the tagged instances that access a scalar."""
+    scalars = {array.name for array in scop.arrays if array.n_dims == 0}
+    tagged = isl.UnionSet.empty(scop.context.get_space())
+    number = 0
+    for statement in scop.statements:
+        for access in statement.accesses:
+            if access.array in scalars:
+                tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{number}[] }}")
+                instance = isl.Set.universe(statement.domain.get_space())
+                pair = isl.Map.from_domain_and_range(instance, tag).wrap()
+                tagged = tagged.union(pair.to_union_set())
+            number += 1
+    return tagged
+
+
+@contextmanager
+def _scheduler_options(context: isl.Context) -> Iterator[None]:
+    """Set isl's scheduler options as PPCG does for a GPU, and put them back."""
+    before = (
+        context.get_schedule_whole_component(),
+        context.get_schedule_maximize_band_depth(),
+        context.get_schedule_maximize_coincidence(),
+        context.get_schedule_outer_coincidence(),
+    )
+    try:
+        _set_options(context, 0, 1, 1, 1)
+        yield
+    finally:
+        _set_options(context, *before)
+
+
+def _set_options(context: isl.Context, whole: int, deep: int, coincident: int, outer: int) -> None:
+    context.set_schedule_whole_component(whole)
+    context.set_schedule_maximize_band_depth(deep)
+    context.set_schedule_maximize_coincidence(coincident)
+    context.set_schedule_outer_coincidence(outer)

@@ -1,0 +1,180 @@
+"""Sizes that are numbers in the source become parameters while the region is scheduled.
+
+With ``N`` a macro for 4000 the scheduler would see 4000 itself: its integer programs grow with such
+numbers (minutes instead of milliseconds), and it might exploit that two unrelated sizes are
+equal. What holds for every size holds for the one in the source, so the region is generalised,
+scheduled, and the sizes are put back.
+
+Which constants are one size follows from the arrays: a loop and the dimensions it subscripts
+share their sizes, as do loops bounded by one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+
+import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
+
+from eatss.isl_names import (
+    Bound,
+    affine_form,
+    basic_parts,
+    bounds_of,
+    output_affs,
+    rebuild_with_sizes,
+    with_parameters,
+)
+from eatss.scop import Access, Scop, Statement
+
+_LARGE = 16  # smaller constants are offsets (A[i - 1]) unless they bound a loop from above
+_NEAR = 16  # constants this near to a size are that size and an offset (N - 2)
+
+_Place = tuple[str, str]  # (statement, loop) or (array, dimension)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbolic:
+    """A region with its numeric sizes as parameters, and the numbers they stand for."""
+
+    scop: Scop
+    values: tuple[tuple[str, int], ...]
+
+
+def generalise(scop: Scop) -> Symbolic:
+    """Replace the numeric sizes of ``scop`` by parameters."""
+    sizes = _Sizes(scop)
+    if not sizes.names:
+        return Symbolic(scop=scop, values=())
+    parameters = tuple(sizes.names)
+    statements = tuple(_statement(s, sizes, parameters) for s in scop.statements)
+    symbolic = replace(
+        scop,
+        parameters=scop.parameters + parameters,
+        context=with_parameters(scop.context, parameters),
+        statements=statements,
+    )
+    return Symbolic(scop=symbolic, values=tuple(sizes.names.items()))
+
+
+class _Sizes:
+    """Finds the sizes: classes of loops and array dimensions, and the constants in each."""
+
+    def __init__(self, scop: Scop) -> None:
+        self._classes = _classes(scop)
+        self._clusters: dict[int, list[tuple[int, str]]] = {}
+        self.names: dict[str, int] = {}
+        taken = {*scop.parameters, *(array.name for array in scop.arrays)}
+        fresh = (name for k in count() if (name := f"size{k}") not in taken)
+        constants: dict[int, set[int]] = {}
+        for statement in scop.statements:
+            for bound in _bounds(statement.domain):
+                place = self._class_of(statement, None, bound)
+                if place is not None and _is_size(bound):
+                    constants.setdefault(place, set()).add(abs(bound.constant))
+        for place in sorted(constants):
+            self._clusters[place] = []
+            for value in sorted(constants[place], reverse=True):
+                if not self._near(place, value):
+                    name = next(fresh)
+                    self.names[name] = value
+                    self._clusters[place].append((value, name))
+
+    def _class_of(self, statement: Statement, access: Access | None, bound: Bound) -> int | None:
+        places = {self._classes.get((statement.name, dim)) for dim, _ in bound.inputs}
+        if access is not None:
+            places |= {self._classes.get((access.array, dim)) for dim, _ in bound.outputs}
+        return next(iter(places)) if len(places) == 1 else None
+
+    def _near(self, place: int, value: int) -> tuple[int, str] | None:
+        for size, name in self._clusters.get(place, ()):
+            if size == value or (value >= _LARGE and abs(size - value) <= _NEAR):
+                return size, name
+        return None
+
+    def size_in(
+        self, statement: Statement, access: Access | None, bound: Bound
+    ) -> tuple[str, int] | None:
+        """Return the size in the constant of a constraint, as parameter and value."""
+        place = self._class_of(statement, access, bound)
+        if place is None or not (_is_size(bound) or abs(bound.constant) >= _LARGE):
+            return None
+        found = self._near(place, abs(bound.constant))
+        return None if found is None else (found[1], found[0])
+
+
+def _is_size(bound: Bound) -> bool:
+    """Tell whether a constraint is ``loop <= constant`` or has a large constant."""
+    upper = not bound.equality and not bound.outputs and bound.constant >= 1
+    above = upper and len(bound.inputs) == 1 and bound.inputs[0][1] == -1
+    return above or abs(bound.constant) >= _LARGE
+
+
+def _bounds(domain: isl.Set) -> Iterator[Bound]:
+    for part in basic_parts(domain):
+        yield from bounds_of(part)
+
+
+def _classes(scop: Scop) -> dict[_Place, int]:
+    """Number the classes of loops and array dimensions that share their sizes."""
+    graph: nx.Graph[_Place] = nx.Graph()
+    for statement in scop.statements:
+        graph.add_nodes_from((statement.name, loop) for loop in statement.loops)
+        _tie_shared_loops(graph, statement)
+        for bound in _bounds(statement.domain):
+            nx.add_path(graph, [(statement.name, dim) for dim, _ in bound.inputs])
+        for access in statement.accesses:
+            for k, function in enumerate(output_affs(access.relation)):
+                form = affine_form(function)
+                for loop, _ in form.coefficients if form else ():
+                    graph.add_edge((access.array, f"d{k}"), (statement.name, loop))
+    components = sorted(nx.connected_components(graph), key=min)
+    return {place: number for number, places in enumerate(components) for place in places}
+
+
+def _tie_shared_loops(graph: nx.Graph[_Place], statement: Statement) -> None:
+    """Tie the loops of a statement to the textual loops they are, which others may share."""
+    place = ""
+    for function in output_affs(statement.schedule):
+        form = affine_form(function)
+        if form is not None and not form.coefficients:
+            place += f".{form.constant}"
+        elif form is not None:
+            place += ".*"
+            graph.add_edges_from((("", place), (statement.name, d)) for d, _ in form.coefficients)
+
+
+def _statement(statement: Statement, sizes: _Sizes, parameters: tuple[str, ...]) -> Statement:
+    domain = rebuild_with_sizes(
+        statement.domain, parameters, lambda bound: sizes.size_in(statement, None, bound)
+    )
+    accesses = tuple(
+        replace(access, relation=_relation(statement, access, sizes, parameters, domain))
+        for access in statement.accesses
+    )
+    schedule = with_parameters(statement.schedule, parameters)
+    free = isl.Map.from_multi_aff(
+        isl.PwMultiAff.from_map(schedule).gist(schedule.domain()).as_multi_aff()
+    )
+    return replace(
+        statement, domain=domain, accesses=accesses, schedule=free.intersect_domain(domain)
+    )
+
+
+def _relation(
+    statement: Statement,
+    access: Access,
+    sizes: _Sizes,
+    parameters: tuple[str, ...],
+    domain: isl.Set,
+) -> isl.Map:
+    """Return the access of the generalised statement."""
+    function = isl.PwMultiAff.from_map(access.relation).gist(statement.domain)
+    relation = rebuild_with_sizes(
+        isl.Map.from_pw_multi_aff(function),
+        parameters,
+        lambda bound: sizes.size_in(statement, access, bound),
+    )
+    return relation.intersect_domain(domain)

@@ -1,0 +1,107 @@
+"""What ``eatss profiles`` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+
+from rich.table import Table
+from rich.text import Text
+
+from eatss.gpu import GpuProfile
+from eatss.report.render import render
+
+_FIGURES: tuple[tuple[str, str, str], ...] = (
+    ("threads_per_block", "threads a block (T_P_B)", ""),
+    ("threads_per_warp", "threads a warp (T_P_W)", ""),
+    ("registers_per_sm", "registers an SM (R_P_S)", ""),
+    ("registers_per_block", "registers a block (R_P_B)", ""),
+    ("registers_per_thread", "registers a thread (R_P_T)", ""),
+    ("l1_shared_bytes", "L1 + shared memory an SM (L1_SH)", "KiB"),
+    ("l2_bytes", "L2 cache", "MiB"),
+    ("sm_count", "streaming multiprocessors", ""),
+    ("max_threads_per_sm", "threads an SM", ""),
+    ("max_blocks_per_sm", "blocks an SM", ""),
+    ("shared_per_sm_bytes", "shared memory an SM", "KiB"),
+    ("shared_per_block_bytes", "shared memory a block, default", "KiB"),
+    ("shared_per_block_optin_bytes", "shared memory a block, opt-in", "KiB"),
+    ("base_clock_mhz", "base clock", "MHz"),
+    ("boost_clock_mhz", "boost clock", "MHz"),
+    ("memory_bytes", "memory", "GiB"),
+    ("bandwidth_gb_s", "memory bandwidth", "GB/s"),
+    ("peak_fp64_gflops", "peak FP64", "GFLOP/s"),
+    ("peak_fp64_tensor_gflops", "peak FP64, tensor cores", "GFLOP/s"),
+    ("peak_fp32_gflops", "peak FP32", "GFLOP/s"),
+    ("peak_tf32_tensor_gflops", "peak TF32, tensor cores", "GFLOP/s"),
+    ("tdp_w", "thermal design power", "W"),
+)
+_BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
+    """Return the list of known cards as ``table`` or ``json``."""
+    if output == "json":
+        names = [{"name": p.name, "title": p.title, "aliases": list(p.aliases)} for p in profiles]
+        return json.dumps({"profiles": names}, indent=2) + "\n"
+    table = Table(box=None)
+    for title in ("name", "card", "also"):
+        table.add_column(title, header_style="dim")
+    for title in ("SMs", "L1+shared KiB", "L2 MiB", "GB/s", "FP64 TF", "FP32 TF", "W"):
+        table.add_column(title, justify="right", header_style="dim")
+    for profile in profiles:
+        table.add_row(
+            Text(profile.name, style="bold"),
+            profile.title,
+            ", ".join(profile.aliases),
+            str(profile.sm_count),
+            _amount(profile.l1_shared_bytes, "KiB"),
+            _amount(profile.l2_bytes, "MiB"),
+            _amount(profile.bandwidth_gb_s, ""),
+            _tera(profile.peak_fp64_gflops),
+            _tera(profile.peak_fp32_gflops),
+            _amount(profile.tdp_w, ""),
+        )
+    return render(table)
+
+
+def render_profile(profile: GpuProfile, output: str) -> str:
+    """Return one card's figures with their sources as ``table`` or ``json``."""
+    if output == "json":
+        return json.dumps(profile.to_dict(), indent=2) + "\n"
+    head = Text(profile.title, style="bold")
+    major, minor = profile.compute_capability
+    head.append(f"  {profile.architecture}, compute capability {major}.{minor}", style="not bold")
+    numbers = {source.key: n for n, source in enumerate(profile.bibliography, start=1)}
+    sources = dict(profile.sources)
+    notes = dict(profile.notes)
+    table = Table(box=None, show_header=False)
+    table.add_column("figure")
+    table.add_column("value", justify="right", style="bold")
+    table.add_column("unit")
+    table.add_column("source", style="dim", overflow="fold")
+    for field, title, unit in _FIGURES:
+        value = getattr(profile, field)
+        number = numbers.get(sources.get(field, ""))
+        where = "" if number is None else f"[{number}]"
+        note = notes.get(field, "")
+        table.add_row(title, _amount(value, unit), unit, Text(f"{where} {note}".strip()))
+    listing = Text()
+    for source in profile.bibliography:
+        url = f"  {source.url}" if source.url else ""
+        listing.append(f" [{numbers[source.key]}] {source.title}{url}\n")
+    return render(head, table, Text("sources", style="bold"), listing)
+
+
+def _amount(value: float | None, unit: str) -> str:
+    if value is None:
+        return "?"
+    scaled = value / _BYTES.get(unit, 1)
+    return f"{scaled:g}" if abs(scaled) < 1e5 else f"{scaled:.0f}"
+
+
+def _tera(gflops: float | None) -> str:
+    return "?" if gflops is None else f"{gflops / 1000:.3g}"
+
+
+assert {name for name, _, _ in _FIGURES} <= {field.name for field in fields(GpuProfile)}

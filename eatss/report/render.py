@@ -1,0 +1,31 @@
+"""Rich renderables to text, for a terminal or for a file."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from io import StringIO
+
+from rich.console import Console, RenderableType
+
+_WIDTH_OF_A_FILE = 120
+
+
+def render(*renderables: RenderableType) -> str:
+    """Return what Rich prints, coloured and fitted to the window only on a terminal."""
+    terminal = sys.stdout.isatty()
+    buffer = StringIO()
+    width = shutil.get_terminal_size().columns if terminal else _WIDTH_OF_A_FILE
+    console = Console(
+        file=buffer,
+        force_terminal=terminal,
+        no_color=not terminal,
+        highlight=False,
+        markup=False,
+        width=width,
+        legacy_windows=False,
+    )
+    for renderable in renderables:
+        console.print(renderable)
+    lines = buffer.getvalue().splitlines()
+    return "\n".join(line.rstrip() for line in lines) + "\n"

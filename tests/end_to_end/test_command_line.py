@@ -1,0 +1,162 @@
+"""The command line as scripts use it: streams, formats and exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eatss.resources import data_directory
+
+KERNELS = data_directory("kernels")
+
+
+def eatss(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "eatss", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def gemm_json() -> dict[str, object]:
+    done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    document: dict[str, object] = json.loads(done.stdout)
+    return document
+
+
+def test_json_of_a_selection_has_the_documented_keys(gemm_json: dict[str, object]) -> None:
+    assert {"schema_version", "gpu", "dtype", "ppcg_sizes", "kernels"} <= gemm_json.keys()
+    kernels = gemm_json["kernels"]
+    assert isinstance(kernels, list)
+    (kernel,) = kernels
+    assert {
+        "name",
+        "statements",
+        "loops",
+        "parallel",
+        "cma_loop",
+        "tile_sizes",
+        "objective",
+        "optimal",
+        "split_factor",
+        "warp_fraction",
+        "solver_calls",
+        "solve_time_s",
+        "references",
+        "usage",
+    } <= kernel.keys()
+    for reference in kernel["references"]:
+        assert {"array", "access", "memory", "cma", "temporal", "spatial"} <= reference.keys()
+        assert reference["memory"] in ("l1", "shared")
+
+
+def test_ppcg_format_prints_the_sizes_and_nothing_else(gemm_json: dict[str, object]) -> None:
+    done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--format", "ppcg")
+    assert done.stdout == f"{gemm_json['ppcg_sizes']}\n"
+    assert done.stderr == ""
+
+
+def test_the_table_shows_sizes_classes_limits_and_alternatives() -> None:
+    done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--explain")
+    for word in ("C[i][j]", "A[i][k]", "B[k][j]", "shared", "l1", "proven", "best", "available"):
+        assert word in done.stdout
+    assert "\x1b[" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--gpu", "voodoo2"], "EATSS-G"),
+        (["--gpu", "a100", "--split", "2"], "EATSS-C002"),
+        (["--gpu", "a100", "--warp-fraction", "nan"], "EATSS-C002"),
+        (["--gpu", "a100", "--param", "n"], "EATSS-C001"),
+        (["--gpu", "a100", "--shared-per-block", "much"], "EATSS-C003"),
+        (["--gpu", "a100", "--scop", "9"], "EATSS-F"),
+        (["--gpu", "a100", "--function", "main"], "EATSS-F"),
+    ],
+)
+def test_a_wrong_option_is_the_users_error(arguments: list[str], code: str) -> None:
+    done = eatss("select", KERNELS / "gemm.c", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert code in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_findings_come_as_json_on_request(tmp_path: Path) -> None:
+    source = tmp_path / "bad.c"
+    source.write_text(
+        "void f(int n, int idx[n], double a[n]) {\n"
+        "#pragma scop\n"
+        "  for (int i = 0; i < n; i++) {\n"
+        "    a[idx[i]] = 0;\n"
+        "    a[i * i] = 1;\n"
+        "  }\n"
+        "#pragma endscop\n"
+        "}\n"
+    )
+    done = eatss("inspect", source, "--diagnostics", "json")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    findings = json.loads(done.stderr)["diagnostics"]
+    assert [finding["span"]["line"] for finding in findings] == [4, 5]
+    assert all(finding["hint"] for finding in findings)
+
+
+def test_no_solution_is_exit_code_1(tmp_path: Path) -> None:
+    source = tmp_path / "turn.c"
+    source.write_text(
+        "void f(double a[64][64][64], double b[64][64][64]) {\n"
+        "#pragma scop\n"
+        "  for (int i = 0; i < 64; i++)\n"
+        "    for (int j = 0; j < 64; j++)\n"
+        "      for (int k = 0; k < 64; k++)\n"
+        "        b[i][j][k] = a[k][j][i] + a[j][k][i];\n"
+        "#pragma endscop\n"
+        "}\n"
+    )
+    done = eatss("select", source, "--gpu", "xavier", "--split", "0.25", "--warp-fraction", "1")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "KiB" in done.stderr
+
+
+def test_inspect_json_speaks_isl() -> None:
+    import islpy as isl  # noqa: PLC0415
+
+    done = eatss("inspect", KERNELS / "matmul.c", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    (scop,) = json.loads(done.stdout)["scops"]
+    context = isl.Context()
+    (statement,) = scop["statements"]
+    domain = isl.Set.read_from_str(context, statement["domain"])
+    for relation in [*statement["reads"], *statement["writes"], statement["schedule"]]:
+        assert isl.Map.read_from_str(context, relation).domain().is_subset(domain)
+    for kind in ("flow", "anti", "output"):
+        assert isl.UnionMap.read_from_str(context, scop["dependences"][kind]).is_empty() is False
+    assert isl.Schedule.read_from_str(context, scop["schedule_tree"]).get_domain() is not None
+
+
+def test_smt2_states_the_problem_and_its_answer() -> None:
+    done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--format", "smt2")
+    assert done.returncode == 0, done.stderr
+    assert "(set-logic QF_NIA)" in done.stdout
+    assert "(check-sat)" in done.stdout
+
+
+@pytest.mark.parametrize("command", [[], ["select"], ["inspect"], ["profiles"], ["doctor"]])
+def test_help_shows_examples(command: list[str]) -> None:
+    done = eatss(*command, "--help")
+    assert done.returncode == 0
+    assert "eatss" in done.stdout
+
+
+def test_doctor_and_profiles_answer_in_json() -> None:
+    checks = json.loads(eatss("doctor", "--format", "json").stdout)["checks"]
+    assert {"name", "ok", "found", "needed_for", "remedy"} <= checks[0].keys()
+    profiles = json.loads(eatss("profiles", "--format", "json").stdout)["profiles"]
+    assert {"a100-40gb", "h200", "ga100", "xavier"} <= {profile["name"] for profile in profiles}
+    assert eatss("profiles", "h200").returncode == 0

@@ -1,0 +1,132 @@
+"""What the documentation tells the user to type works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+
+
+def _code_blocks(page: Path, language: str) -> list[str]:
+    pattern = rf"^```{language}\n(.*?)^```$"
+    return re.findall(pattern, page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def _commands() -> list[tuple[str, str]]:
+    lines = [
+        (page.name, line)
+        for page in PAGES
+        for block in _code_blocks(page, "sh")
+        for line in block.splitlines()
+    ]
+    return [(page, line) for page, line in lines if re.search(r"\beatss \w", line)]
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the kernels, an ``eatss`` and a ``ppcg`` that shows its arguments."""
+    folder = tmp_path_factory.mktemp("workshop")
+    shutil.copytree(REPOSITORY / "kernels", folder / "kernels")
+    for name in ("gemm", "atax"):
+        shutil.copy(REPOSITORY / "kernels" / f"{name}.c", folder)
+    shutil.copy(REPOSITORY / "gpu_profiles" / "h200.toml", folder / "mycard.toml")
+    tools = folder / "bin"
+    tools.mkdir()
+    _script(tools / "eatss", f'exec "{sys.executable}" -m eatss "$@"')
+    _script(tools / "ppcg", 'printf "%s\\n" "$@" | tee -a ppcg.log')
+    return folder
+
+
+def _script(path: Path, line: str) -> None:
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+
+
+def _run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_the_documentation_shows_commands() -> None:
+    assert len(_commands()) >= 8
+
+
+@pytest.mark.parametrize(("page", "command"), _commands(), ids=lambda value: value[:60])
+def test_every_command_of_the_documentation_works(page: str, command: str, workshop: Path) -> None:
+    if ".venv" in command or command.startswith("nvcc"):
+        pytest.skip("installs or compiles; the CI script runs the installation")
+    done = _run(command, workshop)
+    assert done.returncode == 0, f"{page}: {command}\n{done.stderr}"
+    assert done.stdout
+
+
+def test_the_makefile_of_the_documentation_hands_sizes_to_ppcg(workshop: Path) -> None:
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    (makefile,) = _code_blocks(REPOSITORY / "docs" / "ppcg.md", "make")
+    (workshop / "Makefile").write_text(makefile)
+    done = _run("make gemm_host.cu", workshop)
+    assert done.returncode == 0, done.stderr
+    assert "--target=cuda" in done.stdout
+    assert re.search(r"--sizes=\{ kernel\[0\] -> tile\[\d+, ?\d+, ?\d+\];", done.stdout)
+
+
+def test_python_examples_of_the_documentation_work(workshop: Path) -> None:
+    examples = [block for page in PAGES for block in _code_blocks(page, "python")]
+    assert examples
+    for example in examples:
+        done = subprocess.run(
+            [sys.executable, "-c", example],
+            cwd=workshop,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, f"{example}\n{done.stderr}"
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    (command,) = [
+        line
+        for block in _code_blocks(REPOSITORY / "README.md", "sh")
+        for line in block.splitlines()
+        if "pytest" in line
+    ]
+    assert command in (REPOSITORY / ".ci" / "run").read_text()
+
+
+def test_every_finding_of_the_front_end_is_documented() -> None:
+    from eatss.frontend import Code  # noqa: PLC0415
+
+    page = (REPOSITORY / "docs" / "c-subset.md").read_text()
+    for code in Code:
+        assert f"| {code.value} | {code.title} |" in page
+    assert page.count("| EATSS-F") == len(Code)
+
+
+def test_outputs_in_the_readme_are_what_the_commands_print(workshop: Path) -> None:
+    first, second = _code_blocks(REPOSITORY / "README.md", "")
+    table = _run("eatss select kernels/gemm.c --gpu a100", workshop).stdout
+    assert re.sub(r"\d+ ms", "N ms", first) == re.sub(r"\d+ ms", "N ms", table)
+    source = _code_blocks(REPOSITORY / "README.md", "c")[0]
+    (workshop / "histogram.c").write_text(source)
+    findings = _run("eatss select histogram.c --gpu a100", workshop)
+    assert findings.returncode == 2
+    assert second == findings.stderr

@@ -1,0 +1,66 @@
+"""The worked example of EATSS, met to the digit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import eatss
+from eatss.resources import data_directory
+
+KERNELS = data_directory("kernels")
+
+
+@pytest.fixture(scope="module")
+def matmul() -> eatss.KernelSelection:
+    selection = eatss.select(
+        KERNELS / "matmul.c",
+        gpu="ga100",
+        dtype="double",
+        model="paper",
+        split=0.5,
+        warp_fraction=0.5,
+    )
+    (kernel,) = selection.kernels
+    return kernel
+
+
+def test_matmul_on_ga100_matches_section_iv_a(matmul: eatss.KernelSelection) -> None:
+    assert matmul.tile_sizes == (("i", 16), ("j", 384), ("k", 16))
+    assert matmul.objective == 18432
+    assert matmul.optimal == "proven"
+    assert matmul.cma_loop == "j"
+
+
+def test_matmul_references_are_those_of_table_ii(matmul: eatss.KernelSelection) -> None:
+    table = {r.access: (r.memory, r.cma, r.temporal, r.spatial) for r in matmul.references}
+    assert table == {
+        "Out[i][j]": ("l1", True, ("k",), ("j",)),
+        "In[i][k]": ("shared", False, ("j",), ("k",)),
+        "Ker[k][j]": ("l1", True, (), ("j",)),
+    }
+
+
+def test_matmul_weights_are_those_of_section_iv_k(matmul: eatss.KernelSelection) -> None:
+    assert matmul.weights == (("i", 0), ("j", 2 * 16), ("k", 0))
+    assert matmul.distinct_references == 3
+
+
+def test_fdtd_2d_has_four_references_as_in_section_iv_g() -> None:
+    program = eatss.inspect(KERNELS / "fdtd-2d.c", volume="product")
+    assert max(facts.distinct_references for facts in program.facts) == 4
+
+
+def test_the_command_line_gives_the_same_as_the_paper() -> None:
+    command = [sys.executable, "-m", "eatss", "select", str(KERNELS / "matmul.c")]
+    command += ["--gpu", "ga100", "--dtype", "double", "--model", "paper"]
+    command += ["--split", "0.5", "--warp-fraction", "0.5", "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (kernel,) = json.loads(done.stdout)["kernels"]
+    assert kernel["tile_sizes"] == {"i": 16, "j": 384, "k": 16}
+    assert kernel["objective"] == 18432
+    assert kernel["optimal"] == "proven"
+    assert done.stderr == ""

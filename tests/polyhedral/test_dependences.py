@@ -1,0 +1,90 @@
+"""Dependences equal what running the program shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eatss.polyhedral import compute_dependences
+from eatss.polyhedral.instantiate import instantiate_dependences
+from eatss.polyhedral.symbolic import generalise
+
+Pairs = set[tuple[Any, Any]]
+
+
+def _expected(events: list[Any]) -> tuple[Pairs, Pairs, Pairs]:
+    flow: Pairs = set()
+    anti: Pairs = set()
+    output: Pairs = set()
+    writer: dict[Any, Any] = {}
+    readers: dict[Any, set[Any]] = {}
+    for instance, written, used in events:
+        for element in used:
+            if element in writer:
+                flow.add((writer[element], instance))
+        if written in writer:
+            output.add((writer[written], instance))
+        anti |= {(reader, instance) for reader in readers.get(written, ())}
+        readers[written] = set()
+        writer[written] = instance
+        for element in used:
+            if element != written:
+                readers.setdefault(element, set()).add(instance)
+    return flow, anti, output
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_dependences_equal_those_of_a_run(
+    data: st.DataObject,
+    small_programs: st.SearchStrategy[Any],
+    scop_of: Callable[..., Any],
+    trace: Callable[..., Any],
+    listed: Callable[..., Pairs],
+) -> None:
+    source, local = data.draw(small_programs)
+    found = compute_dependences(scop_of(source, local=local))
+    flow, anti, output = _expected(trace(source, {}))
+    assert listed(found.flow) == flow
+    assert listed(found.output) == output
+    assert listed(found.anti) == anti
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_sizes_put_back_give_the_dependences_of_the_source(
+    data: st.DataObject, small_programs: st.SearchStrategy[Any], scop_of: Callable[..., Any]
+) -> None:
+    source, local = data.draw(small_programs)
+    scop = scop_of(source, local=local)
+    symbolic = generalise(scop)
+    direct = compute_dependences(scop)
+    back = instantiate_dependences(compute_dependences(symbolic.scop), symbolic.values)
+    assert back.flow.is_equal(direct.flow)
+    assert back.output.is_equal(direct.output)
+    assert back.forced.is_equal(direct.forced)
+    assert back.order.is_equal(direct.order)
+
+
+def test_a_local_scalar_is_neither_live_in_nor_live_out(scop_of: Callable[..., Any]) -> None:
+    source = "for i in range(0, N):\n    t = A[i]\n    B[i] = t\n"
+    local = compute_dependences(scop_of(source, parameters=["N"], local=["t"]))
+    outer = compute_dependences(scop_of(source, parameters=["N"]))
+    assert local.forced.is_empty()
+    assert not outer.forced.is_empty()
+
+
+def test_flow_of_a_matrix_product(scop_of: Callable[..., Any]) -> None:
+    source = (
+        "for i in range(0, N):\n  for j in range(0, N):\n    C[i,j] = 0\n"
+        "    for k in range(0, N):\n      C[i,j] += A[i,k]*B[k,j]\n"
+    )
+    found = compute_dependences(scop_of(source, parameters=["N"]))
+    text = (
+        "[N] -> { S0[i,j] -> S1[i,j,0] : 0 <= i,j < N;"
+        " S1[i,j,k] -> S1[i,j,k+1] : 0 <= i,j,k < N and k + 1 < N }"
+    )
+    assert found.flow.is_equal(type(found.flow).read_from_str(found.flow.get_ctx(), text))

@@ -1,0 +1,101 @@
+"""Kernels, their order and their bands are those of PPCG 0.09 on PolyBench 3.2.
+
+``ppcg_kernels.csv`` lists, for each kernel PPCG makes of a program, the depth of its tile
+band and the number of its block dimensions.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eatss.frontend import FrontendOptions, parse_file
+from eatss.polyhedral import Kernel, schedule_scop
+
+KERNELS = Path(__file__).parents[2] / "kernels"
+
+Cut = tuple[int, int]
+
+# Programs whose kernels differ, and why.
+OTHER_ORDER = {
+    "covariance": "kernels that do not depend on each other: PPCG orders them by a hash of names",
+}
+OTHER_CUT = {
+    "adi": "PPCG 0.09 leaves the sweeps of a step apart; isl fuses each direction's",
+    "gesummv": "fuses only if rows and columns are one size; numbers do not say whether they are",
+}
+
+
+def _expected() -> dict[str, list[Cut]]:
+    table: dict[str, list[Cut]] = {}
+    with (Path(__file__).parent / "ppcg_kernels.csv").open() as lines:
+        for row in csv.DictReader(lines):
+            table.setdefault(row["program"], []).append(
+                (int(row["tile_dims"]), int(row["block_dims"]))
+            )
+    return table
+
+
+EXPECTED = _expected()
+
+
+def _cut(kernels: tuple[Kernel, ...]) -> list[Cut]:
+    return [(len(kernel.loops), min(3, _leading_parallel(kernel))) for kernel in kernels]
+
+
+def _leading_parallel(kernel: Kernel) -> int:
+    count = 0
+    for loop in kernel.loops:
+        if not loop.parallel:
+            break
+        count += 1
+    return count
+
+
+def _scheduled(program: str) -> tuple[Kernel, ...]:
+    (scop,) = parse_file(str(KERNELS / f"{program}.c"), FrontendOptions()).scops
+    return schedule_scop(scop).kernels
+
+
+@pytest.mark.parametrize("program", sorted(EXPECTED.keys() - OTHER_CUT.keys()))
+def test_a_program_is_cut_into_the_kernels_ppcg_makes(program: str) -> None:
+    found, expected = _cut(_scheduled(program)), EXPECTED[program]
+    if program in OTHER_ORDER:
+        assert sorted(found) == sorted(expected), OTHER_ORDER[program]
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("program", sorted(OTHER_CUT))
+def test_a_program_known_to_be_cut_otherwise_is_still_scheduled(program: str) -> None:
+    kernels = _scheduled(program)
+    assert kernels
+    assert any(kernel.parallel_loops for kernel in kernels)
+
+
+def test_gesummv_is_one_kernel_where_its_size_is_one_parameter(scop_of: Callable[..., Any]) -> None:
+    source = (
+        "for i in range(0, N):\n    tmp[i] = 0\n    y[i] = 0\n"
+        "    for j in range(0, N):\n"
+        "        tmp[i] = A[i,j]*x[j] + tmp[i]\n        y[i] = B[i,j]*x[j] + y[i]\n"
+        "    y[i] = alpha*tmp[i] + beta*y[i]\n"
+    )
+    assert _cut(schedule_scop(scop_of(source, parameters=["N"])).kernels) == EXPECTED["gesummv"]
+
+
+def test_numbers_and_parameters_give_the_same_cut(scop_of: Callable[..., Any]) -> None:
+    source = (
+        "for t in range(0, {T}):\n"
+        "    for i in range(1, {N}-1):\n        for j in range(1, {N}-1):\n"
+        "            B[i,j] = A[i,j] + A[i,j-1] + A[i,1+j] + A[1+i,j] + A[i-1,j]\n"
+        "    for i in range(1, {N}-1):\n        for j in range(1, {N}-1):\n"
+        "            A[i,j] = B[i,j]\n"
+    )
+    named = scop_of(source.format(T="T", N="N"), parameters=["T", "N"])
+    fixed = scop_of(source.format(T=20, N=4000))
+    assert _cut(schedule_scop(named).kernels) == _cut(schedule_scop(fixed).kernels)
+    assert schedule_scop(fixed).kernels[0].loops[0].trip_count == 3998

@@ -1,0 +1,155 @@
+"""The new schedule computes what the program computes, in bounded work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import islpy as isl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eatss.diagnostics import InputError, InternalError
+from eatss.polyhedral import compute_dependences, schedule_scop
+from eatss.polyhedral.checks import check_legality
+
+STENCIL = (
+    "for t in range(0, T):\n"
+    "    for i in range(1, N-1):\n        B[i] = A[i-1] + A[i] + A[i+1]\n"
+    "    for i in range(1, N-1):\n        A[i] = B[i]\n"
+)
+
+
+def _memory(events: list[Any], order: list[Any], local: tuple[str, ...]) -> dict[Any, Any]:
+    """Run instances in ``order``; a value is known by who wrote it and what it read."""
+    by_instance = {instance: (written, used) for instance, written, used in events}
+    memory: dict[Any, Any] = {}
+    for instance in order:
+        written, used = by_instance[instance]
+        memory[written] = hash((instance, tuple(memory.get(e, e) for e in used)))
+    return {element: value for element, value in memory.items() if element[0] not in local}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_running_in_the_new_order_leaves_the_same_memory(
+    data: st.DataObject,
+    small_programs: st.SearchStrategy[Any],
+    scop_of: Callable[..., Any],
+    trace: Callable[..., Any],
+    listed: Callable[..., Any],
+) -> None:
+    source, local = data.draw(small_programs)
+    events = trace(source, {})
+    scheduled = schedule_scop(scop_of(source, local=local))
+    time = dict(listed(scheduled.schedule.get_map().intersect_domain(scheduled.scop.domain)))
+    instances = [instance for instance, _, _ in events]
+    assert set(time) == set(instances)
+    new_order = sorted(instances, key=lambda instance: time[instance][1])
+    assert _memory(events, new_order, local) == _memory(events, instances, local)
+
+
+def test_running_out_of_operations_is_an_error_and_not_a_hang(scop_of: Callable[..., Any]) -> None:
+    scop = scop_of(STENCIL, parameters=["T", "N"])
+    for operations in (1, 1000, 30_000):
+        with pytest.raises(InputError) as caught:
+            schedule_scop(scop, max_operations=operations)
+        assert caught.value.code == "EATSS-P001"
+        assert str(operations) in caught.value.diagnostics[0].message
+    assert len(schedule_scop(scop).kernels) == 2
+
+
+def test_forty_nested_loops_are_refused_at_once(scop_of: Callable[..., Any]) -> None:
+    nest = "".join("    " * d + f"for i{d} in range(0, 4):\n" for d in range(40))
+    with pytest.raises(InputError) as caught:
+        schedule_scop(scop_of(nest + "    " * 40 + "A[i0] += 1.0\n"))
+    assert caught.value.code == "EATSS-P002"
+
+
+def test_scheduler_options_are_put_back(scop_of: Callable[..., Any]) -> None:
+    scop = scop_of(STENCIL, parameters=["T", "N"])
+    before = scop.isl_context.get_schedule_outer_coincidence()
+    schedule_scop(scop)
+    assert scop.isl_context.get_schedule_outer_coincidence() == before
+    assert scop.isl_context.get_max_operations() == 0
+
+
+def test_a_private_scalar_does_not_serialise_a_loop(scop_of: Callable[..., Any]) -> None:
+    source = "for i in range(0, N):\n    t = A[i]\n    B[i] = t*t\n"
+    (kernel,) = schedule_scop(scop_of(source, parameters=["N"], local=["t"])).kernels
+    assert [loop.parallel for loop in kernel.loops] == [True]
+
+
+def test_a_shared_array_element_serialises_a_loop(scop_of: Callable[..., Any]) -> None:
+    source = "for i in range(0, N):\n    t[0] = A[i]\n    B[i] = t[0]*t[0]\n"
+    scheduled = schedule_scop(scop_of(source, parameters=["N"], local=["t"]))
+    assert scheduled.kernels == ()
+    assert scheduled.host_statements == ("S0", "S1")
+
+
+def test_where_isl_gives_up_or_errs_the_original_order_stands(scop_of: Callable[..., Any]) -> None:
+    gives_up = (
+        "for i in range(0, 3):\n    for j in range(0, 3):\n        for k in range(0, 3):\n"
+        "            A[2*i+j] = s\n    for j in range(i, 4):\n        A[2*i+j] = s\n"
+    )
+    errs = (
+        "for i in range(0, 3):\n    for j in range(0, 3):\n        A[0] = A[0]\n"
+        "for i in range(0, 3):\n    for j in range(0, 3):\n        for k in range(0, 3):\n"
+        "            A[k] = A[j]\n            A[j] = A[0]\n    A[1] = A[0]\n"
+    )
+    for source in (gives_up, errs):
+        scheduled = schedule_scop(scop_of(source))
+        check_legality(scheduled.scop, scheduled.dependences, scheduled.schedule)
+
+
+@pytest.mark.parametrize(
+    ("tree", "code"),
+    [
+        ('{ domain: "[N] -> { S0[i] : 0 <= i < N - 1 }",'
+         ' child: { schedule: "[{ S0[i] -> [(i)] }]" } }', "EATSS-P901"),
+        ('{ domain: "[N] -> { S0[i] : 0 <= i < N }" }', "EATSS-P901"),
+        ('{ domain: "[N] -> { S0[i] : 0 <= i < N }",'
+         ' child: { schedule: "[{ S0[i] -> [(-i)] }]" } }', "EATSS-P902"),
+        ('{ domain: "[N] -> { S0[i] : 0 <= i < N }",'
+         ' child: { schedule: "[{ S0[i] -> [(i)] }]", coincident: [ 1 ] } }', "EATSS-P904"),
+    ],
+)  # fmt: skip
+def test_a_wrong_schedule_is_caught(scop_of: Callable[..., Any], tree: str, code: str) -> None:
+    scop = scop_of("for i in range(0, N):\n    A[i+1] = A[i]\n", parameters=["N"])
+    wrong = isl.Schedule.read_from_str(scop.isl_context, tree)
+    with pytest.raises(InternalError) as caught:
+        check_legality(scop, compute_dependences(scop), wrong)
+    assert caught.value.code == code
+
+
+def test_overlapping_live_ranges_are_caught(scop_of: Callable[..., Any]) -> None:
+    source = "for i in range(0, N):\n    t = A[i]\n    B[i] = t\n"
+    scop = scop_of(source, parameters=["N"], local=["t"])
+    wrong = isl.Schedule.read_from_str(
+        scop.isl_context,
+        '{ domain: "[N] -> { S0[i] : 0 <= i < N; S1[i] : 0 <= i < N }", child: { sequence: ['
+        ' { filter: "{ S0[i] }", child: { schedule: "[{ S0[i] -> [(i)] }]" } },'
+        ' { filter: "{ S1[i] }", child: { schedule: "[{ S1[i] -> [(i)] }]" } } ] } }',
+    )
+    with pytest.raises(InternalError) as caught:
+        check_legality(scop, compute_dependences(scop), wrong)
+    assert caught.value.code == "EATSS-P903"
+
+
+def test_the_graph_orders_components_and_knows_what_may_fuse(scop_of: Callable[..., Any]) -> None:
+    source = (
+        "for i in range(0, N):\n    A[i] = X[i]\n"
+        "for i in range(0, N):\n    B[i] = A[i]\n"
+        "for i in range(0, N):\n    C[i] = B[N-1-i]\n"
+    )
+    graph = schedule_scop(scop_of(source, parameters=["N"])).graph
+    assert graph.edges == (("S0", "S1"), ("S1", "S2"))
+    assert graph.components == (("S0",), ("S1",), ("S2",))
+    assert graph.fusable == ((0, 1),)
+
+
+def test_a_recurrence_through_two_statements_is_one_component(scop_of: Callable[..., Any]) -> None:
+    graph = schedule_scop(scop_of(STENCIL, parameters=["T", "N"])).graph
+    assert graph.components == (("S0", "S1"),)
+    assert graph.fusable == ()
