@@ -507,3 +507,18 @@ def least_difference(relation: isl.Map, source: int, sink: int) -> int | None:
 def node_kind(node: isl.ScheduleNode) -> isl.schedule_node_type:
     """Return the type of a schedule node."""
     return cast("isl.schedule_node_type", node.get_type())
+
+
+_Coalescable = TypeVar("_Coalescable", isl.Set, isl.Map, isl.UnionMap, isl.PwAff)
+
+
+def coalesced(piece: _Coalescable) -> _Coalescable:
+    """Return a set, relation or function in fewer pieces, or as it is where isl fails.
+
+    Coalescing changes no meaning, and isl's is known to stumble over its own tableaus
+    ("original tableau does not correspond to original basic map").
+    """
+    try:
+        return piece.coalesce()
+    except isl.Error:
+        return piece

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 
 import islpy as isl
 
+from eatss.frontend import division
 from eatss.frontend.codes import Code
 from eatss.frontend.notaffine import NotAffineError, Reason, not_affine
 from eatss.frontend.polynomial import Monomial, Poly, accumulate
 from eatss.frontend.ranges import RangeProver
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind
-from eatss.frontend.types import TypeClass
 from eatss.frontend.values import (
     NonLinearError,
     TooManyPiecesError,
@@ -188,7 +188,7 @@ class AffineReader:
         if node.op == "*":
             return self._product(node, domain)
         if node.op in ("/", "%", ">>", "<<", "&"):
-            return self._by_constant(node, domain)
+            return division.by_constant(self, node, domain)
         if node.op in _COMPARISONS or node.op in ("&&", "||"):
             return self._truth(node, domain)
         for child in (left_node, right_node):
@@ -207,60 +207,6 @@ class AffineReader:
             if all(len(monomial) <= 8 for monomial in product.terms):
                 return product
         raise NotAffineError(node, Reason.NON_AFFINE, "product of variables")
-
-    def _by_constant(self, node: Node, domain: isl.Set) -> Value:
-        value = self.value(node.children[0], domain)
-        amount = self.algebra.constant_of(self.value(node.children[1], domain))
-        if amount is None:
-            raise NotAffineError(
-                node, Reason.NON_AFFINE, f"right operand of '{node.op}' is not a constant"
-            )
-        if node.op in ("/", "%"):
-            return self._divide(node, value, amount, domain)
-        if node.op == "&":
-            if amount < 0 or amount & (amount + 1):
-                raise not_affine(node)
-            return self.algebra.modulo(value, amount + 1)
-        if not 0 <= amount < node.type.bits:
-            raise NotAffineError(
-                node,
-                Reason.OWN,
-                f"shift by {amount} is undefined",
-                code=Code.DIVISOR,
-                hint="shift by less than the width of the type",
-            )
-        if node.op == "<<":
-            return self.algebra.scale(value, 1 << amount)
-        return self.algebra.floor_divide(value, 1 << amount)
-
-    def _divide(self, node: Node, value: Value, divisor: int, domain: isl.Set) -> Value:
-        """C truncates towards zero: ``a / -c = -(a / c)`` and ``a % -c = a % c``."""
-        if divisor == 0:
-            raise NotAffineError(
-                node, Reason.OWN, f"'{node.op}' by zero", code=Code.DIVISOR,
-                hint="the divisor must be a non-zero constant",
-            )  # fmt: skip
-        size = abs(divisor)
-        constant = self.algebra.constant_of(value)
-        if constant is not None:
-            quotient = abs(constant) // size * (1 if constant * divisor >= 0 else -1)
-            result = quotient if node.op == "/" else constant - quotient * divisor
-            return Poly.constant(result)
-        if size == 1:
-            return self.algebra.scale(value, divisor) if node.op == "/" else Poly.constant(0)
-        non_negative = self.ranges.proven(domain, self.algebra.at_least(value, Poly.constant(0)))
-        if node.op == "/":
-            if non_negative:
-                quotient_f = self.algebra.floor_divide(value, size)
-            else:
-                quotient_f = self.algebra.function(value).tdiv_q(self._number(size))
-            return self.algebra.scale(quotient_f, 1 if divisor > 0 else -1)
-        if non_negative:
-            return self.algebra.modulo(value, size)
-        return self.algebra.function(value).tdiv_r(self._number(size))
-
-    def _number(self, value: int) -> isl.PwAff:
-        return self.algebra.function(Poly.constant(value))
 
     def _unary(self, node: Node, domain: isl.Set) -> Value:
         if node.op in ("+", "-"):
@@ -284,7 +230,7 @@ class AffineReader:
         if not target.is_integer:
             raise NotAffineError(node, Reason.NON_AFFINE, f"conversion to {target.spelling}")
         if not source.is_integer:
-            return self._rounded(node, domain)
+            return division.rounded(self, node, domain)
         if target.bits <= 1:
             return self._truth(operand, domain)
         if not source.signed and target.bits > source.bits:
@@ -294,52 +240,6 @@ class AffineReader:
         if target.signed and not fits:
             self.ranges.check(node, value, domain)
         return value
-
-    def _rounded(self, node: Node, domain: isl.Set) -> Value:
-        """Read ``(int) floor((double) a / b)`` and its like, as old floord macros expand to."""
-        numerator, divisor, exact = self._fraction(node.children[0], domain)
-        if not exact:
-            raise NotAffineError(
-                node, Reason.NON_AFFINE, "conversion of a floating-point value to an integer"
-            )
-        assert divisor == 1
-        return numerator
-
-    def _fraction(self, node: Node, domain: isl.Set) -> tuple[Value, int, bool]:
-        """Read a floating expression as ``value / divisor``; exact if that is an integer."""
-        if node.kind is NodeKind.CAST and not node.type.is_integer:
-            operand = node.children[0]
-            if operand.type.is_integer:
-                if operand.type.bits > 32 or node.type.bits < 64:
-                    raise NotAffineError(node, Reason.NON_AFFINE, "rounding of a large integer")
-                return self.value(operand, domain), 1, True
-            return self._fraction(operand, domain)
-        if node.kind is NodeKind.FLOAT and isinstance(node.value, float):
-            if node.value == int(node.value) and abs(node.value) < 2**31:
-                return Poly.constant(int(node.value)), 1, True
-        elif node.kind is NodeKind.BINARY and node.op == "/":
-            top, below, _ = self._fraction(node.children[0], domain)
-            amount, unit, _ = self._fraction(node.children[1], domain)
-            divisor = self.algebra.constant_of(amount)
-            if below == unit == 1 and divisor:
-                sign = 1 if divisor > 0 else -1
-                return self.algebra.scale(top, sign), abs(divisor), abs(divisor) == 1
-        elif node.kind is NodeKind.CALL and node.name in ("floor", "ceil"):
-            top, below, _ = self._fraction(node.children[1], domain)
-            if node.name == "floor":
-                return self.algebra.floor_divide(top, below), 1, True
-            up = self.algebra.add(top, Poly.constant(below - 1))
-            return self.algebra.floor_divide(up, below), 1, True
-        raise self._why_not(node)
-
-    def _why_not(self, node: Node) -> NotAffineError:
-        """Find the reason a floating expression is not affine: data, or only its form."""
-        for inner in node.preorder():
-            if inner.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
-                return not_affine(inner)
-            if inner.kind is NodeKind.NAME and inner.type.kind is TypeClass.FLOATING:
-                return NotAffineError(inner, Reason.DATA, f"'{inner.name}' is data")
-        return NotAffineError(node, Reason.NON_AFFINE, "floating-point expression")
 
     def _conditional(self, node: Node, domain: isl.Set) -> Value:
         test, if_true, if_false = node.children
@@ -381,26 +281,11 @@ class AffineReader:
             left, right = (self.value(a, domain) for a in arguments)
             return extremum(is_max=node.name in _MAXIMA, left=left, right=right)
         if len(arguments) == 2 and node.name in ("floord", "ceild"):
-            return self._rounded_division(node, domain)
+            return division.rounded_division(self, node, domain)
         if len(arguments) == 1 and node.name in ("abs", "labs"):
             value = self.value(arguments[0], domain)
             return extremum(is_max=True, left=value, right=self.algebra.scale(value, -1))
         raise NotAffineError(node, Reason.NON_AFFINE, f"call of '{node.name or '?'}'")
-
-    def _rounded_division(self, node: Node, domain: isl.Set) -> Value:
-        """Read CLooG's ``floord`` and ``ceild``."""
-        value = self.value(node.children[1], domain)
-        divisor = self.algebra.constant_of(self.value(node.children[2], domain))
-        if not divisor:
-            raise NotAffineError(
-                node, Reason.OWN, f"second argument of {node.name} is not a non-zero constant",
-                code=Code.DIVISOR, hint="the divisor must be a non-zero constant",
-            )  # fmt: skip
-        if divisor < 0:
-            value, divisor = self.algebra.scale(value, -1), -divisor
-        if node.name == "ceild":
-            value = self.algebra.add(value, Poly.constant(divisor - 1))
-        return self.algebra.floor_divide(value, divisor)
 
     def _inline(
         self, expression: Node, names: list[str], arguments: list[Node], domain: isl.Set
@@ -433,7 +318,7 @@ class AffineReader:
             if node.kind is NodeKind.CAST and node.type.bits <= 1:
                 return self._condition(node.children[0], domain)
             if not node.type.is_integer:
-                raise self._why_not(node)
+                raise division.why_not(node)
             value = self.value(node, domain)
             return self.algebra.unequal(value, Poly.constant(0))
 
@@ -483,7 +368,7 @@ class AffineReader:
             return self.value(left, domain), self.value(right, domain)
         sides = []
         for side in (left, right):
-            value, _, exact = self._fraction(side, domain)
+            value, _, exact = division.fraction(self, side, domain)
             if not exact:
                 raise NotAffineError(side, Reason.NON_AFFINE, "comparison of floating-point values")
             sides.append(value)

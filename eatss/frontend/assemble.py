@@ -50,6 +50,7 @@ class RegionReading:
     parameters: tuple[str, ...]
     facts: isl.Set
     context: isl.Set
+    size_macros: tuple[tuple[str, int], ...]
 
 
 class Assembler:
@@ -78,6 +79,7 @@ class Assembler:
             arrays=tuple(self._array(array) for array in reading.arrays),
             statements=statements,
             span=reading.span,
+            size_macros=reading.size_macros,
         )
 
     def _statement(self, number: int, raw: RawStatement, depth: int) -> Statement:

@@ -19,6 +19,7 @@ from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable, counter_of, written_name
 from eatss.frontend.tree import BODIES, Node, NodeKind
 from eatss.frontend.types import TypeClass
+from eatss.isl_names import coalesced
 from eatss.scop import AccessKind, Binary, Cast, ElementType, Expression, Literal, Read
 
 _MAX_DEPTH = 150
@@ -354,7 +355,7 @@ def _promoted(element: ElementType) -> ElementType:
 
 
 def _coalesced(domain: isl.Set) -> isl.Set:
-    return domain.coalesce() if domain.n_basic_set() > 1 else domain
+    return coalesced(domain) if domain.n_basic_set() > 1 else domain
 
 
 _STATEMENTS: dict[NodeKind, tuple[Code, str, str]] = {

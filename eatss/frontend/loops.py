@@ -16,6 +16,7 @@ from eatss.frontend.symbols import SymbolTable, Variable, counter_of
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.values import NonLinearError, TooManyPiecesError, Value
 from eatss.isl_names import (
+    coalesced,
     involves_parameter,
     parameter_is_bounded,
     renamed_parameter,
@@ -178,7 +179,7 @@ class LoopReader:
             )  # fmt: skip
             raise RefusedError from None
         if domain.n_basic_set() > 1:
-            domain = domain.coalesce()
+            domain = coalesced(domain)
         self._check_type(header, name, domain)
         return domain
 

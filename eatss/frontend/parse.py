@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
@@ -34,7 +35,7 @@ from eatss.frontend.report import Reporter
 from eatss.frontend.source import SourceText
 from eatss.frontend.surroundings import Surroundings, check_sizes
 from eatss.frontend.symbols import Role, SymbolTable
-from eatss.frontend.tree import read_tree
+from eatss.frontend.tree import Node, NodeKind, read_tree
 from eatss.frontend.types import TypeTable
 from eatss.frontend.values import ValueAlgebra
 from eatss.scop import Scop
@@ -201,8 +202,30 @@ def _read_region(
         parameters=parameters,
         facts=facts,
         context=facts.intersect(fixed),
+        size_macros=_size_macros(nodes, reporter),
     )
     return Assembler(reading, affine, reporter).scop()
+
+
+def _size_macros(nodes: Sequence[Node], reporter: Reporter) -> tuple[tuple[str, int], ...]:
+    """Return the macros that spell a number in a loop's bounds, with the number."""
+    headers = (
+        part
+        for node in nodes
+        for loop in node.preorder()
+        if loop.kind is NodeKind.FOR
+        for part in loop.children[:2]
+    )
+    return tuple(
+        sorted(
+            {
+                (reporter.text(leaf), leaf.value)
+                for header in headers
+                for leaf in header.preorder()
+                if isinstance(leaf.value, int) and reporter.text(leaf).isidentifier()
+            }
+        )
+    )
 
 
 def _values_here(

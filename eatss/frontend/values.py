@@ -13,7 +13,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.frontend.polynomial import Poly
-from eatss.isl_names import big_value, linear_function
+from eatss.isl_names import big_value, coalesced, linear_function
 
 MAX_PIECES = 200
 
@@ -81,7 +81,7 @@ class ValueAlgebra:
 
     def _bounded(self, function: isl.PwAff) -> isl.PwAff:
         if function.n_piece() > 4:
-            function = function.coalesce()
+            function = coalesced(function)
         if function.n_piece() > MAX_PIECES:
             raise TooManyPiecesError
         return function

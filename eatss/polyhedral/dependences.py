@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from eatss.isl_names import coalesced
+from eatss.polyhedral.accesses import NumberedAccess, dependent_accesses
 from eatss.polyhedral.original import original_schedule
 from eatss.polyhedral.program import Dependences
-from eatss.scop import Access, Scop, Statement
+from eatss.scop import Scop
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,13 @@ class TaggedAccesses:
 
 
 def tag_accesses(scop: Scop) -> TaggedAccesses:
-    """Give every access of ``scop`` an identity of its own."""
+    """Give every access that may take part in a dependence an identity of its own."""
     empty = isl.UnionMap.empty(scop.context.get_space())
     reads, writes = empty, empty
     updates = isl.UnionSet.empty(scop.context.get_space())
-    pairs = [(statement, access) for statement in scop.statements for access in statement.accesses]
-    for number, (statement, access) in enumerate(pairs):
-        tagged = _tagged(scop, statement, access, number)
+    for item in dependent_accesses(scop):
+        statement, access = item.statement, item.access
+        tagged = _tagged(scop, item)
         if access.is_write:
             writes = writes.union(tagged)
         else:
@@ -65,11 +67,11 @@ def tag_accesses(scop: Scop) -> TaggedAccesses:
     )
 
 
-def _tagged(scop: Scop, statement: Statement, access: Access, number: int) -> isl.UnionMap:
+def _tagged(scop: Scop, item: NumberedAccess) -> isl.UnionMap:
     """Return ``[S[i] -> __refN[]] -> A[…]``."""
-    tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{number}[] }}")
-    instance_to_tag = isl.Map.from_domain_and_range(statement.domain, tag)
-    relation = access.relation.intersect_domain(statement.domain)
+    tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.number}[] }}")
+    instance_to_tag = isl.Map.from_domain_and_range(item.statement.domain, tag)
+    relation = item.access.relation.intersect_domain(item.statement.domain)
     return isl.UnionMap.from_map(instance_to_tag.range_product(relation).uncurry())
 
 
@@ -109,8 +111,8 @@ def compute_dependences(scop: Scop) -> Dependences:
     output = false.intersect_domain(accesses.writes.domain())
     return Dependences(
         flow=tagged_flow.factor_domain(),
-        anti=anti.factor_domain().coalesce(),
-        output=output.factor_domain().coalesce(),
+        anti=coalesced(anti.factor_domain()),
+        output=coalesced(output.factor_domain()),
         forced=_forced(scop, accesses, flow, output),
         tagged_flow=tagged_flow,
         order=_order(accesses, tagged_flow),
@@ -134,14 +136,15 @@ def _forced(
 
     Reads of live-in values stay before every later write, and the last write of an element
     that lives on stays behind every earlier one. Values of arrays declared inside
-    the region neither come from outside nor live on.
+    the region do not live on. That they do not come from outside either is only so in a
+    correct program; a read of such an array before any write stays where it is too.
     """
     visible = isl.UnionSet.empty(scop.context.get_space())
     for array in scop.arrays:
         if not array.is_local:
             universe = isl.Set.universe(array.extent.get_space())
             visible = visible.union(universe.to_union_set())
-    live_in = flow.get_may_no_source().intersect_range(visible)
+    live_in = flow.get_may_no_source()
     live_out = accesses.writes.subtract_domain(output.domain()).intersect_range(visible)
     before_last = _flow(live_out, accesses.schedule, may=accesses.writes).get_may_dependence()
     after_first = _flow(accesses.writes, accesses.schedule, may=live_in).get_may_dependence()

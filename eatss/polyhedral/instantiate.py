@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import islpy as isl
 
-from eatss.isl_names import fix_parameters, node_kind
+from eatss.isl_names import coalesced, fix_parameters, node_kind
 from eatss.polyhedral.program import Dependences
 from eatss.scop import Scop
 
@@ -20,7 +20,7 @@ def instantiate_dependences(dependences: Dependences, values: _Values) -> Depend
     if not values:
         return dependences
     relations = {
-        field.name: fix_parameters(getattr(dependences, field.name), values).coalesce()
+        field.name: coalesced(fix_parameters(getattr(dependences, field.name), values))
         for field in fields(dependences)
     }
     return Dependences(**relations)

@@ -9,6 +9,7 @@ import islpy as isl
 
 from eatss.isl_names import (
     affine_form,
+    coalesced,
     involved_dims,
     involved_parameters,
     name_inputs,
@@ -66,14 +67,43 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
                 _absorb(groups[key], item.statement.name, access, item, relation)
             else:
                 groups[key] = _new_group(item, access, relation, loops)
+    return tuple(_reference(group, loops) for group in _joined(list(groups.values())))
+
+
+def _joined(groups: Sequence[_Group]) -> list[_Group]:
+    """Join the groups that touch the same elements, in order of first appearance.
+
+    Subscripts that differ by a constant only never do, so groups are compared with those
+    of another shape: a stencil of thousands of points costs no isl at all.
+    """
     merged: list[_Group] = []
-    for group in groups.values():
-        host = next((other for other in merged if _same_elements(other, group)), None)
+    by_shape: dict[tuple[object, ...], list[_Group]] = {}
+    for group in groups:
+        shape = _shape(group)
+        host = next(
+            (
+                other
+                for other_shape, others in by_shape.items()
+                if other_shape[0] == group.array and (other_shape != shape or None in shape)
+                for other in others
+                if _same_elements(other, group)
+            ),
+            None,
+        )
         if host is None:
             merged.append(group)
+            by_shape.setdefault(shape, []).append(group)
         else:
             _join(host, group)
-    return tuple(_reference(group, loops) for group in merged)
+    return merged
+
+
+def _shape(group: _Group) -> tuple[object, ...]:
+    """Return array and subscripts without their constants; ``None`` for one that is not affine."""
+    return (
+        group.array,
+        *((s.coefficients, s.symbols) if s.affine else None for s in group.subscripts),
+    )
 
 
 def _functions(relation: isl.Map, loops: Sequence[str]) -> tuple[isl.PwAff, ...]:
@@ -103,7 +133,7 @@ def _absorb(group: _Group, name: str, access: Access, item: Placed, relation: is
     """Add an access with the same subscripts to ``group``."""
     if name not in group.statements:
         group.statements.append(name)
-        group.relation = group.relation.union(relation).coalesce()
+        group.relation = coalesced(group.relation.union(relation))
     if len(item.statement.loops) > group.depth:
         group.text, group.depth = access.text, len(item.statement.loops)
     group.reads |= not access.is_write
@@ -111,9 +141,7 @@ def _absorb(group: _Group, name: str, access: Access, item: Placed, relation: is
 
 
 def _same_elements(one: _Group, other: _Group) -> bool:
-    return one.array == other.array and bool(
-        other.relation.is_subset(one.relation) or one.relation.is_subset(other.relation)
-    )
+    return bool(other.relation.is_subset(one.relation) or one.relation.is_subset(other.relation))
 
 
 def _join(host: _Group, group: _Group) -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import islpy as isl
 
 from eatss.isl_names import node_kind, renaming
+from eatss.polyhedral.accesses import dependent_accesses
 from eatss.polyhedral.original import original_schedule
 from eatss.polyhedral.program import Dependences
 from eatss.scop import Scop
@@ -100,15 +101,12 @@ def _scalar_accesses(scop: Scop) -> isl.UnionSet:
     """Return the tagged instances that access a scalar."""
     scalars = {array.name for array in scop.arrays if array.n_dims == 0}
     tagged = isl.UnionSet.empty(scop.context.get_space())
-    number = 0
-    for statement in scop.statements:
-        for access in statement.accesses:
-            if access.array in scalars:
-                tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{number}[] }}")
-                instance = isl.Set.universe(statement.domain.get_space())
-                pair = isl.Map.from_domain_and_range(instance, tag).wrap()
-                tagged = tagged.union(pair.to_union_set())
-            number += 1
+    for item in dependent_accesses(scop):
+        if item.access.array in scalars:
+            tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.number}[] }}")
+            instance = isl.Set.universe(item.statement.domain.get_space())
+            pair = isl.Map.from_domain_and_range(instance, tag).wrap()
+            tagged = tagged.union(pair.to_union_set())
     return tagged
 
 

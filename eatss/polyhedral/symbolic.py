@@ -5,13 +5,14 @@ numbers (minutes instead of milliseconds), and it might exploit that two unrelat
 equal. What holds for every size holds for the one in the source, so the region is generalised,
 scheduled, and the sizes are put back.
 
-Which constants are one size follows from the arrays: a loop and the dimensions it subscripts
-share their sizes, as do loops bounded by one another.
+Which constants are one size follows from the source where one macro spells them all, else
+from the arrays: a loop and the dimensions it subscripts share their sizes, as do loops
+bounded by one another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -68,19 +69,29 @@ class _Sizes:
         self.names: dict[str, int] = {}
         taken = {*scop.parameters, *(array.name for array in scop.arrays)}
         fresh = (name for k in count() if (name := f"size{k}") not in taken)
+        macros = [pair for pair in _telling_macros(scop) if pair[0] not in taken]
+        constants = self._constants(scop)
+        spelled = {v: _spelled(v, macros) for values in constants.values() for v in values}
+        for place in sorted(constants):
+            self._clusters[place] = []
+            for value in sorted(constants[place], reverse=True):
+                if not self._near(place, value):
+                    macro = spelled[value]
+                    # the largest number of a macro leaves its bounds without an offset
+                    size = max(v for v in spelled if v == value or (macro and spelled[v] == macro))
+                    name = macro or next(fresh)
+                    self.names[name] = size
+                    self._clusters[place].append((size, name))
+
+    def _constants(self, scop: Scop) -> dict[int, set[int]]:
+        """Return the constants of the domains' constraints that are sizes, by class."""
         constants: dict[int, set[int]] = {}
         for statement in scop.statements:
             for bound in _bounds(statement.domain):
                 place = self._class_of(statement, None, bound)
                 if place is not None and _is_size(bound):
                     constants.setdefault(place, set()).add(abs(bound.constant))
-        for place in sorted(constants):
-            self._clusters[place] = []
-            for value in sorted(constants[place], reverse=True):
-                if not self._near(place, value):
-                    name = next(fresh)
-                    self.names[name] = value
-                    self._clusters[place].append((value, name))
+        return constants
 
     def _class_of(self, statement: Statement, access: Access | None, bound: Bound) -> int | None:
         places = {self._classes.get((statement.name, dim)) for dim, _ in bound.inputs}
@@ -105,6 +116,26 @@ class _Sizes:
         return None if found is None else (found[1], found[0])
 
 
+def _telling_macros(scop: Scop) -> tuple[tuple[str, int], ...]:
+    """Return the macros worth knowing: all, unless every statement is in equally many loops.
+
+    That two dimensions of an array are one size lets isl fuse a loop over one with a
+    loop over the other, as between statements of different depth. Elsewhere it only makes the
+    scheduler's integer programs harder (heat-3d: 0.06 s with a size for each dimension,
+    0.8 s with one for all three).
+    """
+    depths = {len(statement.loops) for statement in scop.statements}
+    return scop.size_macros if len(depths) > 1 else ()
+
+
+def _spelled(value: int, macros: Sequence[tuple[str, int]]) -> str | None:
+    """Return the macro that spells a constant, if there is one only with a number near it."""
+    if value < _LARGE:
+        return None
+    near = [name for name, size in macros if 0 <= size - value <= _NEAR]
+    return near[0] if len(near) == 1 else None
+
+
 def _is_size(bound: Bound) -> bool:
     """Tell whether a constraint is ``loop <= constant`` or has a large constant."""
     upper = not bound.equality and not bound.outputs and bound.constant >= 1
@@ -125,13 +156,18 @@ def _classes(scop: Scop) -> dict[_Place, int]:
         _tie_shared_loops(graph, statement)
         for bound in _bounds(statement.domain):
             nx.add_path(graph, [(statement.name, dim) for dim, _ in bound.inputs])
-        for access in statement.accesses:
+        for access in _distinct(statement.accesses):
             for k, function in enumerate(output_affs(access.relation)):
                 form = affine_form(function)
                 for loop, _ in form.coefficients if form else ():
                     graph.add_edge((access.array, f"d{k}"), (statement.name, loop))
     components = sorted(nx.connected_components(graph), key=min)
     return {place: number for number, places in enumerate(components) for place in places}
+
+
+def _distinct(accesses: Sequence[Access]) -> tuple[Access, ...]:
+    """Return one access for each relation."""
+    return tuple({f"{access.relation}": access for access in accesses}.values())
 
 
 def _tie_shared_loops(graph: nx.Graph[_Place], statement: Statement) -> None:
@@ -150,9 +186,12 @@ def _statement(statement: Statement, sizes: _Sizes, parameters: tuple[str, ...])
     domain = rebuild_with_sizes(
         statement.domain, parameters, lambda bound: sizes.size_in(statement, None, bound)
     )
+    relations = {
+        f"{access.relation}": _relation(statement, access, sizes, parameters, domain)
+        for access in _distinct(statement.accesses)
+    }
     accesses = tuple(
-        replace(access, relation=_relation(statement, access, sizes, parameters, domain))
-        for access in statement.accesses
+        replace(access, relation=relations[f"{access.relation}"]) for access in statement.accesses
     )
     schedule = with_parameters(statement.schedule, parameters)
     free = isl.Map.from_multi_aff(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from eatss.isl_names import constant_value, dim_names, has_bounds, only_dim, stride_of
+from eatss.isl_names import coalesced, constant_value, dim_names, has_bounds, only_dim, stride_of
 
 _ENUMERATED = 1 << 16  # a longer range with irregular holes is not counted one by one
 
@@ -26,14 +26,14 @@ def trip_count(domains: Sequence[isl.Set], loop: str, context: isl.Set) -> int |
     values = parts[0].reset_tuple_id()
     for part in parts[1:]:
         values = values.union(part.reset_tuple_id())
-    values = values.coalesce()
+    values = coalesced(values)
     if values.is_empty():
         return 0
     (name,) = dim_names(values)
     if not has_bounds(values, name):
         return None
     known = values.params()
-    reach = values.dim_max(0).sub(values.dim_min(0)).gist_params(known).coalesce()
+    reach = coalesced(values.dim_max(0).sub(values.dim_min(0)).gist_params(known))
     span = constant_value(reach)
     if span is None:
         return None

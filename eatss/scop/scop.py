@@ -18,7 +18,8 @@ class Scop:
     All isl objects live in one ``isl.Context``, ``isl_context``, made for this run,
     so that runs in different threads share nothing. ``context`` is what is known
     about the parameters. Statements stand in source order. ``index`` counts the
-    regions of the file from 0.
+    regions of the file from 0. ``size_macros`` are the macros that spell numbers in the
+    bounds of the loops, with their values: bounds spelled alike are one size.
     """
 
     file: str
@@ -29,6 +30,7 @@ class Scop:
     arrays: tuple[Array, ...]
     statements: tuple[Statement, ...]
     span: SourceSpan
+    size_macros: tuple[tuple[str, int], ...] = ()
 
     @property
     def isl_context(self) -> isl.Context:

@@ -41,6 +41,23 @@ def test_running_in_the_new_order_leaves_the_same_memory(
     listed: Callable[..., Any],
 ) -> None:
     source, local = data.draw(small_programs)
+    _check_memory(source, local, scop_of, trace, listed)
+
+
+def test_a_read_of_a_local_before_any_write_stays_before_later_writes(
+    scop_of: Callable[..., Any], trace: Callable[..., Any], listed: Callable[..., Any]
+) -> None:
+    source = "for i in range(0, 3):\n    A[0+i] = s\ns = A[0]\n"
+    _check_memory(source, ("s",), scop_of, trace, listed)
+
+
+def _check_memory(
+    source: str,
+    local: tuple[str, ...],
+    scop_of: Callable[..., Any],
+    trace: Callable[..., Any],
+    listed: Callable[..., Any],
+) -> None:
     events = trace(source, {})
     scheduled = schedule_scop(scop_of(source, local=local))
     time = dict(listed(scheduled.schedule.get_map().intersect_domain(scheduled.scop.domain)))

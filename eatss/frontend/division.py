@@ -1,0 +1,148 @@
+"""Reads division and rounding: C's ``/``, ``%``, shifts and masks by a constant, floor and ceil.
+
+C truncates towards zero and isl rounds down; everything that turns one into the other is here.
+The functions take the ``AffineReader`` that reads the operands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import islpy as isl
+
+from eatss.frontend.codes import Code
+from eatss.frontend.notaffine import NotAffineError, Reason, not_affine
+from eatss.frontend.polynomial import Poly
+from eatss.frontend.tree import Node, NodeKind
+from eatss.frontend.types import TypeClass
+from eatss.frontend.values import Value
+
+if TYPE_CHECKING:
+    from eatss.frontend.affine import AffineReader
+
+
+def by_constant(reader: AffineReader, node: Node, domain: isl.Set) -> Value:
+    """Read ``/``, ``%``, ``&``, ``<<`` and ``>>`` with a constant right operand.
+
+    Raises:
+        NotAffineError: If the right operand is not a constant, or one C leaves undefined.
+    """
+    value = reader.value(node.children[0], domain)
+    amount = reader.algebra.constant_of(reader.value(node.children[1], domain))
+    if amount is None:
+        raise NotAffineError(
+            node, Reason.NON_AFFINE, f"right operand of '{node.op}' is not a constant"
+        )
+    if node.op in ("/", "%"):
+        return _divide(reader, node, value, amount, domain)
+    if node.op == "&":
+        if amount < 0 or amount & (amount + 1):
+            raise not_affine(node)
+        return reader.algebra.modulo(value, amount + 1)
+    if not 0 <= amount < node.type.bits:
+        raise NotAffineError(
+            node,
+            Reason.OWN,
+            f"shift by {amount} is undefined",
+            code=Code.DIVISOR,
+            hint="shift by less than the width of the type",
+        )
+    if node.op == "<<":
+        return reader.algebra.scale(value, 1 << amount)
+    return reader.algebra.floor_divide(value, 1 << amount)
+
+
+def _divide(reader: AffineReader, node: Node, value: Value, divisor: int, domain: isl.Set) -> Value:
+    """C truncates towards zero: ``a / -c = -(a / c)`` and ``a % -c = a % c``."""
+    if divisor == 0:
+        raise NotAffineError(
+            node, Reason.OWN, f"'{node.op}' by zero", code=Code.DIVISOR,
+            hint="the divisor must be a non-zero constant",
+        )  # fmt: skip
+    size = abs(divisor)
+    constant = reader.algebra.constant_of(value)
+    if constant is not None:
+        quotient = abs(constant) // size * (1 if constant * divisor >= 0 else -1)
+        result = quotient if node.op == "/" else constant - quotient * divisor
+        return Poly.constant(result)
+    if size == 1:
+        return reader.algebra.scale(value, divisor) if node.op == "/" else Poly.constant(0)
+    non_negative = reader.ranges.proven(domain, reader.algebra.at_least(value, Poly.constant(0)))
+    if node.op == "/":
+        if non_negative:
+            quotient_f = reader.algebra.floor_divide(value, size)
+        else:
+            quotient_f = reader.algebra.function(value).tdiv_q(_number(reader, size))
+        return reader.algebra.scale(quotient_f, 1 if divisor > 0 else -1)
+    if non_negative:
+        return reader.algebra.modulo(value, size)
+    return reader.algebra.function(value).tdiv_r(_number(reader, size))
+
+
+def _number(reader: AffineReader, value: int) -> isl.PwAff:
+    return reader.algebra.function(Poly.constant(value))
+
+
+def rounded(reader: AffineReader, node: Node, domain: isl.Set) -> Value:
+    """Read ``(int) floor((double) a / b)`` and its like, as old floord macros expand to."""
+    numerator, divisor, exact = fraction(reader, node.children[0], domain)
+    if not exact:
+        raise NotAffineError(
+            node, Reason.NON_AFFINE, "conversion of a floating-point value to an integer"
+        )
+    assert divisor == 1
+    return numerator
+
+
+def fraction(reader: AffineReader, node: Node, domain: isl.Set) -> tuple[Value, int, bool]:
+    """Read a floating expression as ``value / divisor``; exact if that is an integer."""
+    if node.kind is NodeKind.CAST and not node.type.is_integer:
+        operand = node.children[0]
+        if operand.type.is_integer:
+            if operand.type.bits > 32 or node.type.bits < 64:
+                raise NotAffineError(node, Reason.NON_AFFINE, "rounding of a large integer")
+            return reader.value(operand, domain), 1, True
+        return fraction(reader, operand, domain)
+    if node.kind is NodeKind.FLOAT and isinstance(node.value, float):
+        if node.value == int(node.value) and abs(node.value) < 2**31:
+            return Poly.constant(int(node.value)), 1, True
+    elif node.kind is NodeKind.BINARY and node.op == "/":
+        top, below, _ = fraction(reader, node.children[0], domain)
+        amount, unit, _ = fraction(reader, node.children[1], domain)
+        divisor = reader.algebra.constant_of(amount)
+        if below == unit == 1 and divisor:
+            sign = 1 if divisor > 0 else -1
+            return reader.algebra.scale(top, sign), abs(divisor), abs(divisor) == 1
+    elif node.kind is NodeKind.CALL and node.name in ("floor", "ceil"):
+        top, below, _ = fraction(reader, node.children[1], domain)
+        if node.name == "floor":
+            return reader.algebra.floor_divide(top, below), 1, True
+        up = reader.algebra.add(top, Poly.constant(below - 1))
+        return reader.algebra.floor_divide(up, below), 1, True
+    raise why_not(node)
+
+
+def why_not(node: Node) -> NotAffineError:
+    """Find the reason a floating expression is not affine: data, or only its form."""
+    for inner in node.preorder():
+        if inner.kind in (NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
+            return not_affine(inner)
+        if inner.kind is NodeKind.NAME and inner.type.kind is TypeClass.FLOATING:
+            return NotAffineError(inner, Reason.DATA, f"'{inner.name}' is data")
+    return NotAffineError(node, Reason.NON_AFFINE, "floating-point expression")
+
+
+def rounded_division(reader: AffineReader, node: Node, domain: isl.Set) -> Value:
+    """Read CLooG's ``floord`` and ``ceild``."""
+    value = reader.value(node.children[1], domain)
+    divisor = reader.algebra.constant_of(reader.value(node.children[2], domain))
+    if not divisor:
+        raise NotAffineError(
+            node, Reason.OWN, f"second argument of {node.name} is not a non-zero constant",
+            code=Code.DIVISOR, hint="the divisor must be a non-zero constant",
+        )  # fmt: skip
+    if divisor < 0:
+        value, divisor = reader.algebra.scale(value, -1), -divisor
+    if node.name == "ceild":
+        value = reader.algebra.add(value, Poly.constant(divisor - 1))
+    return reader.algebra.floor_divide(value, divisor)
