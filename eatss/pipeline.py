@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 
+import islpy as isl
+
 from eatss.analysis import KernelFacts, VolumeKind, analyse
-from eatss.diagnostics import Diagnostic, input_error
+from eatss.diagnostics import Diagnostic, InternalError, input_error
 from eatss.frontend import FrontendOptions, FrontendResult, parse_file, parse_source
 from eatss.gpu import GpuProfile
 from eatss.model import ModelOptions, Selection, select_program
 from eatss.polyhedral import ScheduledScop, schedule_scop
-from eatss.scop import ElementType
+from eatss.scop import ElementType, Scop
 
 _ELEMENT_TYPES = {"float": ElementType.FLOAT, "double": ElementType.DOUBLE}
 
@@ -75,10 +77,18 @@ def parse(source: str | PathLike[str], options: FrontendOptions) -> FrontendResu
 def analyse_program(source: str | PathLike[str], options: AnalysisOptions) -> AnalysedProgram:
     """Take C to kernel facts."""
     parsed = parse(source, options.frontend)
-    element_type = None if options.dtype is None else _ELEMENT_TYPES[options.dtype]
     scops: list[AnalysedScop] = []
     first_index = 0
     for scop in parsed.scops:
+        analysed = _analyse_scop(scop, options, first_index)
+        first_index += len(analysed.facts)
+        scops.append(analysed)
+    return AnalysedProgram(file=_display_name(source), scops=tuple(scops), warnings=parsed.warnings)
+
+
+def _analyse_scop(scop: Scop, options: AnalysisOptions, first_index: int) -> AnalysedScop:
+    element_type = None if options.dtype is None else _ELEMENT_TYPES[options.dtype]
+    try:
         scheduled = schedule_scop(scop, max_operations=options.max_operations)
         facts = analyse(
             scheduled,
@@ -86,21 +96,37 @@ def analyse_program(source: str | PathLike[str], options: AnalysisOptions) -> An
             element_type=element_type,
             first_index=first_index,
         )
-        first_index += len(facts)
-        scops.append(AnalysedScop(scheduled=scheduled, facts=facts))
-    return AnalysedProgram(file=_display_name(source), scops=tuple(scops), warnings=parsed.warnings)
+    except isl.Error as error:
+        message = f"isl failed on region {scop.index} of '{scop.function}': {error}"
+        diagnostic = Diagnostic(code="EATSS-X002", message=message, span=scop.span)
+        raise InternalError(diagnostic) from error
+    return AnalysedScop(scheduled=scheduled, facts=facts)
 
 
 def select_for(program: AnalysedProgram, profile: GpuProfile, options: ModelOptions) -> Selection:
     """Take kernel facts and a card to a selection."""
     return select_program(
-        program.facts, profile, options, file=program.file, functions=functions_of(program)
+        program.facts,
+        profile,
+        options,
+        file=program.file,
+        functions=functions_of(program),
+        host_statements=host_statements_of(program),
     )
 
 
 def functions_of(program: AnalysedProgram) -> tuple[str, ...]:
     """Return the functions the regions stand in, each once, in source order."""
     return tuple(dict.fromkeys(scop.scheduled.scop.function for scop in program.scops))
+
+
+def host_statements_of(program: AnalysedProgram) -> tuple[str, ...]:
+    """Return the statements that no kernel has, as ``function: S0``."""
+    return tuple(
+        f"{scop.scheduled.scop.function}: {name}"
+        for scop in program.scops
+        for name in scop.scheduled.host_statements
+    )
 
 
 def _display_name(source: str | PathLike[str]) -> str:

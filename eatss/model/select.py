@@ -84,6 +84,7 @@ def select_program(
     *,
     file: str = "<source>",
     functions: tuple[str, ...] = (),
+    host_statements: tuple[str, ...] = (),
     dtype: str | None = None,
 ) -> Selection:
     """Select the tile sizes of every kernel of a program.
@@ -94,6 +95,7 @@ def select_program(
         options: how to build and solve the model.
         file: name of the source, for display.
         functions: names of the functions the kernels stand in.
+        host_statements: statements that no kernel has, because nothing is parallel there.
         dtype: name of the element type; by default that of the widest elements.
 
     Raises:
@@ -109,6 +111,7 @@ def select_program(
     return Selection(
         file=file,
         functions=functions,
+        host_statements=host_statements,
         gpu=profile.name,
         dtype=dtype or _DTYPES.get(widest, f"{widest}-byte"),
         options=options,

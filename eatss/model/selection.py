@@ -128,6 +128,7 @@ class KernelSelection:
 class Selection:
     """Tile sizes of all kernels of a program on one card.
 
+    ``host_statements`` (``function: S0``) are in no kernel, because nothing is parallel there.
     ``uniform_sizes`` is the program's one vector of tile sizes, outermost first, where
     one was asked for. ``static_shared_bytes`` is the shared memory a block may have
     without opting in to more.
@@ -135,6 +136,7 @@ class Selection:
 
     file: str
     functions: tuple[str, ...]
+    host_statements: tuple[str, ...] = ()
     gpu: str
     dtype: str
     options: ModelOptions

@@ -59,6 +59,7 @@ def _scop(analysed: AnalysedScop) -> dict[str, Any]:
             "fusable": [list(pair) for pair in graph.fusable],
         },
         "schedule_tree": scheduled.schedule.to_str(),
+        "host_statements": list(scheduled.host_statements),
         "kernels": [
             _kernel(kernel, facts)
             for kernel, facts in zip(scheduled.kernels, analysed.facts, strict=True)

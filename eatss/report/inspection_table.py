@@ -38,6 +38,9 @@ def _scop_text(file: str, analysed: AnalysedScop) -> str:
     pieces += [_schedule(scheduled.schedule), Text("kernels", style="bold")]
     for kernel, facts in zip(scheduled.kernels, analysed.facts, strict=True):
         pieces += _kernel(kernel, facts)
+    if scheduled.host_statements:
+        names = ", ".join(scheduled.host_statements)
+        pieces.append(Text(f"  on the host, because nothing is parallel there: {names}"))
     return render(*pieces)
 
 

@@ -45,6 +45,9 @@ def selection_table(selection: Selection, *, explain: bool) -> str:
     parts: list[RenderableType] = [head]
     for kernel in selection.kernels:
         parts += ["", *_kernel(kernel, explain=explain)]
+    if selection.host_statements:
+        names = ", ".join(selection.host_statements)
+        parts += ["", f"stays on the host, because nothing is parallel there: {names}"]
     return render(*parts)
 
 

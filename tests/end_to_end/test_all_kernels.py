@@ -22,7 +22,7 @@ def test_all_31_kernels_are_there() -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_kernel_selects_or_says_why_not(file: Path) -> None:
     for dtype in ("float", "double"):
-        program = eatss.inspect(file, dtype=dtype)  # type: ignore[arg-type]
+        program = eatss.inspect(file, dtype=dtype)
         for card in CARDS:
             _check(program, card)
 

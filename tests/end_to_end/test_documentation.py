@@ -10,14 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 
 
 def _code_blocks(page: Path, language: str) -> list[str]:
-    pattern = rf"^```{language}\n(.*?)^```$"
-    return re.findall(pattern, page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    tokens = MarkdownIt().parse(page.read_text())
+    return [t.content for t in tokens if t.type == "fence" and t.info == language]
 
 
 def _commands() -> list[tuple[str, str]]:

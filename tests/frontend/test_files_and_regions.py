@@ -282,6 +282,13 @@ def test_a_missing_header_is_named_where_the_region_depends_on_it() -> None:
     assert "sizes.h" in found.hint
 
 
+def test_a_missing_header_is_named_where_a_macro_of_it_is_missing() -> None:
+    found = finding_in("#include <macros.h>\n" + KERNEL.replace("double *", "double ARRAY(W, 9), *"))
+    assert found.code == "EATSS-F007"
+    assert found.hint is not None
+    assert "macros.h" in found.hint
+
+
 def test_a_missing_header_of_the_users_own_is_a_warning() -> None:
     result = parse_source('#include "sizes.h"\n' + KERNEL)
     assert [w.code for w in result.warnings] == ["EATSS-F091"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import islpy as isl
 import pytest
 
-from eatss.frontend import FrontendOptions, parse_file
+from eatss.frontend import FrontendOptions, parse_file, parse_source
 from eatss.scop import ElementType, Scop
 
 Equal = Callable[[isl.Set | isl.Map, str], bool]
@@ -61,3 +61,40 @@ def test_the_data_type_macro_changes_elements_and_literals() -> None:
     assert {a.element_type for a in scop.arrays} == {ElementType.FLOAT}
     assert "0.0f" in str(scop.statement("S0").value)
     assert "sqrtf" in str(scop.statement("S4").value)
+
+
+def test_references_inside_macro_calls_are_named_by_what_they_touch() -> None:
+    source = """
+#define LARGER(x, y) ((x) >= (y) ? (x) : (y))
+#define PAIRS(x, y) ((x) + (y) == 3 ? 1 : 0)
+#define TWICE_OF(v, at) (2.0 * v[2 * (at - 1) - (-BASE)])
+#define BASE n
+void best(int n, int t[64][64], char s[64], double w[200]) {
+#pragma scop
+  for (int i = n - 1; i >= 1; i--)
+    for (int j = i + 1; j < n; j++) {
+      if (i < j - 1)
+        t[i][j] = LARGER(t[i][j], t[i + 1][j - 1] + PAIRS(s[i], s[j]));
+      w[j] = TWICE_OF(w, i);
+    }
+#pragma endscop
+}
+"""
+    best, twice = parse_source(source).scops[0].statements
+    texts = {access.text for access in best.accesses}
+    assert texts == {"t[i][j]", "t[i + 1][j - 1]", "s[i]", "s[j]"}
+    assert {access.text for access in twice.accesses} == {"w[j]", "w[2 * (i - 1) - -n]"}
+
+
+def test_a_reference_in_a_macro_call_that_is_not_arithmetic_keeps_the_name_of_the_macro() -> None:
+    source = """
+#define AT(v, i) v[(i) > 1 ? (i) : 1]
+#define HALF(x) (0.5 * (x))
+void f(int n, double v[64], double w[64]) {
+#pragma scop
+  for (int i = 0; i < n; i++) w[i] = HALF(AT(v, i));
+#pragma endscop
+}
+"""
+    (statement,) = parse_source(source).scops[0].statements
+    assert {access.text for access in statement.accesses} == {"w[i]", "HALF"}
