@@ -25,7 +25,7 @@ from eatss.model import (
     solve,
 )
 from eatss.model.block import choose_block, max_launchable_threads
-from eatss.model.select import traffic
+from eatss.model.grid import traffic
 from eatss.polynomial import Polynomial
 
 MakeFacts = Callable[..., KernelFacts]

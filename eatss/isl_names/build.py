@@ -1,0 +1,211 @@
+"""Sets, relations and functions made or reshaped by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import islpy as isl
+
+_Parametric = TypeVar("_Parametric", isl.Set, isl.Map, isl.PwAff)
+
+
+def big_value(context: isl.Context, value: int) -> isl.Val:
+    """Return an integer of any size; ``isl.Val`` of a Python integer takes 64 bits only."""
+    return isl.Val(str(value), context)
+
+
+def linear_function(
+    context: isl.Context, constant: int, terms: tuple[tuple[str, int], ...]
+) -> isl.PwAff:
+    """Return ``constant + Σ coefficient * name`` as a function of parameters of these names."""
+    space = isl.Space.params_alloc(context, len(terms))
+    for position, (name, _) in enumerate(terms):
+        space = space.set_dim_name(isl.dim_type.param, position, name)
+    aff = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space))
+    aff = aff.set_constant_val(big_value(context, constant))
+    for position, (_, coefficient) in enumerate(terms):
+        aff = aff.set_coefficient_val(isl.dim_type.param, position, big_value(context, coefficient))
+    return isl.PwAff.from_aff(aff)
+
+
+def parameters_as_dims(params: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Set:
+    """Turn a set of parameter values into ``tuple_name[names]``, other parameters kept."""
+    result = isl.Set.from_params(params)
+    for position, name in enumerate(names):
+        result = _with_parameter(result, name)
+        at = result.find_dim_by_name(isl.dim_type.param, name)
+        result = result.move_dims(isl.dim_type.set, position, isl.dim_type.param, at, 1)
+    return result.set_tuple_name(tuple_name)
+
+
+def parameters_as_inputs(elements: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Map:
+    """Turn a parametric set into a map from ``tuple_name[names]`` to the set."""
+    result = isl.Map.from_range(elements)
+    for position, name in enumerate(names):
+        result = _with_parameter(result, name)
+        at = result.find_dim_by_name(isl.dim_type.param, name)
+        result = result.move_dims(isl.dim_type.in_, position, isl.dim_type.param, at, 1)
+    return result.set_tuple_name(isl.dim_type.in_, tuple_name)
+
+
+def parameters_as_function_inputs(
+    function: isl.PwAff, names: tuple[str, ...], tuple_name: str
+) -> isl.PwAff:
+    """Turn a function of parameters into a function of ``tuple_name[names]``."""
+    result = function.from_range()
+    for position, name in enumerate(names):
+        result = _with_parameter(result, name)
+        at = result.find_dim_by_name(isl.dim_type.param, name)
+        result = result.move_dims(isl.dim_type.in_, position, isl.dim_type.param, at, 1)
+    return result.set_tuple_id(isl.dim_type.in_, _tuple_id(function.get_ctx(), tuple_name))
+
+
+def tuple_of_functions(
+    context: isl.Context, tuple_name: str | None, functions: tuple[isl.PwAff, ...]
+) -> isl.Set:
+    """Return the one element ``tuple_name[functions]`` as a set with parameters."""
+    space = isl.Space.set_alloc(context, 0, len(functions))
+    if tuple_name is not None:
+        space = space.set_tuple_name(isl.dim_type.set, tuple_name)
+    functions_list = isl.PwAffList.alloc(context, len(functions))
+    for function in functions:
+        functions_list = functions_list.add(function)
+        space = space.align_params(function.get_space().params())
+    if not functions:
+        return isl.Set.universe(space)
+    return isl.Set.from_multi_pw_aff(isl.MultiPwAff.from_pw_aff_list(space, functions_list))
+
+
+def parameter_space(context: isl.Context, names: tuple[str, ...]) -> isl.Space:
+    """Return the space of parameters of these names, in this order."""
+    space = isl.Space.params_alloc(context, len(names))
+    for position, name in enumerate(names):
+        space = space.set_dim_name(isl.dim_type.param, position, name)
+    return space
+
+
+def without_parameter(params: isl.Set, name: str) -> isl.Set:
+    """Project a parameter out."""
+    at = params.find_dim_by_name(isl.dim_type.param, name)
+    return params if at < 0 else params.project_out(isl.dim_type.param, at, 1)
+
+
+def renamed_parameter(params: isl.Set, old: str, new: str) -> isl.Set:
+    """Rename a parameter."""
+    at = params.find_dim_by_name(isl.dim_type.param, old)
+    return params if at < 0 else params.set_dim_name(isl.dim_type.param, at, new)
+
+
+def box(
+    context: isl.Context, tuple_name: str, bounds: tuple[tuple[bool, isl.PwAff | None], ...]
+) -> isl.Set:
+    """Return the set of ``tuple_name[d0, …]`` with the given bounds on every dimension.
+
+    A bound is ``(from_zero, size)``: whether the dimension starts at 0, and its size or
+    ``None`` where it has no upper end.
+    """
+    space = isl.Space.set_alloc(context, 0, len(bounds)).set_tuple_name(
+        isl.dim_type.set, tuple_name
+    )
+    for _, size in bounds:
+        if size is not None:
+            space = space.align_params(size.get_space().params())
+    result = isl.Set.universe(space)
+    local = isl.LocalSpace.from_space(space)
+    for position, (from_zero, size) in enumerate(bounds):
+        here = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
+        if from_zero:
+            result = result.intersect(here.nonneg_set())
+        if size is not None:
+            limit = _on_set(size, len(bounds), tuple_name)
+            result = result.intersect(here.lt_set(limit))
+    for position in range(len(bounds)):
+        result = result.set_dim_name(isl.dim_type.set, position, f"d{position}")
+    return result
+
+
+def _on_set(function: isl.PwAff, n_dims: int, tuple_name: str) -> isl.PwAff:
+    """Extend a function of parameters to a function of a set that ignores the dimensions."""
+    result = function.from_range().add_dims(isl.dim_type.in_, n_dims)
+    return result.set_tuple_id(isl.dim_type.in_, _tuple_id(function.get_ctx(), tuple_name))
+
+
+def _tuple_id(context: isl.Context, tuple_name: str) -> isl.Id:
+    """Return the id ``set_tuple_name`` gives; one made by ``isl.Id`` would not be equal to it."""
+    space = isl.Space.set_alloc(context, 0, 0).set_tuple_name(isl.dim_type.set, tuple_name)
+    return space.get_tuple_id(isl.dim_type.set)
+
+
+def _with_parameter(piece: _Parametric, name: str) -> _Parametric:
+    """Return ``piece`` with a parameter of this name, added if it is not there."""
+    if piece.find_dim_by_name(isl.dim_type.param, name) >= 0:
+        return piece
+    space = isl.Space.params_alloc(piece.get_ctx(), 1).set_dim_name(isl.dim_type.param, 0, name)
+    return piece.align_params(space)
+
+
+def named_map(
+    domain: isl.Set, functions: Sequence[isl.PwAff], name: str, dims: Sequence[str]
+) -> isl.Map:
+    """Return ``domain -> name[dims…]`` whose output dimensions are ``functions`` of the domain."""
+    target = isl.Set.read_from_str(domain.get_ctx(), f"{{ {name}[] }}")
+    relation = isl.Map.from_domain_and_range(domain, target)
+    for function in functions:
+        relation = relation.flat_range_product(isl.Map.from_pw_aff(function))
+    relation = relation.set_tuple_name(isl.dim_type.out, name)
+    for position, dim in enumerate(dims):
+        relation = relation.set_dim_name(isl.dim_type.out, position, dim)
+    return relation
+
+
+def bind_leading_outputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
+    """Turn the first output dimensions into parameters called ``names`` and drop them."""
+    tuple_name = relation.get_tuple_name(isl.dim_type.out)
+    for name in names:
+        count = relation.dim(isl.dim_type.param)
+        relation = relation.add_dims(isl.dim_type.param, 1)
+        relation = relation.set_dim_name(isl.dim_type.param, count, name)
+        relation = relation.equate(isl.dim_type.param, count, isl.dim_type.out, 0)
+        relation = relation.project_out(isl.dim_type.out, 0, 1)
+    return relation.set_tuple_name(isl.dim_type.out, tuple_name)
+
+
+def drop_leading_outputs(relation: isl.Map, count: int) -> isl.Map:
+    """Project out the first ``count`` output dimensions, keeping the tuple's name."""
+    tuple_name = relation.get_tuple_name(isl.dim_type.out)
+    relation = relation.project_out(isl.dim_type.out, 0, count)
+    return relation.set_tuple_name(isl.dim_type.out, tuple_name)
+
+
+def name_inputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
+    """Name the input dimensions, in order."""
+    for position, name in enumerate(names):
+        relation = relation.set_dim_name(isl.dim_type.in_, position, name)
+    return relation
+
+
+def renaming(pairs: Sequence[tuple[isl.Set, str]]) -> isl.UnionPwMultiAff:
+    """Return the function that sends each point of each set to the same point of a new name."""
+    union: isl.UnionPwMultiAff | None = None
+    for domain, name in pairs:
+        identity = isl.MultiAff.identity_on_domain_space(domain.get_space())
+        part = isl.UnionPwMultiAff.from_multi_aff(identity.set_tuple_name(isl.dim_type.out, name))
+        union = part if union is None else union.union_add(part)
+    assert union is not None
+    return union
+
+
+_Coalescable = TypeVar("_Coalescable", isl.Set, isl.Map, isl.UnionMap, isl.PwAff)
+
+
+def coalesced(piece: _Coalescable) -> _Coalescable:
+    """Return a set, relation or function in fewer pieces, or as it is where isl fails.
+
+    Coalescing changes no meaning, and isl's is known to stumble over its own tableaus
+    ("original tableau does not correspond to original basic map").
+    """
+    try:
+        return piece.coalesce()
+    except isl.Error:
+        return piece

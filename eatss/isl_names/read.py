@@ -1,0 +1,201 @@
+"""What sets, relations, functions and schedule nodes say, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import islpy as isl
+
+
+def dim_names(isl_set: isl.Set) -> tuple[str, ...]:
+    """Return the names of the set dimensions, in order; unnamed ones are ``d0``, ``d1``, …."""
+    return tuple(
+        isl_set.get_dim_name(isl.dim_type.set, position) or f"d{position}"
+        for position in range(isl_set.dim(isl.dim_type.set))
+    )
+
+
+def parameter_names(isl_set: isl.Set) -> tuple[str, ...]:
+    """Return the names of the parameters, in order."""
+    return tuple(
+        isl_set.get_dim_name(isl.dim_type.param, position) or f"p{position}"
+        for position in range(isl_set.dim(isl.dim_type.param))
+    )
+
+
+def output_affs(isl_map: isl.Map) -> tuple[isl.PwAff, ...]:
+    """Return the output dimensions of a single-valued map, in order, as functions of its input.
+
+    Constraints of the domain are dropped from the functions.
+    """
+    function = isl.PwMultiAff.from_map(isl_map).gist(isl_map.domain())
+    return tuple(function.get_pw_aff(k) for k in range(function.dim(isl.dim_type.out)))
+
+
+def constant_value(function: isl.PwAff) -> int | None:
+    """Return the value of a function that is one integer constant, else ``None``."""
+    if function.n_piece() != 1 or not function.is_cst():
+        return None
+    (_, aff), *_ = function.get_pieces()
+    involves_parameters = aff.involves_dims(isl.dim_type.param, 0, aff.dim(isl.dim_type.param))
+    if involves_parameters or aff.involves_locals():
+        return None
+    value = aff.get_constant_val()
+    return int(value.to_python()) if value.is_int() else None
+
+
+def maps_of(union: isl.UnionMap) -> tuple[isl.Map, ...]:
+    """Return the maps of a union, sorted by the names of their tuples."""
+    found: list[isl.Map] = []
+    union.foreach_map(found.append)
+    return tuple(sorted(found, key=lambda m: str(m.get_space())))
+
+
+def involves_parameter(function: isl.PwAff, name: str) -> bool:
+    """Return whether a function depends on a parameter."""
+    at = function.find_dim_by_name(isl.dim_type.param, name)
+    return at >= 0 and function.involves_dims(isl.dim_type.param, at, 1)
+
+
+def parameter_is_bounded(params: isl.Set, name: str, *, above: bool) -> bool:
+    """Return whether a parameter is bounded above (or below) for fixed other parameters."""
+    at = params.find_dim_by_name(isl.dim_type.param, name)
+    if at < 0:
+        return False
+    line = isl.Set.from_params(params).move_dims(isl.dim_type.set, 0, isl.dim_type.param, at, 1)
+    if above:
+        return bool(line.dim_has_upper_bound(isl.dim_type.set, 0))
+    return bool(line.dim_has_lower_bound(isl.dim_type.set, 0))
+
+
+def only_dim(isl_set: isl.Set, name: str) -> isl.Set:
+    """Return the one-dimensional set of values the dimension ``name`` takes."""
+    position = dim_names(isl_set).index(name)
+    count = isl_set.dim(isl.dim_type.set)
+    isl_set = isl_set.project_out(isl.dim_type.set, position + 1, count - position - 1)
+    return isl_set.project_out(isl.dim_type.set, 0, position)
+
+
+class AffineForm(NamedTuple):
+    """An affine function: ``Σ coefficients · dim + Σ parameters · parameter + constant``."""
+
+    coefficients: tuple[tuple[str, int], ...]
+    parameters: tuple[tuple[str, int], ...]
+    constant: int
+
+
+def affine_form(function: isl.PwAff) -> AffineForm | None:
+    """Return a function as an affine form, ``None`` if it is piecewise or divides.
+
+    The result holds wherever ``function`` is defined.
+    """
+    if function.n_piece() != 1:
+        return None
+    (_, aff), *_ = function.get_pieces()
+    if aff.involves_locals() or not aff.get_denominator_val().is_one():
+        return None
+    return AffineForm(
+        _named_coefficients(aff, isl.dim_type.in_),
+        _named_coefficients(aff, isl.dim_type.param),
+        int(aff.get_constant_val().to_python()),
+    )
+
+
+def _named_coefficients(aff: isl.Aff, kind: isl.dim_type) -> tuple[tuple[str, int], ...]:
+    """Return the non-zero coefficients of one kind of dimension, in order of the dimensions."""
+    pairs = []
+    for position in range(aff.dim(kind)):
+        value = int(aff.get_coefficient_val(kind, position).to_python())
+        if value:
+            pairs.append((aff.get_dim_name(kind, position) or f"d{position}", value))
+    return tuple(pairs)
+
+
+def involved_dims(function: isl.PwAff) -> tuple[str, ...]:
+    """Return the names of the input dimensions a function depends on, in order."""
+    return tuple(
+        function.get_dim_name(isl.dim_type.in_, position) or f"d{position}"
+        for position in range(function.dim(isl.dim_type.in_))
+        if function.involves_dims(isl.dim_type.in_, position, 1)
+    )
+
+
+def set_names(union: isl.UnionSet) -> tuple[str, ...]:
+    """Return the tuple names of a union, sorted."""
+    found: list[isl.Set] = []
+    union.foreach_set(found.append)
+    return tuple(sorted(item.get_tuple_name() or "" for item in found))
+
+
+def has_bounds(isl_set: isl.Set, name: str) -> bool:
+    """Tell whether a dimension has a lower and an upper bound, possibly in parameters."""
+    position = dim_names(isl_set).index(name)
+    return bool(
+        isl_set.dim_has_lower_bound(isl.dim_type.set, position)
+        and isl_set.dim_has_upper_bound(isl.dim_type.set, position)
+    )
+
+
+def stride_of(isl_set: isl.Set, name: str) -> int:
+    """Return the largest step all values of a dimension are known to keep."""
+    return int(isl_set.get_stride(dim_names(isl_set).index(name)).to_python())
+
+
+def moving_dims(steps: isl.Map, names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of ``names`` in which output and input of a map of one space ever differ."""
+    moving = []
+    for position in range(steps.dim(isl.dim_type.in_)):
+        name = steps.get_dim_name(isl.dim_type.in_, position) or f"d{position}"
+        equal = steps.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+        if name in names and not steps.is_subset(equal):
+            moving.append(name)
+    return tuple(moving)
+
+
+def same_except(schedule: isl.Map, names: Sequence[str]) -> isl.Map:
+    """Return the pairs of inputs that ``schedule`` sends to points differing in ``names`` only."""
+    target = schedule.range().get_space()
+    pairs = isl.Map.universe(target.map_from_set())
+    for position in range(target.dim(isl.dim_type.set)):
+        if schedule.get_dim_name(isl.dim_type.out, position) not in names:
+            pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    return schedule.apply_range(pairs).apply_range(schedule.reverse())
+
+
+def function_on(union: isl.UnionPwAff, domain: isl.Set) -> isl.PwAff:
+    """Return the part of ``union`` that is a function of ``domain``'s space."""
+    space = domain.get_space().from_domain().add_dims(isl.dim_type.out, 1)
+    return union.extract_pw_aff(space)
+
+
+def involved_parameters(function: isl.PwAff) -> tuple[str, ...]:
+    """Return the names of the parameters a function depends on, in order."""
+    return tuple(
+        function.get_dim_name(isl.dim_type.param, position) or f"p{position}"
+        for position in range(function.dim(isl.dim_type.param))
+        if function.involves_dims(isl.dim_type.param, position, 1)
+    )
+
+
+def least_difference(relation: isl.Map, source: int, sink: int) -> int | None:
+    """Return the least ``output[sink] - input[source]`` over all pairs and parameters.
+
+    ``None`` if it has no lower bound; 0 for an empty relation.
+    """
+    if relation.is_empty():
+        return 0
+    single = relation.project_out_all_params()
+    n_in, n_out = single.dim(isl.dim_type.in_), single.dim(isl.dim_type.out)
+    single = single.project_out(isl.dim_type.in_, source + 1, n_in - source - 1)
+    single = single.project_out(isl.dim_type.in_, 0, source)
+    single = single.project_out(isl.dim_type.out, sink + 1, n_out - sink - 1)
+    single = single.project_out(isl.dim_type.out, 0, sink)
+    least = single.reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
+    value = least.deltas().dim_min_val(0)
+    return int(value.to_python()) if value.is_int() else None
+
+
+def node_kind(node: isl.ScheduleNode) -> isl.schedule_node_type:
+    """Return the type of a schedule node."""
+    return cast("isl.schedule_node_type", node.get_type())
