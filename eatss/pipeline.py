@@ -5,6 +5,7 @@ kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -55,9 +56,13 @@ class AnalysedScop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysedProgram:
-    """All regions of a C file; kernels are numbered through the file."""
+    """All regions of a C file; kernels are numbered through the file.
+
+    ``dtype`` is the element type selected for, in its C spelling.
+    """
 
     file: str
+    dtype: str
     scops: tuple[AnalysedScop, ...]
     warnings: tuple[Diagnostic, ...]
 
@@ -83,7 +88,12 @@ def analyse_program(source: str | PathLike[str], options: AnalysisOptions) -> An
         analysed = _analyse_scop(scop, options, first_index)
         first_index += len(analysed.facts)
         scops.append(analysed)
-    return AnalysedProgram(file=_display_name(source), scops=tuple(scops), warnings=parsed.warnings)
+    return AnalysedProgram(
+        file=_display_name(source),
+        dtype=options.dtype or _widest_type(parsed.scops),
+        scops=tuple(scops),
+        warnings=parsed.warnings,
+    )
 
 
 def _analyse_scop(scop: Scop, options: AnalysisOptions, first_index: int) -> AnalysedScop:
@@ -112,6 +122,7 @@ def select_for(program: AnalysedProgram, profile: GpuProfile, options: ModelOpti
         file=program.file,
         functions=functions_of(program),
         host_statements=host_statements_of(program),
+        dtype=program.dtype,
     )
 
 
@@ -127,6 +138,14 @@ def host_statements_of(program: AnalysedProgram) -> tuple[str, ...]:
         for scop in program.scops
         for name in scop.scheduled.host_statements
     )
+
+
+def _widest_type(scops: Sequence[Scop]) -> str:
+    """Return the widest element type of the arrays, a floating-point one if there is any."""
+    types = {array.element_type for scop in scops for array in scop.arrays if array.n_dims}
+    types = types or {array.element_type for scop in scops for array in scop.arrays}
+    widest = max(types, key=lambda t: (t.is_floating, t.size_bytes, t.value))
+    return widest.value
 
 
 def _display_name(source: str | PathLike[str]) -> str:

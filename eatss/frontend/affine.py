@@ -28,6 +28,7 @@ from eatss.frontend.values import (
     extremum,
     same,
 )
+from eatss.isl_names import coalesced
 
 _MAX_DEPTH = 120
 _MINIMA = frozenset({"min", "MIN", "imin", "Min"})
@@ -340,7 +341,7 @@ class AffineReader:
             else:
                 holds = holds.intersect(here) if operator == "&&" else holds.union(here)
             if holds.n_basic_set() > 8:
-                holds = holds.coalesce()
+                holds = coalesced(holds)
             if holds.n_basic_set() > 200:
                 raise TooManyPiecesError
             reached = reached.intersect(here) if operator == "&&" else reached.subtract(here)

@@ -14,6 +14,7 @@ from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.report import Reporter
 from eatss.frontend.symbols import Variable
 from eatss.frontend.values import Value
+from eatss.frontend.written import reference_text
 from eatss.isl_names import (
     box,
     parameter_space,
@@ -124,6 +125,8 @@ class Assembler:
     def _access_text(self, access: RawAccess) -> str:
         if access.node.name and not access.variable.shape.sizes:
             return access.variable.name
+        if self._reporter.in_macro(access.node):
+            return reference_text(access.node) or self._reporter.text(access.node)
         return self._reporter.text(access.node)
 
     def _relation(

@@ -36,7 +36,7 @@ def _record(
 ) -> None:
     undeclared = "undeclared" in message.message or "unknown type" in message.message
     hint = None
-    if undeclared and missing:
+    if missing:  # a macro that is missing shows as a syntax error
         names = ", ".join(m.message.split("'")[1] for m in missing)
         hint = f"headers that were not found: {names}; pass their folder with -I"
     elif undeclared:

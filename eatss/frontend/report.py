@@ -10,7 +10,7 @@ from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings
 from eatss.frontend.notaffine import NotAffineError, Reason
 from eatss.frontend.source import SourceText
-from eatss.frontend.tree import Node
+from eatss.frontend.tree import Node, NodeKind
 
 _NAME_OR_NUMBER = re.compile(rb"[A-Za-z_0-9.]+")
 _MAX_QUOTED = 60
@@ -75,6 +75,16 @@ class Reporter:
             match = _NAME_OR_NUMBER.match(self.source.data, start)
             end = match.end() if match else start + 1
         return start, min(end, size)
+
+    def in_macro(self, node: Node) -> bool:
+        """Return whether a reference lies inside a macro call, of which its text names more."""
+        start, end = node.offsets
+        if end <= start:
+            return True
+        text = self.source.text(start, end)
+        if node.kind is NodeKind.SUBSCRIPT:
+            return not text.endswith("]")
+        return node.kind is NodeKind.DEREFERENCE and not text.startswith("*")
 
     def span(self, node: Node) -> SourceSpan:
         """Return the span of a node."""

@@ -283,7 +283,9 @@ def test_a_missing_header_is_named_where_the_region_depends_on_it() -> None:
 
 
 def test_a_missing_header_is_named_where_a_macro_of_it_is_missing() -> None:
-    found = finding_in("#include <macros.h>\n" + KERNEL.replace("double *", "double ARRAY(W, 9), *"))
+    found = finding_in(
+        "#include <macros.h>\n" + KERNEL.replace("double *", "double ARRAY(W, 9), *")
+    )
     assert found.code == "EATSS-F007"
     assert found.hint is not None
     assert "macros.h" in found.hint
