@@ -50,15 +50,18 @@ def bounded_work(scop: Scop, max_operations: int) -> Iterator[None]:
     context = scop.isl_context
     context.reset_operations()
     context.set_max_operations(max_operations)
+    exhausted = False
     try:
         yield
     except isl.Error as error:
-        if not ran_out(scop, error):
+        exhausted = ran_out(scop, error)
+        if not exhausted:
             raise
-        raise _gave_up(scop, max_operations) from None
     finally:
         context.set_max_operations(0)
         context.reset_operations()
+    if exhausted:  # raised here so that it does not drag isl's error along
+        raise _gave_up(scop, max_operations)
 
 
 def ran_out(scop: Scop, error: isl.Error) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import islpy as isl
 
-from eatss.diagnostics import InternalError
+from eatss.diagnostics import InputError, InternalError
 from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_deep_nests
 from eatss.polyhedral.checks import check_coverage, check_legality
 from eatss.polyhedral.dependences import compute_dependences
@@ -13,9 +13,12 @@ from eatss.polyhedral.instantiate import instantiate_dependences, instantiate_sc
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.program import Dependences, ScheduledScop
 from eatss.polyhedral.scheduling import compute_schedule, original_with_marks
-from eatss.polyhedral.symbolic import generalise
+from eatss.polyhedral.symbolic import Symbolic, generalise
 from eatss.polyhedral.tree import cut_tree
 from eatss.scop import Scop
+
+_SMALL = 64
+"""Sizes up to this may stay numbers where symbols are too hard."""
 
 MAX_OPERATIONS = 20_000_000
 """isl operations one region may take by default; PolyBench needs at most a fifth."""
@@ -40,6 +43,17 @@ def schedule_scop(scop: Scop, *, max_operations: int | None = None) -> Scheduled
     limit = MAX_OPERATIONS if max_operations is None else max_operations
     with bounded_work(scop, limit):
         symbolic = generalise(scop)
+    if not symbolic.values or max(value for _, value in symbolic.values) > _SMALL:
+        return _schedule(scop, symbolic, limit)
+    try:
+        return _schedule(scop, symbolic, limit)
+    except InputError:  # small numbers are at times easier than any size
+        return _schedule(scop, Symbolic(scop=scop, values=()), limit)
+
+
+def _schedule(scop: Scop, symbolic: Symbolic, limit: int) -> ScheduledScop:
+    """Schedule the generalised region and put the sizes back."""
+    with bounded_work(scop, limit):
         general = compute_dependences(symbolic.scop)
         general_schedule = _checked_schedule(symbolic.scop, general)
         dependences = instantiate_dependences(general, symbolic.values)

@@ -60,7 +60,7 @@ def test_ppcg_format_prints_the_sizes_and_nothing_else(gemm_json: dict[str, obje
 
 
 def test_the_table_shows_sizes_classes_limits_and_alternatives() -> None:
-    done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--explain")
+    done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--split", "0.5", "--explain")
     for word in ("C[i][j]", "A[i][k]", "B[k][j]", "shared", "l1", "proven", "best", "available"):
         assert word in done.stdout
     assert "\x1b[" not in done.stdout
@@ -135,8 +135,12 @@ def test_inspect_json_speaks_isl() -> None:
     domain = isl.Set.read_from_str(context, statement["domain"])
     for relation in [*statement["reads"], *statement["writes"], statement["schedule"]]:
         assert isl.Map.read_from_str(context, relation).domain().is_subset(domain)
-    for kind in ("flow", "anti", "output"):
-        assert isl.UnionMap.read_from_str(context, scop["dependences"][kind]).is_empty() is False
+    found = {k: isl.UnionMap.read_from_str(context, d) for k, d in scop["dependences"].items()}
+    next_k = isl.UnionMap.read_from_str(context, "{ S0[i, j, k] -> S0[i, j, k + 1] }")
+    assert found.keys() == {"flow", "anti", "output"}
+    assert not found["flow"].is_empty()
+    assert found["flow"].is_subset(next_k)
+    assert found["output"].is_equal(found["flow"])
     assert isl.Schedule.read_from_str(context, scop["schedule_tree"]).get_domain() is not None
 
 
