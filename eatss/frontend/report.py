@@ -67,7 +67,18 @@ class Reporter:
         self.doubtful = False
 
     def offsets(self, node: Node) -> tuple[int, int]:
-        """Return the byte offsets of a node; inside a macro call, those of the call's name."""
+        """Return the byte offsets of a node; inside a macro call, those of the call's name.
+
+        Where the last token comes out of nested macros clang ends the node before it, so the end
+        is that of whatever last part reaches furthest.
+        """
+        start, end = self._own_offsets(node)
+        while node.children:
+            node = node.children[-1]
+            end = max(end, self._own_offsets(node)[1])
+        return start, end
+
+    def _own_offsets(self, node: Node) -> tuple[int, int]:
         start, end = node.offsets
         size = len(self.source.data)
         start = min(start, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eatss.scop import Access, Scop, Statement
@@ -27,11 +28,27 @@ def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
     found: list[NumberedAccess] = []
     number = 0
     for statement in scop.statements:
-        seen: set[tuple[bool, str]] = set()
-        for access in statement.accesses:
-            identity = (access.is_write, f"{access.relation}")
-            if access.array in written and identity not in seen:
-                seen.add(identity)
+        firsts = first_equal(statement.accesses)
+        for position, access in enumerate(statement.accesses):
+            if access.array in written and firsts[position] == position:
                 found.append(NumberedAccess(number, statement, access))
             number += 1
     return tuple(found)
+
+
+def first_equal(accesses: Sequence[Access]) -> tuple[int, ...]:
+    """Return, for each access, the position of the first one spelled alike with the same relation.
+
+    Relations are compared as sets: isl simplifies them as they are used, so that two
+    equal ones need not print alike.
+    """
+    seen: dict[tuple[bool, str, str], list[int]] = {}
+    firsts = []
+    for position, access in enumerate(accesses):
+        alike = seen.setdefault((access.is_write, access.array, access.text), [])
+        equal = (p for p in alike if accesses[p].relation.is_equal(access.relation))
+        first = next(equal, position)
+        if first == position:
+            alike.append(position)
+        firsts.append(first)
+    return tuple(firsts)

@@ -15,6 +15,7 @@ from eatss.isl_names import (
     name_inputs,
     output_affs,
 )
+from eatss.polyhedral.accesses import first_equal
 from eatss.polyhedral.kernel import Reference, Subscript
 from eatss.scop import Access, Statement
 
@@ -56,13 +57,13 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
     groups: dict[tuple[object, ...], _Group] = {}
     for item in placed:
         back = item.schedule.reverse()
-        seen: dict[str, tuple[tuple[object, ...], isl.Map]] = {}
-        for access in item.statement.accesses:
-            identity = f"{access.relation}"
-            if identity not in seen:
+        seen: dict[int, tuple[tuple[object, ...], isl.Map]] = {}
+        accesses = item.statement.accesses
+        for access, first in zip(accesses, first_equal(accesses), strict=True):
+            if first not in seen:
                 relation = back.apply_range(access.relation)
-                seen[identity] = (_key(access.array, relation, loops), relation)
-            key, relation = seen[identity]
+                seen[first] = (_key(access.array, relation, loops), relation)
+            key, relation = seen[first]
             if key in groups:
                 _absorb(groups[key], item.statement.name, access, item, relation)
             else:

@@ -28,6 +28,7 @@ from eatss.isl_names import (
     rebuild_with_sizes,
     with_parameters,
 )
+from eatss.polyhedral.accesses import first_equal
 from eatss.scop import Access, Scop, Statement
 
 _LARGE = 16  # smaller constants are offsets (A[i - 1]) unless they bound a loop from above
@@ -156,18 +157,13 @@ def _classes(scop: Scop) -> dict[_Place, int]:
         _tie_shared_loops(graph, statement)
         for bound in _bounds(statement.domain):
             nx.add_path(graph, [(statement.name, dim) for dim, _ in bound.inputs])
-        for access in _distinct(statement.accesses):
+        for access in (statement.accesses[k] for k in sorted(set(first_equal(statement.accesses)))):
             for k, function in enumerate(output_affs(access.relation)):
                 form = affine_form(function)
                 for loop, _ in form.coefficients if form else ():
                     graph.add_edge((access.array, f"d{k}"), (statement.name, loop))
     components = sorted(nx.connected_components(graph), key=min)
     return {place: number for number, places in enumerate(components) for place in places}
-
-
-def _distinct(accesses: Sequence[Access]) -> tuple[Access, ...]:
-    """Return one access for each relation."""
-    return tuple({f"{access.relation}": access for access in accesses}.values())
 
 
 def _tie_shared_loops(graph: nx.Graph[_Place], statement: Statement) -> None:
@@ -186,12 +182,14 @@ def _statement(statement: Statement, sizes: _Sizes, parameters: tuple[str, ...])
     domain = rebuild_with_sizes(
         statement.domain, parameters, lambda bound: sizes.size_in(statement, None, bound)
     )
+    firsts = first_equal(statement.accesses)
     relations = {
-        f"{access.relation}": _relation(statement, access, sizes, parameters, domain)
-        for access in _distinct(statement.accesses)
+        k: _relation(statement, statement.accesses[k], sizes, parameters, domain)
+        for k in sorted(set(firsts))
     }
     accesses = tuple(
-        replace(access, relation=relations[f"{access.relation}"]) for access in statement.accesses
+        replace(access, relation=relations[first])
+        for access, first in zip(statement.accesses, firsts, strict=True)
     )
     schedule = with_parameters(statement.schedule, parameters)
     free = isl.Map.from_multi_aff(

@@ -8,7 +8,7 @@ import islpy as isl
 import pytest
 
 from eatss.diagnostics import Diagnostic
-from eatss.frontend import FrontendOptions
+from eatss.frontend import FrontendOptions, parse_source
 from eatss.scop import (
     AffineValue,
     Binary,
@@ -385,3 +385,30 @@ def test_unsigned_arithmetic_in_values_is_left_to_c(region: Region) -> None:
 def test_numbers_beyond_64_bits_do_no_harm(region: Region, equal: Equal) -> None:
     with_huge = region("if (9223372036854775807L - 1 > n) A[0] = 0;")
     assert equal(with_huge.statements[0].domain, "[n] -> { S0[] : n < 9223372036854775806 }")
+
+
+def test_a_statement_that_ends_in_a_macro_of_macros_keeps_its_end() -> None:
+    source = """
+#define PICK(a, b) b
+#define N PICK(3, 100)
+#define M N
+void f(double a[100], double b[100]) {
+#pragma scop
+  for (int i = 0; i < M; i++) {
+    a[i] = b[i] / N;
+    b[i] = M;
+    a[i] /= (double)N;
+  }
+#pragma endscop
+}
+"""
+    (scop,) = parse_source(source).scops
+    assert [s.text for s in scop.statements] == [
+        "a[i] = b[i] / N;",
+        "b[i] = M;",
+        "a[i] /= (double)N;",
+    ]
+    for statement in scop.statements:
+        line = source.splitlines()[statement.span.line - 1]
+        span = line[statement.span.column - 1 : statement.span.end_column - 1]
+        assert span == statement.text.rstrip(";")
