@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Literal
 
 from eatss.analysis import VolumeKind
+from eatss.diagnostics import InputError, input_error
 from eatss.frontend import FrontendOptions
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import ModelOptions, Selection
@@ -25,8 +26,8 @@ def select(
     dtype: Literal["float", "double"] | None = None,
     model: Literal["eatss", "paper"] = "eatss",
     volume: Literal["product", "footprint"] | None = None,
-    split: float | None = None,
-    warp_fraction: float | None = None,
+    split: float | Literal["auto"] = "auto",
+    warp_fraction: float | Literal["auto"] = "auto",
     uniform: bool = False,
     timeout_s: float | None = None,
     shared_per_block: int | Literal["default", "opt-in"] = "default",
@@ -50,9 +51,9 @@ def select(
             footprints.
         volume: How tile volumes are counted; by default ``"product"`` for the paper's
             model, else ``"footprint"``.
-        split: Share of L1 + shared memory that is shared, 0 to 1; ``None`` tries the
+        split: Share of L1 + shared memory that is shared, 0 to 1; ``"auto"`` tries the
             grid of Sec. V.
-        warp_fraction: Tile sizes are multiples of this fraction of a warp; ``None``
+        warp_fraction: Tile sizes are multiples of this fraction of a warp; ``"auto"``
             tries the grid.
         uniform: One vector of tile sizes for the whole program, as in the paper.
         timeout_s: Bound on the solving of each kernel, all cells of the grid together (20 s
@@ -99,8 +100,8 @@ def select_analysed(
     *,
     gpu: str | PathLike[str] | GpuProfile,
     model: Literal["eatss", "paper"] = "eatss",
-    split: float | None = None,
-    warp_fraction: float | None = None,
+    split: float | Literal["auto"] = "auto",
+    warp_fraction: float | Literal["auto"] = "auto",
     uniform: bool = False,
     timeout_s: float | None = None,
     shared_per_block: int | Literal["default", "opt-in"] = "default",
@@ -109,11 +110,11 @@ def select_analysed(
 
     Arguments and errors are those of :func:`select`.
     """
-    profile = gpu if isinstance(gpu, GpuProfile) else load_profile(gpu)
+    profile = _profile(gpu)
     options = ModelOptions(
         model=model,
-        split=split,
-        warp_fraction=warp_fraction,
+        split=_number("split", split),
+        warp_fraction=_number("warp_fraction", warp_fraction),
         uniform=uniform,
         timeout_s=timeout_s,
         shared_per_block_bytes=shared_limit_bytes(profile, shared_per_block),
@@ -152,7 +153,7 @@ def inspect(
     )
     options = AnalysisOptions(
         frontend=frontend,
-        volume=VolumeKind(volume),
+        volume=VolumeKind(_one_of("volume", volume, ("product", "footprint"))),
         dtype=dtype,
         max_operations=max_operations,
     )
@@ -165,7 +166,36 @@ def shared_limit_bytes(profile: GpuProfile, limit: int | str) -> int:
         return profile.shared_per_block_bytes
     if limit == "opt-in":
         return profile.shared_per_block_optin_bytes
-    return int(limit)
+    if isinstance(limit, int) and not isinstance(limit, bool):
+        return limit
+    raise _wrong("shared_per_block", limit, "default, opt-in or a number of bytes")
+
+
+def _profile(gpu: object) -> GpuProfile:
+    if isinstance(gpu, GpuProfile):
+        return gpu
+    if isinstance(gpu, str | PathLike):
+        return load_profile(gpu)
+    raise _wrong("gpu", gpu, "the name of a card, the path of a profile, or a profile")
+
+
+def _number(option: str, value: object) -> float | None:
+    """Return a number, or ``None`` for ``"auto"`` (and for ``None``)."""
+    if value is None or value == "auto":
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise _wrong(option, value, "auto or a number from 0 to 1")
+
+
+def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:
+    if value in known:
+        return value
+    raise _wrong(option, value, " or ".join(known))
+
+
+def _wrong(option: str, value: object, wanted: str) -> InputError:
+    return input_error("EATSS-C004", f"{option} is {value!r}", hint=f"give {wanted}")
 
 
 def _define_strings(defines: Mapping[str, str | int] | Sequence[str]) -> tuple[str, ...]:

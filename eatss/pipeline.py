@@ -5,15 +5,16 @@ kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 
 import islpy as isl
 
 from eatss.analysis import KernelFacts, VolumeKind, analyse
-from eatss.diagnostics import Diagnostic, InternalError, input_error
+from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
 from eatss.frontend import FrontendOptions, FrontendResult, parse_file, parse_source
 from eatss.gpu import GpuProfile
 from eatss.model import ModelOptions, Selection, select_program
@@ -106,11 +107,21 @@ def _analyse_scop(scop: Scop, options: AnalysisOptions, first_index: int) -> Ana
             element_type=element_type,
             first_index=first_index,
         )
+    except InputError as error:
+        raise InputError(*(_with_source_line(finding) for finding in error.diagnostics)) from None
     except isl.Error as error:
         message = f"isl failed on region {scop.index} of '{scop.function}': {error}"
         diagnostic = Diagnostic(code="EATSS-X002", message=message, span=scop.span)
         raise InternalError(diagnostic) from error
     return AnalysedScop(scheduled=scheduled, facts=facts)
+
+
+def _with_source_line(finding: Diagnostic) -> Diagnostic:
+    """Add the text of the line a finding of a later pass points at."""
+    if finding.span is None or finding.source_line is not None:
+        return finding
+    line = linecache.getline(finding.span.file, finding.span.line).rstrip("\r\n")
+    return replace(finding, source_line=line or None)
 
 
 def select_for(program: AnalysedProgram, profile: GpuProfile, options: ModelOptions) -> Selection:

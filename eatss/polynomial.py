@@ -74,7 +74,7 @@ class Polynomial:
         parts = []
         for term in self.terms:
             factors = [f"T_{name}" for name in term.loops]
-            if term.coefficient != 1 or not factors:
-                factors.insert(0, str(term.coefficient))
-            parts.append("*".join(factors))
+            if abs(term.coefficient) != 1 or not factors:
+                factors.insert(0, str(abs(term.coefficient)))
+            parts.append(("-" if term.coefficient < 0 else "") + "*".join(factors))
         return " + ".join(parts).replace("+ -", "- ")

@@ -69,7 +69,7 @@ def select(
         bool,
         typer.Option(
             "--explain",
-            help="List every limit (used / available) and every cell of the grid.",
+            help="Add the objective, the alignment and why settings of the grid were dropped.",
             rich_help_panel="Output",
         ),
     ] = False,
@@ -171,10 +171,10 @@ def select(
     typer.echo(text, nl=False)
 
 
-def parse_fraction(option: str, text: str) -> float | None:
-    """Turn ``auto`` or a number in [0, 1] into ``None`` or the number."""
+def parse_fraction(option: str, text: str) -> float | Literal["auto"]:
+    """Turn the value of ``--split`` or ``--warp-fraction`` into what the API takes."""
     if text == "auto":
-        return None
+        return "auto"
     try:
         value = float(text)
     except ValueError:

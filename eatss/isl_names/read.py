@@ -199,3 +199,15 @@ def least_difference(relation: isl.Map, source: int, sink: int) -> int | None:
 def node_kind(node: isl.ScheduleNode) -> isl.schedule_node_type:
     """Return the type of a schedule node."""
     return cast("isl.schedule_node_type", node.get_type())
+
+
+def divisors(isl_set: isl.Set) -> tuple[int, ...]:
+    """Return the divisors of the integer divisions in the part of a set that has the most."""
+    parts = [
+        tuple(
+            abs(int(basic.get_div(k).get_denominator_val().to_python()))
+            for k in range(basic.dim(isl.dim_type.div))
+        )
+        for basic in isl_set.compute_divs().get_basic_sets()
+    ]
+    return max(parts, key=lambda part: (len(part), part), default=())

@@ -33,11 +33,17 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceSelection:
-    """A reference and where the selection keeps it [EATSS, Table II]."""
+    """A reference of a kernel [EATSS, Table II].
+
+    ``memory`` is its class, where it belongs; ``placement`` is where this selection has
+    it: at split 0 there is no shared memory, and everything goes through L1.
+    """
 
     array: str
     access: str
+    statements: tuple[str, ...]
     memory: Literal["l1", "shared"]
+    placement: Literal["l1", "shared"]
     cma: bool
     temporal: tuple[str, ...]
     spatial: tuple[str, ...]

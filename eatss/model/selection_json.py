@@ -117,7 +117,7 @@ def _kernel_from_dict(document: Mapping[str, Any]) -> KernelSelection:
         entries[name] = _texts(document[name])
     entries["references"] = tuple(
         ReferenceSelection(
-            **{**r, "temporal": _texts(r["temporal"]), "spatial": _texts(r["spatial"])}
+            **{**r, **{name: _texts(r[name]) for name in ("statements", "temporal", "spatial")}}
         )
         for r in document["references"]
     )

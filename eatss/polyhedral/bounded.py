@@ -4,37 +4,72 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 
 import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError
-from eatss.scop import Scop
+from eatss.isl_names import divisors
+from eatss.polyhedral.accesses import first_equal
+from eatss.scop import Scop, Statement
 
 MAX_DEPTH = 16
 """Loops around one statement; isl's dataflow takes seconds there and far longer beyond."""
 
+MAX_DIVISIONS = 8
+"""Integer divisions and remainders in one domain or subscript list."""
 
-def refuse_deep_nests(scop: Scop) -> None:
-    """Refuse statements inside more loops than isl's dataflow can take.
+MAX_DIVISOR_BITS = 40
+"""Size of the product of their divisors: isl's integer programs grow with it."""
 
-    isl does not count all the work a deep nest causes, so the bound on operations is no
-    protection there.
+MAX_STATEMENTS = 1000
+"""Statements of one region."""
+
+
+def refuse_too_hard(scop: Scop) -> None:
+    """Refuse what isl cannot take in reasonable time.
+
+    isl does not count all the work that deep nests and large divisors cause, so the bound on
+    operations is no protection there.
 
     Raises:
-        InputError: ``EATSS-P002``.
+        InputError: ``EATSS-P002`` (loops), ``EATSS-P003`` (divisions), ``EATSS-P004``
+            (statements); carries all findings.
     """
-    deep = [
-        Diagnostic(
+    if len(scop.statements) > MAX_STATEMENTS:
+        message = f"{len(scop.statements)} statements; {MAX_STATEMENTS} are supported"
+        raise InputError(
+            Diagnostic(
+                code="EATSS-P004",
+                message=message,
+                span=scop.span,
+                hint="mark several smaller regions",
+            )
+        )
+    findings = [finding for s in scop.statements for finding in _too_hard(s)]
+    if findings:
+        raise InputError(*findings)
+
+
+def _too_hard(statement: Statement) -> Iterator[Diagnostic]:
+    if len(statement.loops) > MAX_DEPTH:
+        yield Diagnostic(
             code="EATSS-P002",
             message=f"{len(statement.loops)} loops around one statement; {MAX_DEPTH} are supported",
             span=statement.span,
             hint="begin the region inside the outer loops",
         )
-        for statement in scop.statements
-        if len(statement.loops) > MAX_DEPTH
-    ]
-    if deep:
-        raise InputError(*deep)
+    firsts = first_equal(statement.accesses)
+    relations = [statement.accesses[k].relation.wrap() for k in sorted(set(firsts))]
+    found = [divisors(relation) for relation in (statement.domain, *relations)]
+    if any(len(d) > MAX_DIVISIONS or prod(d).bit_length() > MAX_DIVISOR_BITS for d in found):
+        yield Diagnostic(
+            code="EATSS-P003",
+            message="too many or too large integer divisions and remainders",
+            span=statement.span,
+            hint=f"up to {MAX_DIVISIONS} are supported, whose divisors multiply to "
+            f"less than 2^{MAX_DIVISOR_BITS}",
+        )
 
 
 @contextmanager

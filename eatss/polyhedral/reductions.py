@@ -156,10 +156,11 @@ def _still_loops(item: Placed, references: Sequence[Reference]) -> frozenset[str
 def _is_private(
     scop: Scop, dependences: Dependences, item: Placed, read: int, loops: tuple[str, ...]
 ) -> bool:
-    """Tell whether nothing but the update itself sees the values in between.
+    """Tell whether nothing but the update itself sees or sets the values in between.
 
-    Along ``loops`` no other access of the statement may touch the target, and a value that
-    is updated again there may flow nowhere else.
+    Along ``loops`` no other access of the statement may touch the target, every update but the
+    first must take up the value of one before it (nothing resets the target on the way),
+    and a value that is updated again may flow nowhere else.
     """
     statement = item.statement
     apart = same_except(item.schedule, loops)
@@ -169,7 +170,12 @@ def _is_private(
         meets = statement.write.relation.apply_range(access.relation.reverse())
         if not meets.intersect(apart).is_empty():
             return False
-    again = _self_flow(scop, dependences, item).intersect(apart).domain()
+    carried = _self_flow(scop, dependences, item).intersect(apart)
+    earlier = statement.schedule.lex_lt_map(statement.schedule)
+    later = apart.intersect(earlier).intersect_domain(statement.domain).range()
+    if not later.intersect(statement.domain).is_subset(carried.range()):
+        return False
+    again = carried.domain()
     uses = dependences.flow.intersect_domain(isl.UnionSet.from_set(again))
     inside = isl.UnionMap.from_map(apart.intersect_domain(statement.domain))
     return bool(uses.is_subset(inside))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import islpy as isl
 
 from eatss.diagnostics import InputError, InternalError
-from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_deep_nests
+from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.checks import check_coverage, check_legality
 from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.graph import statement_graph
@@ -20,8 +20,8 @@ from eatss.scop import Scop
 _SMALL = 64
 """Sizes up to this may stay numbers where symbols are too hard."""
 
-MAX_OPERATIONS = 20_000_000
-"""isl operations one region may take by default; PolyBench needs at most a fifth."""
+MAX_OPERATIONS = 4_000_000
+"""isl operations one region may take by default; PolyBench needs at most half."""
 
 
 def schedule_scop(scop: Scop, *, max_operations: int | None = None) -> ScheduledScop:
@@ -36,10 +36,10 @@ def schedule_scop(scop: Scop, *, max_operations: int | None = None) -> Scheduled
 
     Raises:
         InputError: ``EATSS-P001`` when isl's work exceeds ``max_operations``, ``EATSS-P002``
-            when a statement is inside too many loops.
+            to ``EATSS-P004`` for what is known to be too hard.
         InternalError: ``EATSS-P9xx`` when a check between the passes fails.
     """
-    refuse_deep_nests(scop)
+    refuse_too_hard(scop)
     limit = MAX_OPERATIONS if max_operations is None else max_operations
     with bounded_work(scop, limit):
         symbolic = generalise(scop)

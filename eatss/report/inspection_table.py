@@ -100,7 +100,7 @@ def _kernel(kernel: Kernel, facts: KernelFacts) -> list[Text | Table]:
     else:
         head.append(f"\n    loops {', '.join(_loop(loop) for loop in kernel.loops)}")
         cma = facts.cma_loop or "none"
-        head.append(f"; CMA loop {cma}; {facts.distinct_references} distinct references")
+        head.append(f"; CMA loop {cma}; distinct references {facts.distinct_references}")
     if kernel.inner_loops:
         inner = ", ".join(_loop(loop) for loop in kernel.inner_loops)
         head.append(f"\n    not tiled {inner}")
@@ -123,10 +123,14 @@ def _references(facts: KernelFacts) -> Table:
         for volume in facts.volumes
         for position in volume.references[:1]
     }
+    names = [reference.access for reference in facts.references]
     for position, reference in enumerate(facts.references):
+        several = names.count(reference.access) > 1
         direction = ("r" if reference.reads else "") + ("w" if reference.writes else "")
         table.add_row(
-            reference.access,
+            f"{reference.access} in {', '.join(reference.statements)}"
+            if several
+            else reference.access,
             direction,
             reference.memory.value,
             "yes" if reference.cma else "no",

@@ -97,10 +97,15 @@ def _loops(kernel: KernelSelection) -> Table:
 
 def _references(kernel: KernelSelection) -> Table:
     table = _table("reference", "memory", "CMA", "temporal reuse", "spatial reuse")
+    names = [reference.access for reference in kernel.references]
     for reference in kernel.references:
+        several = names.count(reference.access) > 1
+        moved = reference.memory != reference.placement
         table.add_row(
-            reference.access,
-            reference.memory,
+            f"{reference.access} in {', '.join(reference.statements)}"
+            if several
+            else reference.access,
+            f"{reference.memory}, through {reference.placement}" if moved else reference.memory,
             "yes" if reference.cma else "no",
             ", ".join(reference.temporal) or "-",
             ", ".join(reference.spatial) or "-",

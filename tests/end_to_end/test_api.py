@@ -84,3 +84,27 @@ void f(double a[64][64][64], double b[64][64][64]) {
         eatss.select(source, gpu="xavier", split=0.25, warp_fraction=1.0)
     assert "L1 cache: 2 references need at least 512 KiB, the card has 96 KiB" in str(caught.value)
     assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gpu": 3},
+        {"volume": "x"},
+        {"shared_per_block": "foo"},
+        {"split": "half"},
+        {"warp_fraction": True},
+        {"dtype": "half"},
+        {"model": "x"},
+        {"split": float("nan")},
+    ],
+)
+def test_a_wrong_option_is_an_input_error(options: dict[str, object]) -> None:
+    with pytest.raises(eatss.InputError):
+        eatss.select(SOURCE, **{"gpu": "h200", **options})  # type: ignore[arg-type]
+
+
+def test_at_split_0_a_shared_reference_goes_through_l1() -> None:
+    (kernel,) = eatss.select(KERNELS / "matmul.c", gpu="h200", split=0.0).kernels
+    (reference,) = [r for r in kernel.references if r.access == "In[i][k]"]
+    assert (reference.memory, reference.placement) == ("shared", "l1")

@@ -164,3 +164,38 @@ def test_doctor_and_profiles_answer_in_json() -> None:
     profiles = json.loads(eatss("profiles", "--format", "json").stdout)["profiles"]
     assert {"a100-40gb", "h200", "ga100", "xavier"} <= {profile["name"] for profile in profiles}
     assert eatss("profiles", "h200").returncode == 0
+
+
+def _region(body: str) -> str:
+    return f"void f(int n, double a[n]) {{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("".join(f"for (int i{k} = 0; i{k} < 3; i{k}++)\n" for k in range(40)) + "a[0] += 1.0;",
+         "EATSS-P002"),
+        ("for (int i = 0; i < n; i++)\n  if (i % 1000003 == 0 && i % 999983 == 1 && i % 65537 == 3)"
+         " a[i] = 1.0;", "EATSS-P003"),
+        ("a[0] = 1.0;\n" * 1001, "EATSS-P004"),
+    ],
+)  # fmt: skip
+def test_what_is_too_hard_is_refused_at_once(body: str, code: str, tmp_path: Path) -> None:
+    source = tmp_path / "hard.c"
+    source.write_text(_region(body))
+    done = eatss("inspect", source)
+    assert done.returncode == 2
+    assert code in done.stderr
+    assert "^" in done.stderr
+
+
+def test_a_sum_of_thousands_of_terms_is_selected(tmp_path: Path) -> None:
+    terms = " + ".join(["b[i]", "b[i + 1]"] * 2500)
+    source = tmp_path / "sum.c"
+    source.write_text(
+        "void f(double a[64], double b[65]) {\n#pragma scop\n"
+        f"for (int i = 0; i < 64; i++) a[i] = {terms};\n#pragma endscop\n}}\n"
+    )
+    done = eatss("select", source, "--gpu", "a100", "--format", "ppcg")
+    assert done.returncode == 0
+    assert done.stdout.startswith("{ kernel[0] -> tile[64]")

@@ -59,7 +59,9 @@ def test_matmul_has_the_promised_entries(ga100: GpuProfile, matmul: KernelFacts)
     assert set(kernel["references"][0]) == {
         "array",
         "access",
+        "statements",
         "memory",
+        "placement",
         "cma",
         "temporal",
         "spatial",

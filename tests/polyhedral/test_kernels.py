@@ -94,6 +94,17 @@ def test_a_sum_is_a_reduction_and_a_prefix_sum_is_not(scop_of: Callable[..., Any
     assert [r for kernel in kernels for r in kernel.reductions] == []
 
 
+def test_an_accumulator_that_is_reset_on_the_way_is_no_reduction(
+    scop_of: Callable[..., Any],
+) -> None:
+    source = (
+        "for j in range(0, N):\n    for i in range(0, 100):\n"
+        "        if i == 5:\n            B[j] = 0\n        B[j] += A[i]\n"
+    )
+    kernels = schedule_scop(scop_of(source, parameters=["N"])).kernels
+    assert [kernel.reductions for kernel in kernels] == [()]
+
+
 def test_operators_that_are_reductions(scop_of: Callable[..., Any]) -> None:
     loop = "for i in range(0, N):\n    for j in range(0, N):\n        y[i] = {}\n"
     found = {}
