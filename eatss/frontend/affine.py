@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import islpy as isl
 
 from eatss.frontend import division
+from eatss.frontend.calls import inlined_body, is_library_function
 from eatss.frontend.codes import Code
 from eatss.frontend.notaffine import NotAffineError, Reason, not_affine
 from eatss.frontend.polynomial import Monomial, Poly, accumulate
@@ -44,6 +45,7 @@ class AffineReader:
         self.algebra = algebra
         self.active: dict[Variable, str] = {}
         self.ranges = RangeProver(algebra)
+        self.local_values: dict[Variable, Value] = {}
         self._bound_arguments: list[dict[str, Value]] = []
         self._depth = 0
         self._inner: dict[NodeKind, Callable[[Node, isl.Set], Value]] = {
@@ -155,6 +157,8 @@ class AffineReader:
                 node, Reason.OWN, f"'{node.name}' is volatile", code=Code.VOLATILE,
                 hint="drop 'volatile' or copy the value before the region",
             )  # fmt: skip
+        if variable in self.local_values:
+            return self.local_values[variable]
         if variable in self.active:
             return Poly.unknown(self.active[variable])
         if variable.role is Role.COUNTER:
@@ -273,9 +277,10 @@ class AffineReader:
             expression, names = body
             if len(names) == len(arguments):
                 return self._inline(expression, names, arguments, domain)
-        if body is None and is_defined(callee):
+        if not is_library_function(callee):
             raise NotAffineError(
-                node, Reason.OWN, f"call of '{node.name}', which has a body that is not read",
+                node, Reason.OWN,
+                f"call of '{node.name or '?'}', which is no function whose effect is known",
                 code=Code.CALL, hint="write it as one return of an affine expression, or a macro",
             )  # fmt: skip
         if len(arguments) == 2 and node.name in _MINIMA | _MAXIMA:
@@ -374,21 +379,3 @@ class AffineReader:
                 raise NotAffineError(side, Reason.NON_AFFINE, "comparison of floating-point values")
             sides.append(value)
         return sides[0], sides[1]
-
-
-def is_defined(callee: Node) -> bool:
-    """Return whether the body of a function is in the file."""
-    declaration = callee.declaration
-    return declaration is not None and declaration.get_definition() is not None
-
-
-def inlined_body(callee: Node, symbols: SymbolTable) -> tuple[Node, list[str]] | None:
-    """Return the expression a function returns and the names of its parameters.
-
-    Only functions that do nothing but return: ``return e;`` or ``if (c) return a; return b;``.
-    """
-    declaration = callee.declaration
-    definition = declaration.get_definition() if declaration is not None else None
-    if definition is None:
-        return None
-    return symbols.returned_expression(definition)

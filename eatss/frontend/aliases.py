@@ -36,11 +36,15 @@ def check_aliases(
         return
     sources = _Sources(surroundings, types)
     origins = {array: sources.of(array.declaration) for array in arrays}
+    unknown = {array: sources.is_unknown(array.declaration, origins[array]) for array in arrays}
     for position, first in enumerate(arrays):
         for second in arrays[position + 1 :]:
             if first.first_write is None and second.first_write is None:
                 continue
-            if _overlap(origins[first], origins[second]):
+            if _overlap(origins[first], origins[second]) or (
+                (unknown[first] and not second.is_scalar)
+                or (unknown[second] and not first.is_scalar)
+            ):
                 place = second.first_use or first.first_use
                 assert place is not None
                 reporter.error(
@@ -49,6 +53,20 @@ def check_aliases(
                     f"'{first.name}' and '{second.name}' may be the same memory",
                     "use one name for one array within the region",
                 )
+
+
+def check_counters(symbols: SymbolTable, surroundings: Surroundings, reporter: Reporter) -> None:
+    """Refuse counters that can be reached through a pointer, whose value would be observed."""
+    for variable in symbols.variables:
+        if variable.role is not Role.COUNTER or variable.first_use is None:
+            continue
+        if any(variable.declaration == taken for taken, _ in surroundings.addressed):
+            reporter.error(
+                Code.ALIAS,
+                variable.first_use,
+                f"the address of counter '{variable.name}' is taken in this function",
+                "use a counter of the loop's own: for (int i = 0; ...)",
+            )
 
 
 def _overlap(left: _Origins, right: _Origins) -> bool:
@@ -61,6 +79,7 @@ class _Sources:
     def __init__(self, surroundings: Surroundings, types: TypeTable) -> None:
         self._types = types
         self._assigned = surroundings.assigned
+        self._addressed = surroundings.addressed
 
     def of(self, declaration: Any) -> _Origins:
         """Return the declaration and all that its value may come from."""
@@ -78,6 +97,26 @@ class _Sources:
                     todo.extend(_pointers_in(value))
             todo.extend(self._from_initialiser(current))
         return found
+
+    def is_unknown(self, declaration: Any, origins: _Origins) -> bool:
+        """Return whether a pointer may hold an address that cannot be followed.
+
+        Such as one loaded from memory, returned by a function that does not allocate, or
+        set through a pointer to the pointer. ``restrict`` says that it is alone.
+        """
+        if declaration.type.is_restrict_qualified():
+            return False
+        pointers = [o for o in origins if self._types.of(o.type).kind is TypeClass.POINTER]
+        for pointer in pointers:
+            if any(taken == pointer and not is_argument for taken, is_argument in self._addressed):
+                return True
+            values = [v for target, v, _ in self._assigned if v is not None and target == pointer]
+            tree = read_tree(pointer, self._types)
+            if tree.kind is NodeKind.VARIABLE:
+                values.extend(tree.children[:1])
+            if any(_is_opaque(value) for value in values):
+                return True
+        return False
 
     def _from_initialiser(self, declaration: Any) -> _Origins:
         """Return what a pointer of file scope is initialised from."""
@@ -100,3 +139,31 @@ def _pointers_in(value: Node) -> _Origins:
         if is_address or id(node) in under_address:
             found.append(node.declaration)
     return found
+
+
+def _is_opaque(value: Node) -> bool:
+    """Return whether a pointer's value comes from where it cannot be followed."""
+    todo = [(value, False)]
+    while todo:
+        node, is_addressed = todo.pop()
+        if node.type.is_integer and not is_addressed:
+            continue
+        is_pointer = node.type.kind in (TypeClass.POINTER, TypeClass.ARRAY)
+        if node.kind is NodeKind.CALL:
+            if is_pointer and "alloc" not in node.name.lower():
+                return True
+            continue  # its arguments are sizes
+        if node.kind is NodeKind.MEMBER and (is_pointer or is_addressed):
+            return True
+        if node.kind in _LOADS and node.type.kind is TypeClass.POINTER:
+            return True
+        if node.kind is NodeKind.CAST and is_pointer and node.children[0].type.is_integer:
+            return node.children[0].kind is not NodeKind.INT
+        if node.kind in (NodeKind.OTHER, NodeKind.BROKEN) and is_pointer:
+            return True
+        inside = node.kind is NodeKind.ADDRESS
+        todo.extend((child, inside) for child in node.children)
+    return False
+
+
+_LOADS = frozenset({NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE})

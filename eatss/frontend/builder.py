@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import islpy as isl
 
+from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.loops import LoopReader
 from eatss.frontend.notaffine import NotAffineError
+from eatss.frontend.polynomial import Poly
 from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement
+from eatss.frontend.refusals import REFUSED_STATEMENTS
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import Role, SymbolTable, Variable, counter_of, written_name
 from eatss.frontend.tree import BODIES, Node, NodeKind
@@ -44,6 +47,7 @@ class StatementReader:
         self._reporter = reporter
         self._loops = LoopReader(symbols, affine, reporter)
         self.statements: list[RawStatement] = []
+        self._too_deep = False
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
@@ -58,9 +62,11 @@ class StatementReader:
     def _statement(self, node: Node, frame: Frame, position: int) -> int:
         frame = replace(frame, depth=frame.depth + 1)
         if frame.depth > _MAX_DEPTH:
-            self._reporter.error(
-                Code.NESTING, node, "statements are nested too deeply", "use fewer levels"
-            )
+            if not self._too_deep:
+                self._reporter.error(
+                    Code.NESTING, node, "statements are nested too deeply", "use fewer levels"
+                )
+            self._too_deep = True
             return position
         kind = node.kind
         if kind is NodeKind.COMPOUND:
@@ -179,7 +185,7 @@ class StatementReader:
                 "declare variables only",
             )  # fmt: skip
             return position
-        if not node.children:
+        if self._refuses_storage(node, variable) or not node.children:
             return position
         here = replace(frame, positions=(*frame.positions, position))
         if variable.role is Role.COUNTER:
@@ -200,7 +206,33 @@ class StatementReader:
             )  # fmt: skip
             return position
         self._assign(node, None, node.children[0], "", here)
+        self._keep_value(node, variable, frame)
         return position + 1
+
+    def _keep_value(self, node: Node, variable: Variable, frame: Frame) -> None:
+        """Keep the affine value of an integer variable that is never written again.
+
+        Its scope lies within that of the counters in the value, so it holds wherever it is named.
+        """
+        is_fixed = variable.is_local and variable.is_scalar and variable.first_write is None
+        if not is_fixed or not variable.shape.element.is_integer:
+            return
+        with suppress(NotAffineError):
+            value = self._affine.value(node.children[0], frame.domain)
+            if not isinstance(value, Poly) or value.is_linear:
+                self._affine.local_values[variable] = value
+
+    def _refuses_storage(self, node: Node, variable: Variable) -> bool:
+        """Refuse a variable whose memory outlives the block it is declared in."""
+        if clang.is_automatic(node.cursor):
+            return False
+        self._reporter.error(
+            Code.UNSUPPORTED,
+            node,
+            f"'{variable.name}' is declared static or extern inside the region",
+            "declare it before #pragma scop",
+        )
+        return True
 
     def _simple(self, node: Node, frame: Frame) -> None:
         if node.kind in (NodeKind.ASSIGN, NodeKind.STEP):
@@ -313,7 +345,7 @@ class StatementReader:
             inner = node.children[0]
             if inner.kind in (NodeKind.NAME, NodeKind.INT):
                 return  # (void) x;
-        code, message, hint = _STATEMENTS.get(
+        code, message, hint = REFUSED_STATEMENTS.get(
             node.kind,
             (Code.UNSUPPORTED, "statement without effect", "remove it"),
         )
@@ -356,25 +388,3 @@ def _promoted(element: ElementType) -> ElementType:
 
 def _coalesced(domain: isl.Set) -> isl.Set:
     return coalesced(domain) if domain.n_basic_set() > 1 else domain
-
-
-_STATEMENTS: dict[NodeKind, tuple[Code, str, str]] = {
-    NodeKind.WHILE: (Code.WHILE_LOOP, "while loop", "write a for loop with affine bounds"),
-    NodeKind.DO: (Code.WHILE_LOOP, "do loop", "write a for loop with affine bounds"),
-    NodeKind.GOTO: (Code.GOTO, "goto", "use for and if"),
-    NodeKind.LABEL: (Code.GOTO, "label", "use for and if"),
-    NodeKind.BREAK: (Code.BREAK, "break", "put the condition into the bounds or an if"),
-    NodeKind.CONTINUE: (Code.BREAK, "continue", "put the rest of the body into an if"),
-    NodeKind.RETURN: (Code.RETURN, "return inside the region", "return after #pragma endscop"),
-    NodeKind.SWITCH: (Code.SWITCH, "switch", "use if with affine conditions"),
-    NodeKind.CALL: (
-        Code.CALL,
-        "call",
-        "assign the result of a mathematical function, or move the call out of the region",
-    ),
-    NodeKind.BROKEN: (
-        Code.SYNTAX,
-        "statement clang could not make sense of",
-        "correct the errors clang reports",
-    ),
-}

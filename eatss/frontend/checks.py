@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import islpy as isl
 
+from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.delinearise import Delinearised
@@ -16,6 +18,7 @@ from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind, read_tree
 from eatss.frontend.types import TypeTable
 from eatss.isl_names import without_parameter
+from eatss.scop import AccessKind
 
 _MAX_LOOPS = 8
 
@@ -36,6 +39,30 @@ def without_idle(
         else:
             kept.append(raw)
     return tuple(kept)
+
+
+def without_unread_locals(
+    statements: tuple[RawStatement, ...], known: Collection[Variable]
+) -> tuple[RawStatement, ...]:
+    """Return the statements less those that set a local whose value was put in its place."""
+    read = {
+        access.variable
+        for raw in statements
+        for access in raw.accesses
+        if access.kind is AccessKind.READ
+    }
+    kept = tuple(
+        raw
+        for raw in statements
+        if not (raw.node.kind is NodeKind.VARIABLE and _written(raw) in known)
+        or _written(raw) in read
+        or not _written(raw).is_local
+    )
+    return kept or statements
+
+
+def _written(raw: RawStatement) -> Variable:
+    return raw.accesses[0].variable
 
 
 def warn_of_assumptions(affine: AffineReader, reporter: Reporter) -> None:
@@ -107,6 +134,16 @@ def check_live_counters(
     waiting = [
         v for v in symbols.variables if v.role is Role.COUNTER and not v.is_local
     ]  # fmt: skip
+    for variable in tuple(waiting):
+        if clang.outlives_function(variable.declaration):
+            waiting.remove(variable)
+            assert variable.first_use is not None
+            reporter.error(
+                Code.COUNTER_AFTER_LOOP,
+                variable.first_use,
+                f"counter '{variable.name}' keeps its value after the function, where it is lost",
+                "use a counter of the loop's own: for (int i = 0; ...)",
+            )
     for cursor in following:
         if not waiting:
             return
@@ -123,6 +160,19 @@ def check_live_counters(
                     f"counter '{variable.name}' is used after the region, where its value is lost",
                     "set it again after #pragma endscop",
                 )
+
+
+def keep_live(symbols: SymbolTable, following: tuple[Any, ...], types: TypeTable) -> None:
+    """Take a variable of the region for live after it where its block goes on to use it."""
+    named = [
+        node.declaration
+        for cursor in following
+        for node in read_tree(cursor, types).preorder()
+        if node.kind is NodeKind.NAME
+    ]
+    for variable in symbols.variables:
+        if variable.is_local and any(variable.declaration == other for other in named):
+            variable.is_local = False
 
 
 def _first_use(tree: Node, variable: Variable) -> Node | None:

@@ -14,7 +14,7 @@ from typing import Any
 from clang import cindex
 from clang.cindex import conf
 
-from eatss.frontend.kinds import CursorKind
+from eatss.frontend.kinds import CursorKind, StorageClass
 
 _BINARY_OPERATORS = (
     None, None, None, "*", "/", "%", "+", "-", "<<", ">>", None, "<", ">", "<=", ">=", "==", "!=",
@@ -88,6 +88,19 @@ def is_invalid(declaration: Any) -> bool:
     return bool(conf.lib.clang_isInvalidDeclaration(declaration))
 
 
+def is_automatic(declaration: Any) -> bool:
+    """Return whether a variable of a block is neither ``static`` nor ``extern``."""
+    storage = declaration.storage_class
+    return storage not in (StorageClass.STATIC, StorageClass.EXTERN)
+
+
+def outlives_function(declaration: Any) -> bool:
+    """Return whether a variable is global, static or extern."""
+    parent = declaration.semantic_parent
+    is_global = parent is not None and parent.kind is CursorKind.TRANSLATION_UNIT
+    return is_global or not is_automatic(declaration)
+
+
 def evaluate(cursor: Any) -> int | float | None:
     """Return the value of a constant expression, ``None`` where it is not constant."""
     library = conf.lib
@@ -138,6 +151,19 @@ class Unit:
                 and _file_name(cursor.location) == self._file
             ):
                 yield cursor
+
+    @property
+    def includes(self) -> tuple[int, ...]:
+        """The offsets of the ``#include`` directives of the main file that found a file."""
+        return tuple(
+            inclusion.location.offset
+            for inclusion in self._unit.get_includes()
+            if _file_name(inclusion.location) == self._file
+        )
+
+    def holds(self, cursor: Any) -> bool:
+        """Return whether a cursor stands in the main file, and not in one it includes."""
+        return _file_name(cursor.location) == self._file
 
     @property
     def messages(self) -> tuple[ClangMessage, ...]:

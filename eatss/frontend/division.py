@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import islpy as isl
 
+from eatss.frontend.calls import is_library_function
 from eatss.frontend.codes import Code
 from eatss.frontend.notaffine import NotAffineError, Reason, not_affine
 from eatss.frontend.polynomial import Poly
@@ -113,7 +114,11 @@ def fraction(reader: AffineReader, node: Node, domain: isl.Set) -> tuple[Value, 
         if below == unit == 1 and divisor:
             sign = 1 if divisor > 0 else -1
             return reader.algebra.scale(top, sign), abs(divisor), abs(divisor) == 1
-    elif node.kind is NodeKind.CALL and node.name in ("floor", "ceil"):
+    elif (
+        node.kind is NodeKind.CALL
+        and node.name in ("floor", "ceil")
+        and is_library_function(node.children[0])
+    ):
         top, below, _ = fraction(reader, node.children[1], domain)
         if node.name == "floor":
             return reader.algebra.floor_divide(top, below), 1, True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader
+from eatss.frontend.calls import is_library_function
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.literals import literal_text
@@ -204,7 +205,8 @@ class ExpressionReader:
 
     def _call(self, node: Node, depth: int) -> Expression:
         callee, *arguments = node.children
-        if node.name not in _PURE_FUNCTIONS or callee.kind is not NodeKind.NAME:
+        known = callee.kind is NodeKind.NAME and is_library_function(callee)
+        if node.name not in _PURE_FUNCTIONS or not known:
             self._refuse(
                 Code.CALL,
                 node,

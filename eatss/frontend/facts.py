@@ -17,7 +17,8 @@ def known_facts(symbols: SymbolTable, affine: AffineReader) -> isl.Set:
 
     Unsigned parameters are not negative. The sizes of a variable-length array are greater than
     zero where they are evaluated (C99 6.7.6.2p5); the outermost size of a parameter is
-    left out, since such a parameter is a pointer.
+    left out, since such a parameter is a pointer. What is declared before the region, in a block
+    around it, has been evaluated whenever the region runs.
     """
     algebra = affine.algebra
     facts = isl.Set.universe(isl.Space.params_alloc(algebra.context, 0))
@@ -27,6 +28,8 @@ def known_facts(symbols: SymbolTable, affine: AffineReader) -> isl.Set:
                 unknown = Poly.unknown(variable.unique_name)
                 facts = facts.intersect(algebra.at_least(unknown, Poly.constant(0)))
             continue
+        if variable.is_local:
+            continue  # its size is not evaluated before the region, if ever
         sizes = variable.shape.sizes
         for size in sizes[1:] if variable.shape.through_pointer else sizes:
             if isinstance(size, Node):

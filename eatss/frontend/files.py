@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import stat
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from eatss.frontend.findings import Findings
 from eatss.frontend.source import SourceText
 
 MAX_BYTES = 4 * 1024 * 1024
+_MAX_HEADERS = 2_000
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 
 
 def read_bytes(file: str) -> bytes:
@@ -68,3 +72,41 @@ def check_bytes(source: SourceText, findings: Findings) -> None:
             hint="save the file as UTF-8 text",
         )
         return
+
+
+def check_includes(source: SourceText, include_dirs: tuple[str, ...], findings: Findings) -> None:
+    """Refuse ``#include`` of devices, pipes and the like, from which libclang would read for ever.
+
+    Headers are followed as far as they are found; macros and conditions are not looked at.
+    """
+    todo = [(Path(source.file).parent, source.data, True)]
+    seen: set[Path] = set()
+    while todo and len(seen) < _MAX_HEADERS:
+        folder, data, is_main = todo.pop()
+        for match in _INCLUDE.finditer(data):
+            header = _find(match[1].decode("utf-8", "replace"), (folder, *map(Path, include_dirs)))
+            if header is None or header in seen:
+                continue
+            seen.add(header)
+            status = header.stat()
+            if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES:
+                todo.append((header.parent, header.read_bytes(), False))
+            elif not stat.S_ISDIR(status.st_mode):
+                is_regular = stat.S_ISREG(status.st_mode)
+                findings.add(
+                    Code.TOO_LARGE if is_regular else Code.NOT_A_FILE,
+                    f"header '{header}' is " + ("too large" if is_regular else "no regular file"),
+                    span=source.span(match.start(1), match.end(1)) if is_main else None,
+                    hint="include C headers only",
+                )
+
+
+def _find(name: str, folders: tuple[Path, ...]) -> Path | None:
+    for folder in folders:
+        try:
+            candidate = folder / name
+            if candidate.exists() and os.access(candidate, os.R_OK):
+                return candidate
+        except (OSError, ValueError):
+            continue
+    return None

@@ -17,6 +17,7 @@ from eatss.frontend.source import SourceText
 
 MAX_BRACKETS = 250
 MAX_OPERATORS = 100_000
+MAX_EXPANDED = 2_000_000
 _ORDINARY_OPERATORS = 1_500
 _ORDINARY_BRANCHES = 500
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -35,6 +36,7 @@ _DEFINE = re.compile(
     rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(\([^)\n]*\))?((?:\\\r?\n|[^\n])*)", re.MULTILINE
 )
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+_ANY_TOKEN = re.compile(rb"\w+|[^\s\w]")
 _OPERATOR = re.compile(rb"[-+!~*&/%|^<>=?:(]")
 _OPENING = (b"(", b"[", b"{")
 _CLOSING = (b")", b"]", b"}")
@@ -43,9 +45,10 @@ _NESTING_WORDS = frozenset({b"for", b"if", b"while", b"do", b"switch", b"sizeof"
 
 @dataclass(frozen=True, slots=True)
 class _Macro:
-    """How much a macro adds: operators of its own, and how often it repeats an argument."""
+    """How much a macro adds: operators and tokens, and how often it repeats an argument."""
 
     operators: int
+    tokens: int
     repeats: int
 
 
@@ -71,6 +74,7 @@ class Guard:
         self._operators = 0
         self._most = 0
         self._branches = 0
+        self._expanded = 0
 
     def needs_large_stack(self) -> bool:
         """Look through the text; return whether libclang needs a large stack for it.
@@ -92,7 +96,8 @@ class Guard:
                 self._findings.add(
                     Code.NESTING,
                     f"brackets are nested more than {MAX_BRACKETS} deep, or one statement has more "
-                    f"than {MAX_OPERATORS} operators",
+                    f"than {MAX_OPERATORS} operators, or macros expand to more than "
+                    f"{MAX_EXPANDED} words",
                     span=self._source.span(match.start(), match.end()),
                     hint="split the expression or the block",
                 )
@@ -118,8 +123,15 @@ class Guard:
         self._repeats = macro.repeats if macro is not None else 1
         if macro is not None:
             self._add(factor * macro.operators)
+        self._expanded += factor * (macro.tokens if macro is not None else 0)
+        if factor > 1:
+            self._expanded += factor
         self._previous = token
-        return len(self._brackets) <= MAX_BRACKETS and self._operators <= MAX_OPERATORS
+        return (
+            len(self._brackets) <= MAX_BRACKETS
+            and self._operators <= MAX_OPERATORS
+            and self._expanded <= MAX_EXPANDED
+        )
 
     def _open(self, token: bytes, factor: int) -> None:
         if token == b"{":
@@ -196,5 +208,8 @@ def _measure(
         inner = sum(known[w].operators for w in words if w in known)
         names = _WORD.findall(parameters)
         repeats = max((words.count(parameter) for parameter in names), default=1)
-        known[name] = _Macro(min(own + inner, 10 * MAX_OPERATORS), max(repeats, 1))
+        tokens = len(_ANY_TOKEN.findall(body)) + sum(known[w].tokens for w in words if w in known)
+        known[name] = _Macro(
+            min(own + inner, 10 * MAX_OPERATORS), min(tokens, 10 * MAX_EXPANDED), max(repeats, 1)
+        )
         stack.pop()

@@ -7,4 +7,5 @@ from typing import Any
 from clang import cindex
 
 CursorKind: Any = cindex.CursorKind
+StorageClass: Any = cindex.StorageClass
 TypeKind: Any = cindex.TypeKind

@@ -323,6 +323,18 @@ class LoopReader:
         """See that the counter does not leave its type before the loop ends."""
         ctype = header.variable.shape.element
         after = self._algebra.add(Poly.unknown(name), Poly.constant(header.step))
+        counter = Poly.unknown(name)
+        stays = self._algebra.at_least(Poly.constant(ctype.maximum), after).intersect(
+            self._algebra.at_least(Poly.constant(ctype.maximum), counter)
+        )
+        if header.step > 0 and self._affine.ranges.always_leaves(domain, stays):
+            self._refuse(
+                Code.NARROW_OVERFLOW if ctype.signed else Code.UNSIGNED_WRAP,
+                header.condition,
+                f"counter '{header.variable.name}' leaves the range of type '{ctype.spelling}' "
+                "before the loop ends",
+                "use a wider type",
+            )
         if not ctype.signed and header.step < 0:
             stays = self._algebra.at_least(after, Poly.constant(0))
             if not self._affine.ranges.proven(domain, stays):

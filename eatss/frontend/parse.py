@@ -11,21 +11,23 @@ from clang.cindex import TranslationUnitLoadError
 
 from eatss.diagnostics import input_error
 from eatss.frontend.affine import AffineReader
-from eatss.frontend.aliases import check_aliases
+from eatss.frontend.aliases import check_aliases, check_counters
 from eatss.frontend.assemble import Assembler, RegionReading
 from eatss.frontend.builder import Frame, StatementReader
 from eatss.frontend.checks import (
     check_live_counters,
+    keep_live,
     warn_of_assumptions,
     warn_of_bounds,
     without_idle,
+    without_unread_locals,
 )
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.codes import Code
 from eatss.frontend.delinearise import delinearise
 from eatss.frontend.errors import check_messages
 from eatss.frontend.facts import fixed_values, known_facts
-from eatss.frontend.files import check_bytes, read_bytes
+from eatss.frontend.files import check_bytes, check_includes, read_bytes
 from eatss.frontend.findings import Findings
 from eatss.frontend.guard import Guard
 from eatss.frontend.largestack import on_large_stack
@@ -77,6 +79,8 @@ def _parse(file: str, data: bytes, options: FrontendOptions) -> FrontendResult:
     source = SourceText.of(file, data)
     findings = Findings(source)
     check_bytes(source, findings)
+    findings.raise_errors()
+    check_includes(source, options.include_dirs, findings)
     findings.raise_errors()
     deep = Guard(source, findings).needs_large_stack()
     findings.raise_errors()
@@ -171,13 +175,17 @@ def _read_region(
     fixed = fixed_values(values, affine)
     reader = StatementReader(symbols, affine, reporter)
     reader.read_all(nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
+    known = frozenset(affine.local_values)
+    affine.local_values.clear()  # they hold only where their counters do
     warn_of_assumptions(affine, reporter)
-    check_live_counters(symbols, placed.following, types, reporter)
+    check_live_counters(symbols, (*placed.following, *placed.later), types, reporter)
     surroundings = Surroundings(placed, types)
     check_aliases(symbols, surroundings, types, reporter)
+    check_counters(symbols, surroundings, reporter)
     check_sizes(symbols, surroundings, reporter)
+    keep_live(symbols, placed.following, types)
     certain = tuple(raw for raw in reader.statements if not raw.doubtful)
-    statements = without_idle(certain, reporter)
+    statements = without_idle(without_unread_locals(certain, known), reporter)
     arrays = delinearise(affine, symbols, reporter, statements)
     if facts.intersect(fixed).is_empty():
         findings.add(

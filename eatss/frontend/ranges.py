@@ -13,6 +13,7 @@ from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import CType
 from eatss.frontend.values import Value, ValueAlgebra
+from eatss.isl_names import parameter_names, without_parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,17 @@ class RangeProver:
         )
         if low and high:
             return
+        within = self._algebra.at_least(value, Poly.constant(ctype.minimum)).intersect(
+            self._algebra.at_least(Poly.constant(ctype.maximum), value)
+        )
+        if self.always_leaves(known, within):
+            raise NotAffineError(
+                node,
+                Reason.OWN,
+                f"value does not fit type '{ctype.spelling}'",
+                code=Code.NARROW_OVERFLOW if ctype.signed else Code.UNSIGNED_WRAP,
+                hint="use a type that holds the value",
+            )
         if ctype.bits < 32:
             raise NotAffineError(
                 node,
@@ -95,6 +107,21 @@ class RangeProver:
         """Return whether ``holds`` covers ``domain``, given the types of the parameters."""
         known = domain.intersect(self.of_parameters(domain))
         return bool(known.subtract(holds).is_empty())
+
+    def always_leaves(self, domain: isl.Set, holds: isl.Set) -> bool:
+        """Return whether some point of ``domain`` lies outside ``holds`` wherever it has points.
+
+        That is so for all values of the parameters alike, not only for extreme ones.
+        """
+        known = domain.intersect(self.of_parameters(domain))
+        outside = known.subtract(holds)
+        if outside.is_empty():
+            return False
+        for name in parameter_names(known):
+            if name not in self.used_parameters:
+                known = without_parameter(known, name)
+                outside = without_parameter(outside, name)
+        return bool(known.is_subset(outside))
 
 
 def _keeps_value(cast: Node) -> bool:

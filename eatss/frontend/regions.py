@@ -41,13 +41,18 @@ class Region:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedRegion:
-    """A region with the libclang cursors of its function, block and statements."""
+    """A region with the libclang cursors of its function, block and statements.
+
+    ``following`` is the rest of its block, ``later`` what may run after that, the next round of
+    loops around it included.
+    """
 
     region: Region
     function: Any
     block: Any
     statements: tuple[Any, ...]
     following: tuple[Any, ...]
+    later: tuple[Any, ...]
 
 
 def find_pragmas(unit: Unit, source: SourceText, findings: Findings) -> tuple[Pragma, ...]:
@@ -76,6 +81,16 @@ def find_pragmas(unit: Unit, source: SourceText, findings: Findings) -> tuple[Pr
                     end=message.offset + length,
                 )
             )
+    starts = [pragma.start for pragma in found]
+    for pragma in found:
+        if starts.count(pragma.start) > 1:
+            findings.add(
+                Code.REGION_PLACE,
+                "a macro holds more than one pragma of a region",
+                span=source.span(pragma.start, pragma.end),
+                hint="write #pragma scop and #pragma endscop outside the macro",
+            )
+    findings.raise_errors()
     return tuple(sorted(found, key=lambda pragma: pragma.start))
 
 
@@ -169,10 +184,24 @@ def place_region(
             hint="put both pragmas around statements of one block",
         )
         return None
+    if _is_cut_by_include(region, unit, source, findings):
+        return None
     block = _innermost(function, start, end)
-    inside, following = [], []
+    inside: list[Any] = []
+    following: list[Any] = []
     for child in block.get_children():
+        if not unit.holds(child):
+            following += [child] if inside or following else []
+            continue
         first, last = child.extent.start.offset, child.extent.end.offset
+        if first in (start, end):
+            findings.add(
+                Code.REGION_PLACE,
+                "a macro holds the pragma together with statements",
+                span=span,
+                hint="give the pragma a line or a macro of its own",
+            )
+            return None
         if first >= end:
             following.append(child)
         elif start <= first and last <= end:
@@ -197,12 +226,51 @@ def place_region(
         block=block,
         statements=tuple(inside),
         following=tuple(following),
+        later=tuple(_after(block, function)),
     )
+
+
+def _is_cut_by_include(region: Region, unit: Unit, source: SourceText, findings: Findings) -> bool:
+    """Refuse a region that has an ``#include`` between its pragmas."""
+    inside = [o for o in unit.includes if region.opening.start < o < region.closing.start]
+    for offset in inside:
+        findings.add(
+            Code.REGION_PLACE,
+            "#include inside the region",
+            span=source.span(offset, offset + 1),
+            hint="write the statements out between the pragmas",
+        )
+    return bool(inside)
 
 
 def _covers(cursor: Any, offset: int) -> bool:
     extent = cursor.extent
     return bool(extent.start.offset <= offset < extent.end.offset)
+
+
+def _after(block: Any, function: Any) -> list[Any]:
+    """Return what may run after a block ends, in this order."""
+    at = block.extent.start.offset
+    path = [function]
+    while path[-1] != block:
+        inner = [c for c in path[-1].get_children() if c == block or _holds(c, block)]
+        if not inner:
+            break
+        path.append(inner[-1])
+    following: list[Any] = []
+    for inner, outer in zip(reversed(path), reversed(path[:-1]), strict=False):
+        parts = list(outer.get_children())
+        if outer.kind is CursorKind.COMPOUND_STMT:
+            following += [c for c in parts if c.extent.start.offset > at and c != inner]
+        elif outer.kind is CursorKind.FOR_STMT:
+            following += [*(c for c in parts[1:] if c != inner), inner]
+        elif outer.kind in (CursorKind.WHILE_STMT, CursorKind.DO_STMT):
+            following += [*(c for c in parts if c != inner), inner]
+    return following
+
+
+def _holds(cursor: Any, inner: Any) -> bool:
+    return cursor.kind in _CONTAINERS and _covers(cursor, inner.extent.start.offset)
 
 
 _CONTAINERS = frozenset(

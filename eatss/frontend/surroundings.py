@@ -17,11 +17,14 @@ class Surroundings:
     """The assignments of a function outside a region.
 
     ``assigned`` holds the declaration of the target, the value (``None`` for ``++`` and
-    ``--``) and the offset of each.
+    ``--``) and the offset of each. ``addressed`` holds the variables whose address is taken,
+    and whether a function is called with it directly (``scanf("%d", &n)``).
     """
 
     def __init__(self, placed: PlacedRegion, types: TypeTable) -> None:
+        self._types = types
         self.assigned: list[tuple[Any, Node | None, int]] = []
+        self.addressed: list[tuple[Any, bool]] = []
         region = placed.region
         todo = [placed.function]
         while todo:
@@ -34,15 +37,34 @@ class Surroundings:
                     self._collect(read_tree(child, types))
 
     def _collect(self, body: Node) -> None:
+        arguments: set[int] = set()
         for node in body.preorder():
             at = node.offsets[0] if node.kind in _WRITES else 0
+            if node.kind is NodeKind.VARIABLE:
+                self._collect_sizes(node)
             if node.kind is NodeKind.VARIABLE and node.children:
                 self.assigned.append((node.declaration, node.children[0], at))
+            elif node.kind is NodeKind.CALL:
+                arguments.update(id(_unconverted(child)) for child in node.children[1:])
+            elif node.kind is NodeKind.ADDRESS and node.children[0].kind is NodeKind.NAME:
+                declaration = node.children[0].declaration
+                self.addressed.append((declaration, id(node) in arguments))
             elif node.kind in (NodeKind.ASSIGN, NodeKind.STEP):
                 target = node.children[0]
                 if target.kind is NodeKind.NAME:
                     value = node.children[1] if node.kind is NodeKind.ASSIGN else None
                     self.assigned.append((target.declaration, value, at))
+
+    def _collect_sizes(self, variable: Node) -> None:
+        for child in clang.children(variable.cursor):
+            if child.kind.is_expression():
+                self._collect(read_tree(child, self._types))
+
+
+def _unconverted(node: Node) -> Node:
+    while node.kind is NodeKind.CAST:
+        node = node.children[0]
+    return node
 
 
 _WRITES = frozenset({NodeKind.VARIABLE, NodeKind.ASSIGN, NodeKind.STEP})
@@ -51,8 +73,11 @@ _WRITES = frozenset({NodeKind.VARIABLE, NodeKind.ASSIGN, NodeKind.STEP})
 def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Reporter) -> None:
     """Refuse arrays whose size was fixed before one of its variables got another value."""
     for array in symbols.variables:
-        declared = array.declaration.location.offset
         for size in array.shape.sizes:
+            declared = array.declaration.location.offset
+            if isinstance(size, Node):
+                _refuse_effects(array, size, reporter)
+                declared = min(declared, size.offsets[0])  # a typedef fixes it where it stands
             for variable in _named(size, symbols):
                 changed = any(
                     at > declared and target == variable.declaration
@@ -66,6 +91,17 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
                         f"'{array.name}' is declared",
                         "use a variable that keeps its value",
                     )
+
+
+def _refuse_effects(array: Variable, size: Node, reporter: Reporter) -> None:
+    kinds = (NodeKind.ASSIGN, NodeKind.STEP, NodeKind.CALL)
+    if any(node.kind in kinds for node in size.preorder()):
+        reporter.error(
+            Code.SEVERAL_EFFECTS,
+            size,
+            f"size of '{array.name}' has a side effect or calls a function",
+            "use a variable that keeps its value as the size",
+        )
 
 
 def _named(size: int | Node | None, symbols: SymbolTable) -> list[Variable]:

@@ -210,7 +210,8 @@ def base_name(node: Node) -> Node | None:
     while node.children and node.kind in (
         NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE, NodeKind.CAST,
     ):  # fmt: skip
-        node = node.children[0]
+        is_reversed = node.kind is NodeKind.SUBSCRIPT and node.children[0].type.is_integer
+        node = node.children[1 if is_reversed else 0]  # i[A] is A[i]
     return node if node.kind is NodeKind.NAME else None
 
 

@@ -1,0 +1,27 @@
+"""What is said of statements outside the subset: code, message, hint."""
+
+from __future__ import annotations
+
+from eatss.frontend.codes import Code
+from eatss.frontend.tree import NodeKind
+
+REFUSED_STATEMENTS: dict[NodeKind, tuple[Code, str, str]] = {
+    NodeKind.WHILE: (Code.WHILE_LOOP, "while loop", "write a for loop with affine bounds"),
+    NodeKind.DO: (Code.WHILE_LOOP, "do loop", "write a for loop with affine bounds"),
+    NodeKind.GOTO: (Code.GOTO, "goto", "use for and if"),
+    NodeKind.LABEL: (Code.GOTO, "label", "use for and if"),
+    NodeKind.BREAK: (Code.BREAK, "break", "put the condition into the bounds or an if"),
+    NodeKind.CONTINUE: (Code.BREAK, "continue", "put the rest of the body into an if"),
+    NodeKind.RETURN: (Code.RETURN, "return inside the region", "return after #pragma endscop"),
+    NodeKind.SWITCH: (Code.SWITCH, "switch", "use if with affine conditions"),
+    NodeKind.CALL: (
+        Code.CALL,
+        "call",
+        "assign the result of a mathematical function, or move the call out of the region",
+    ),
+    NodeKind.BROKEN: (
+        Code.SYNTAX,
+        "statement clang could not make sense of",
+        "correct the errors clang reports",
+    ),
+}

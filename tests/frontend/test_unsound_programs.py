@@ -1,0 +1,276 @@
+"""Programs that are not what they look like are refused, or read for what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import islpy as isl
+import pytest
+
+from eatss.diagnostics import Diagnostic, InputError
+from eatss.frontend import parse_file, parse_source
+from eatss.scop import Scop
+
+
+def _function(body: str, *, before: str = "", inside: str = "", after: str = "") -> str:
+    return (
+        f"{before}\nvoid f(int n, int m, double *A, double *B, int *C) {{\n{inside}\n"
+        f"#pragma scop\n{body}\n#pragma endscop\n{after}\n}}\n"
+    )
+
+
+def _findings(text: str) -> tuple[Diagnostic, ...]:
+    with pytest.raises(InputError) as caught:
+        parse_source(text)
+    return caught.value.diagnostics
+
+
+COPY = "for (int i = 1; i < n; i++) p[i] = A[i - 1];"
+RESET = "for (i = 0; i < n; i++) A[i] = 1;"
+
+REFUSED = {
+    "a function the file defines": (
+        _function(
+            "for (int i = 0; i < n; i++) A[i] = max(A[i], g);",
+            before="double g; static double max(double a, double b) { g += 1; return a; }",
+        ),
+        "EATSS-F023",
+    ),
+    "a function pointer called exp": (
+        _function(
+            "for (int i = 0; i < n; i++) A[i] = exp(A[i]);", inside="double (*exp)(double) = 0;"
+        ),
+        "EATSS-F023",
+    ),
+    "a floor of the file's own in a bound": (
+        _function(
+            "for (int i = (int) floor((double) n / 2); i < n; i++) A[i] = 1;",
+            before="static double floor(double x) { static int k; k++; return x + k; }",
+        ),
+        "EATSS-F013",
+    ),
+    "a function pointer called min in a bound": (
+        _function(
+            "for (int i = 0; i < min(n, m); i++) A[i] = 1;", inside="int (*min)(int, int) = 0;"
+        ),
+        "EATSS-F023",
+    ),
+    "a static variable": (
+        _function("for (int i = 0; i < n; i++) { static double t = 0; t += A[i]; A[i] = t; }"),
+        "EATSS-F039",
+    ),
+    "an extern declaration": (
+        _function(
+            "for (int i = 0; i < n; i++) { extern double G[9]; G[i] = A[i]; } "
+            "for (int i = 0; i < n; i++) A[i] = G[i];",
+            before="double G[9];",
+        ),
+        "EATSS-F039",
+    ),
+    "a macro that ends the region in its middle": (
+        _function("for (int i = 0; i < n; i++) A[i] = 1;").replace(
+            "#pragma endscop", 'A[2] = 3; END'
+        ).replace("\nvoid", '#define END A[2] = 3; _Pragma("endscop") A[3] = 4;\nvoid', 1),
+        "EATSS-F045",
+    ),
+    "a macro that holds the whole region": (
+        '#define R _Pragma("scop") for (int i = 0; i < n; i++) A[i] = 1; _Pragma("endscop")\n'
+        "void f(int n, double *A) { R }\n",
+        "EATSS-F045",
+    ),
+    "a side effect in a size": (
+        _function("for (int i = 0; i < n; i++) { double T[m++]; A[i] = B[i]; }"),
+        "EATSS-F038",
+    ),
+    "a side effect in the size of an array before": (
+        _function("for (int i = 0; i < m; i++) T[i] = B[i];", inside="double T[n++];"),
+        "EATSS-F038",
+    ),
+    "a size fixed by a typedef and changed since": (
+        _function(
+            "for (int i = 0; i < 5; i++) for (int j = 0; j < m; j++) T[i][j] = A[j];",
+            inside="typedef double row[n]; n = n + 3; row T[5];",
+        ),
+        "EATSS-F052",
+    ),
+    "a pointer to a counter": (
+        _function("for (i = 0; i < n; i++) C[i] = p[0];", inside="int i; int *p = &i;"),
+        "EATSS-F027",
+    ),
+    "members of a union": (
+        _function(
+            "for (int i = 1; i < n; i++) p[i] = q[i - 1];",
+            inside="union { double a[9]; double b[9]; } u; double *p = u.a, *q = u.b;",
+        ),
+        "EATSS-F027",
+    ),
+    "a pointer kept in a struct": (
+        _function(
+            COPY, before="struct S { double *a; };",
+            inside="struct S s; s.a = A; double *p = s.a;",
+        ),
+        "EATSS-F027",
+    ),
+    "a pointer set through a pointer": (
+        _function(COPY, inside="double *p; double **pp = &p; *pp = A;"), "EATSS-F027",
+    ),
+    "a pointer a function returns": (
+        _function(COPY, before="double *same(double *);", inside="double *p = same(A);"),
+        "EATSS-F027",
+    ),
+    "a counter read in the next round of a loop": (
+        _function(
+            RESET, inside="int i = 0; while (m--) { A[0] += i;", after="}"
+        ),
+        "EATSS-F033",
+    ),
+    "a counter read after the block": (
+        _function(RESET, inside="int i; {", after="} A[0] = i;"), "EATSS-F033",
+    ),
+    "a global counter": (_function(RESET, before="int i;"), "EATSS-F033"),
+    "an unsigned loop without end": (
+        _function("for (unsigned i = 0; i <= 4294967295u; i++) A[i & 7] = 1;"), "EATSS-F036",
+    ),
+    "an unsigned step over the end": (
+        _function("for (unsigned i = 0; i < 4294967295u; i += 4294967290u) A[2] = 1;"),
+        "EATSS-F036",
+    ),
+    "a bound beyond int": (
+        _function("for (int i = 0; i < 3000000000; i++) A[0] = 1;"), "EATSS-F037",
+    ),
+    "a step beyond int": (
+        _function("for (int i = 2000000000; i <= 2147483647; i += 2000000000) A[1] = 1;"),
+        "EATSS-F037",
+    ),
+    "a product beyond unsigned": (
+        _function("for (unsigned i = 0; i < 100; i++) A[(i * 2654435761u) & 7] = 1;"),
+        "EATSS-F036",
+    ),
+    "macros that expand without bound": (
+        "#define X0 int q;\n"
+        + "".join(f"#define X{k + 1} {f'X{k} ' * 10}\n" for k in range(8))
+        + "X8\n" + _function("for (int i = 0; i < n; i++) A[i] = 1;"),
+        "EATSS-F009",
+    ),
+    "an include of a device": (
+        '#include "/dev/zero"\n' + _function("for (int i = 0; i < n; i++) A[i] = 1;"),
+        "EATSS-F002",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_is_refused(what: str) -> None:
+    text, code = REFUSED[what]
+    assert code in {finding.code for finding in _findings(text)}
+
+
+def test_an_include_inside_the_region_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "body.inc").write_text("A[0] = 2;\n")
+    main = tmp_path / "main.c"
+    main.write_text(_function('\n#include "body.inc"\nfor (int i = 0; i < n; i++) B[i] = A[i];'))
+    with pytest.raises(InputError) as caught:
+        parse_file(main)
+    assert [finding.code for finding in caught.value.diagnostics] == ["EATSS-F045"]
+
+
+def test_statements_included_before_the_region_are_not_of_it(tmp_path: Path) -> None:
+    (tmp_path / "before.inc").write_text(" " * 200 + "A[0] = 2;\n")
+    main = tmp_path / "main.c"
+    body = "for (int i = 0; i < n; i++) B[i] = A[i];" + " " * 200
+    main.write_text(_function(body, inside='\n#include "before.inc"\n'))
+    assert [s.text for s in parse_file(main).scops[0].statements] == ["B[i] = A[i];"]
+
+
+def test_too_deep_nesting_is_reported_once() -> None:
+    chain = " else ".join(f"if (i == {3 * k}) A[i] = {k};" for k in range(180))
+    findings = _findings(_function(f"for (int i = 0; i < n; i++) {chain}"))
+    assert [finding.code for finding in findings] == ["EATSS-F009"]
+
+
+def test_a_variable_of_the_region_used_after_it_is_live(only: Callable[[str], Scop]) -> None:
+    body = "double s = 0; double t = 1; for (int i = 0; i < n; i++) s += A[i] * t;"
+    scop = only(_function(body, after="B[0] = s;"))
+    assert not scop.array("s").is_local
+    assert scop.array("t").is_local
+
+
+def test_a_variable_of_a_region_in_a_loop_is_dead_in_the_next_round(
+    only: Callable[[str], Scop],
+) -> None:
+    scop = only(_function("double s = A[0]; A[1] = s;", inside="while (m--) {", after="}"))
+    assert scop.array("s").is_local
+
+
+def test_a_local_with_an_affine_value_is_that_value(
+    only: Callable[[str], Scop], equal: Callable[[isl.Set | isl.Map, str], bool]
+) -> None:
+    scop = only(
+        _function(
+            "const int h = n / 2; for (int i = 1; i < h; i++) "
+            "{ const int next = i + 1; int last = i - 1; A[next] = A[last]; }"
+        )
+    )
+    (statement,) = scop.statements
+    assert equal(statement.domain, "[n] -> { S0[i] : 1 <= i and 2i + 2 <= n }")
+    assert equal(statement.write.relation, "[n] -> { S0[i] -> A[i + 1] : 1 <= i and 2i + 2 <= n }")
+
+
+def test_a_local_that_is_written_again_is_data() -> None:
+    findings = _findings(_function("for (int i = 1; i < n; i++) { int k = i; k += 1; A[k] = 1; }"))
+    assert findings[0].code == "EATSS-F032"
+
+
+def test_a_size_in_a_condition_is_no_fact(
+    only: Callable[[str], Scop], equal: Callable[[isl.Set | isl.Map, str], bool]
+) -> None:
+    scop = only(
+        _function(
+            "for (int i = 0; i < n; i++) A[i] = i;\n"
+            "if (n > 5) { double t[n - 5]; t[0] = A[0]; A[1] = t[0]; }"
+        )
+    )
+    assert equal(scop.context, "[n] -> { : }")
+    assert equal(scop.statements[0].domain, "[n] -> { S0[i] : 0 <= i < n }")
+
+
+def test_a_subscript_before_its_array_names_the_array(only: Callable[[str], Scop]) -> None:
+    scop = only(_function("for (int i = 0; i < n; i++) i[A] = i[B];"))
+    assert [access.array for access in scop.statements[0].accesses] == ["A", "B"]
+    assert scop.parameters == ("n",)
+
+
+ACCEPTED = {
+    "allocated pointers": _function(
+        COPY, before="#include <stdlib.h>", inside="double *p = (double *) malloc(n * 8);"
+    ),
+    "a pointer set by its address": _function(
+        COPY, before="int make(double **, int);", inside="double *p; make(&p, n);"
+    ),
+    "a restrict pointer from a struct": _function(
+        COPY, before="struct S { double *a; };",
+        inside="struct S s; double *restrict p = s.a;",
+    ),
+    "a scalar set by its address": _function(
+        COPY.replace("p[i]", "B[i]").replace("A[i - 1]", "A[i - 1] * c"),
+        before="void get(double *);", inside="double c; get(&c);",
+    ),
+    "a counter of the function, set again in every round": _function(
+        RESET, inside="int i; for (int t = 0; t < m; t++) {",
+        after="for (i = 0; i < n; i++) B[i] = 1; }",
+    ),
+    "unsigned counters": _function(
+        "for (unsigned i = 0; i <= 4294967294u; i++) A[0] = 1; "
+        "for (unsigned i = 0; i <= k; i++) A[i] = 1;", inside="unsigned k = m;"
+    ),
+    "a library's declaration": _function(
+        "for (int i = 0; i < n; i++) A[i] = fmax(exp(A[i]), sqrt(B[i]));",
+        before="#include <math.h>",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ACCEPTED)
+def test_is_accepted(what: str) -> None:
+    assert parse_source(ACCEPTED[what]).scops
