@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from eatss.analysis import analyse
+from eatss.analysis import KernelFacts, analyse
 from eatss.api import select
 from eatss.diagnostics import NoSolutionError
 from eatss.frontend import parse_file
@@ -54,22 +54,26 @@ def timed(run: Callable[[], T]) -> tuple[T, float]:
     return result, time.perf_counter() - start
 
 
+def measure_solve(facts: tuple[KernelFacts, ...], profile: GpuProfile) -> float:
+    """Return the seconds of the solving at a fixed cell: the first that has a solution."""
+    for fraction in (0.5, 0.125):
+        options = ModelOptions(split=0.5, warp_fraction=fraction)
+        start = time.perf_counter()
+        try:
+            select_program(facts, profile, options)
+        except NoSolutionError:
+            continue
+        return time.perf_counter() - start
+    return float("nan")
+
+
 def measure_once(path: Path, profile: GpuProfile) -> Latency:
     """Measure every step once."""
     parsed, frontend_s = timed(lambda: parse_file(path))
     scheduled, polyhedral_s = timed(lambda: [schedule_scop(scop) for scop in parsed.scops])
     facts, analysis_s = timed(lambda: tuple(f for s in scheduled for f in analyse(s)))
 
-    def solve() -> float:
-        for fraction in (0.5, 0.125):
-            options = ModelOptions(split=0.5, warp_fraction=fraction)
-            try:
-                return timed(lambda: select_program(facts, profile, options))[1]  # noqa: B023
-            except NoSolutionError:
-                continue
-        return float("nan")
-
-    solve_s = solve()
+    solve_s = measure_solve(facts, profile)
     _, grid_total_s = timed(lambda: select(path, gpu=profile))
     return Latency(
         kernel=path.stem,
@@ -86,7 +90,7 @@ def median_of(samples: list[Latency]) -> Latency:
     """Return the median of every column."""
 
     def column(name: str) -> float:
-        return statistics.median(getattr(sample, name) for sample in samples)
+        return float(statistics.median(getattr(sample, name) for sample in samples))
 
     return Latency(
         kernel=samples[0].kernel,
