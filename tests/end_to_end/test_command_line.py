@@ -199,3 +199,19 @@ def test_a_sum_of_thousands_of_terms_is_selected(tmp_path: Path) -> None:
     done = eatss("select", source, "--gpu", "a100", "--format", "ppcg")
     assert done.returncode == 0
     assert done.stdout.startswith("{ kernel[0] -> tile[64]")
+
+
+def test_our_own_fault_is_exit_code_70_and_no_traceback() -> None:
+    script = (
+        "import sys, eatss.api, eatss.cli\n"
+        "eatss.api.inspect = lambda *a, **k: 1 // 0\n"
+        f"sys.argv = ['eatss', 'inspect', {str(KERNELS / 'gemm.c')!r}]\n"
+        "eatss.cli.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 70
+    assert done.stdout == ""
+    assert "EATSS-X001" in done.stderr
+    assert "Traceback" not in done.stderr
