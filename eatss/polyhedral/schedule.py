@@ -24,12 +24,22 @@ MAX_OPERATIONS = 4_000_000
 """isl operations one region may take by default; PolyBench needs at most half."""
 
 
+OPERATIONS_PER_ACCESS = 1000
+"""What each access adds: long sums need isl operations in proportion to their length."""
+
+
+def default_operations(scop: Scop) -> int:
+    """Return the bound on isl's work for a region where the user sets none."""
+    accesses = sum(len(statement.accesses) for statement in scop.statements)
+    return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses
+
+
 def schedule_scop(scop: Scop, *, max_operations: int | None = None) -> ScheduledScop:
     """Schedule a region for a GPU and cut it into kernels.
 
     Args:
         scop: the region.
-        max_operations: bound on isl's work; ``None`` for :data:`MAX_OPERATIONS`.
+        max_operations: bound on isl's work; ``None`` for :func:`default_operations`.
 
     Returns:
         The region with its dependences, new schedule, statement graph and kernels.
@@ -40,7 +50,7 @@ def schedule_scop(scop: Scop, *, max_operations: int | None = None) -> Scheduled
         InternalError: ``EATSS-P9xx`` when a check between the passes fails.
     """
     refuse_too_hard(scop)
-    limit = MAX_OPERATIONS if max_operations is None else max_operations
+    limit = default_operations(scop) if max_operations is None else max_operations
     with bounded_work(scop, limit):
         symbolic = generalise(scop)
     if not symbolic.values or max(value for _, value in symbolic.values) > _SMALL:
