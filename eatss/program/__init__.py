@@ -1,0 +1,48 @@
+"""``Program``: generated CUDA and its launch plan, as ``codegen`` hands it to who runs it.
+
+Imports the standard library only, so that a program generated on one machine can be verified
+and measured on another that has neither isl nor a solver. Next folder: ``eatss/verify``.
+"""
+
+from eatss.program.expression import Apply, Constant, IntExpr, Name, Operator, c_text, evaluate
+from eatss.program.plan import (
+    Argument,
+    Assumption,
+    Entry,
+    HostIf,
+    HostLoop,
+    HostStep,
+    KernelCode,
+    Launch,
+    Original,
+    Parameter,
+    Program,
+    Temporary,
+)
+from eatss.program.plan_json import load_program, program_from_dict, program_to_dict, save_program
+
+__all__ = [
+    "Apply",
+    "Argument",
+    "Assumption",
+    "Constant",
+    "Entry",
+    "HostIf",
+    "HostLoop",
+    "HostStep",
+    "IntExpr",
+    "KernelCode",
+    "Launch",
+    "Name",
+    "Operator",
+    "Original",
+    "Parameter",
+    "Program",
+    "Temporary",
+    "c_text",
+    "evaluate",
+    "load_program",
+    "program_from_dict",
+    "program_to_dict",
+    "save_program",
+]

@@ -1,0 +1,182 @@
+"""A generated program: what its text defines and how it is launched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from eatss.program.expression import IntExpr
+
+SCHEMA_VERSION = 1
+"""Version of the JSON form; it grows when a reader of the old form would fail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A size the program is generic over.
+
+    A ``macro`` is defined when the text is compiled (``-DN=1000``; ``default`` otherwise); an
+    ``argument`` is passed to the entry. ``tile`` is the largest tile along a loop that the
+    parameter bounds, 0 if it bounds no tiled loop: sizes around it give full and partial tiles.
+    """
+
+    name: str
+    kind: Literal["macro", "argument"]
+    default: int | None
+    tile: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """An argument of an entry, in order.
+
+    An array is a device pointer to ``shape`` elements, row-major, ``shape`` in the
+    program's parameters. A ``scalar`` is passed by value; it is a number the region only reads.
+    A ``cell`` is a device pointer to one element: a scalar the region writes. A
+    ``parameter`` is an integer by value. ``element_type`` is the C spelling. ``source`` says
+    what it is in the original C: a parameter of the function (``position`` counts them from 0)
+    or a global variable called ``source_name``.
+    """
+
+    name: str
+    role: Literal["array", "scalar", "cell", "parameter"]
+    element_type: str
+    shape: tuple[IntExpr, ...]
+    reads: bool
+    writes: bool
+    source: Literal["parameter", "global", "local"]
+    source_name: str
+    position: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Temporary:
+    """Device memory the entry allocates for itself: an array local to the region."""
+
+    name: str
+    element_type: str
+    shape: tuple[IntExpr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCode:
+    """A ``__global__`` function of the text.
+
+    ``block`` are threads in x, y, z. ``shared_bytes`` is shared memory a block needs,
+    ``dynamic_shared`` whether it is passed at launch (and needs opting in beyond 48 KiB).
+    ``registers`` is an estimate a thread needs. ``arguments`` are the names passed, in order:
+    arguments and temporaries of the entry, and counters of host loops. ``notes`` say in
+    sentences what was decided and why. ``reassociates`` says that sums of it are split over
+    threads or blocks, so that floating-point results may differ from the original's by rounding.
+    """
+
+    name: str
+    statements: tuple[str, ...]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    dynamic_shared: bool
+    registers: int
+    arguments: tuple[str, ...]
+    tile_sizes: tuple[tuple[str, int], ...]
+    notes: tuple[str, ...]
+    reassociates: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A launch of a kernel; none where an extent of ``grid`` (x, y, z) is not positive."""
+
+    kernel: str
+    grid: tuple[IntExpr, IntExpr, IntExpr]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLoop:
+    """A loop on the host: ``counter`` from ``lower`` to ``upper``, both included."""
+
+    counter: str
+    lower: IntExpr
+    upper: IntExpr
+    step: int
+    body: tuple[HostStep, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostIf:
+    """Steps taken where ``condition`` is not 0."""
+
+    condition: IntExpr
+    body: tuple[HostStep, ...]
+
+
+HostStep: TypeAlias = Launch | HostLoop | HostIf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """What must hold of the parameters; the entry refuses to run otherwise, with ``message``."""
+
+    condition: IntExpr
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A region of the original: the host function ``launcher`` runs it on device pointers.
+
+    ``launcher`` returns 0, or a ``cudaError_t``. ``function`` is the original's, which does
+    nothing but this region where ``whole_function`` holds.
+    """
+
+    launcher: str
+    function: str
+    region: int
+    whole_function: bool
+    arguments: tuple[Argument, ...]
+    temporaries: tuple[Temporary, ...]
+    assumptions: tuple[Assumption, ...]
+    body: tuple[HostStep, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """The C the program was made from; ``file`` stands beside the text.
+
+    ``function_arguments`` are the C types of the parameters of each entry's function.
+    """
+
+    file: str
+    defines: tuple[str, ...]
+    include_dirs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """CUDA text with its launch plan.
+
+    ``text`` is not part of the JSON form: it stands in ``file`` beside it. ``compute_capability``
+    is as in ``90`` for 9.0. ``flags`` are options the CUDA compiler has to get.
+    ``strict_fp`` says that every floating-point operation keeps the original's order.
+    """
+
+    name: str
+    file: str
+    text: str
+    original: Original
+    gpu: str
+    compute_capability: int
+    dtype: str
+    strict_fp: bool
+    index_bits: Literal[32, 64]
+    flags: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    kernels: tuple[KernelCode, ...]
+    entries: tuple[Entry, ...]
+    schema_version: int = SCHEMA_VERSION
+
+    def kernel(self, name: str) -> KernelCode:
+        """Return the kernel called ``name``; ``KeyError`` if there is none."""
+        for kernel in self.kernels:
+            if kernel.name == name:
+                return kernel
+        raise KeyError(name)

@@ -1,0 +1,207 @@
+"""A launch plan survives being written and read; a damaged one is refused in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eatss.diagnostics import InputError
+from eatss.program import (
+    Apply,
+    Argument,
+    Assumption,
+    Constant,
+    Entry,
+    HostIf,
+    HostLoop,
+    HostStep,
+    IntExpr,
+    KernelCode,
+    Launch,
+    Name,
+    Operator,
+    Original,
+    Parameter,
+    Program,
+    Temporary,
+    load_program,
+    program_from_dict,
+    program_to_dict,
+    save_program,
+)
+
+WORDS = st.sampled_from(("N", "i", "kernel_gemm", "A", "double"))
+NUMBERS = st.integers(-(2**31), 2**31)
+EXPRESSIONS: st.SearchStrategy[IntExpr] = st.recursive(
+    st.one_of(st.builds(Constant, NUMBERS), st.builds(Name, WORDS)),
+    lambda inner: st.builds(
+        Apply, st.sampled_from(Operator), st.lists(inner, min_size=1, max_size=3).map(tuple)
+    ),
+    max_leaves=5,
+)
+SHAPES = st.lists(EXPRESSIONS, max_size=2).map(tuple)
+TEXTS = st.lists(WORDS, max_size=2).map(tuple)
+LAUNCHES = st.builds(Launch, kernel=WORDS, grid=st.tuples(EXPRESSIONS, EXPRESSIONS, EXPRESSIONS))
+
+
+def _nested(inner: st.SearchStrategy[HostStep]) -> st.SearchStrategy[HostStep]:
+    body = st.lists(inner, max_size=2).map(tuple)
+    return st.one_of(
+        st.builds(
+            HostLoop,
+            counter=WORDS,
+            lower=EXPRESSIONS,
+            upper=EXPRESSIONS,
+            step=st.integers(1, 3),
+            body=body,
+        ),
+        st.builds(HostIf, condition=EXPRESSIONS, body=body),
+    )
+
+
+STEPS: st.SearchStrategy[HostStep] = st.recursive(LAUNCHES, _nested, max_leaves=4)
+ARGUMENTS = st.builds(
+    Argument,
+    name=WORDS,
+    role=st.sampled_from(("array", "scalar", "cell", "parameter")),
+    element_type=WORDS,
+    shape=SHAPES,
+    reads=st.booleans(),
+    writes=st.booleans(),
+    source=st.sampled_from(("parameter", "global", "local")),
+    source_name=WORDS,
+    position=st.none() | st.integers(0, 9),
+)
+KERNELS = st.builds(
+    KernelCode,
+    name=WORDS,
+    statements=TEXTS,
+    block=st.tuples(NUMBERS, NUMBERS, NUMBERS),
+    shared_bytes=NUMBERS,
+    dynamic_shared=st.booleans(),
+    registers=NUMBERS,
+    arguments=TEXTS,
+    tile_sizes=st.lists(st.tuples(WORDS, NUMBERS), max_size=2).map(tuple),
+    notes=TEXTS,
+    reassociates=st.booleans(),
+)
+ENTRIES = st.builds(
+    Entry,
+    launcher=WORDS,
+    function=WORDS,
+    region=NUMBERS,
+    whole_function=st.booleans(),
+    arguments=st.lists(ARGUMENTS, max_size=2).map(tuple),
+    temporaries=st.lists(
+        st.builds(Temporary, name=WORDS, element_type=WORDS, shape=SHAPES), max_size=1
+    ).map(tuple),
+    assumptions=st.lists(
+        st.builds(Assumption, condition=EXPRESSIONS, message=WORDS), max_size=1
+    ).map(tuple),
+    body=st.lists(STEPS, max_size=2).map(tuple),
+)
+PROGRAMS = st.builds(
+    Program,
+    name=WORDS,
+    file=st.just("p.cu"),
+    text=st.text(),
+    original=st.builds(Original, file=WORDS, defines=TEXTS, include_dirs=TEXTS),
+    gpu=WORDS,
+    compute_capability=NUMBERS,
+    dtype=WORDS,
+    strict_fp=st.booleans(),
+    index_bits=st.sampled_from((32, 64)),
+    flags=TEXTS,
+    parameters=st.lists(
+        st.builds(
+            Parameter,
+            name=WORDS,
+            kind=st.sampled_from(("macro", "argument")),
+            default=st.none() | NUMBERS,
+            tile=st.integers(0, 400),
+        ),
+        max_size=2,
+    ).map(tuple),
+    kernels=st.lists(KERNELS, max_size=2).map(tuple),
+    entries=st.lists(ENTRIES, max_size=2).map(tuple),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(program=PROGRAMS)
+def test_a_plan_is_the_same_after_writing_and_reading_it_as_json(program: Program) -> None:
+    document = json.loads(json.dumps(program_to_dict(program)))
+    assert "text" not in document
+    assert program_from_dict(document, program.text) == program
+
+
+def plan() -> dict[str, Any]:
+    program = Program(
+        name="p",
+        file="p.cu",
+        text="// text\n",
+        original=Original(file="p.c", defines=(), include_dirs=()),
+        gpu="h200",
+        compute_capability=90,
+        dtype="double",
+        strict_fp=False,
+        index_bits=32,
+        flags=(),
+        parameters=(Parameter(name="N", kind="macro", default=7, tile=16),),
+        kernels=(),
+        entries=(),
+    )
+    return program_to_dict(program)
+
+
+def test_a_field_with_a_default_may_be_absent() -> None:
+    document = plan()
+    del document["parameters"][0]["tile"]
+    assert program_from_dict(document, "").parameters[0].tile == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", 3),
+        ("index_bits", 16),
+        ("compute_capability", "90"),
+        ("compute_capability", True),
+        ("strict_fp", 1),
+        ("flags", "-O3"),
+        ("parameters", [{"name": "N"}]),
+        ("parameters", 5),
+        ("entries", [3]),
+    ],
+)
+def test_a_damaged_plan_is_refused(field: str, value: object) -> None:
+    with pytest.raises(InputError) as caught:
+        program_from_dict({**plan(), field: value}, "")
+    assert caught.value.code == "EATSS-V002"
+
+
+def test_a_plan_of_another_version_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        program_from_dict({**plan(), "schema_version": 99}, "")
+    assert caught.value.code == "EATSS-V001"
+
+
+def test_a_program_is_the_same_after_saving_and_loading_it(tmp_path: Path) -> None:
+    program = program_from_dict(plan(), "// text\n")
+    save_program(program, tmp_path)
+    assert load_program(tmp_path) == program
+
+
+def test_a_folder_without_a_program_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        load_program(tmp_path)
+    assert caught.value.code == "EATSS-V003"
+    (tmp_path / "plan.json").write_text("{")
+    with pytest.raises(InputError) as caught:
+        load_program(tmp_path)
+    assert caught.value.code == "EATSS-V002"
