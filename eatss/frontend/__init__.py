@@ -13,8 +13,18 @@ if TYPE_CHECKING:
     from eatss.frontend.codes import Code
     from eatss.frontend.options import FrontendOptions, FrontendResult
     from eatss.frontend.parse import parse_file, parse_source
+    from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 
-__all__ = ["Code", "FrontendOptions", "FrontendResult", "parse_file", "parse_source"]
+__all__ = [
+    "Code",
+    "FrontendOptions",
+    "FrontendResult",
+    "SymbolicResult",
+    "parse_file",
+    "parse_source",
+    "parse_symbolic",
+    "type_macros",
+]
 
 _HOME = {
     "Code": "codes",
@@ -22,6 +32,9 @@ _HOME = {
     "FrontendResult": "options",
     "parse_file": "parse",
     "parse_source": "parse",
+    "SymbolicResult": "symbolic",
+    "parse_symbolic": "symbolic",
+    "type_macros": "symbolic",
 }
 
 

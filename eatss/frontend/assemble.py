@@ -12,6 +12,7 @@ from eatss.frontend.delinearise import Delinearised
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.report import Reporter
+from eatss.frontend.signature import origin_of
 from eatss.frontend.symbols import Variable
 from eatss.frontend.values import Value
 from eatss.frontend.written import reference_text
@@ -31,6 +32,8 @@ from eatss.scop import (
     Call,
     Cast,
     Expression,
+    FunctionParameter,
+    ParameterDeclaration,
     Scop,
     Select,
     Statement,
@@ -48,10 +51,12 @@ class RegionReading:
     span: SourceSpan
     statements: tuple[RawStatement, ...]
     arrays: tuple[Delinearised, ...]
-    parameters: tuple[str, ...]
+    parameters: tuple[ParameterDeclaration, ...]
     facts: isl.Set
     context: isl.Set
     size_macros: tuple[tuple[str, int], ...]
+    function_parameters: tuple[FunctionParameter, ...]
+    whole_function: bool
 
 
 class Assembler:
@@ -61,7 +66,8 @@ class Assembler:
         self._reading = reading
         self._algebra = affine.algebra
         self._reporter = reporter
-        self._space = parameter_space(self._algebra.context, reading.parameters)
+        self._parameters = tuple(parameter.name for parameter in reading.parameters)
+        self._space = parameter_space(self._algebra.context, self._parameters)
         self._arrays = {array.variable: array for array in reading.arrays}
 
     def scop(self) -> Scop:
@@ -75,12 +81,15 @@ class Assembler:
             file=reading.file,
             function=reading.function,
             index=reading.index,
-            parameters=reading.parameters,
+            parameters=self._parameters,
             context=reading.context.align_params(self._space),
             arrays=tuple(self._array(array) for array in reading.arrays),
             statements=statements,
             span=reading.span,
             size_macros=reading.size_macros,
+            function_parameters=reading.function_parameters,
+            whole_function=reading.whole_function,
+            parameter_declarations=reading.parameters,
         )
 
     def _statement(self, number: int, raw: RawStatement, depth: int) -> Statement:
@@ -197,4 +206,6 @@ class Assembler:
             extent=extent.align_params(self._space),
             n_dims=len(bounds),
             is_local=variable.is_local,
+            origin=origin_of(variable),
+            source_name=variable.name,
         )

@@ -25,6 +25,8 @@ _UNARY_OPERATORS = (
     None, "post++", "post--", "pre++", "pre--", "&", "*", "+", "-", "~", "!",
 )  # fmt: skip
 
+_HEADERS = Path(__file__).parent / "include"
+_PRELUDE = str(_HEADERS / "eatss_prelude.h")  # exists only in the memory of clang
 _KEEP_GOING = 0x200
 _EVALUATED_INT = 1
 _CONTINUE = 1
@@ -166,6 +168,26 @@ class Unit:
         return _file_name(cursor.location) == self._file
 
     @property
+    def user_files(self) -> tuple[str, ...]:
+        """The main file and every header found outside our own folder, each once."""
+        found = (str(inclusion.include.name) for inclusion in self._unit.get_includes())
+        own = str(_HEADERS)
+        names = (name for name in found if not name.startswith(own) and name != _PRELUDE)
+        return (self._file, *dict.fromkeys(names))
+
+    def constants(self, prefix: str) -> Iterator[tuple[str, str, int]]:
+        """Yield the integer constants of the main file whose name begins with ``prefix``.
+
+        Each comes with the rest of its name, its type without qualifiers, and its value.
+        """
+        for cursor in self._unit.cursor.get_children():
+            if cursor.kind is CursorKind.VAR_DECL and cursor.spelling.startswith(prefix):
+                value = None if is_invalid(cursor) else evaluate(cursor)
+                if isinstance(value, int):
+                    spelling = cursor.type.get_canonical().spelling.removeprefix("const ")
+                    yield cursor.spelling.removeprefix(prefix), spelling, value
+
+    @property
     def messages(self) -> tuple[ClangMessage, ...]:
         """What clang has to say about the file."""
         return tuple(
@@ -188,9 +210,14 @@ def _file_name(location: Any) -> str | None:
 
 
 def parse_unit(
-    file: str, data: bytes, *, include_dirs: tuple[str, ...], defines: tuple[str, ...]
+    file: str,
+    data: bytes,
+    *,
+    include_dirs: tuple[str, ...],
+    defines: tuple[str, ...],
+    prelude: str = "",
 ) -> Unit:
-    """Parse C text.
+    """Parse C text, after the declarations in ``prelude``, which take no line of the file.
 
     Only the warning about unknown pragmas is switched on: that is how
     clang itself tells where ``#pragma scop`` stands, after macros, ``_Pragma``,
@@ -200,7 +227,6 @@ def parse_unit(
         cindex.TranslationUnitLoadError: If clang gives up.
     """
     _library()
-    headers = str(Path(__file__).parent / "include")
     arguments = [
         "-xc",
         "-std=gnu99",
@@ -213,10 +239,12 @@ def parse_unit(
         *(f"-I{directory}" for directory in include_dirs),
         *(f"-D{define}" for define in defines),
         "-isystem",
-        headers,
+        str(_HEADERS),
     ]
+    files: list[tuple[str, bytes | str]] = [(file, data)]
+    if prelude:
+        arguments += ["-include", _PRELUDE]
+        files.append((_PRELUDE, prelude))
     index: Any = cindex.Index
-    unit = index.create().parse(
-        file, args=arguments, unsaved_files=[(file, data)], options=_KEEP_GOING
-    )
+    unit = index.create().parse(file, args=arguments, unsaved_files=files, options=_KEEP_GOING)
     return Unit(unit, file)

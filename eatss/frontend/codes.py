@@ -64,6 +64,7 @@ class Code(Enum):
     MISSING_HEADER = "EATSS-F091"
     ASSUMED_RANGE = "EATSS-F092"
     NEVER_RUN = "EATSS-F093"
+    MACRO_NUMBER = "EATSS-F094"
 
     @property
     def title(self) -> str:
@@ -128,4 +129,5 @@ _TITLES: dict[Code, str] = {
     Code.MISSING_HEADER: "header not found",
     Code.ASSUMED_RANGE: "value assumed to fit its type",
     Code.NEVER_RUN: "statement never runs",
+    Code.MACRO_NUMBER: "size stays a number in generated code",
 }

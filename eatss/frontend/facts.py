@@ -8,17 +8,20 @@ from eatss.frontend.affine import AffineReader
 from eatss.frontend.notaffine import NotAffineError
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.symbols import Role, SymbolTable
-from eatss.frontend.tree import Node
+from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.values import NonLinearError
 
 
-def known_facts(symbols: SymbolTable, affine: AffineReader) -> isl.Set:
+def known_facts(
+    symbols: SymbolTable, affine: AffineReader, macros: frozenset[str] = frozenset()
+) -> isl.Set:
     """Return what C says of the parameters.
 
     Unsigned parameters are not negative. The sizes of a variable-length array are greater than
     zero where they are evaluated (C99 6.7.6.2p5); the outermost size of a parameter is
     left out, since such a parameter is a pointer. What is declared before the region, in a block
-    around it, has been evaluated whenever the region runs.
+    around it, has been evaluated whenever the region runs. A size that names nothing but
+    ``macros`` is a number in the program, and a number may be zero.
     """
     algebra = affine.algebra
     facts = isl.Set.universe(isl.Space.params_alloc(algebra.context, 0))
@@ -32,9 +35,14 @@ def known_facts(symbols: SymbolTable, affine: AffineReader) -> isl.Set:
             continue  # its size is not evaluated before the region, if ever
         sizes = variable.shape.sizes
         for size in sizes[1:] if variable.shape.through_pointer else sizes:
-            if isinstance(size, Node):
+            if isinstance(size, Node) and not _names_only(size, macros):
                 facts = facts.intersect(_positive(size, affine, facts))
     return facts
+
+
+def _names_only(size: Node, macros: frozenset[str]) -> bool:
+    names = [node.name for node in size.preorder() if node.kind is NodeKind.NAME]
+    return bool(names) and macros.issuperset(names)
 
 
 def _positive(size: Node, affine: AffineReader, facts: isl.Set) -> isl.Set:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
@@ -34,6 +36,11 @@ from eatss.frontend.largestack import on_large_stack
 from eatss.frontend.options import FrontendOptions, FrontendResult
 from eatss.frontend.regions import PlacedRegion, Region, find_pragmas, pair_pragmas, place_region
 from eatss.frontend.report import Reporter
+from eatss.frontend.signature import (
+    declared_parameter,
+    function_parameters,
+    is_whole_function,
+)
 from eatss.frontend.source import SourceText
 from eatss.frontend.surroundings import Surroundings, check_sizes
 from eatss.frontend.symbols import Role, SymbolTable
@@ -43,6 +50,16 @@ from eatss.frontend.values import ValueAlgebra
 from eatss.scop import Scop
 
 _DEFAULT = FrontendOptions()
+_NO_SYMBOLS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What holds for a whole run; see :func:`parse_bytes`."""
+
+    options: FrontendOptions
+    symbols: Mapping[str, str]
+    context: isl.Context
 
 
 def parse_file(path: str | os.PathLike[str], options: FrontendOptions = _DEFAULT) -> FrontendResult:
@@ -56,7 +73,7 @@ def parse_file(path: str | os.PathLike[str], options: FrontendOptions = _DEFAULT
         InputError: With all findings of the run, if the file or a region is refused.
     """
     file = os.fspath(path)
-    return _parse(file, read_bytes(file), options)
+    return parse_bytes(file, read_bytes(file), options)
 
 
 def parse_source(
@@ -72,10 +89,31 @@ def parse_source(
     Raises:
         InputError: With all findings of the run, if the text or a region is refused.
     """
-    return _parse(file, text.encode("utf-8", "surrogateescape"), options)
+    return parse_bytes(file, text.encode("utf-8", "surrogateescape"), options)
 
 
-def _parse(file: str, data: bytes, options: FrontendOptions) -> FrontendResult:
+def parse_bytes(
+    file: str,
+    data: bytes,
+    options: FrontendOptions,
+    *,
+    symbols: Mapping[str, str] = _NO_SYMBOLS,
+    context: isl.Context | None = None,
+) -> FrontendResult:
+    """Read the regions of a file whose bytes are at hand.
+
+    Args:
+        file: The name of the file.
+        data: Its bytes.
+        options: As for :func:`parse_file`.
+        symbols: Macros that stand for an unknown constant, with its C type, whatever the
+            file would define them to be.
+        context: The isl context the sets are to live in; ``None`` for a new one.
+
+    Raises:
+        InputError: With all findings of the run, if the text or a region is refused.
+    """
+    run = _Run(options=options, symbols=symbols, context=context or isl.Context())
     source = SourceText.of(file, data)
     findings = Findings(source)
     check_bytes(source, findings)
@@ -86,8 +124,8 @@ def _parse(file: str, data: bytes, options: FrontendOptions) -> FrontendResult:
     findings.raise_errors()
     try:
         if deep:
-            return on_large_stack(lambda: _read(source, options, findings))
-        return _read(source, options, findings)
+            return on_large_stack(lambda: _read(source, run, findings))
+        return _read(source, run, findings)
     except RecursionError:
         raise input_error(
             Code.NESTING.value, f"'{file}' is nested too deeply", hint="split the expressions"
@@ -98,20 +136,24 @@ def _parse(file: str, data: bytes, options: FrontendOptions) -> FrontendResult:
         ) from None
 
 
-def _read(source: SourceText, options: FrontendOptions, findings: Findings) -> FrontendResult:
+def _read(source: SourceText, run: _Run, findings: Findings) -> FrontendResult:
+    options = run.options
     _check_options(options, findings)
     findings.raise_errors()
     unit = parse_unit(
-        source.file, source.data, include_dirs=options.include_dirs, defines=options.defines
+        source.file,
+        source.data,
+        include_dirs=options.include_dirs,
+        defines=(*options.defines, *(f"{name}={name}" for name in run.symbols)),
+        prelude="".join(f"extern const {type_} {name};\n" for name, type_ in run.symbols.items()),
     )
     regions = pair_pragmas(find_pragmas(unit, source, findings), source, findings)
     check_messages(unit, source, regions, findings)
     findings.raise_errors()
     placed = _select(regions, unit, source, options, findings)
-    context = isl.Context()
     scops = []
     for region in placed:
-        scop = _read_region(region, source, context, options, findings)
+        scop = _read_region(region, source, run, findings)
         if scop is not None:
             scops.append(scop)
     _check_parameters(tuple(scops), options, findings)
@@ -158,19 +200,19 @@ def _select(
 def _read_region(
     placed: PlacedRegion,
     source: SourceText,
-    context: isl.Context,
-    options: FrontendOptions,
+    run: _Run,
     findings: Findings,
 ) -> Scop | None:
     """Read one region; ``None`` if it was refused."""
+    options = run.options
     types = TypeTable()
     nodes = [read_tree(cursor, types) for cursor in placed.statements]
     symbols = SymbolTable(types)
     symbols.scan(nodes)
-    algebra = ValueAlgebra(context, dict(options.parameter_values))
+    algebra = ValueAlgebra(run.context, dict(options.parameter_values))
     affine = AffineReader(symbols, algebra)
     reporter = Reporter(source, findings)
-    facts = known_facts(symbols, affine)
+    facts = known_facts(symbols, affine, frozenset(run.symbols))
     values = _values_here(symbols, affine, options)
     fixed = fixed_values(values, affine)
     reader = StatementReader(symbols, affine, reporter)
@@ -198,7 +240,9 @@ def _read_region(
         return None
     warn_of_bounds(statements, arrays, affine, reporter)
     parameters = tuple(
-        v.unique_name for v in symbols.variables if v.unique_name in affine.ranges.used_parameters
+        declared_parameter(variable, frozenset(run.symbols))
+        for variable in symbols.variables
+        if variable.unique_name in affine.ranges.used_parameters
     )
     reading = RegionReading(
         file=source.file,
@@ -211,6 +255,10 @@ def _read_region(
         facts=facts,
         context=facts.intersect(fixed),
         size_macros=_size_macros(nodes, reporter),
+        function_parameters=function_parameters(placed.function, types),
+        whole_function=is_whole_function(
+            placed, symbols, types, frozenset(array.variable for array in arrays)
+        ),
     )
     return Assembler(reading, affine, reporter).scop()
 

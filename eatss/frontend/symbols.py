@@ -131,6 +131,10 @@ class SymbolTable:
             return None
         return self._map.get(node.declaration)
 
+    def variable_of(self, declaration: Any) -> Variable | None:
+        """Return the variable of a declaration, ``None`` if the region does not use it."""
+        return self._map.get(declaration)
+
     def returned_expression(self, definition: Any) -> tuple[Node, list[str]] | None:
         """Return what a function that only returns an expression returns, and its parameters."""
         cursors = list(definition.get_children())

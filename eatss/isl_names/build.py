@@ -97,6 +97,14 @@ def renamed_parameter(params: isl.Set, old: str, new: str) -> isl.Set:
     return params if at < 0 else params.set_dim_name(isl.dim_type.param, at, new)
 
 
+def renamed_parameter_of(relation: isl.Map, old: str, new: str) -> isl.Map:
+    """Rename a parameter of a relation."""
+    at = relation.find_dim_by_name(isl.dim_type.param, old)
+    if at < 0 or old == new:
+        return relation
+    return relation.set_dim_name(isl.dim_type.param, at, new)
+
+
 def box(
     context: isl.Context, tuple_name: str, bounds: tuple[tuple[bool, isl.PwAff | None], ...]
 ) -> isl.Set:
@@ -209,3 +217,74 @@ def coalesced(piece: _Coalescable) -> _Coalescable:
         return piece.coalesce()
     except isl.Error:
         return piece
+
+
+def bound_domain(domain: isl.Set, functions: Sequence[isl.PwAff], names: Sequence[str]) -> isl.Set:
+    """Return ``domain`` with a parameter for each function, equal to its value."""
+    relation = named_map(domain, functions, "bound", ()).intersect_domain(domain)
+    return bind_leading_outputs(relation, names).domain()
+
+
+def parameters_set(context: isl.Context, names: Sequence[str], condition: str) -> isl.Set:
+    """Return the set of parameter values that keep ``condition``, in isl's notation."""
+    return isl.Set.read_from_str(context, f"[{', '.join(names)}] -> {{ : {condition} }}")
+
+
+def without_parameters(params: isl.Set, names: Sequence[str]) -> isl.Set:
+    """Project parameters out."""
+    for name in names:
+        params = without_parameter(params, name)
+    return params
+
+
+def parameter_bound(params: isl.Set, name: str, *, upper: bool) -> isl.PwAff:
+    """Return the least (or greatest) value of a parameter as a function of the others."""
+    line = parameters_as_dims(params, (name,), "line")
+    return line.dim_max(0) if upper else line.dim_min(0)
+
+
+def parameter_as_output(domain: isl.Set, name: str) -> isl.Map:
+    """Turn a parameter of a set into the one output dimension of a map from the set."""
+    relation = isl.Map.from_domain(_with_parameter(domain, name))
+    at = relation.find_dim_by_name(isl.dim_type.param, name)
+    return relation.move_dims(isl.dim_type.out, 0, isl.dim_type.param, at, 1)
+
+
+def dims_as_parameters(elements: isl.Set, names: Sequence[str]) -> isl.Set:
+    """Turn all dimensions of a set, in order, into parameters called ``names``."""
+    for name in names:
+        at = elements.dim(isl.dim_type.param)
+        elements = elements.move_dims(isl.dim_type.param, at, isl.dim_type.set, 0, 1)
+        elements = elements.set_dim_name(isl.dim_type.param, at, name)
+    return elements.params()
+
+
+def parameter_equal(name: str, function: isl.PwAff) -> isl.Set:
+    """Return the values of parameters where parameter ``name`` equals a function of them."""
+    return isl.PwAff.eq_set(*_aligned(name, function))
+
+
+def parameter_at_least(name: str, function: isl.PwAff) -> isl.Set:
+    """Return the values of parameters where parameter ``name`` is at least a function of them."""
+    return isl.PwAff.ge_set(*_aligned(name, function))
+
+
+def parameter_at_most(name: str, function: isl.PwAff) -> isl.Set:
+    """Return the values of parameters where parameter ``name`` is at most a function of them."""
+    return isl.PwAff.le_set(*_aligned(name, function))
+
+
+def scaled_at_least(name: str, factor: int, function: isl.PwAff) -> isl.Set:
+    """Return the parameters where ``factor`` times a parameter is at least a function."""
+    return isl.PwAff.ge_set(*_aligned(name, function, factor))
+
+
+def scaled_at_most(name: str, factor: int, function: isl.PwAff) -> isl.Set:
+    """Return the parameters where ``factor`` times a parameter is at most a function."""
+    return isl.PwAff.le_set(*_aligned(name, function, factor))
+
+
+def _aligned(name: str, function: isl.PwAff, factor: int = 1) -> tuple[isl.PwAff, isl.PwAff]:
+    own = linear_function(function.get_ctx(), 0, ((name, factor),))
+    space = function.get_space().params().align_params(own.get_space().params())
+    return own.align_params(space), function.align_params(space)

@@ -211,3 +211,106 @@ def divisors(isl_set: isl.Set) -> tuple[int, ...]:
         for basic in isl_set.compute_divs().get_basic_sets()
     ]
     return max(parts, key=lambda part: (len(part), part), default=())
+
+
+def fixed_box(elements: isl.Set) -> tuple[tuple[isl.PwAff, int], ...] | None:
+    """Return for each dimension an offset, a function of parameters, and a constant size.
+
+    The box from the offsets, of these sizes, holds all elements; ``None`` if no affine offsets
+    leave it constant sizes. Among several the smallest size is taken.
+    """
+    hull = elements.simple_hull()
+    sides = []
+    for position in range(hull.dim(isl.dim_type.set)):
+        line = elements
+        count = elements.dim(isl.dim_type.set)
+        line = line.project_out(isl.dim_type.set, position + 1, count - position - 1)
+        line = line.project_out(isl.dim_type.set, 0, position)
+        best: tuple[isl.PwAff, int] | None = None
+        for bound in _lower_bounds(hull, position):
+            size = _extent_from(line, bound)
+            if size is not None and (best is None or size < best[1]):
+                best = (bound, size)
+        if best is None:
+            return None
+        sides.append(best)
+    return tuple(sides)
+
+
+def _lower_bounds(hull: isl.BasicSet, position: int) -> list[isl.PwAff]:
+    found = []
+    count = hull.dim(isl.dim_type.set)
+    for constraint in hull.get_constraints():
+        coefficient = int(constraint.get_coefficient_val(isl.dim_type.set, position).to_python())
+        apart = not any(
+            constraint.involves_dims(isl.dim_type.set, other, 1)
+            for other in range(count)
+            if other != position
+        )
+        one = coefficient == 1 or (constraint.is_equality() and coefficient == -1)
+        if one and apart and not constraint.is_div_constraint():
+            bound = constraint.get_bound(isl.dim_type.set, position)
+            if not bound.involves_locals():
+                found.append(isl.PwAff.from_aff(bound).project_domain_on_params())
+    return found
+
+
+def _extent_from(line: isl.Set, bound: isl.PwAff) -> int | None:
+    """Return how many values from ``bound`` on hold all of a one-dimensional set."""
+    highest = line.dim_max(0)
+    value = highest.sub(bound).max_val()
+    return int(value.to_python()) + 1 if value.is_int() else None
+
+
+def function_of_parameters(function: isl.PwAff) -> isl.PwAff:
+    """Turn a function of named dimensions into one of parameters of these names."""
+    relation = isl.Map.from_pw_aff(function)
+    for name in dim_names(function.domain()):
+        at = relation.dim(isl.dim_type.param)
+        relation = relation.move_dims(isl.dim_type.param, at, isl.dim_type.in_, 0, 1)
+        relation = relation.set_dim_name(isl.dim_type.param, at, name)
+    free = isl.PwMultiAff.from_map(relation).get_pw_aff(0)
+    return free.project_domain_on_params()
+
+
+def affine_bounds(params: isl.Set, name: str) -> tuple[list[tuple[isl.PwAff, int]], ...]:
+    """Return lower and upper bounds of a parameter in the constraints around a set.
+
+    Each is ``(function, divisor)``: the parameter is at least the function divided by the
+    divisor, rounded up, or at most it, rounded down. All constraints that hold of the whole
+    set and need no integer division are taken; there may be none.
+    """
+    hull = params.simple_hull().remove_redundancies()
+    at = hull.get_space().find_dim_by_name(isl.dim_type.param, name)
+    lower: list[tuple[isl.PwAff, int]] = []
+    upper: list[tuple[isl.PwAff, int]] = []
+    for constraint in hull.get_constraints():
+        aff = constraint.get_aff()
+        if aff.involves_locals() or constraint.is_div_constraint():
+            continue
+        coefficient = int(constraint.get_coefficient_val(isl.dim_type.param, at).to_python())
+        rest = isl.PwAff.from_aff(
+            aff.set_coefficient_val(isl.dim_type.param, at, isl.Val.zero(hull.get_ctx()))
+        )
+        if coefficient > 0 or (coefficient and constraint.is_equality()):
+            signed = rest.neg() if coefficient > 0 else rest
+            lower.append((signed, abs(coefficient)))
+        if coefficient < 0 or (coefficient and constraint.is_equality()):
+            signed = rest if coefficient < 0 else rest.neg()
+            upper.append((signed, abs(coefficient)))
+    return lower, upper
+
+
+def ast_node_kind(node: isl.AstNode) -> str:
+    """Return the type of an AST node: ``for_``, ``if_``, ``block``, ``mark`` or ``user``."""
+    return str(cast("isl.ast_node_type", node.get_type()).name)
+
+
+def ast_expression_kind(expression: isl.AstExpr) -> str:
+    """Return the type of an AST expression: ``op``, ``id`` or ``int``."""
+    return str(cast("isl.ast_expr_type", expression.get_type()).name)
+
+
+def ast_operator(expression: isl.AstExpr) -> str:
+    """Return the operator of an AST expression that has one, as isl calls it."""
+    return str(cast("isl.ast_expr_op_type", expression.get_op_type()).name)

@@ -61,6 +61,42 @@ def schedule_scop(scop: Scop, *, max_operations: int | None = None) -> Scheduled
         return _schedule(scop, Symbolic(scop=scop, values=()), limit)
 
 
+def with_schedule(
+    scop: Scop, schedule: isl.Schedule, *, max_operations: int | None = None
+) -> ScheduledScop:
+    """Cut a region into kernels by a schedule that is at hand, after all the usual checks.
+
+    Args:
+        scop: the region.
+        schedule: a schedule tree of its instances, in its isl context; bands, sequences, sets and
+            filters only.
+        max_operations: as for :func:`schedule_scop`.
+
+    Raises:
+        InputError: as for :func:`schedule_scop`.
+        InternalError: ``EATSS-P901`` to ``EATSS-P905`` when a check fails.
+    """
+    refuse_too_hard(scop)
+    limit = default_operations(scop) if max_operations is None else max_operations
+    with bounded_work(scop, limit):
+        symbolic = generalise(scop)
+        general = compute_dependences(symbolic.scop)
+        dependences = instantiate_dependences(general, symbolic.values)
+        check_legality(scop, dependences, schedule)
+        cut = cut_tree(schedule)
+        kernels = build_kernels(scop, dependences, cut.kernels)
+        check_coverage(scop, schedule, kernels, cut.host_statements)
+        graph = statement_graph(symbolic.scop, general)
+    return ScheduledScop(
+        scop=scop,
+        dependences=dependences,
+        schedule=schedule,
+        graph=graph,
+        kernels=kernels,
+        host_statements=cut.host_statements,
+    )
+
+
 def _schedule(scop: Scop, symbolic: Symbolic, limit: int) -> ScheduledScop:
     """Schedule the generalised region and put the sizes back."""
     with bounded_work(scop, limit):

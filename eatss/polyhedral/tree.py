@@ -47,20 +47,42 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class KernelTree:
-    """The part of the schedule tree that becomes one kernel."""
+    """The part of the schedule tree that becomes one kernel: the subtree at ``node``.
+
+    ``on_host`` says that PPCG would leave it on the host.
+    """
 
     host: tuple[Member, ...]
     band: tuple[Member, ...]
     permutable: bool
     leaves: tuple[Leaf, ...]
+    node: isl.ScheduleNode
+    on_host: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CutTree:
-    """All kernels in launch order, and the statements that stay on the host."""
+    """The pieces of the schedule in their order: kernels, and what stays on the host."""
 
-    kernels: tuple[KernelTree, ...]
-    host_statements: tuple[str, ...]
+    pieces: tuple[KernelTree, ...]
+
+    @property
+    def kernels(self) -> tuple[KernelTree, ...]:
+        """The kernels in launch order."""
+        return tuple(piece for piece in self.pieces if not piece.on_host)
+
+    @property
+    def host_statements(self) -> tuple[str, ...]:
+        """The statements that stay on the host, by name."""
+        return tuple(
+            sorted(
+                name
+                for piece in self.pieces
+                if piece.on_host
+                for leaf in piece.leaves
+                for name in leaf.statements
+            )
+        )
 
 
 def cut_tree(schedule: isl.Schedule) -> CutTree:
@@ -71,16 +93,14 @@ def cut_tree(schedule: isl.Schedule) -> CutTree:
     if kind in (_NODE.sequence, _NODE.set):
         branches = [top.get_child(k) for k in range(top.n_children())]
     tilable = [_has_tilable_band(branch) for branch in branches]
-    kernels: list[KernelTree] = []
-    host: list[str] = []
+    pieces: list[KernelTree] = []
     for position, branch in enumerate(branches):
         on_host = not any(tilable[: position + 1]) or (kind == _NODE.set and not tilable[position])
         if on_host:
-            inside = branch if branch.n_children() == 0 else branch.get_child(0)
-            host.extend(set_names(inside.get_domain()))
+            pieces.append(_serial(branch, (), on_host=True))
         else:
-            kernels.extend(_kernels(branch, ()))
-    return CutTree(kernels=tuple(kernels), host_statements=tuple(sorted(host)))
+            pieces.extend(_kernels(branch, ()))
+    return CutTree(pieces=tuple(pieces))
 
 
 def _is_tilable(node: isl.ScheduleNode) -> bool:
@@ -106,15 +126,24 @@ def _kernels(node: isl.ScheduleNode, host: tuple[Member, ...]) -> Iterator[Kerne
             band=members(node),
             permutable=True,
             leaves=tuple(_leaves(node.get_child(0), ())),
+            node=node,
         )
         return
     if node_kind(node) != _NODE.filter and not _has_tilable_band(node):
-        leaves = tuple(_leaves(node, ()))
-        yield KernelTree(host=host, band=(), permutable=False, leaves=leaves)
+        yield _serial(node, host)
         return
     below = host + members(node)
     for position in range(node.n_children()):
         yield from _kernels(node.get_child(position), below)
+
+
+def _serial(
+    node: isl.ScheduleNode, host: tuple[Member, ...], *, on_host: bool = False
+) -> KernelTree:
+    leaves = tuple(_leaves(node, ()))
+    return KernelTree(
+        host=host, band=(), permutable=False, leaves=leaves, node=node, on_host=on_host
+    )
 
 
 def _leaves(node: isl.ScheduleNode, inner: tuple[Member, ...]) -> Iterator[Leaf]:

@@ -4,7 +4,7 @@ Next folder: ``eatss/polyhedral``.
 """
 
 from eatss.diagnostics import SourceSpan
-from eatss.scop.array import Array, ElementType
+from eatss.scop.array import Array, ElementType, Origin
 from eatss.scop.expression import (
     AffineValue,
     Binary,
@@ -17,6 +17,7 @@ from eatss.scop.expression import (
     Unary,
 )
 from eatss.scop.scop import Scop
+from eatss.scop.signature import FunctionParameter, ParameterDeclaration, ParameterOrigin
 from eatss.scop.statement import Access, AccessKind, Statement
 
 __all__ = [
@@ -29,7 +30,11 @@ __all__ = [
     "Cast",
     "ElementType",
     "Expression",
+    "FunctionParameter",
     "Literal",
+    "Origin",
+    "ParameterDeclaration",
+    "ParameterOrigin",
     "Read",
     "Scop",
     "Select",

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal, TypeAlias
 
 import islpy as isl
+
+Origin: TypeAlias = Literal["parameter", "global", "static", "local"]
+"""Where an array or scalar lives: a parameter of the function, a global that other files can
+reach, a ``static`` one that they cannot, or the function's own storage."""
 
 
 class ElementType(Enum):
@@ -55,6 +60,8 @@ class Array:
     over the parameters of the scop; a dimension whose size the source does not
     give (``double A[][N]``) has no upper bound there. ``is_local`` says that it
     is declared inside the region, so its values are dead when the region ends.
+    ``origin`` says where it lives; ``source_name`` is its name in C, from which ``name``
+    differs where another variable or isl has that name (empty: no C source gave one).
     """
 
     name: str
@@ -62,6 +69,8 @@ class Array:
     extent: isl.Set
     n_dims: int
     is_local: bool = False
+    origin: Origin = "parameter"
+    source_name: str = ""
 
     def __str__(self) -> str:
         return f"{self.element_type.value} {self.extent}"

@@ -8,6 +8,7 @@ import islpy as isl
 
 from eatss.diagnostics import SourceSpan
 from eatss.scop.array import Array
+from eatss.scop.signature import FunctionParameter, ParameterDeclaration, ParameterOrigin
 from eatss.scop.statement import Statement
 
 
@@ -20,6 +21,10 @@ class Scop:
     about the parameters. Statements stand in source order. ``index`` counts the
     regions of the file from 0. ``size_macros`` are the macros that spell numbers in the
     bounds of the loops, with their values: bounds spelled alike are one size.
+
+    ``function_parameters`` are those of the C function. ``whole_function`` says that the function
+    does nothing that can be observed but this region. ``parameter_declarations`` tells what
+    each of ``parameters`` is in C.
     """
 
     file: str
@@ -31,11 +36,19 @@ class Scop:
     statements: tuple[Statement, ...]
     span: SourceSpan
     size_macros: tuple[tuple[str, int], ...] = ()
+    function_parameters: tuple[FunctionParameter, ...] = ()
+    whole_function: bool = False
+    parameter_declarations: tuple[ParameterDeclaration, ...] = ()
 
     @property
     def isl_context(self) -> isl.Context:
         """The isl context all sets and maps of this scop live in."""
         return self.context.get_ctx()
+
+    @property
+    def parameter_origins(self) -> tuple[tuple[str, ParameterOrigin], ...]:
+        """Where each parameter of the region comes from, by its name."""
+        return tuple((p.name, p.origin) for p in self.parameter_declarations)
 
     def array(self, name: str) -> Array:
         """Return the array called ``name``; ``KeyError`` if there is none."""

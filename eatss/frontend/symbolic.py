@@ -1,0 +1,261 @@
+"""Reads a file with its macro sizes as parameters, so that code can be generic over them.
+
+``#ifndef N / #define N 4000 / #endif`` is a size that a user may override. The file is read
+twice: as it is, and with such macros standing for unknown constants. The second reading is
+kept only if, at the values of the macros, it is the first one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import islpy as isl
+from clang.cindex import TranslationUnitLoadError
+
+from eatss.diagnostics import Diagnostic, InputError, Severity
+from eatss.frontend.agreement import agree
+from eatss.frontend.clang import Unit, parse_unit
+from eatss.frontend.codes import Code
+from eatss.frontend.files import check_bytes, check_includes, read_bytes
+from eatss.frontend.findings import Findings
+from eatss.frontend.guard import Guard
+from eatss.frontend.largestack import on_large_stack
+from eatss.frontend.macros import MacroNames, macro_names
+from eatss.frontend.options import FrontendOptions, FrontendResult
+from eatss.frontend.parse import parse_bytes
+from eatss.frontend.source import SourceText
+from eatss.scop import Scop
+
+_TYPES = frozenset({"int", "unsigned int", "long", "unsigned long", "long long"})
+_VALUE = "eatss_value_of_"
+_MAX_SINGLE_TRIES = 12
+"""Up to so many macros are tried one by one where all together fail."""
+
+_MAX_OPERATIONS = 20_000_000
+"""isl operations the comparison of the two readings may take."""
+
+_DEFAULT = FrontendOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolicResult:
+    """The regions of a file with its macro sizes as parameters.
+
+    ``scops`` are the regions with the macros of ``values`` as parameters; spans and names are those
+    of ``numeric``, the file as it is. At ``values`` (macro, value) both are equal. All sets of both
+    live in one isl context. ``warnings`` are those of ``numeric`` and one for every macro size
+    that had to stay a number.
+    """
+
+    scops: tuple[Scop, ...]
+    values: tuple[tuple[str, int], ...]
+    numeric: FrontendResult
+    warnings: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Macro:
+    name: str
+    type: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Program:
+    """A file and how to read it."""
+
+    file: str
+    data: bytes
+    options: FrontendOptions
+    context: isl.Context
+
+
+def parse_symbolic(
+    source: str | os.PathLike[str], options: FrontendOptions = _DEFAULT
+) -> SymbolicResult:
+    """Read the regions of a file with its overridable macro sizes as parameters.
+
+    Args:
+        source: a path, or C source text: a ``str`` of more than one line is text.
+        options: as for ``parse_file``; a macro given there stays the number it is.
+
+    Raises:
+        InputError: With all findings of the run, if the file as it is is refused.
+    """
+    file, data = _named_bytes(source)
+    program = _Program(file=file, data=data, options=options, context=isl.Context())
+    numeric = parse_bytes(file, data, options, context=program.context)
+    names = _macro_names(program)
+    macros = tuple(m for m in _macros(program, names) if m.name not in names.tested)
+    kept, scops = _largest_reading(program, macros, numeric)
+    used = {name for scop in scops for name in scop.parameters}
+    return SymbolicResult(
+        scops=scops,
+        values=tuple((m.name, m.value) for m in kept if m.name in used),
+        numeric=numeric,
+        warnings=numeric.warnings + tuple(_numbers_left(numeric, names, kept)),
+    )
+
+
+def type_macros(
+    source: str | os.PathLike[str], options: FrontendOptions = _DEFAULT
+) -> tuple[str, ...]:
+    """Return the macros that name the floating-point type and may be overridden.
+
+    Those are guarded by ``#ifndef`` and stand for ``double`` or ``float`` (``DATA_TYPE``).
+
+    Raises:
+        InputError: If the file cannot be read.
+    """
+    file, data = _named_bytes(source)
+    program = _Program(file=file, data=data, options=options, context=isl.Context())
+    return tuple(
+        name
+        for name, bodies in _macro_names(program).guarded
+        if all(body in ("double", "float") for body in bodies)
+    )
+
+
+def _named_bytes(source: str | os.PathLike[str]) -> tuple[str, bytes]:
+    if isinstance(source, str) and "\n" in source:
+        return "<source>", source.encode("utf-8", "surrogateescape")
+    file = os.fspath(source)
+    return file, read_bytes(file)
+
+
+def _macro_names(program: _Program) -> MacroNames:
+    """Find the macros of the file and of the headers it includes, but those given with -D."""
+    files: tuple[str, ...] = (program.file,)
+    if b"include" in program.data:
+        files = _unit_files(program)
+    texts = [program.data.decode("utf-8", "replace")]
+    texts += [Path(name).read_text("utf-8", "replace") for name in files[1:]]
+    found = macro_names(texts)
+    given = {define.partition("=")[0].partition("(")[0] for define in program.options.defines}
+    guarded = tuple(pair for pair in found.guarded if pair[0] not in given)
+    return MacroNames(guarded=guarded, tested=found.tested)
+
+
+def _unit_files(program: _Program) -> tuple[str, ...]:
+    options = program.options
+    source = SourceText.of(program.file, program.data)
+    findings = Findings(source)
+    check_bytes(source, findings)
+    check_includes(source, options.include_dirs, findings)
+    findings.raise_errors()
+    unit = _unit(program, program.data)
+    return (program.file,) if unit is None else unit.user_files
+
+
+def _unit(program: _Program, data: bytes) -> Unit | None:
+    """Parse a text as the program's; ``None`` if clang gives up."""
+    source = SourceText.of(program.file, program.data)
+    findings = Findings(source)
+    deep = Guard(source, findings).needs_large_stack()
+    findings.raise_errors()
+
+    def parsed() -> Unit:
+        options = program.options
+        return parse_unit(
+            program.file, data, include_dirs=options.include_dirs, defines=options.defines
+        )
+
+    try:
+        return on_large_stack(parsed) if deep else parsed()
+    except TranslationUnitLoadError:
+        return None
+
+
+def _macros(program: _Program, names: MacroNames) -> Iterator[_Macro]:
+    """Yield the guarded macros that are non-negative integer constants, with type and value."""
+    if not names.guarded:
+        return
+    questions = "\n".join(
+        f"#ifdef {name}\nstatic const __typeof__({name}) {_VALUE}{name} = ({name});\n#endif"
+        for name, _ in names.guarded
+    )
+    unit = _unit(program, program.data + b"\n" + questions.encode() + b"\n")
+    if unit is None:
+        return
+    for name, spelling, value in unit.constants(_VALUE):
+        if spelling in _TYPES and value >= 0:
+            yield _Macro(name=name, type=spelling, value=value)
+
+
+def _largest_reading(
+    program: _Program, macros: tuple[_Macro, ...], numeric: FrontendResult
+) -> tuple[tuple[_Macro, ...], tuple[Scop, ...]]:
+    """Return the macros that can be parameters, and the regions over them.
+
+    All together if that works; else one is added after the other and kept if it works.
+    """
+    scops = _reading(program, macros, numeric) if macros else None
+    if scops is not None:
+        return macros, scops
+    kept: tuple[_Macro, ...] = ()
+    best = numeric.scops
+    for macro in macros if 1 < len(macros) <= _MAX_SINGLE_TRIES else ():
+        scops = _reading(program, (*kept, macro), numeric)
+        if scops is not None:
+            kept, best = (*kept, macro), scops
+    return kept, best
+
+
+def _reading(
+    program: _Program, macros: tuple[_Macro, ...], numeric: FrontendResult
+) -> tuple[Scop, ...] | None:
+    """Read the file over symbols; ``None`` if it is refused or is not the file at their values."""
+    try:
+        result = parse_bytes(
+            program.file,
+            program.data,
+            program.options,
+            symbols={macro.name: macro.type for macro in macros},
+            context=program.context,
+        )
+    except InputError:
+        return None
+    values = {macro.name: macro.value for macro in macros}
+    same = len(result.scops) == len(numeric.scops) and _all_agree(program, result, numeric, values)
+    return result.scops if same else None
+
+
+def _all_agree(
+    program: _Program, one: FrontendResult, other: FrontendResult, values: Mapping[str, int]
+) -> bool:
+    context = program.context
+    context.reset_operations()
+    context.set_max_operations(_MAX_OPERATIONS)
+    try:
+        return all(agree(a, b, values) for a, b in zip(one.scops, other.scops, strict=True))
+    except isl.Error:  # too hard to compare
+        return False
+    finally:
+        context.set_max_operations(0)
+        context.reset_operations()
+
+
+def _numbers_left(
+    numeric: FrontendResult, names: MacroNames, kept: tuple[_Macro, ...]
+) -> Iterator[Diagnostic]:
+    """Warn of the macros of loop bounds that could be overridden but stay numbers."""
+    symbols = {macro.name for macro in kept}
+    guarded = {name for name, _ in names.guarded}
+    sizes = dict(pair for scop in numeric.scops for pair in scop.size_macros)
+    for name, value in sizes.items():
+        if name in guarded and name not in symbols:
+            reason = (
+                "decides which code is compiled"
+                if name in names.tested
+                else "stands where C or the analysis needs a number (the size of a global "
+                "array, a product of sizes)"
+            )
+            yield Diagnostic(
+                code=Code.MACRO_NUMBER.value,
+                severity=Severity.WARNING,
+                message=f"macro '{name}' stays {value} in generated code: it {reason}",
+                hint=f"give -D {name}=… for other sizes",
+            )

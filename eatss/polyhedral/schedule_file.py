@@ -1,0 +1,372 @@
+"""Schedules as text: saved, edited by hand, and loaded again with every check.
+
+A file holds isl's schedule tree of one region. What a loaded tree does wrong is a mistake in the
+file, so that each check that fails is an ``InputError`` that says which.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import islpy as isl
+
+from eatss.diagnostics import Diagnostic, InputError, InternalError
+from eatss.isl_names import node_kind, parameter_names, set_names
+from eatss.polyhedral.bounded import bounded_work, ran_out
+from eatss.polyhedral.program import Dependences, ScheduledScop
+from eatss.polyhedral.schedule import default_operations, with_schedule
+from eatss.polyhedral.scheduling import local_dependences
+from eatss.scop import Scop
+
+SCHEMA = "eatss-schedule"
+VERSION = 1
+
+_NODE = isl.schedule_node_type
+_MAX_CHARACTERS = 4 * 1024 * 1024
+_MAX_DEPTH = 100
+_MAX_BRACKETS = 64
+"""How deeply a tree, and a set or function in it, may be nested."""
+
+_PARTS = re.compile(r"(\d+)")
+_PIECES = re.compile(r"\{ ([^{}]*) \}")
+_MINUSES = re.compile(r"(?:-\s*){20}|(?:\b(?:not|exists)\b[\s(]*){20}|!{20}")
+
+_FAILED = {
+    "EATSS-P901": ("EATSS-P013", "does not run every statement instance exactly once"),
+    "EATSS-P902": ("EATSS-P014", "violates a dependence"),
+    "EATSS-P903": ("EATSS-P014", "overwrites a value that is still needed"),
+    "EATSS-P904": ("EATSS-P015", "marks a loop parallel (coincident) that carries a dependence"),
+    "EATSS-P905": ("EATSS-P013", "does not put every statement instance into one kernel"),
+}
+_HINTS = {
+    "EATSS-P013": "save the schedule again for these sizes and this region, or restore the domain",
+    "EATSS-P014": "put the statements or loops back into an order that keeps the dependence",
+    "EATSS-P015": "set the mark to 0",
+}
+
+
+def save_schedule(scheduled: ScheduledScop) -> str:
+    """Return the schedule of a region as JSON text.
+
+    The tree has isl's nodes under isl's names: ``domain``, bands (``schedule`` with the functions
+    of the loops, ``permutable`` if they may be tiled, ``coincident`` for those that are
+    parallel), ``sequence`` and ``set`` of ``filter``; sets and functions are isl's text.
+    """
+    scop = scheduled.scop
+    document = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "function": scop.function,
+        "region": scop.index,
+        "statements": [{"name": s.name, "text": s.text} for s in scop.statements],
+        "schedule": _tree(scheduled.schedule.get_root()),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def load_schedule(scop: Scop, text: str, *, max_operations: int | None = None) -> ScheduledScop:
+    """Schedule a region as a saved, perhaps edited file says, and cut it into kernels.
+
+    Args:
+        scop: the region.
+        text: what :func:`save_schedule` returned.
+        max_operations: bound on isl's work; ``None`` for the default of the scheduler.
+
+    Raises:
+        InputError: ``EATSS-P010`` the text is no schedule file, ``EATSS-P011`` it is for another
+            region, ``EATSS-P012`` its tree cannot be read, ``EATSS-P013`` the tree does not
+            run this region's instances once each, ``EATSS-P014`` it breaks a dependence,
+            ``EATSS-P015`` a loop marked parallel carries one, ``EATSS-P016`` so does a band
+            marked permutable in a way that forbids tiling. Else as for ``schedule_scop``.
+    """
+    document = _document(text)
+    _check_region(scop, document)
+    limit = default_operations(scop) if max_operations is None else max_operations
+    schedule = _read_tree(scop, document.get("schedule"), limit)
+    try:
+        with bounded_work(scop, limit):
+            _check_instances(scop, schedule)
+        scheduled = with_schedule(scop, schedule, max_operations=limit)
+        with bounded_work(scop, limit):
+            _check_permutable(scop, scheduled)
+    except InternalError as error:
+        if error.code not in _FAILED:
+            raise
+        code, problem = _FAILED[error.code]
+        message = f"the loaded schedule {problem}"
+        raise _error(code, message, _HINTS[code], scop) from None
+    except isl.Error as error:  # functions that are none (NaN, 1/0)
+        message = f"isl cannot work with the tree in the schedule file: {error}"
+        raise _error("EATSS-P012", message, "save the schedule again", scop) from None
+    return scheduled
+
+
+def _check_permutable(scop: Scop, scheduled: ScheduledScop) -> None:
+    """Refuse bands whose mark would let them be tiled against a dependence."""
+    bands = (
+        node for node in _nodes(scheduled.schedule.get_root()) if node_kind(node) == _NODE.band
+    )
+    for node in bands:
+        if node.band_get_permutable() and not _is_permutable(scheduled.dependences, node):
+            raise _error(
+                "EATSS-P016",
+                "the loaded schedule marks a band permutable whose loops may not change places",
+                "set permutable to 0, or undo the change of its loops",
+                scop,
+            )
+
+
+def _error(code: str, message: str, hint: str, scop: Scop | None = None) -> InputError:
+    span = None if scop is None else scop.span
+    return InputError(Diagnostic(code=code, message=message, span=span, hint=hint))
+
+
+def _tree(node: isl.ScheduleNode) -> dict[str, Any] | None:
+    """Return a subtree as plain JSON, with isl's names for its parts."""
+    kind = node_kind(node)
+    found: dict[str, Any] = {}
+    if kind in (_NODE.sequence, _NODE.set):
+        parts = [_tree(node.get_child(k)) for k in range(node.n_children())]
+        return {"sequence" if kind == _NODE.sequence else "set": parts}
+    if kind == _NODE.domain:
+        found["domain"] = _text(node.domain_get_domain())
+    elif kind == _NODE.filter:
+        found["filter"] = _text(node.filter_get_filter())
+    elif kind == _NODE.band and node.band_n_member():
+        members = range(node.band_n_member())
+        found["schedule"] = _text(node.band_get_partial_schedule())
+        found["permutable"] = int(node.band_get_permutable())
+        found["coincident"] = [int(node.band_member_get_coincident(k)) for k in members]
+    child = _tree(node.get_child(0)) if node.n_children() else None
+    if child is not None and not found:
+        return child
+    return (found | {"child": child} if child is not None else found) or None
+
+
+def _text(piece: isl.UnionSet | isl.MultiUnionPwAff) -> str:
+    return _PIECES.sub(_sorted_pieces, str(piece))
+
+
+def _sorted_pieces(match: re.Match[str]) -> str:
+    """Put the pieces of a union in order: isl prints them in that of a hash."""
+    pieces = sorted(match[1].split("; "), key=_natural)
+    return "{ " + "; ".join(pieces) + " }"
+
+
+def _natural(text: str) -> tuple[tuple[int, str], ...]:
+    """Return a key that sorts S2 before S10."""
+    return tuple((int(part), "") if part.isdecimal() else (0, part) for part in _PARTS.split(text))
+
+
+def _document(text: str) -> dict[str, Any]:
+    hint = "load a file that eatss saved"
+    if len(text) > _MAX_CHARACTERS:
+        raise _error("EATSS-P010", "the schedule file is too large", hint)
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _error("EATSS-P010", "the schedule file is not JSON", hint) from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise _error("EATSS-P010", "the file is not a schedule of eatss", hint)
+    if document.get("version") != VERSION:
+        version = json.dumps(document.get("version"))
+        message = f"the schedule file has version {version}; this release reads {VERSION}"
+        raise _error("EATSS-P010", message, "save the schedule again with this release")
+    return document
+
+
+def _check_region(scop: Scop, document: dict[str, Any]) -> None:
+    here = (scop.function, scop.index)
+    there = (document.get("function"), document.get("region"))
+    if here != there:
+        raise _error(
+            "EATSS-P011",
+            f"the schedule is for region {there[1]} of '{there[0]}', not for region "
+            f"{here[1]} of '{here[0]}'",
+            "load it for the region it was saved for",
+            scop,
+        )
+    statements = [{"name": s.name, "text": s.text} for s in scop.statements]
+    if document.get("statements") != statements:
+        raise _error(
+            "EATSS-P011",
+            "the statements of the region are not those the schedule was saved for",
+            "save the schedule again after changes of the source",
+            scop,
+        )
+
+
+def _read_tree(scop: Scop, tree: object, limit: int) -> isl.Schedule:
+    """Build the schedule in the context of ``scop``.
+
+    isl's own reader of whole trees crashes on text that is not one, so that only the sets
+    and functions in it are read by isl.
+    """
+    reader = _TreeReader(scop)
+    with bounded_work(scop, limit):
+        try:
+            return reader.schedule(tree)
+        except isl.Error as error:
+            if ran_out(scop, error):
+                raise
+    raise reader.error("isl cannot read a set or function in the tree")
+
+
+class _TreeReader:
+    """Builds a schedule tree from plain JSON, node by node."""
+
+    def __init__(self, scop: Scop) -> None:
+        self._scop = scop
+
+    def error(self, problem: str) -> InputError:
+        """Return the error of a tree that cannot be read."""
+        hint = "restore this part of the file, or save the schedule again"
+        return _error("EATSS-P012", f"the schedule file is damaged: {problem}", hint, self._scop)
+
+    def schedule(self, tree: object) -> isl.Schedule:
+        """Return the schedule of a whole tree."""
+        root = self._keys(tree, {"domain"})
+        domain = isl.UnionSet.read_from_str(self._scop.isl_context, self._text(root["domain"]))
+        top = isl.Schedule.from_domain(domain).get_root().child(0)
+        return self._insert(top, root.get("child"), 0).get_schedule()
+
+    def _insert(self, leaf: isl.ScheduleNode, tree: object, depth: int) -> isl.ScheduleNode:
+        """Put a subtree at a leaf; return the node there."""
+        if tree is None:
+            return leaf
+        if depth > _MAX_DEPTH:
+            raise self.error("the tree is nested too deeply")
+        if isinstance(tree, dict) and "schedule" in tree:
+            return self._insert_band(leaf, tree, depth)
+        for kind in ("sequence", "set"):
+            if isinstance(tree, dict) and kind in tree:
+                return self._insert_parts(leaf, kind, self._keys(tree, {kind})[kind], depth)
+        raise self.error("a node is no band ('schedule'), no 'sequence' and no 'set'")
+
+    def _insert_band(
+        self, leaf: isl.ScheduleNode, tree: dict[str, Any], depth: int
+    ) -> isl.ScheduleNode:
+        band = self._keys(tree, {"schedule", "permutable", "coincident"})
+        functions = self._text(band["schedule"])
+        partial = isl.MultiUnionPwAff.read_from_str(self._scop.isl_context, functions)
+        marks = band["coincident"]
+        node = leaf.insert_partial_schedule(partial)
+        size = node.band_n_member()
+        if not isinstance(marks, list) or len(marks) != size or not size:
+            raise self.error("'coincident' of a band needs one mark for each of its functions")
+        node = node.band_set_permutable(self._mark(band["permutable"]))
+        for member, mark in enumerate(marks):
+            node = node.band_member_set_coincident(member, self._mark(mark))
+        return self._insert(node.child(0), band.get("child"), depth + 1).parent()
+
+    def _insert_parts(
+        self, leaf: isl.ScheduleNode, kind: str, parts: object, depth: int
+    ) -> isl.ScheduleNode:
+        if not isinstance(parts, list) or not parts:
+            raise self.error(f"'{kind}' is no list of filters")
+        context = self._scop.isl_context
+        filters = isl.UnionSetList.alloc(context, len(parts))
+        trees = [self._keys(part, {"filter"}) for part in parts]
+        for tree in trees:
+            filters = filters.add(isl.UnionSet.read_from_str(context, self._text(tree["filter"])))
+        insert = leaf.insert_sequence if kind == "sequence" else leaf.insert_set
+        node = insert(filters)
+        for position, tree in enumerate(trees):
+            below = node.child(position).child(0)
+            node = self._insert(below, tree.get("child"), depth + 1).parent().parent()
+        return node
+
+    def _keys(self, tree: object, needed: set[str]) -> dict[str, Any]:
+        """Return a node that has these keys and perhaps a child, and nothing else."""
+        if not isinstance(tree, dict) or not needed <= set(tree) <= {*needed, "child"}:
+            raise self.error(f"a node needs {', '.join(sorted(needed))} and may have a child")
+        return tree
+
+    def _mark(self, mark: object) -> int:
+        if mark not in (0, 1):
+            raise self.error("a mark is neither 0 nor 1")
+        return int(bool(mark))
+
+    def _text(self, text: object) -> str:
+        if not isinstance(text, str) or not text.isascii() or _is_too_deep(text):
+            raise self.error("a set or function is no text in isl's notation")
+        return text
+
+
+def _is_too_deep(text: str) -> bool:
+    depth = deepest = 0
+    for character in text:
+        if character in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in ")]}":
+            depth -= 1
+    return deepest > _MAX_BRACKETS or _MINUSES.search(text) is not None
+
+
+def _check_instances(scop: Scop, schedule: isl.Schedule) -> None:
+    """Refuse a tree that loses, repeats or splits instances, or knows other parameters."""
+    code, hint = "EATSS-P013", _HINTS["EATSS-P013"]
+    relation = schedule.get_map().intersect_domain(schedule.get_domain())
+    foreign = set(parameter_names(relation.domain().params())) - set(scop.parameters)
+    if foreign:
+        names = ", ".join(sorted(foreign))
+        message = f"the loaded schedule has parameters that the region has not: {names}"
+        raise _error(code, message, hint, scop)
+    whole = relation.domain().is_equal(scop.domain) and schedule.get_domain().is_equal(scop.domain)
+    if not whole or not relation.is_single_valued():
+        message = "the loaded schedule does not run every statement instance exactly once"
+        raise _error(code, message, hint, scop)
+    places = [
+        set_names(node.get_domain())
+        for node in _nodes(schedule.get_root())
+        if node_kind(node) == _NODE.leaf
+    ]
+    if sum(len(names) for names in places) != len(scop.statements):
+        message = "the loaded schedule puts instances of one statement into several places"
+        raise _error(code, message, hint, scop)
+
+
+def _nodes(root: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(node.get_child(k) for k in range(node.n_children()))
+
+
+def _is_permutable(dependences: Dependences, band: isl.ScheduleNode) -> bool:
+    """Tell whether no dependence inside a band runs backwards along any of its members.
+
+    Order dependences count only next to a live range that spans several points of the band.
+    """
+    members = band.band_get_partial_schedule()
+    validity = local_dependences(dependences.flow.union(dependences.forced), band)
+    rules = validity.union(_binding_order(dependences, band, members))
+    singles = (
+        isl.MultiUnionPwAff.from_union_pw_aff(members.get_at(k))
+        for k in range(band.band_n_member())
+    )
+    return all(rules.lex_gt_at_multi_union_pw_aff(single).is_empty() for single in singles)
+
+
+def _binding_order(
+    dependences: Dependences, band: isl.ScheduleNode, members: isl.MultiUnionPwAff
+) -> isl.UnionMap:
+    order, flow = dependences.order, dependences.tagged_flow
+    tagged = order.domain().union(order.range()).union(flow.domain()).union(flow.range())
+    if order.is_empty():
+        return order.factor_domain()
+    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
+    domain = band.get_domain().preimage_union_pw_multi_aff(tagger)
+    time = members.pullback_union_pw_multi_aff(tagger)
+    point = flow.eq_at_multi_union_pw_aff(time)
+    if band.get_schedule_depth():
+        prefix = band.get_prefix_schedule_multi_union_pw_aff()
+        point = point.eq_at_multi_union_pw_aff(prefix.pullback_union_pw_multi_aff(tagger))
+    spanning = flow.subtract(point.intersect_domain(domain).intersect_range(domain))
+    bound = order.intersect_domain(spanning.range()).union(order.intersect_range(spanning.domain()))
+    return local_dependences(bound.factor_domain(), band)

@@ -1,0 +1,299 @@
+"""Macro sizes as parameters: at every value they are the program that -D gives."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import islpy as isl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eatss.diagnostics import InputError, Severity
+from eatss.frontend import FrontendOptions, SymbolicResult, parse_file, parse_symbolic, type_macros
+from eatss.frontend.agreement import agree
+from eatss.frontend.parse import parse_bytes
+from eatss.isl_names import fix_parameters
+from eatss.pipeline import AnalysisOptions, analyse_symbolic, same_kernels
+
+KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
+NAMES = [path.stem for path in KERNELS]
+
+HEAD = "#ifndef N\n#define N 40\n#endif\n#ifndef M\n#define M 24\n#endif\n"
+
+
+def agrees_at(result: SymbolicResult, file: str, data: bytes, values: dict[str, int]) -> bool:
+    """Compare the symbolic regions at other values with the file read with -D."""
+    options = FrontendOptions(defines=tuple(f"{n}={v}" for n, v in values.items()))
+    context = result.scops[0].isl_context
+    numeric = parse_bytes(file, data, options, context=context)
+    pairs = zip(result.scops, numeric.scops, strict=True)
+    return all(agree(one, other, values) for one, other in pairs)
+
+
+@pytest.fixture(scope="module")
+def symbolic() -> dict[str, SymbolicResult]:
+    return {path.stem: parse_symbolic(path) for path in KERNELS}
+
+
+def test_there_are_31_kernels() -> None:
+    assert len(KERNELS) == 31
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=NAMES)
+def test_every_size_of_every_kernel_becomes_a_parameter(
+    path: Path, symbolic: dict[str, SymbolicResult]
+) -> None:
+    result = symbolic[path.stem]
+    guarded = re.findall(r"#ifndef (\w+)\n#define \1 SIZE", path.read_text())
+    assert guarded
+    assert sorted(name for name, _ in result.values) == sorted(guarded)
+    assert sorted(result.scops[0].parameters) == sorted(guarded)
+    assert set(result.scops[0].parameter_origins) == {(name, "macro") for name in guarded}
+    assert result.warnings == ()
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=NAMES)
+def test_at_its_own_and_two_other_sizes_it_is_the_program_with_those_sizes(
+    path: Path, symbolic: dict[str, SymbolicResult]
+) -> None:
+    result = symbolic[path.stem]
+    names = [name for name, _ in result.values]
+    data = path.read_bytes()
+    sets = (
+        dict(result.values),
+        {name: 97 - 11 * k for k, name in enumerate(names)},
+        {name: 1021 - 3 * k for k, name in enumerate(names)},
+    )
+    for values in sets:
+        assert agrees_at(result, str(path), data, values)
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=NAMES)
+def test_spans_texts_and_file_are_those_of_the_file_as_it_is(
+    path: Path, symbolic: dict[str, SymbolicResult]
+) -> None:
+    scop, plain = symbolic[path.stem].scops[0], parse_file(path).scops[0]
+    assert (scop.file, scop.span) == (plain.file, plain.span)
+    for one, other in zip(scop.statements, plain.statements, strict=True):
+        assert (one.span, one.text) == (other.span, other.text)
+        assert [a.span for a in one.accesses] == [a.span for a in other.accesses]
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=NAMES)
+def test_nothing_is_assumed_of_macro_sizes_and_at_zero_nothing_runs(
+    path: Path, symbolic: dict[str, SymbolicResult]
+) -> None:
+    result = symbolic[path.stem]
+    scop = result.scops[0]
+    assert scop.context.is_equal(isl.Set.universe(scop.context.get_space()))
+    zero = [(name, 0) for name, _ in result.values]
+    for statement in scop.statements:
+        if statement.loops:
+            assert fix_parameters(statement.domain.to_union_set().identity(), zero).is_empty()
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=NAMES)
+def test_every_kernel_is_scheduled_alike_for_unknown_sizes(path: Path) -> None:
+    program = analyse_symbolic(path, AnalysisOptions())
+    (region,) = program.regions
+    assert region.generic
+    assert same_kernels(region.scheduled, region.numeric_scheduled)
+    assert region.scheduled.scop.parameters
+    assert region.numeric_scheduled.scop.parameters == ()
+    assert program.program.scops[0].scheduled is region.numeric_scheduled
+    assert program.warnings == ()
+
+
+def region(body: str, *, head: str = HEAD, arrays: str = "double A[N][M]") -> str:
+    return (
+        f"{head}void f({arrays}, int n, double *p)\n{{\n  int i, j;\n#pragma scop\n{body}\n"
+        "#pragma endscop\n}\n"
+    )
+
+
+LOOP = "for (i = 0; i < N; i++) for (j = 0; j < M; j++) A[i][j] = 0;"
+
+_BOUNDS = st.sampled_from(
+    ["N", "M", "N - 1", "(M + 2)", "N / 2", "(N + M)", "2 * N - 3", "N % 7", "TWICE", "n",
+     "(N > M ? N : M)", "12"]
+)  # fmt: skip
+_STARTS = st.sampled_from(["0", "1", "N / 3", "M - 5", "n", "N - M"])
+_VALUES = st.sampled_from(
+    ["0", "A[i][j] / N", "N * M", "i + N", "(double) TWICE", "A[i][j] * 0.5 + M", "1.0 / N"]
+)
+_SIZES = st.integers(0, 60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(start=_STARTS, outer=_BOUNDS, inner=_BOUNDS, value=_VALUES, n=_SIZES, m=_SIZES)
+def test_random_bounds_agree_with_the_program_that_d_gives(
+    start: str, outer: str, inner: str, value: str, n: int, m: int
+) -> None:
+    text = region(
+        f"for (i = {start}; i < {outer}; i++) for (j = 0; j < {inner}; j++) A[i][j] = {value};",
+        head=HEAD + "#define TWICE (2 * N)\n",
+        arrays="double A[500][500]",
+    )
+    data = text.encode()
+    try:
+        result = parse_symbolic(text)
+        agreed = agrees_at(result, "<source>", data, {"N": n, "M": m})
+    except InputError:
+        return  # no statement is left at these sizes
+    used = {name for name, _ in result.values}
+    plain = re.sub(r"\bTWICE\b", "N", " ".join((start, outer, inner, value)))
+    if any(warning.code == "EATSS-F093" for warning in result.numeric.warnings):
+        return  # nothing is left at the sizes of the file
+    assert used == {name for name in ("N", "M") if re.search(rf"\b{name}\b", plain)}
+    runs = parse_bytes("<source>", data, FrontendOptions(defines=(f"N={n}", f"M={m}"))).warnings
+    assert agreed or any(warning.code == "EATSS-F093" for warning in runs)
+
+
+def test_agreement_tells_readings_at_other_values_apart() -> None:
+    text = region("for (i = 0; i < N; i++) A[i][0] = N;")
+    result = parse_symbolic(text)
+    assert agree(result.scops[0], result.numeric.scops[0], {"N": 40, "M": 24})
+    assert not agree(result.scops[0], result.numeric.scops[0], {"N": 41, "M": 24})
+    assert not agree(result.scops[0], result.numeric.scops[0], {"M": 24})
+    statement = result.numeric.scops[0].statements[0]
+    other = replace(statement, value=parse_symbolic(region(LOOP)).scops[0].statements[0].value)
+    wrong = replace(result.numeric.scops[0], statements=(other,))
+    assert not agree(result.scops[0], wrong, {"N": 40, "M": 24})
+
+
+def names_of(result: SymbolicResult) -> list[str]:
+    return [name for name, _ in result.values]
+
+
+def test_a_macro_given_by_the_user_stays_the_number() -> None:
+    result = parse_symbolic(region(LOOP), FrontendOptions(defines=("N=7",)))
+    assert result.values == (("M", 24),)
+    assert result.scops[0].parameters == ("M",)
+
+
+def test_a_macro_without_guard_stays_a_number_without_a_warning() -> None:
+    result = parse_symbolic(region(LOOP, head="#define N 40\n#define M 24\n"))
+    assert result.values == ()
+    assert result.scops == result.numeric.scops
+    assert result.warnings == ()
+
+
+def test_a_macro_made_of_a_size_follows_it() -> None:
+    head = HEAD + "#define LAST (N - 1)\n"
+    result = parse_symbolic(region("for (i = 0; i < LAST; i++) A[i][0] = 0;", head=head))
+    domain = isl.Set.read_from_str(result.scops[0].isl_context, "[N] -> { S0[i] : 0 <= i < N - 1 }")
+    assert result.scops[0].statements[0].domain.is_equal(domain)
+
+
+@pytest.mark.parametrize("test", ["#if N > 100", "#if BIG", "#ifdef X\n#elif N == 3"])
+def test_a_size_that_decides_what_is_compiled_stays_a_number_and_is_named(test: str) -> None:
+    head = HEAD + f"#define BIG (N > 50)\n{test}\nint other;\n#endif\n"
+    result = parse_symbolic(region(LOOP, head=head))
+    assert result.values == (("M", 24),)
+    (warning,) = result.warnings
+    assert warning.code == "EATSS-F094"
+    assert warning.severity is Severity.WARNING
+    assert "'N' stays 40" in warning.message
+
+
+def test_only_the_size_that_breaks_affinity_stays_a_number() -> None:
+    result = parse_symbolic(region("for (i = 0; i < M; i++) p[N * i] = A[i][0];"))
+    assert names_of(result) == ["M"]
+    body = "for (i = 0; i < M; i++) for (j = 0; j < N; j++) p[N * N * i] = A[i][0];"
+    result = parse_symbolic(region(body))
+    assert names_of(result) == ["M"]
+    assert [w.code for w in result.warnings if w not in result.numeric.warnings] == ["EATSS-F094"]
+
+
+def test_two_sizes_multiplied_in_a_subscript_leave_one_parameter() -> None:
+    result = parse_symbolic(region("for (i = 0; i < 9; i++) p[N * M + i] = 0;"))
+    assert len(result.values) <= 1
+    assert (
+        result.scops[0].statements[0].domain.is_equal(result.numeric.scops[0].statements[0].domain)
+    )
+
+
+def test_a_size_of_a_global_array_stays_a_number_and_is_named() -> None:
+    text = HEAD + (
+        "double G[N][N], unused[M];\nvoid f(double *p)\n{\n#pragma scop\n"
+        "  for (int i = 0; i < N; i++) for (int j = 0; j < M; j++) G[i][0] += p[j];\n"
+        "#pragma endscop\n}\n"
+    )
+    result = parse_symbolic(text)
+    assert result.values == (("M", 24),)
+    assert [w.code for w in result.warnings if "'N'" in w.message] == ["EATSS-F094"]
+
+
+def test_a_size_in_sizeof_or_in_another_constant_is_never_taken_for_its_number() -> None:
+    head = HEAD + "enum { LAST = N - 1 };\n"
+    result = parse_symbolic(region("for (i = 0; i < LAST; i++) A[i][0] = 0;", head=head))
+    assert names_of(result) == ["M"]
+    body = "for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) t[i] = 0;"
+    text = HEAD + f"void f(void)\n{{\n  double t[N]; unsigned i;\n#pragma scop\n{body}\n"
+    assert names_of(parse_symbolic(text + "#pragma endscop\n}\n")) == []
+
+
+def test_sizes_in_headers_of_the_user_count(tmp_path: Path) -> None:
+    (tmp_path / "sizes.h").write_text(
+        "# if !defined(N) && !defined(M)\n#  ifdef SMALL\n#   define N 8\n#   define M 9\n"
+        "#  else\n#   define N 80\n#   define M 90\n#  endif\n# endif\n"
+    )
+    file = tmp_path / "f.c"
+    file.write_text(region(LOOP, head='#include "sizes.h"\n'))
+    assert parse_symbolic(file).values == (("N", 80), ("M", 90))
+    small = parse_symbolic(file, FrontendOptions(defines=("SMALL",)))
+    assert small.values == (("N", 8), ("M", 9))
+
+
+def test_the_type_of_a_size_is_kept() -> None:
+    head = "#ifndef N\n#define N 40u\n#endif\n#ifndef M\n#define M 24L\n#endif\n"
+    body = "for (unsigned u = 0; u < N; u++) A[u][0] = 0; for (j = 0; j < M; j++) A[0][j] = 0;"
+    result = parse_symbolic(region(body, head=head, arrays="double A[40][24]"))
+    types = {p.name: p.element_type.value for p in result.scops[0].parameter_declarations}
+    assert types == {"N": "unsigned int", "M": "long"}
+
+
+@pytest.mark.parametrize("body", ["3.5", "-4", "n", "(", "sizeof", '"x"', ""])
+def test_a_macro_that_is_no_count_is_left_alone(body: str) -> None:
+    head = HEAD + f"#ifndef Q\n#define Q {body}\n#endif\n"
+    assert names_of(parse_symbolic(region(LOOP, head=head))) == ["N", "M"]
+
+
+def test_what_c_says_of_real_parameters_is_kept_and_of_macros_is_not() -> None:
+    text = HEAD + (
+        "void f(int n, double A[N][n], double B[n][N])\n{\n#pragma scop\n"
+        "  for (int i = 0; i < N; i++) for (int j = 0; j < n; j++) A[i][j] = B[j][i];\n"
+        "#pragma endscop\n}\n"
+    )
+    context = parse_symbolic(text).scops[0].context
+    assert context.is_equal(isl.Set.read_from_str(context.get_ctx(), "[n, N] -> { : n > 0 }"))
+
+
+def test_refused_files_are_refused_as_ever() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_symbolic(region("for (i = 0; i < N; i++) A[i * i][0] = 0;"))
+    assert caught.value.code == "EATSS-F012"
+    assert caught.value.diagnostics[0].span is not None
+    assert caught.value.diagnostics[0].span.line == 11
+
+
+def test_a_region_with_other_kernels_for_unknown_sizes_keeps_its_numbers() -> None:
+    text = region("for (i = 0; i < N; i++) p[i] = p[i + M];", head=HEAD)
+    program = analyse_symbolic(text, AnalysisOptions())
+    (found,) = program.regions
+    if found.generic:
+        assert same_kernels(found.scheduled, found.numeric_scheduled)
+    else:
+        assert found.scheduled is found.numeric_scheduled
+        assert [w.code for w in program.warnings if w.code.startswith("EATSS-P")] == ["EATSS-P005"]
+
+
+def test_the_macro_of_the_element_type_is_found() -> None:
+    for path in KERNELS:
+        assert type_macros(path) == ("DATA_TYPE",)
+    assert type_macros(KERNELS[0], FrontendOptions(defines=("DATA_TYPE=float",))) == ()
+    assert type_macros("#ifndef T\n#define T long\n#endif\n#define R double\n") == ()
+    assert type_macros("#ifndef T\n#define T float\n#endif\n") == ("T",)
