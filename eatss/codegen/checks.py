@@ -1,0 +1,144 @@
+"""Checks of generated code; they always run, and a failure is a fault of eatss.
+
+isl proves over all sizes that every instance lies in the range of the loops around it, and that
+what an instance needs is computed before it by the same thread or by an earlier launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import islpy as isl
+
+from eatss.codegen.errors import internal_error_at
+from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
+from eatss.codegen.parts import Part
+from eatss.codegen.pieces import Piece
+from eatss.codegen.storage import StoragePlan
+from eatss.codegen.thread_code import Phase, Subtree, order_of, tile_set
+from eatss.isl_names import parameters_set, without_parameters
+from eatss.polyhedral import Dependences
+
+
+def crosses_threads(
+    piece: Piece, mapping: Mapping, dependences: Dependences, storage: StoragePlan
+) -> bool:
+    """Tell whether one thread of a launch would need what another computes.
+
+    Scalars of which every thread has its own take part with their flow only.
+    """
+    names = [loop.name for loop in mapping.mapped]
+    if not names:
+        return False
+    others = [loop.name for loop in piece.band if loop.name not in names]
+    needed = dependences.flow.union(_memory_order(piece, dependences, storage))
+    tied = [without_parameters(domain, others) for domain in piece.placed]
+    free = [without_parameters(domain, names) for domain in tied]
+    for at_source, loose_source in zip(tied, free, strict=True):
+        for at_sink, loose_sink in zip(tied, free, strict=True):
+            between = needed.intersect_domain(isl.UnionSet.from_set(loose_source))
+            between = between.intersect_range(isl.UnionSet.from_set(loose_sink))
+            if between.is_empty():
+                continue
+            same = needed.intersect_domain(isl.UnionSet.from_set(at_source))
+            same = same.intersect_range(isl.UnionSet.from_set(at_sink))
+            if not between.is_subset(_without(same, names)):
+                return True
+    return False
+
+
+def _without(relation: isl.UnionMap, names: Sequence[str]) -> isl.UnionMap:
+    for name in names:
+        at = relation.find_dim_by_name(isl.dim_type.param, name)
+        if at >= 0:
+            relation = relation.project_out(isl.dim_type.param, at, 1)
+    return relation
+
+
+def _memory_order(piece: Piece, dependences: Dependences, storage: StoragePlan) -> isl.UnionMap:
+    """Return anti and output dependences, but for scalars that every thread has of its own."""
+    order = dependences.anti.union(dependences.output)
+    private = {scalar.array for scalar in storage.scalars}
+    for source in piece.statements:
+        for sink in piece.statements:
+            shared = {a.array for a in source.accesses} & {sink.write.array}
+            if shared and shared <= private:
+                pair = isl.Map.from_domain_and_range(source.domain, sink.domain)
+                order = order.subtract(isl.UnionMap.from_map(pair))
+    return order
+
+
+def check_order(
+    piece: Piece, mapping: Mapping, parts: Sequence[Part], dependences: Dependences, below: Subtree
+) -> None:
+    """Check that a thread runs its instances in an order that respects every dependence.
+
+    Raises:
+        InternalError: ``EATSS-K902``.
+    """
+    names = [loop.name for loop in mapping.mapped]
+    others = [loop.name for loop in piece.band if loop.name not in names]
+    if mapping.split is not None:
+        return  # a sum in no order; what may be split has no other dependence at a point
+    span = piece.statements[0].span
+    tied = {
+        statement.name: isl.UnionSet.from_set(without_parameters(domain, others))
+        for statement, domain in zip(piece.statements, piece.placed, strict=True)
+    }
+    flow = dependences.flow
+    where = {name: number for number, part in enumerate(parts) for name in part.statements}
+    covered = sorted(name for part in parts for name in part.statements)
+    if covered != sorted(tied):
+        raise internal_error_at("EATSS-K901", "the parts do not cover the statements", span=span)
+    for number, part in enumerate(parts):
+        serial = tuple(tile for tile in mapping.serial if tile.name in part.serial)
+        phase = Phase(
+            instances=tuple(piece.domain_of(name) for name in part.statements),
+            bound=tuple(loop.name for loop in piece.band),
+            mapped=(),
+            serial=serial,
+            below=below,
+        )
+        time = order_of(phase)
+        for source, at_source in tied.items():
+            for sink, at_sink in tied.items():
+                pairs = flow.intersect_domain(at_source).intersect_range(at_sink)
+                if where[source] > where[sink] and number == 0 and not pairs.is_empty():
+                    raise internal_error_at(
+                        "EATSS-K902", "the parts of a kernel run in the wrong order", span=span
+                    )
+                if where[source] != number or where[sink] != number:
+                    continue
+                if not pairs.lex_ge_at_multi_union_pw_aff(time).is_empty():
+                    raise internal_error_at(
+                        "EATSS-K902", "a tile runs its instances in the wrong order", span=span
+                    )
+
+
+def check_ranges(
+    instances: Sequence[isl.Set],
+    bound: Sequence[str],
+    loops: Sequence[MappedLoop | SerialTile],
+    known: isl.Set,
+    sizes: isl.Set,
+    piece: Piece,
+) -> None:
+    """Check that the loops over tiles run wherever there are instances.
+
+    Raises:
+        InternalError: ``EATSS-K901``.
+    """
+    if not loops:
+        return
+    context = known.get_ctx()
+    aligned = " and ".join(f"{loop.origin} mod {loop.tile} = 0" for loop in loops)
+    origins = parameters_set(context, [loop.origin for loop in loops], aligned)
+    tile = tile_set(context, loops).intersect(origins)
+    for instance in instances:
+        here = without_parameters(instance.params().intersect(tile), bound).intersect(sizes)
+        if not here.is_subset(known):
+            raise internal_error_at(
+                "EATSS-K901",
+                "the loops over tiles leave instances out",
+                span=piece.statements[0].span,
+            )

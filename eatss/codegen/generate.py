@@ -1,0 +1,273 @@
+"""``Scop`` × ``Selection`` in, ``Program`` out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eatss.analysis import KernelFacts
+from eatss.codegen.arrays import DeviceArray, shape_of
+from eatss.codegen.assumptions import assumptions_of, index_bits_of
+from eatss.codegen.checks import check_order
+from eatss.codegen.errors import input_error_at
+from eatss.codegen.file_text import file_text
+from eatss.codegen.host import PlacedKernel, host_steps
+from eatss.codegen.kernel_text import KernelContext, KernelText, KernelWriter, subtree_of
+from eatss.codegen.layout import no_such_loop
+from eatss.codegen.names import NameTable, is_reserved
+from eatss.codegen.options import CodegenOptions
+from eatss.codegen.pieces import Piece, pieces_of
+from eatss.codegen.placement import check_placements, staged_candidates, unstaged_notes
+from eatss.codegen.planning import Unit, UnitPlanner
+from eatss.codegen.signature import entry_arguments, taken_names, temporaries_of
+from eatss.gpu import GpuProfile
+from eatss.model import Selection
+from eatss.polyhedral import ScheduledScop
+from eatss.polyhedral.bounded import bounded_work
+from eatss.polyhedral.schedule import default_operations
+from eatss.program import Entry, KernelCode, Original, Parameter, Program
+from eatss.scop import Scop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionInput:
+    """A region to generate code for: its schedule, and the facts its sizes were selected from."""
+
+    scheduled: ScheduledScop
+    facts: tuple[KernelFacts, ...]
+
+
+def generate(
+    regions: Sequence[RegionInput],
+    selection: Selection,
+    profile: GpuProfile,
+    options: CodegenOptions,
+    *,
+    name: str,
+    original: Original,
+    parameters: Sequence[tuple[str, int]],
+    max_operations: int | None = None,
+) -> Program:
+    """Generate CUDA for every region of a file.
+
+    Args:
+        regions: the regions in source order, scheduled over symbolic sizes.
+        selection: tile sizes of every kernel, numbered through the file.
+        profile: the card the sizes are for.
+        options: what the user decides.
+        name: name of the program and of its ``.cu`` file.
+        original: where the C is.
+        parameters: macro sizes with the values they have in the source.
+        max_operations: bound on isl's work for one region; ``None`` for that of scheduling.
+
+    Returns:
+        The program; its text compiles as CUDA and, with a shim, as C++ for the CPU.
+
+    Raises:
+        InputError: ``EATSS-K0xx``, sizes or placements that cannot be; ``EATSS-P001`` when isl's
+            work exceeds ``max_operations``.
+        InternalError: ``EATSS-K9xx``, a check of the generated code failed.
+    """
+    kernels: list[KernelCode] = []
+    entries: list[Entry] = []
+    texts: list[str] = []
+    tiles: dict[str, int] = {}
+    bits = options.index_bits or max(
+        index_bits_of(region.scheduled.scop, dict(parameters)) for region in regions
+    )
+    for region in regions:
+        builder = _RegionBuilder(region, selection, profile, options, bits, len(kernels))
+        scop = region.scheduled.scop
+        with bounded_work(scop, max_operations or default_operations(scop)):
+            entry = builder.build(single=len(regions) == 1, macros=dict(parameters))
+        kernels.extend(builder.kernels)
+        for parameter, tile in builder.parameter_tiles.items():
+            tiles[parameter] = max(tile, tiles.get(parameter, 0))
+        texts.extend(builder.texts)
+        entries.append(entry)
+    program = Program(
+        name=name,
+        file=f"{name}.cu",
+        text="",
+        original=original,
+        gpu=profile.name,
+        compute_capability=profile.compute_capability[0] * 10 + profile.compute_capability[1],
+        dtype=selection.dtype,
+        strict_fp=options.strict_fp,
+        index_bits=bits,
+        flags=("-fmad=false",) if options.strict_fp else (),
+        parameters=_parameters(regions, dict(parameters), tiles),
+        kernels=tuple(kernels),
+        entries=tuple(entries),
+    )
+    return file_text(program, texts)
+
+
+class _RegionBuilder:
+    """Builds the kernels and the entry of one region."""
+
+    def __init__(
+        self,
+        region: RegionInput,
+        selection: Selection,
+        profile: GpuProfile,
+        options: CodegenOptions,
+        bits: int,
+        first: int,
+    ) -> None:
+        self._scheduled = region.scheduled
+        self._scop = region.scheduled.scop
+        self._facts = region.facts
+        self._selection = selection
+        self._profile = profile
+        self._options = options
+        self._index_type = "int" if bits == 32 else "long"
+        self._planner = UnitPlanner(region.scheduled, region.facts, selection, profile, options)
+        self._first = first
+        self.kernels: list[KernelCode] = []
+        self.parameter_tiles: dict[str, int] = {}
+        self.texts: list[str] = []
+
+    def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
+        scop = self._scop
+        _refuse_reserved(scop)
+        names = NameTable((scop.function, *scop.parameters))
+        written = frozenset(s.write.array for s in scop.statements)
+        arrays = {
+            array.name: DeviceArray(
+                array=array,
+                name=names.fresh(array.source_name or array.name),
+                shape=shape_of(scop, array),
+                by_value=array.n_dims == 0 and array.name not in written,
+            )
+            for array in scop.arrays
+        }
+        names.reserve(*taken_names(scop))
+        context = self._context(arrays, names, macros)
+        pieces = pieces_of(self._scheduled, names)
+        self._check_options(pieces)
+        placed: list[PlacedKernel] = []
+        for piece in pieces:
+            placed.extend(self._piece(piece, context))
+        steps = host_steps(placed, scop.context)
+        function = scop.function
+        launcher = f"{function}_cuda" if single else f"{function}_{scop.index}_cuda"
+        return Entry(
+            launcher=launcher,
+            function=function,
+            region=scop.index,
+            whole_function=scop.whole_function,
+            arguments=entry_arguments(scop, arrays, written),
+            temporaries=temporaries_of(scop, arrays),
+            assumptions=assumptions_of(scop, arrays, narrow=self._index_type == "int"),
+            body=steps,
+        )
+
+    def _context(
+        self, arrays: dict[str, DeviceArray], names: NameTable, macros: dict[str, int]
+    ) -> KernelContext:
+        passed = tuple(
+            (declaration.element_type.value, declaration.name)
+            for declaration in self._scop.parameter_declarations
+            if declaration.name not in macros
+        )
+        limit = self._options.shared_limit_bytes
+        return KernelContext(
+            scop=self._scop,
+            arrays=arrays,
+            file=self._scop.file.rsplit("/", 1)[-1],
+            names=names,
+            index_type=self._index_type,
+            line_info=self._options.line_info,
+            parameters=passed,
+            shared_limit_bytes=self._profile.shared_per_block_optin_bytes
+            if limit is None
+            else limit,
+            static_shared_bytes=self._profile.shared_per_block_bytes,
+        )
+
+    def _piece(self, piece: Piece, context: KernelContext) -> list[PlacedKernel]:
+        """Return the kernels of a piece, its texts and nouns noted."""
+        local = context.names.inner()
+        local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
+        return [
+            PlacedKernel(unit.piece, self._kernel(unit, context))
+            for unit in self._planner.units(piece, local)
+        ]
+
+    def _kernel(self, unit: Unit, context: KernelContext) -> KernelText:
+        """Write the kernel of a unit and note it."""
+        check_order(
+            unit.piece,
+            unit.mapping,
+            unit.parts,
+            self._scheduled.dependences,
+            subtree_of(unit.piece, unit.mapping),
+        )
+        name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
+        staged = staged_candidates(
+            unit.storage, unit.selection, self._options, unit.piece, unit.mapping
+        )
+        kernel = KernelWriter(
+            name, unit.piece, unit.mapping, unit.parts, unit.storage, staged, context, unit.names
+        ).write()
+        self.texts.append(kernel.text)
+        for parameter, tile in kernel.parameter_tiles:
+            self.parameter_tiles[parameter] = max(tile, self.parameter_tiles.get(parameter, 0))
+        self.kernels.append(
+            KernelCode(
+                name=name,
+                statements=tuple(s.name for s in unit.piece.statements),
+                block=unit.mapping.block,
+                shared_bytes=kernel.shared_bytes,
+                dynamic_shared=kernel.dynamic_shared,
+                registers=kernel.register_words,
+                arguments=kernel.arguments,
+                tile_sizes=unit.mapping.tiles,
+                notes=(*unit.notes, *kernel.notes, *unstaged_notes(unit.storage, unit.selection)),
+                reassociates=unit.mapping.split is not None,
+            )
+        )
+        return kernel
+
+    def _check_options(self, pieces: tuple[Piece, ...]) -> None:
+        """Refuse tile sizes for loops that no kernel of the region tiles."""
+        check_placements(self._options, pieces)
+        known = {loop.name for facts in self._facts for loop in facts.loops}
+        for kernel, sizes in self._options.tile_sizes:
+            if kernel:
+                continue
+            for loop, _ in sizes:
+                if loop not in known and self._facts:
+                    raise no_such_loop(loop, self._facts[0], pieces[0].statements[0].span)
+
+
+def _refuse_reserved(scop: Scop) -> None:
+    """Refuse sizes whose names cannot stand in C++."""
+    for name in scop.parameters:
+        if is_reserved(name):
+            raise input_error_at(
+                "EATSS-K013",
+                f"the size '{name}' has a name that C++ or CUDA keeps for itself",
+                span=scop.span,
+                hint="rename it",
+            )
+
+
+def _parameters(
+    regions: Sequence[RegionInput], macros: dict[str, int], tiles: dict[str, int]
+) -> tuple[Parameter, ...]:
+    found: dict[str, Parameter] = {}
+    for region in regions:
+        for name in region.scheduled.scop.parameters:
+            kind = "macro" if name in macros else "argument"
+            found.setdefault(
+                name,
+                Parameter(
+                    name=name,
+                    kind="macro" if kind == "macro" else "argument",
+                    default=macros.get(name),
+                    tile=tiles.get(name, 0),
+                ),
+            )
+    return tuple(found.values())

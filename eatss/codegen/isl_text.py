@@ -1,0 +1,164 @@
+"""isl's expressions and sets of parameters as integer expressions."""
+
+from __future__ import annotations
+
+import islpy as isl
+
+from eatss.isl_names import ast_expression_kind, ast_operator, coalesced
+from eatss.program import Apply, Constant, IntExpr, Name, Operator
+
+_OPERATORS = {
+    "max": Operator.MAX,
+    "min": Operator.MIN,
+    "add": Operator.ADD,
+    "mul": Operator.MUL,
+    "fdiv_q": Operator.FLOORDIV,
+    "pdiv_q": Operator.QUOTIENT,
+    "pdiv_r": Operator.REMAINDER,
+    "zdiv_r": Operator.REMAINDER,
+    "div": Operator.QUOTIENT,
+    "eq": Operator.EQ,
+    "le": Operator.LE,
+    "lt": Operator.LT,
+    "ge": Operator.GE,
+    "gt": Operator.GT,
+    "and_": Operator.AND,
+    "and_then": Operator.AND,
+    "or_": Operator.OR,
+    "or_else": Operator.OR,
+    "cond": Operator.SELECT,
+    "select": Operator.SELECT,
+}
+
+TRUE = Constant(1)
+FALSE = Constant(0)
+
+
+def expression_of(expression: isl.AstExpr) -> IntExpr:
+    """Return an isl AST expression as an integer expression."""
+    kind = ast_expression_kind(expression)
+    if kind == "int":
+        return Constant(int(expression.get_val().to_python()))
+    if kind == "id":
+        return Name(str(expression.get_id().get_name()))
+    operator = ast_operator(expression)
+    operands = tuple(
+        expression_of(expression.get_op_arg(k)) for k in range(expression.get_op_n_arg())
+    )
+    if operator == "minus":
+        return negated(operands[0])
+    if operator == "sub":
+        return difference(*operands)
+    return _flat(_OPERATORS[operator], operands)
+
+
+def _flat(operator: Operator, operands: tuple[IntExpr, ...]) -> IntExpr:
+    """Return ``a and b and c`` with one operator; likewise for ``or``, minimum and maximum."""
+    if operator not in (Operator.AND, Operator.OR, Operator.MIN, Operator.MAX):
+        return Apply(operator, operands)
+    flat: list[IntExpr] = []
+    for operand in operands:
+        nested = isinstance(operand, Apply) and operand.operator is operator
+        flat.extend(operand.operands if nested and isinstance(operand, Apply) else (operand,))
+    return Apply(operator, tuple(flat))
+
+
+def negated(operand: IntExpr) -> IntExpr:
+    """Return ``-operand``."""
+    if isinstance(operand, Constant):
+        return Constant(-operand.value)
+    return Apply(Operator.SUB, (operand,))
+
+
+def difference(left: IntExpr, right: IntExpr) -> IntExpr:
+    """Return ``left - right``, constants folded; a common operand of a sum is dropped."""
+    if isinstance(right, Constant):
+        return total(left, Constant(-right.value))
+    if left == right:
+        return Constant(0)
+    if isinstance(left, Apply) and left.operator is Operator.ADD and right in left.operands:
+        rest = list(left.operands)
+        rest.remove(right)
+        return rest[0] if len(rest) == 1 else Apply(Operator.ADD, tuple(rest))
+    return Apply(Operator.SUB, (left, right))
+
+
+def total(left: IntExpr, right: IntExpr) -> IntExpr:
+    """Return ``left + right``, constants folded."""
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return Constant(left.value + right.value)
+    if isinstance(left, Constant):
+        if left.value < 0:
+            return difference(right, Constant(-left.value))
+        left, right = right, left
+    if isinstance(right, Constant):
+        if right.value == 0:
+            return left
+        folded = _folded(left, right.value)
+        if folded is not None:
+            return folded
+        if right.value < 0:
+            return Apply(Operator.SUB, (left, Constant(-right.value)))
+    return Apply(Operator.ADD, (left, right))
+
+
+def _folded(left: IntExpr, addend: int) -> IntExpr | None:
+    """Return ``left + addend`` where ``left`` is ``x + c`` or ``x - c`` already."""
+    if not isinstance(left, Apply) or len(left.operands) != 2:
+        return None
+    inner, constant = left.operands
+    if not isinstance(constant, Constant):
+        return None
+    if left.operator is Operator.ADD:
+        return total(inner, Constant(constant.value + addend))
+    if left.operator is Operator.SUB:
+        return total(inner, Constant(addend - constant.value))
+    return None
+
+
+def multiplied(left: IntExpr, right: IntExpr) -> IntExpr:
+    """Return ``left * right``, constants folded."""
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return Constant(left.value * right.value)
+    for one, other in ((left, right), (right, left)):
+        if one == Constant(1):
+            return other
+        if one == Constant(0):
+            return one
+    return Apply(Operator.MUL, (left, right))
+
+
+def conjunction(*conditions: IntExpr) -> IntExpr:
+    """Return the ``and`` of conditions, true ones dropped."""
+    flat: list[IntExpr] = []
+    for condition in conditions:
+        inner = (
+            condition.operands
+            if isinstance(condition, Apply) and condition.operator is Operator.AND
+            else (condition,)
+        )
+        flat.extend(item for item in inner if item != TRUE and item not in flat)
+    if not flat:
+        return TRUE
+    return flat[0] if len(flat) == 1 else Apply(Operator.AND, tuple(flat))
+
+
+def condition_of(params: isl.Set, context: isl.Set) -> IntExpr:
+    """Return the condition that parameters lie in ``params``, given that they lie in ``context``.
+
+    Both are sets of parameters.
+    """
+    if params.is_empty():
+        return FALSE
+    if context.is_subset(params):
+        return TRUE
+    simple = coalesced(params.gist(context))
+    build = isl.AstBuild.from_context(context.params() if context.is_params() else context)
+    return expression_of(build.expr_from_set(simple))
+
+
+def value_of(function: isl.PwAff, context: isl.Set) -> IntExpr:
+    """Return a function of parameters as an expression, given that they lie in ``context``."""
+    simple = function.intersect_params(context).coalesce().gist_params(context)
+    build = isl.AstBuild.from_context(context)
+    return expression_of(build.expr_from_pw_aff(simple))

@@ -1,0 +1,453 @@
+"""The text of one CUDA kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.codegen.arrays import DeviceArray
+from eatss.codegen.bounds import TileRange, full_tiles, guard, tile_range, union_of
+from eatss.codegen.checks import check_ranges
+from eatss.codegen.isl_text import FALSE, TRUE
+from eatss.codegen.linear import strict
+from eatss.codegen.lines import Lines, identifiers
+from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
+from eatss.codegen.names import NameTable
+from eatss.codegen.nodes import names_in
+from eatss.codegen.parts import Part
+from eatss.codegen.pieces import Piece
+from eatss.codegen.references import References
+from eatss.codegen.staging import SharedTile
+from eatss.codegen.staging_text import StagingWriter
+from eatss.codegen.storage import MAX_POINTS, Candidate, StoragePlan
+from eatss.codegen.thread_code import Phase, Subtree, thread_code, tile_set
+from eatss.codegen.thread_text import ThreadPrinter, first_point
+from eatss.isl_names import (
+    coalesced,
+    without_parameters,
+)
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text
+from eatss.scop import Scop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelContext:
+    """What the text of a kernel is made of, besides its piece.
+
+    ``parameters`` are the integer parameters that are passed, with their C type.
+    """
+
+    scop: Scop
+    arrays: Dictionary[str, DeviceArray]
+    file: str
+    names: NameTable
+    index_type: str
+    line_info: bool
+    parameters: tuple[tuple[str, str], ...]
+    shared_limit_bytes: int
+    static_shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelText:
+    """A kernel as text, and what launching it takes.
+
+    ``grid`` are the numbers of blocks along x, y, z; ``launch`` are the sizes and host counters
+    for which there is anything to run. ``register_words`` is an estimate of the registers a
+    thread needs. ``parameter_tiles`` are for sizes that bound tiled loops the largest tile.
+    """
+
+    name: str
+    text: str
+    grid: tuple[IntExpr, IntExpr, IntExpr]
+    launch: isl.Set
+    arguments: tuple[str, ...]
+    shared_bytes: int
+    dynamic_shared: bool
+    register_words: int
+    parameter_tiles: tuple[tuple[str, int], ...]
+    notes: tuple[str, ...]
+
+
+class KernelWriter:
+    """Writes one kernel: tiles to blocks, parts one after another, phases of a thread."""
+
+    def __init__(
+        self,
+        name: str,
+        piece: Piece,
+        mapping: Mapping,
+        parts: Sequence[Part],
+        storage: StoragePlan,
+        staged: frozenset[Candidate],
+        context: KernelContext,
+        names: NameTable,
+    ) -> None:
+        self._name = name
+        self._piece = piece
+        self._mapping = mapping
+        self._parts = parts
+        self._context = context
+        self._storage = storage
+        self._isl = context.scop.isl_context
+        self._names = names
+        self._bound = tuple(loop.name for loop in piece.band)
+        self._references = References(
+            piece=piece, storage=storage, mapping=mapping, arrays=context.arrays, names=self._names
+        )
+        self._parameter_tiles: dict[str, int] = {}
+        self._lines = Lines(1)
+        self._staging = StagingWriter(
+            piece=piece,
+            mapping=mapping,
+            candidates=[c for c in storage.candidates if c in staged],
+            references=self._references,
+            arrays=context.arrays,
+            lines=self._lines,
+            names=self._names,
+            index_type=context.index_type,
+            limit_bytes=context.shared_limit_bytes,
+        )
+        self._printer = ThreadPrinter(
+            lines=self._lines,
+            references=self._references,
+            piece=piece,
+            names=self._names,
+            file=context.file,
+            index_type=context.index_type,
+            line_info=context.line_info,
+            unrolled=mapping.points <= MAX_POINTS,
+            mapping=mapping,
+        )
+
+    def write(self) -> KernelText:
+        """Return the kernel."""
+        launch = self._launch_params()
+        ranges, known = self._block_ranges(launch)
+        self._body(ranges, known)
+        shared_bytes = sum(-(-tile.shared_bytes // 8) * 8 for tile in self._staging.tiles)
+        dynamic = shared_bytes > self._context.static_shared_bytes
+        body = _without_unused(self._lines.text())
+        arguments = self._arguments(body)
+        return KernelText(
+            name=self._name,
+            text=self._assemble(body, arguments, dynamic=dynamic),
+            grid=self._grid(ranges),
+            launch=launch,
+            arguments=tuple(name for _, name in arguments),
+            shared_bytes=shared_bytes,
+            dynamic_shared=dynamic,
+            register_words=self._references.register_words,
+            parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
+            notes=(*self._references.notes, *self._staging.notes),
+        )
+
+    # What is known at each level ---------------------------------------------------------
+
+    def _launch_params(self) -> isl.Set:
+        """Return the sizes and host counters for which there is an instance."""
+        params = union_of(
+            [without_parameters(domain, self._bound).params() for domain in self._piece.placed]
+        )
+        return coalesced(params.intersect(self._context.scop.context))
+
+    def _block_ranges(self, launch: isl.Set) -> tuple[dict[str, TileRange], isl.Set]:
+        known = launch
+        ranges: dict[str, TileRange] = {}
+        for loop in self._mapping.spread:
+            others = [name for name in self._bound if name != loop.name]
+            values = union_of(
+                [without_parameters(domain, others).params() for domain in self._piece.placed]
+            )
+            ranges[loop.name] = tile_range(coalesced(values), loop, launch)
+            self._note_tile(ranges[loop.name], loop)
+            if loop is not self._mapping.split:
+                known = known.intersect(ranges[loop.name].known)
+        return ranges, coalesced(known)
+
+    def _note_tile(self, tiles: TileRange, loop: MappedLoop | SerialTile) -> None:
+        """Remember which sizes bound a tiled loop."""
+        for name in (*names_in(tiles.last), *names_in(tiles.first)):
+            if name in self._context.scop.parameters:
+                known = self._parameter_tiles.get(name, 0)
+                self._parameter_tiles[name] = max(known, loop.tile)
+
+    def _grid(self, ranges: Dictionary[str, TileRange]) -> tuple[IntExpr, IntExpr, IntExpr]:
+        one: IntExpr = Constant(1)
+        grid = {"x": one, "y": one, "z": one}
+        for loop in self._mapping.spread:
+            count = ranges[loop.name].count
+            if loop is self._mapping.split:
+                count = Apply(Operator.MIN, (count, Constant(self._mapping.chunks)))
+                grid[loop.grid] = Constant(1) if self._mapping.chunks == 1 else count
+                continue
+            if loop.grid != "x":  # the kernel strides over what exceeds the limit of a grid
+                count = Apply(Operator.MIN, (count, Constant(65535)))
+            grid[loop.grid] = count
+        return grid["x"], grid["y"], grid["z"]
+
+    # The body ----------------------------------------------------------------------------
+
+    def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> None:
+        lines, index = self._lines, self._context.index_type
+        for loop in self._mapping.spread:
+            if loop.threads > 1:
+                lines.add(f"const {index} {loop.thread} = threadIdx.{loop.axis};")
+        with ExitStack() as stack:
+            for loop in self._mapping.mapped:
+                if loop.grid == "x":
+                    start = self._start(loop, ranges)
+                    lines.add(f"const {index} {loop.origin} = {start};")
+                else:
+                    stack.enter_context(lines.block(self._stride(loop, ranges)))
+            self._single_points(self._mapping.mapped)
+            for declaration in self._references.declarations():
+                lines.add(declaration)
+            if self._mapping.split is not None:
+                self._split_sum(self._mapping.split, ranges, known)
+                return
+            for name, points in self._references.loads():
+                self._transfer(name, points, known)
+            for part in self._parts:
+                self._part(part, known)
+            for name, points in self._references.stores():
+                self._transfer(name, points, known)
+
+    def _start(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> str:
+        index = self._context.index_type
+        return _sum(ranges[loop.name].first, f"{loop.tile} * ({index})blockIdx.{loop.grid}")
+
+    def _stride(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> str:
+        """Return the head of a loop over the tiles of a block."""
+        index = self._context.index_type
+        last = _until(loop.origin, ranges[loop.name].last)
+        step = f"{loop.tile} * ({index})gridDim.{loop.grid}"
+        start = self._start(loop, ranges)
+        return f"for ({index} {loop.origin} = {start}; {last}; {loop.origin} += {step})"
+
+    def _single_points(self, loops: Sequence[MappedLoop]) -> None:
+        """Declare the loops of which a thread has one point."""
+        for loop in loops:
+            if loop.points == 1 and (loop.threads > 1 or loop.tile > 1):
+                value = c_text(first_point(loop).expression())
+                self._lines.add(f"const {self._context.index_type} {loop.name} = {value};")
+
+    def _split_sum(
+        self, loop: MappedLoop, ranges: Dictionary[str, TileRange], known: isl.Set
+    ) -> None:
+        """Emit sums whose loop is spread over threads and blocks, and their combination."""
+        self._at_points(self._references.zeros())
+        with self._lines.block(self._stride(loop, ranges)):
+            self._single_points([loop])
+            inside = known.intersect(ranges[loop.name].known)
+            for part in self._parts:
+                self._part(part, coalesced(inside))
+        self._at_points(
+            [
+                f"{name} += eatss_shuffle_down({name}, {loop.threads >> step}, {loop.threads});"
+                for name in self._references.register_elements()
+                for step in range(1, loop.threads.bit_length())
+            ]
+        )
+        with ExitStack() as stack:
+            if loop.threads > 1:
+                stack.enter_context(self._lines.block(f"if ({loop.thread} == 0)"))
+            self._references.combine_atomically = self._mapping.chunks > 1
+            for name, points in self._references.stores():
+                self._transfer(name, points, known)
+
+    def _at_points(self, texts: Sequence[str]) -> None:
+        """Emit lines for each of the thread's points, inside the domain or not."""
+        if not texts:
+            return
+        with ExitStack() as stack:
+            for loop in self._mapping.mapped:
+                if loop.points > 1:
+                    self._lines.add("#pragma unroll")
+                    head = (
+                        f"for (int {loop.point} = 0; {loop.point} < {loop.points}; ++{loop.point})"
+                    )
+                    stack.enter_context(self._lines.block(head))
+            self._lines.add(*texts)
+
+    def _transfer(self, name: str, points: isl.Set, known: isl.Set) -> None:
+        """Emit the loads or stores of registers at ``points``."""
+        instance = self._references.transfer_instance(name, points)
+        phase = Phase(
+            instances=(instance,),
+            bound=self._bound,
+            mapped=self._mapping.mapped,
+            serial=(),
+            below=None,
+        )
+        self._phase(phase, known, separate=False)
+
+    def _part(self, part: Part, known: isl.Set) -> None:
+        """Emit the statements of a part, the serial tiles around them."""
+        serial = tuple(tile for tile in self._mapping.serial if tile.name in part.serial)
+        instances = tuple(self._piece.domain_of(name) for name in part.statements)
+        tile = tile_set(self._isl, self._mapping.spread)
+        inside = coalesced(union_of([i.params().intersect(tile) for i in instances]))
+        staged = self._staging.stage(part.statements, serial)
+        with ExitStack() as stack:
+            if serial or staged:  # what runs in no loop has its own guards
+                here = coalesced(without_parameters(inside, self._bound))
+                condition = guard(here, known)
+                if condition == FALSE:
+                    return
+                if condition != TRUE:
+                    stack.enter_context(self._lines.block(f"if ({c_text(strict(condition))})"))
+                    known = coalesced(known.intersect(here))
+            self._level(part, serial, 0, inside, staged, known)
+
+    def _level(
+        self,
+        part: Part,
+        serial: tuple[SerialTile, ...],
+        depth: int,
+        inside: isl.Set,
+        staged: Sequence[SharedTile],
+        known: isl.Set,
+    ) -> None:
+        """Emit what stands inside ``depth`` serial loops of a part."""
+        copies = [tile for tile in staged if tile.depth == depth]
+        for tile in copies:
+            self._staging.copy(tile, known)
+        if copies:
+            self._lines.add("__syncthreads();")
+        if depth == len(serial):
+            self._compute(part, serial, known)
+        else:
+            loop = serial[depth]
+            values = inside.intersect(tile_set(self._isl, serial[:depth]))
+            others = [name for name in self._bound if name != loop.name]
+            tiles = tile_range(coalesced(without_parameters(values, others)), loop, known)
+            self._note_tile(tiles, loop)
+            head = (
+                f"for ({self._context.index_type} {loop.origin} = {c_text(tiles.first)}; "
+                f"{_until(loop.origin, tiles.last)}; {loop.origin} += {loop.tile})"
+            )
+            with self._lines.block(head):
+                self._level(part, serial, depth + 1, inside, staged, tiles.known)
+        again = depth > 0 or any(loop.grid != "x" for loop in self._mapping.spread)
+        if copies and again:
+            self._lines.add("__syncthreads();")
+
+    def _compute(self, part: Part, serial: tuple[SerialTile, ...], known: isl.Set) -> None:
+        phase = Phase(
+            instances=tuple(self._piece.domain_of(name) for name in part.statements),
+            bound=self._bound,
+            mapped=self._mapping.spread,
+            serial=serial,
+            below=subtree_of(self._piece, self._mapping),
+        )
+        looped = any(other.serial for other in self._parts) and self._mapping.split is None
+        self._phase(phase, known, separate=bool(serial) or not looped)
+
+    def _phase(self, phase: Phase, known: isl.Set, *, separate: bool) -> None:
+        """Emit the code of a thread; where ``separate``, whole tiles apart from partial ones."""
+        threads = self._thread_range()
+        loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
+        names = {loop.name for loop in loops}
+        others = [name for name in phase.bound if name not in names]
+        instances = [without_parameters(instance, others) for instance in phase.instances]
+        check_ranges(instances, phase.bound, loops, known, self._context.scop.context, self._piece)
+        general = thread_code(phase, known.intersect(threads))
+        if general is None:
+            return
+        full = full_tiles(instances, loops, known) if separate else None
+        if full is None or full.is_equal(known):
+            self._printer.emit(general)
+            return
+        fast = thread_code(phase, full.intersect(threads))
+        condition = guard(full, known)
+        if fast is None or self._printer.same(fast, general):
+            self._printer.emit(general)
+            return
+        with self._lines.block(f"if ({c_text(strict(condition))})", " else {"):
+            self._printer.emit(fast)
+        with self._lines.indented():
+            self._printer.emit(general)
+        self._lines.add("}")
+
+    def _thread_range(self) -> isl.Set:
+        mapped = [loop for loop in self._mapping.spread if loop.threads > 1]
+        names = [loop.thread for loop in mapped]
+        text = " and ".join(f"0 <= {loop.thread} < {loop.threads}" for loop in mapped)
+        return isl.Set.read_from_str(self._isl, f"[{', '.join(names)}] -> {{ : {text} }}")
+
+    # The frame ---------------------------------------------------------------------------
+
+    def _arguments(self, body: str) -> list[tuple[str, str]]:
+        """Return declaration and name of what the body uses of the region's data."""
+        words = set(identifiers(body))
+        found = [
+            (f"{c_type} {name}", name) for c_type, name in self._context.parameters if name in words
+        ]
+        found += [
+            (f"{self._context.index_type} {name}", name)
+            for name in self._piece.host_names
+            if name in words
+        ]
+        for key, array in self._context.arrays.items():
+            if array.name not in words:
+                continue
+            c_type = array.array.element_type.value
+            if array.by_value:
+                found.append((f"{c_type} {array.name}", array.name))
+            elif key in self._storage.read_only:
+                found.append((f"const {c_type} *__restrict__ {array.name}", array.name))
+            else:
+                found.append((f"{c_type} *__restrict__ {array.name}", array.name))
+        return found
+
+    def _assemble(self, body: str, arguments: Sequence[tuple[str, str]], *, dynamic: bool) -> str:
+        lines = Lines()
+        if self._staging.tiles:
+            with lines.block(f"struct {self._name}_shared", ";"):
+                for tile in self._staging.tiles:
+                    sizes = "".join(f"[{size}]" for size in tile.padded)
+                    lines.add(f"EATSS_TRACKED({tile.element_type.value}) {tile.name}{sizes};")
+            lines.add("")
+        head = f'extern "C" __global__ void __launch_bounds__({self._mapping.threads})'
+        declared = ", ".join(declaration for declaration, _ in arguments)
+        lines.add(head, f"{self._name}({declared})", "{")
+        if self._staging.tiles:
+            macro = "EATSS_DYNAMIC_SHARED" if dynamic else "EATSS_SHARED"
+            lines.add(f"    {macro}({self._name}_shared, sh);")
+        return lines.text() + body + "}\n"
+
+
+def subtree_of(piece: Piece, mapping: Mapping) -> Subtree:
+    """Return what of the schedule a thread runs: what is below the band, or all of the piece."""
+    node = piece.tree.node.get_child(0) if mapping.spread else piece.tree.node
+    named = tuple((loop.member.key, loop.name) for loop in (*piece.band, *piece.inner))
+    return Subtree(node=node, loop_names=named)
+
+
+def _without_unused(body: str) -> str:
+    """Leave out constants that nothing mentions."""
+    words = identifiers(body)
+    kept = []
+    for line in body.splitlines():
+        declared = re.match(r"\s*const (?:int|long) (\w+) = ", line)
+        if declared is None or words.count(declared.group(1)) > 1:
+            kept.append(line + "\n")
+    return "".join(kept)
+
+
+def _until(counter: str, last: IntExpr) -> str:
+    """Return the condition of a loop that runs to ``last``."""
+    return c_text(strict(Apply(Operator.LE, (Name(counter), last))))
+
+
+def _sum(first: IntExpr, text: str) -> str:
+    """Return ``first + text``."""
+    if text == "0":
+        return c_text(first)
+    return text if first == Constant(0) else f"{c_text(first)} + {text}"

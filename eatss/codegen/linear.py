@@ -1,0 +1,262 @@
+"""Linear forms, to say in the source's terms what isl says in terms of threads and points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eatss.codegen.isl_text import difference, multiplied, total
+from eatss.program import Apply, Constant, IntExpr, Name, Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """``Σ coefficient · name + constant``; no coefficient is 0."""
+
+    terms: Mapping[str, int]
+    constant: int
+
+    def plus(self, other: Linear, factor: int = 1) -> Linear:
+        """Return ``self + factor * other``."""
+        terms = dict(self.terms)
+        for name, coefficient in other.terms.items():
+            terms[name] = terms.get(name, 0) + factor * coefficient
+        kept = {name: value for name, value in terms.items() if value}
+        return Linear(kept, self.constant + factor * other.constant)
+
+    def expression(self) -> IntExpr:
+        """Return the form as an expression, positive terms first."""
+        result: IntExpr | None = None
+        for name, coefficient in sorted(self.terms.items(), key=lambda term: term[1] < 0):
+            product = multiplied(Constant(abs(coefficient)), Name(name))
+            if result is None:
+                result = product if coefficient > 0 else _negative(product)
+            elif coefficient > 0:
+                result = total(result, product)
+            else:
+                result = difference(result, product)
+        return Constant(self.constant) if result is None else total(result, Constant(self.constant))
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A C variable that equals a linear form."""
+
+    name: str
+    form: Linear
+
+
+def _negative(product: IntExpr) -> IntExpr:
+    if isinstance(product, Apply) and isinstance(product.operands[0], Constant):
+        return multiplied(Constant(-product.operands[0].value), product.operands[1])
+    return Apply(Operator.SUB, (product,))
+
+
+def linear(expression: IntExpr) -> Linear | None:
+    """Return an expression as a linear form, ``None`` if it is none."""
+    if isinstance(expression, Constant | Name):
+        return (
+            Linear({}, expression.value)
+            if isinstance(expression, Constant)
+            else Linear({expression.name: 1}, 0)
+        )
+    if expression.operator not in (Operator.ADD, Operator.SUB, Operator.MUL):
+        return None
+    forms = [linear(operand) for operand in expression.operands]
+    known = [form for form in forms if form is not None]
+    if len(known) != len(forms):
+        return None
+    return _product(known) if expression.operator is Operator.MUL else _sum(known, expression)
+
+
+def _sum(forms: Sequence[Linear], expression: Apply) -> Linear:
+    """Return the sum or difference of forms; the difference of one is its negation."""
+    first, *others = forms
+    subtracts = expression.operator is Operator.SUB
+    if subtracts and not others:
+        return Linear({}, 0).plus(first, -1)
+    for other in others:
+        first = first.plus(other, -1 if subtracts else 1)
+    return first
+
+
+def _product(forms: Sequence[Linear]) -> Linear | None:
+    result = Linear({}, 1)
+    for form in forms:
+        if not form.terms:
+            result = Linear({}, 0).plus(result, form.constant)
+        elif not result.terms:
+            result = Linear({}, 0).plus(form, result.constant)
+        else:
+            return None
+    return result
+
+
+def folded(expression: IntExpr, definitions: Sequence[Definition]) -> IntExpr:
+    """Say linear parts of an expression by the variables defined, where that is shorter."""
+    form = linear(expression)
+    if form is not None:
+        shorter = _shortest(form, definitions)
+        return expression if shorter == form else shorter.expression()
+    assert isinstance(expression, Apply)
+    return _moved(
+        replace(expression, operands=tuple(folded(o, definitions) for o in expression.operands)),
+        definitions,
+    )
+
+
+def _moved(expression: Apply, definitions: Sequence[Definition]) -> IntExpr:
+    """Fold both sides of a comparison together: ``0 <= N - i0 - t - 1`` is ``i < N``."""
+    if expression.operator not in (Operator.LE, Operator.LT, Operator.GE, Operator.GT):
+        return expression
+    left, right = (linear(operand) for operand in expression.operands)
+    if left is None or right is None:
+        return expression
+    apart = left.plus(right, -1)
+    shorter = _shortest(apart, definitions)
+    if shorter == apart:
+        return expression
+    positive = Linear({n: c for n, c in shorter.terms.items() if c > 0}, 0)
+    negative = Linear({n: -c for n, c in shorter.terms.items() if c < 0}, -shorter.constant)
+    return replace(expression, operands=(positive.expression(), negative.expression()))
+
+
+def _shortest(form: Linear, definitions: Sequence[Definition]) -> Linear:
+    for definition in definitions:
+        for name, coefficient in definition.form.terms.items():
+            factor, rest = divmod(form.terms.get(name, 0), coefficient)
+            if not factor or rest:
+                continue
+            other = form.plus(definition.form, -factor).plus(Linear({definition.name: factor}, 0))
+            if len(other.terms) < len(form.terms):
+                form = other
+                break
+    return form
+
+
+def upper_bounds(last: IntExpr, step: int, base: Linear) -> list[IntExpr] | None:
+    """Return bounds on ``base + step * point`` that say ``point <= last``.
+
+    ``None`` where ``last`` is no minimum of linear forms and quotients by ``step``.
+    """
+    if isinstance(last, Apply) and last.operator is Operator.MIN:
+        return _all([upper_bounds(operand, step, base) for operand in last.operands])
+    parsed = _rounded(last, step)
+    if parsed is None:
+        return None
+    # point <= w - floor(e / s) is point - w <= ceil(-e / s), or s (point - w) < s - e
+    slack = step - 1 if parsed.sign < 0 else 0
+    return [parsed.scaled(step).plus(base).plus(Linear({}, slack)).expression()]
+
+
+def lower_bounds(first: IntExpr, step: int, base: Linear) -> list[IntExpr] | None:
+    """Return bounds on ``base + step * point`` that say ``point >= first``.
+
+    ``None`` where ``first`` is no maximum of linear forms and quotients by ``step``.
+    """
+    if isinstance(first, Apply) and first.operator is Operator.MAX:
+        return _all([lower_bounds(operand, step, base) for operand in first.operands])
+    parsed = _rounded(first, step)
+    if parsed is None:
+        return None
+    # point >= w + floor(e / s) is s (point - w) >= e - (s - 1)
+    slack = step - 1 if parsed.sign > 0 else 0
+    return [parsed.scaled(step).plus(base).plus(Linear({}, slack), -1).expression()]
+
+
+def _all(parts: Sequence[list[IntExpr] | None]) -> list[IntExpr] | None:
+    found: list[IntExpr] = []
+    for part in parts:
+        if part is None:
+            return None
+        found.extend(part)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Rounded:
+    """``whole + sign * floor(divided / step)``; without a quotient ``sign`` is 0."""
+
+    whole: Linear
+    sign: int
+    divided: Linear
+
+    def scaled(self, step: int) -> Linear:
+        """Return ``step * whole + sign * divided``."""
+        return Linear({}, 0).plus(self.whole, step).plus(self.divided, self.sign)
+
+
+def _rounded(value: IntExpr, step: int) -> _Rounded | None:
+    """Return a value as a linear form and at most one quotient by ``step``."""
+    nothing = Linear({}, 0)
+    form = linear(value)
+    if form is not None:
+        return _Rounded(form, 0, nothing)
+    assert isinstance(value, Apply)
+    if value.operator in (Operator.FLOORDIV, Operator.QUOTIENT):
+        dividend, divisor = value.operands
+        inner = linear(dividend)
+        return _Rounded(nothing, 1, inner) if inner and divisor == Constant(step) else None
+    if value.operator not in (Operator.ADD, Operator.SUB):
+        return None
+    result = _Rounded(nothing, 0, nothing)
+    for position, operand in enumerate(value.operands):
+        part = _rounded(operand, step)
+        if part is None or (part.sign and result.sign):
+            return None
+        alone = len(value.operands) == 1
+        sign = -1 if value.operator is Operator.SUB and (position > 0 or alone) else 1
+        result = _Rounded(
+            result.whole.plus(part.whole, sign),
+            result.sign or sign * part.sign,
+            part.divided if part.sign else result.divided,
+        )
+    return result
+
+
+def strict(condition: IntExpr) -> IntExpr:
+    """Write ``a <= b - 1`` and ``b >= a + 1`` as ``a < b``, ``b >= a + c`` as ``a + c <= b``."""
+    if not isinstance(condition, Apply):
+        return condition
+    if condition.operator in (Operator.AND, Operator.OR):
+        return replace(condition, operands=tuple(strict(o) for o in condition.operands))
+    if condition.operator is Operator.GE:
+        return _turned(condition)
+    if condition.operator is not Operator.LE:
+        return condition
+    left, right = condition.operands
+    raised = _raised(right)
+    return condition if raised is None else Apply(Operator.LT, (left, raised))
+
+
+def _turned(condition: Apply) -> IntExpr:
+    """Turn ``b >= a + c`` around, for ``c > 0``."""
+    left, right = condition.operands
+    added = (
+        right.operands[1]
+        if isinstance(right, Apply) and right.operator is Operator.ADD and len(right.operands) == 2
+        else None
+    )
+    if not isinstance(added, Constant):
+        return condition
+    if added.value == 1:
+        return Apply(Operator.LT, (total(right, Constant(-1)), left))
+    return Apply(Operator.LE, (right, left))
+
+
+def _raised(expression: IntExpr) -> IntExpr | None:
+    """Return ``expression + 1`` where that is no longer."""
+    if isinstance(expression, Apply) and expression.operator in (Operator.MIN, Operator.MAX):
+        raised = [_raised(operand) for operand in expression.operands]
+        known = [operand for operand in raised if operand is not None]
+        return replace(expression, operands=tuple(known)) if len(known) == len(raised) else None
+    if isinstance(expression, Constant):
+        return Constant(expression.value + 1)
+    if (
+        isinstance(expression, Apply)
+        and expression.operator in (Operator.ADD, Operator.SUB)
+        and isinstance(expression.operands[-1], Constant)
+        and len(expression.operands) == 2
+    ):
+        return total(expression, Constant(1))
+    return None

@@ -1,0 +1,70 @@
+"""Prints literals, and literals that C converts at once."""
+
+from __future__ import annotations
+
+from math import isinf
+
+from eatss.scop import ElementType, Literal
+
+_SUFFIXES = {
+    ElementType.INT32: "",
+    ElementType.UINT32: "u",
+    ElementType.INT64: "L",
+    ElementType.UINT64: "UL",
+}
+_LIMITS = {
+    ElementType.INT32: 2**31,
+    ElementType.UINT32: 2**32,
+    ElementType.INT64: 2**63,
+    ElementType.UINT64: 2**64,
+    ElementType.FLOAT: 2**24,
+    ElementType.DOUBLE: 2**53,
+}
+
+
+def literal_text(literal: Literal) -> str:
+    """Return a literal; the least integers and infinity, which have no spelling, as sums."""
+    text = literal.text
+    if literal.element_type.is_floating:
+        return _floating(literal)
+    value = _integer(literal)
+    if value is not None and value in (-(2**31), -(2**63)):
+        suffix = _SUFFIXES.get(literal.element_type, "")
+        return f"(-{-value - 1}{suffix} - 1)"
+    return text
+
+
+def converted_literal(literal: Literal, target: ElementType) -> str | None:
+    """Return an integer literal as a literal of another type, if it has that value exactly.
+
+    ``2`` as ``double`` is ``2.0``.
+    """
+    if literal.element_type.is_floating or target not in _LIMITS:
+        return None
+    value = _integer(literal)
+    if value is None or not 0 <= value < _LIMITS[target]:
+        return None
+    if target is ElementType.DOUBLE:
+        return f"{value}.0"
+    if target is ElementType.FLOAT:
+        return f"{value}.0f"
+    return f"{value}{_SUFFIXES[target]}"
+
+
+def _integer(literal: Literal) -> int | None:
+    try:
+        return int(literal.text.rstrip("uUlL"))
+    except ValueError:
+        return None
+
+
+def _floating(literal: Literal) -> str:
+    is_float = literal.element_type is ElementType.FLOAT
+    digits = literal.text.rstrip("fF") if is_float and "inf" not in literal.text else literal.text
+    try:
+        infinite = isinf(float(digits.removesuffix("f") if "inf" in digits else digits))
+    except ValueError:
+        return literal.text
+    if not infinite:
+        return literal.text
+    return "(1e38f * 1e38f)" if is_float else "(1e308 * 1e308)"

@@ -1,0 +1,87 @@
+"""How the loops of a piece are laid out: host, blocks, threads, register tiles, serial tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+Axis = Literal["x", "y", "z"]
+
+AXES: tuple[Axis, ...] = ("x", "y", "z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedLoop:
+    """A parallel loop whose tiles go to blocks and whose points go to threads.
+
+    A thread has the points ``origin + thread + threads * r`` of a tile of ``tile`` points,
+    ``r`` counting its ``points``. ``origin``, ``thread`` and ``point`` are the C names. ``axis`` is
+    that of the threads, ``grid`` that of the blocks.
+    """
+
+    name: str
+    source_name: str
+    tile: int
+    threads: int
+    axis: Axis
+    grid: Axis
+    origin: str
+    thread: str
+    point: str
+
+    @property
+    def points(self) -> int:
+        """Points a thread has along the loop, at most."""
+        return -(-self.tile // self.threads)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SerialTile:
+    """A band loop that is cut into tiles of ``tile`` iterations inside a block."""
+
+    name: str
+    source_name: str
+    tile: int
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapping:
+    """The layout of a piece.
+
+    ``mapped`` are outermost first; a piece that runs in one thread has none. ``split`` is a loop
+    of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks.
+    """
+
+    mapped: tuple[MappedLoop, ...]
+    serial: tuple[SerialTile, ...]
+    split: MappedLoop | None = None
+    chunks: int = 1
+
+    @property
+    def spread(self) -> tuple[MappedLoop, ...]:
+        """All loops that go to threads, the split one last."""
+        return self.mapped if self.split is None else (*self.mapped, self.split)
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a block in x, y, z."""
+        sizes = {loop.axis: loop.threads for loop in self.spread}
+        return sizes.get("x", 1), sizes.get("y", 1), sizes.get("z", 1)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return prod(self.block)
+
+    @property
+    def points(self) -> int:
+        """Points a thread has, at most, those of the split loop not counted."""
+        return prod(loop.points for loop in self.mapped)
+
+    @property
+    def tiles(self) -> tuple[tuple[str, int], ...]:
+        """Tile sizes by the loops' names in the source."""
+        mapped = tuple((loop.source_name, loop.tile) for loop in self.spread)
+        return mapped + tuple((loop.source_name, loop.tile) for loop in self.serial)

@@ -1,0 +1,113 @@
+"""The code of one thread as a small tree: what isl generated, ready to be named and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from eatss.program import Apply, IntExpr, Name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """``for (counter = lower; condition; counter += step)``.
+
+    ``hint`` is the name of the loop of the schedule it runs. ``points`` is set for the loop over
+    a thread's points: as many trips at most, none of which depends on another.
+    """
+
+    counter: str
+    hint: str
+    lower: IntExpr
+    condition: IntExpr
+    step: int
+    body: Node
+    points: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class If:
+    """``if (condition) … else …``."""
+
+    condition: IntExpr
+    body: Node
+    orelse: Node | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """An instance: the values of its counters."""
+
+    instance: str
+    values: tuple[IntExpr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Nodes one after another."""
+
+    body: tuple[Node, ...]
+
+
+Node: TypeAlias = Loop | If | Leaf | Block
+
+
+def leaves(node: Node) -> Iterator[Leaf]:
+    """Yield the leaves in order."""
+    if isinstance(node, Leaf):
+        yield node
+    elif isinstance(node, Block):
+        for child in node.body:
+            yield from leaves(child)
+    else:
+        yield from leaves(node.body)
+        if isinstance(node, If) and node.orelse is not None:
+            yield from leaves(node.orelse)
+
+
+def loops(node: Node) -> Iterator[Loop]:
+    """Yield the loops, outermost first."""
+    if isinstance(node, Loop):
+        yield node
+        yield from loops(node.body)
+    elif isinstance(node, Block):
+        for child in node.body:
+            yield from loops(child)
+    elif isinstance(node, If):
+        yield from loops(node.body)
+        if node.orelse is not None:
+            yield from loops(node.orelse)
+
+
+def substitute(expression: IntExpr, values: Mapping[str, IntExpr]) -> IntExpr:
+    """Replace names by expressions."""
+    if isinstance(expression, Name):
+        return values.get(expression.name, expression)
+    if isinstance(expression, Apply):
+        return replace(
+            expression, operands=tuple(substitute(o, values) for o in expression.operands)
+        )
+    return expression
+
+
+def names_in(expression: IntExpr) -> Iterator[str]:
+    """Yield the names an expression mentions."""
+    if isinstance(expression, Name):
+        yield expression.name
+    elif isinstance(expression, Apply):
+        for operand in expression.operands:
+            yield from names_in(operand)
+
+
+def map_expressions(node: Node, change: Callable[[IntExpr], IntExpr]) -> Node:
+    """Apply ``change`` to every expression of a tree."""
+    if isinstance(node, Leaf):
+        return replace(node, values=tuple(change(value) for value in node.values))
+    if isinstance(node, Block):
+        return Block(body=tuple(map_expressions(child, change) for child in node.body))
+    body = map_expressions(node.body, change)
+    if isinstance(node, If):
+        orelse = None if node.orelse is None else map_expressions(node.orelse, change)
+        return If(condition=change(node.condition), body=body, orelse=orelse)
+    return replace(node, lower=change(node.lower), condition=change(node.condition), body=body)

@@ -1,0 +1,29 @@
+"""What the user decides about generated code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodegenOptions:
+    """Options of code generation.
+
+    ``tile_sizes`` and ``block`` replace what is selected, for the kernel of that name or, with
+    ``""``, for every kernel: tile sizes by loop name, threads in the order of the loops, the
+    last one along ``x``. ``placements`` puts references, by array or by text (``A[i][k]``), into
+    ``l1`` or ``shared`` memory. ``strict_fp`` keeps the order of all floating-point operations.
+    ``index_bits`` is the width of index arithmetic, ``None`` for the narrowest that is proven
+    to do at the sizes of the source. ``line_info`` lets the CUDA compiler's messages and
+    profilers name lines of the C source. ``shared_limit_bytes`` bounds a block's shared memory,
+    ``None`` for all that the card lets a block opt in to.
+    """
+
+    tile_sizes: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+    block: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    placements: tuple[tuple[str, Literal["l1", "shared"]], ...] = ()
+    strict_fp: bool = False
+    index_bits: Literal[32, 64] | None = None
+    line_info: bool = False
+    shared_limit_bytes: int | None = None

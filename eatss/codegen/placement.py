@@ -1,0 +1,91 @@
+"""Which reads are staged in shared memory: as selected, or as the user says."""
+
+from __future__ import annotations
+
+from eatss.codegen.errors import input_error_at
+from eatss.codegen.mapping import Mapping
+from eatss.codegen.options import CodegenOptions
+from eatss.codegen.pieces import Piece
+from eatss.codegen.storage import Candidate, StoragePlan
+from eatss.model import KernelSelection
+
+
+def staged_candidates(
+    storage: StoragePlan,
+    selection: KernelSelection | None,
+    options: CodegenOptions,
+    piece: Piece,
+    mapping: Mapping,
+) -> frozenset[Candidate]:
+    """Return the candidates that go to shared memory; of split sums only what the user says."""
+    if selection is None:
+        return frozenset()
+    staged = set()
+    for candidate in storage.candidates:
+        wanted = _asked_for(candidate, piece, options)
+        if wanted is None and mapping.split is None:
+            wanted = _selected(candidate, selection, piece)
+        if wanted == "shared":
+            staged.add(candidate)
+    return frozenset(staged)
+
+
+def unstaged_notes(storage: StoragePlan, selection: KernelSelection | None) -> tuple[str, ...]:
+    """Say which references selected for shared memory are not staged because they are written."""
+    if selection is None:
+        return ()
+    staged = {candidate.array for candidate in storage.candidates}
+    held = {registers.array for registers in storage.registers}
+    return tuple(
+        f"{reference.access} stays in L1: the kernel writes what it touches"
+        for reference in selection.references
+        if reference.placement == "shared" and reference.array not in staged | held
+    )
+
+
+def check_placements(options: CodegenOptions, pieces: tuple[Piece, ...]) -> None:
+    """Refuse placements that name nothing.
+
+    Raises:
+        InputError: ``EATSS-K005``.
+    """
+    known: dict[str, None] = {}
+    for piece in pieces:
+        for statement in piece.statements:
+            for access in statement.accesses:
+                known.setdefault(access.array)
+                known.setdefault(_compact(access.text))
+    for name, _ in options.placements:
+        if _compact(name) not in known:
+            raise input_error_at(
+                "EATSS-K005",
+                f"there is no reference '{name}' to place",
+                span=pieces[0].statements[0].span if pieces else None,
+                hint="name an array, or a reference as the source spells it, like 'A[i][k]'",
+            )
+
+
+def _texts(candidate: Candidate, piece: Piece) -> set[str]:
+    return {
+        _compact(piece.statement(name).accesses[number].text) for name, number in candidate.places
+    }
+
+
+def _asked_for(candidate: Candidate, piece: Piece, options: CodegenOptions) -> str | None:
+    texts = _texts(candidate, piece)
+    for name, memory in reversed(options.placements):
+        if name == candidate.array or _compact(name) in texts:
+            return memory
+    return None
+
+
+def _selected(candidate: Candidate, selection: KernelSelection, piece: Piece) -> str:
+    texts = _texts(candidate, piece)
+    for reference in selection.references:
+        if reference.array == candidate.array and _compact(reference.access) in texts:
+            return reference.placement
+    return "l1"
+
+
+def _compact(text: str) -> str:
+    return "".join(text.split())

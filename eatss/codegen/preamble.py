@@ -1,0 +1,144 @@
+"""The top of every generated file: names that mean one thing to CUDA and one to a CPU.
+
+No name in it is one that a size macro of the user is likely to have (``N``, ``T``, ``B``).
+"""
+
+from __future__ import annotations
+
+import re
+
+_LAUNCH = """\
+#ifndef __CUDACC_RTC__ // NVRTC compiles the kernels only and has no headers
+#include <cuda_runtime.h>
+#define EATSS_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \\
+    kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
+#endif
+"""
+
+_TRACKED = """\
+
+// An element of shared memory; on a CPU it remembers who wrote it.
+#define EATSS_TRACKED(type) type
+"""
+
+_SHARED = """\
+#define EATSS_SHARED(type, name) __shared__ type name
+"""
+
+_DYNAMIC_SHARED = """\
+#define EATSS_DYNAMIC_SHARED(type, name) \\
+    extern __shared__ __align__(16) unsigned char eatss_shared_bytes[]; \\
+    type &name = *reinterpret_cast<type *>(eatss_shared_bytes)
+"""
+
+_SHUFFLE = """\
+
+// The value of the thread `delta` lanes up, within groups of `width`; all of the warp call it.
+template <typename Value>
+__device__ __forceinline__ Value eatss_shuffle_down(Value value, unsigned int delta, int width)
+{
+    return __shfl_down_sync(0xffffffffu, value, delta, width);
+}
+"""
+
+_ATOMICS = """\
+
+// *pointer += value as one step; the cast is to the same bits, for which addition is the same.
+__device__ __forceinline__ void eatss_atomic_add(float *pointer, float value)
+{
+    atomicAdd(pointer, value);
+}
+__device__ __forceinline__ void eatss_atomic_add(double *pointer, double value)
+{
+    atomicAdd(pointer, value);
+}
+__device__ __forceinline__ void eatss_atomic_add(int *pointer, int value)
+{
+    atomicAdd(pointer, value);
+}
+__device__ __forceinline__ void eatss_atomic_add(unsigned int *pointer, unsigned int value)
+{
+    atomicAdd(pointer, value);
+}
+__device__ __forceinline__ void eatss_atomic_add(unsigned long *pointer, unsigned long value)
+{
+    atomicAdd(reinterpret_cast<unsigned long long *>(pointer), (unsigned long long)value);
+}
+__device__ __forceinline__ void eatss_atomic_add(long *pointer, long value)
+{
+    atomicAdd(reinterpret_cast<unsigned long long *>(pointer), (unsigned long long)value);
+}
+"""
+
+_FLOORDIV = """\
+
+// a / b rounded towards minus infinity, for b > 0.
+template <typename Left, typename Right>
+__host__ __device__ __forceinline__ constexpr auto eatss_floordiv(Left a, Right b)
+    -> decltype(a + b)
+{
+    return a / b - (a % b < 0 ? 1 : 0);
+}
+"""
+
+_MOD = """\
+
+// The remainder of that division: 0 <= eatss_mod(a, b) < b.
+template <typename Left, typename Right>
+__host__ __device__ __forceinline__ constexpr auto eatss_mod(Left a, Right b) -> decltype(a + b)
+{
+    return a % b + (a % b < 0 ? b : 0);
+}
+"""
+
+_MIN_MAX = """\
+
+template <typename Left, typename Right>
+__host__ __device__ __forceinline__ constexpr auto eatss_min(Left a, Right b) -> decltype(a + b)
+{
+    return a < b ? a : b;
+}
+template <typename Left, typename Right>
+__host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) -> decltype(a + b)
+{
+    return a > b ? a : b;
+}
+"""
+
+
+def preamble(
+    *,
+    shared: bool = False,
+    dynamic_shared: bool = False,
+    shuffles: bool = False,
+    atomics: bool = False,
+    floordiv: bool = False,
+    mod: bool = False,
+    min_max: bool = False,
+) -> str:
+    """Return the definitions a generated file starts with; each flag adds what it names.
+
+    Launchers, which NVRTC does not take, belong inside ``#ifndef __CUDACC_RTC__``.
+    """
+    cuda = _LAUNCH
+    if shared or dynamic_shared:
+        cuda += _TRACKED
+    cuda += _SHARED * shared + _DYNAMIC_SHARED * dynamic_shared
+    cuda += _SHUFFLE * shuffles + _ATOMICS * atomics
+    head = "// On a CPU, eatss_cpu.hpp defines the names below.\n#ifndef EATSS_CPU\n"
+    both = _FLOORDIV * floordiv + _MOD * mod + _MIN_MAX * min_max
+    return f"{head}{cuda}#endif // EATSS_CPU\n{both}"
+
+
+def preamble_for(body: str) -> str:
+    """Return the preamble with what the rest of the file uses."""
+    words = set(re.findall(r"\b(?:eatss|EATSS)_\w+", body))
+    return preamble(
+        shared="EATSS_SHARED" in words,
+        dynamic_shared="EATSS_DYNAMIC_SHARED" in words,
+        shuffles="eatss_shuffle_down" in words,
+        atomics="eatss_atomic_add" in words,
+        floordiv="eatss_floordiv" in words,
+        mod="eatss_mod" in words,
+        min_max=not words.isdisjoint({"eatss_min", "eatss_max"}),
+    )

@@ -1,0 +1,218 @@
+"""What the user asks for, checked against the program: sizes, blocks, placements, a selection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from eatss.analysis import KernelFacts
+from eatss.codegen.options import CodegenOptions
+from eatss.diagnostics import InputError, input_error
+from eatss.gpu import GpuProfile
+from eatss.model import Selection
+from eatss.scop import Scop
+
+MAX_TILE = 2**20
+"""The largest tile size of a loop; an index within a tile stays far from 32 bits."""
+
+_PREFIX = "kernel"
+_AXES = 3
+
+Tiles: TypeAlias = Mapping[str, int | Mapping[str, int]]
+"""Sizes by loop, for every kernel, or by kernel and loop."""
+
+Block: TypeAlias = Sequence[int] | Mapping[str, Sequence[int]]
+"""Threads in the order of the loops, the last along ``x``; for every kernel, or by kernel."""
+
+
+def checked_options(
+    facts: Sequence[KernelFacts],
+    scops: Sequence[Scop],
+    *,
+    tiles: Tiles,
+    block: Block,
+    placements: Mapping[str, str],
+    strict_fp: bool,
+    index_bits: Literal[32, 64] | None,
+    line_info: bool,
+    shared_limit_bytes: int | None,
+) -> CodegenOptions:
+    """Return the options of code generation.
+
+    A kernel may be called ``kernel0`` or ``k0``.
+
+    Raises:
+        InputError: ``EATSS-K001`` a tile size for a loop that is not tiled, ``EATSS-K002`` for an
+            impossible one, ``EATSS-K003`` for a block that is no block, ``EATSS-K005`` a
+            placement of something that is not there, ``EATSS-K013`` a kernel that is not there.
+    """
+    names = [kernel.name for kernel in facts]
+    if index_bits not in (None, 32, 64):
+        raise input_error(
+            "EATSS-C004", f"index_bits is {index_bits!r}", hint="give 32, 64, or None"
+        )
+    return CodegenOptions(
+        tile_sizes=tuple(_tile_sizes(tiles, facts, names)),
+        block=tuple(_blocks(block, names)),
+        placements=tuple(_placements(placements, scops)),
+        strict_fp=strict_fp,
+        index_bits=index_bits,
+        line_info=line_info,
+        shared_limit_bytes=shared_limit_bytes,
+    )
+
+
+def check_selection(
+    selection: Selection, facts: Sequence[KernelFacts], profile: GpuProfile, dtype: str
+) -> None:
+    """Refuse a selection that was made for other kernels, another card or another type.
+
+    Raises:
+        InputError: ``EATSS-K011``.
+    """
+    if selection.gpu != profile.name:
+        raise _foreign(f"it is for {selection.gpu}, and the code is for {profile.name}")
+    if selection.dtype != dtype:
+        raise _foreign(f"it is for {selection.dtype}, and the source computes in {dtype}")
+    here = {kernel.name: _outline(kernel) for kernel in facts}
+    there = {
+        kernel.name: (kernel.statements, kernel.host_loops, kernel.loops, kernel.parallel)
+        for kernel in selection.kernels
+    }
+    if list(here) != list(there):
+        ours, theirs = (", ".join(found) or "none" for found in (here, there))
+        raise _foreign(f"it has the kernels {theirs}, and the source has {ours}")
+    for kernel, chosen in zip(facts, selection.kernels, strict=True):
+        if here[kernel.name] != there[kernel.name]:
+            raise _foreign(f"its {kernel.name} has other statements or loops than the source")
+        sized = tuple(name for name, size in chosen.tile_sizes if size >= 1)
+        if sized != chosen.loops and chosen.tile_sizes:
+            raise _foreign(f"its {kernel.name} does not have a tile size for each loop")
+
+
+def _outline(kernel: KernelFacts) -> tuple[tuple[str, ...], ...]:
+    return (
+        kernel.statements,
+        kernel.host_loops,
+        tuple(loop.name for loop in kernel.loops),
+        tuple(loop.name for loop in kernel.parallel_loops),
+    )
+
+
+def _foreign(why: str) -> InputError:
+    return input_error(
+        "EATSS-K011",
+        f"the selection does not belong to this program: {why}",
+        hint="select again with: eatss select FILE.c --gpu NAME --format json",
+    )
+
+
+def _tile_sizes(
+    tiles: Tiles, facts: Sequence[KernelFacts], names: Sequence[str]
+) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
+    """Yield the sizes of each kernel; those for the kernel win over those for all."""
+    given: dict[str, dict[str, int]] = {kernel.name: {} for kernel in facts}
+    everywhere = {loop: size for loop, size in tiles.items() if not isinstance(size, Mapping)}
+    own = {key: sizes for key, sizes in tiles.items() if isinstance(sizes, Mapping)}
+    for loop, size in everywhere.items():
+        for kernel in _having(loop, facts, "no kernel has a"):
+            given[kernel.name][loop] = _size(loop, size)
+    for key, sizes in own.items():
+        kernel = facts[names.index(_kernel(key, names))]
+        for loop, size in sizes.items():
+            _having(loop, (kernel,), f"{kernel.name} has no")
+            given[kernel.name][loop] = _size(loop, size)
+    for name, chosen in given.items():
+        if chosen:
+            yield name, tuple(chosen.items())
+
+
+def _having(loop: str, facts: Sequence[KernelFacts], subject: str) -> list[KernelFacts]:
+    """Return the kernels that tile a loop; an error if there are none."""
+    having = [kernel for kernel in facts if loop in (tiled.name for tiled in kernel.loops)]
+    if not having:
+        raise _no_loop(subject, loop, facts)
+    return having
+
+
+def _no_loop(subject: str, loop: str, facts: Sequence[KernelFacts]) -> InputError:
+    tiled = dict.fromkeys(found.name for kernel in facts for found in kernel.loops)
+    inside = {found.name for kernel in facts for found in kernel.inner_loops}
+    host = {name for kernel in facts for name in kernel.host_loops}
+    why = "there is no such loop"
+    if loop in inside:
+        why = "it runs inside a tile, as a whole"
+    elif loop in host:
+        why = "it stays on the host"
+    return input_error(
+        "EATSS-K001",
+        f"{subject} tile loop '{loop}': {why}",
+        hint=f"the tile loops: {', '.join(tiled) or 'none'}",
+    )
+
+
+def _size(loop: str, size: object) -> int:
+    if isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= MAX_TILE:
+        return size
+    raise input_error(
+        "EATSS-K002",
+        f"the tile size of loop '{loop}' is {size!r}",
+        hint=f"tile sizes are whole numbers from 1 to {MAX_TILE}",
+    )
+
+
+def _blocks(block: Block, names: Sequence[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    if isinstance(block, Mapping):  # what names a kernel has the last word
+        given = sorted(block.items(), key=lambda pair: pair[0] != "")
+        for kernel, sizes in given:
+            yield (_kernel(kernel, names) if kernel else ""), _threads(sizes)
+    elif block:
+        yield "", _threads(block)
+
+
+def _threads(sizes: Sequence[int]) -> tuple[int, ...]:
+    whole = all(isinstance(size, int) and not isinstance(size, bool) for size in sizes)
+    if whole and 1 <= len(sizes) <= _AXES and all(size >= 1 for size in sizes):
+        return tuple(sizes)
+    raise input_error(
+        "EATSS-K003",
+        f"a block of {', '.join(map(str, sizes)) or 'nothing'} is no block of threads",
+        hint="give one to three whole numbers of 1 or more, the innermost loop last",
+    )
+
+
+def _kernel(name: str, names: Sequence[str]) -> str:
+    full = _PREFIX + name[1:] if name[:1] == "k" and name[1:].isdecimal() else name
+    if full in names:
+        return full
+    raise input_error(
+        "EATSS-K013",
+        f"there is no kernel '{name}'",
+        hint=f"the kernels: {', '.join(names) or 'none'}",
+    )
+
+
+def _placements(
+    placements: Mapping[str, str], scops: Sequence[Scop]
+) -> Iterator[tuple[str, Literal["l1", "shared"]]]:
+    known: set[str] = set()
+    for scop in scops:
+        for statement in scop.statements:
+            known.update(access.array for access in statement.accesses)
+            known.update(_compact(access.text) for access in statement.accesses)
+    for name, memory in placements.items():
+        if _compact(name) not in known:
+            raise input_error(
+                "EATSS-K005",
+                f"there is no reference '{name}' to place",
+                hint="name an array, or a reference as the source spells it, like 'A[i][k]'",
+            )
+        if memory not in ("l1", "shared"):
+            raise input_error(
+                "EATSS-C004", f"the placement of '{name}' is {memory!r}", hint="give l1 or shared"
+            )
+        yield name, "shared" if memory == "shared" else "l1"
+
+
+def _compact(text: str) -> str:
+    return "".join(text.split())

@@ -1,0 +1,95 @@
+"""Reads staged in shared memory: which, where in the nest, and in what box."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import islpy as isl
+
+from eatss.codegen.storage import Candidate
+from eatss.isl_names import coalesced, fixed_box
+from eatss.scop import ElementType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedTile:
+    """A box of an array in shared memory.
+
+    ``offsets`` are functions of the parameters, one a dimension; ``sizes`` the box's extents in
+    elements and ``padded`` those of the declared array. ``depth`` is how many serial loops stand
+    around the copy. ``footprint`` are the elements that are read, over the
+    parameters of that level.
+    """
+
+    name: str
+    candidate: Candidate
+    element_type: ElementType
+    offsets: tuple[isl.PwAff, ...]
+    sizes: tuple[int, ...]
+    padded: tuple[int, ...]
+    depth: int
+    footprint: isl.Set
+
+    @property
+    def elements(self) -> int:
+        """Elements of the box."""
+        return prod(self.sizes)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of the declared array."""
+        return prod(self.padded) * self.element_type.size_bytes
+
+
+def shared_tile(
+    name: str,
+    candidate: Candidate,
+    element_type: ElementType,
+    footprints: Sequence[isl.Set],
+    most_bytes: int,
+) -> SharedTile | str:
+    """Place a candidate as far out as it fits.
+
+    Args:
+        name: the C name.
+        candidate: what is to be staged.
+        element_type: of its array.
+        footprints: the elements read, for each number of serial loops around the copy.
+        most_bytes: what is left of a block's shared memory.
+
+    Returns:
+        The tile, or why there is none.
+    """
+    reason = "no box of constant size holds what a tile reads"
+    for depth, footprint in enumerate(footprints):
+        box = fixed_box(coalesced(footprint))
+        if box is None:
+            continue
+        sizes = tuple(size for _, size in box)
+        for padded in (_padded(sizes), sizes):
+            tile = SharedTile(
+                name=name,
+                candidate=candidate,
+                element_type=element_type,
+                offsets=tuple(offset for offset, _ in box),
+                sizes=sizes,
+                padded=padded,
+                depth=depth,
+                footprint=coalesced(footprint),
+            )
+            if tile.shared_bytes <= most_bytes:
+                return tile
+        reason = (
+            f"its tile of {' x '.join(map(str, sizes))} needs {tile.shared_bytes} bytes, "
+            f"{most_bytes} are left"
+        )
+    return reason
+
+
+def _padded(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Make the row length odd, so that a column falls into different banks."""
+    if len(sizes) < 2 or sizes[-1] % 2 or prod(sizes[:-1]) == 1:
+        return sizes
+    return (*sizes[:-1], sizes[-1] + 1)

@@ -1,0 +1,183 @@
+"""Cooperative copies into shared memory, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
+from math import prod
+
+import islpy as isl
+
+from eatss.codegen.arrays import DeviceArray
+from eatss.codegen.bounds import guard, union_of
+from eatss.codegen.isl_text import TRUE, value_of
+from eatss.codegen.linear import strict
+from eatss.codegen.lines import Lines
+from eatss.codegen.mapping import Mapping, SerialTile
+from eatss.codegen.names import NameTable
+from eatss.codegen.pieces import Piece
+from eatss.codegen.references import References
+from eatss.codegen.staging import SharedTile, shared_tile
+from eatss.codegen.storage import Candidate
+from eatss.codegen.thread_code import tile_set
+from eatss.isl_names import (
+    coalesced,
+    dims_as_parameters,
+    parameter_at_least,
+    parameter_at_most,
+    without_parameters,
+)
+from eatss.program import Constant, IntExpr, Name, c_text
+
+
+class StagingWriter:
+    """Places reads in shared memory and writes the copies into ``lines``.
+
+    ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not.
+    """
+
+    def __init__(
+        self,
+        *,
+        piece: Piece,
+        mapping: Mapping,
+        candidates: Sequence[Candidate],
+        references: References,
+        arrays: Dictionary[str, DeviceArray],
+        lines: Lines,
+        names: NameTable,
+        index_type: str,
+        limit_bytes: int,
+    ) -> None:
+        self._piece = piece
+        self._mapping = mapping
+        self._candidates = candidates
+        self._references = references
+        self._arrays = arrays
+        self._lines = lines
+        self._names = names
+        self._index = index_type
+        self._limit_bytes = limit_bytes
+        self._members = NameTable()
+        self._bound = tuple(loop.name for loop in piece.band)
+        self._isl = piece.placed[0].get_ctx()
+        self.tiles: list[SharedTile] = []
+        self.notes: list[str] = []
+
+    def stage(
+        self, statements: Sequence[str], serial: tuple[SerialTile, ...]
+    ) -> tuple[SharedTile, ...]:
+        """Return the shared tiles of what some statements read inside ``serial`` loops."""
+        tiles: list[SharedTile] = []
+        for candidate in self._candidates:
+            places = sorted(place for place in candidate.places if place[0] in statements)
+            if not places:
+                continue
+            array = self._arrays[candidate.array]
+            footprints = [
+                self._footprint(places, serial[:depth]) for depth in range(len(serial) + 1)
+            ]
+            used = sum(tile.shared_bytes for tile in self.tiles)
+            tile = shared_tile(
+                self._members.fresh(array.name),
+                candidate,
+                array.array.element_type,
+                footprints,
+                self._limit_bytes - used,
+            )
+            if isinstance(tile, str):
+                self.notes.append(f"{candidate.text} stays in L1: {tile}")
+                continue
+            tiles.append(tile)
+            self.tiles.append(tile)
+            self._references.share(tile, places)
+        return tuple(tiles)
+
+    def _footprint(
+        self, places: Sequence[tuple[str, int]], serial: tuple[SerialTile, ...]
+    ) -> isl.Set:
+        """Return the elements the accesses touch in a tile of the loops given."""
+        tile = tile_set(self._isl, (*self._mapping.spread, *serial))
+        images = []
+        for name, number in places:
+            domain = self._piece.domain_of(name).intersect_params(tile)
+            free = without_parameters(domain, self._bound)
+            relation = self._piece.statement(name).accesses[number].relation
+            images.append(free.apply(relation))
+        return union_of(images)
+
+    def copy(self, tile: SharedTile, known: isl.Set) -> None:
+        """Emit the cooperative copy of a tile, guarded where part of its box is not read."""
+        at = tuple(self._names.fresh(f"x{k}") for k in range(len(tile.sizes)))
+        footprint = dims_as_parameters(tile.footprint, at)
+        box = known
+        for name, offset, size in zip(at, tile.offsets, tile.sizes, strict=True):
+            box = box.intersect(parameter_at_least(name, offset))
+            last = offset.add_constant_val(isl.Val.int_from_si(self._isl, size - 1))
+            box = box.intersect(parameter_at_most(name, last))
+        missing = without_parameters(box.subtract(footprint), at)
+        full = coalesced(known.subtract(missing))
+        if full.is_empty():
+            self._loop(tile, at, guard(footprint, box), known)
+            return
+        condition = guard(full, known)
+        if condition == TRUE:
+            self._loop(tile, at, TRUE, known)
+            return
+        with self._lines.block(f"if ({c_text(strict(condition))})", " else {"):
+            self._loop(tile, at, TRUE, known)
+        with self._lines.indented():
+            self._loop(tile, at, guard(footprint, box), known)
+        self._lines.add("}")
+
+    def _loop(
+        self, tile: SharedTile, at: tuple[str, ...], condition: IntExpr, known: isl.Set
+    ) -> None:
+        index = self._index
+        array = self._arrays[tile.candidate.array]
+        element = self._names.inner().fresh("e")
+        places = _unravel(element, tile.sizes)
+        head = (
+            f"for (int {element} = {self._thread_number()}; {element} < {tile.elements}; "
+            f"{element} += {self._mapping.threads})"
+        )
+        with self._lines.block(head):
+            for name, offset, place in zip(at, tile.offsets, places, strict=True):
+                start = _sum(value_of(offset, known), place)
+                self._lines.add(f"const {index} {name} = {start};")
+            source = array.element([Name(name) for name in at])
+            target = "sh." + tile.name + "".join(f"[{place}]" for place in places)
+            prefix = "" if condition == TRUE else f"if ({c_text(strict(condition))}) "
+            self._lines.add(f"{prefix}{target} = {source};")
+
+    def _thread_number(self) -> str:
+        """Return the number of the thread in its block, as C text."""
+        text, stride = "", 1
+        for loop in sorted(self._mapping.spread, key=lambda loop: loop.axis):
+            if loop.threads > 1:
+                term = f"threadIdx.{loop.axis}"
+                term = term if stride == 1 else f"{stride} * {term}"
+                text = f"{text} + {term}" if text else term
+                stride *= loop.threads
+        return text or "0"
+
+
+def _sum(first: IntExpr, text: str) -> str:
+    """Return ``first + text``."""
+    if text == "0":
+        return c_text(first)
+    return text if first == Constant(0) else f"{c_text(first)} + {text}"
+
+
+def _unravel(element: str, sizes: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the indices of the element with a number, in row-major order."""
+    places = []
+    for position in range(len(sizes)):
+        inner = prod(sizes[position + 1 :])
+        if sizes[position] == 1:
+            places.append("0")
+            continue
+        text = element if inner == 1 else f"{element} / {inner}"
+        whole = prod(sizes[position:]) == prod(sizes)
+        places.append(text if whole else f"{text} % {sizes[position]}")
+    return tuple(places)

@@ -1,0 +1,381 @@
+"""Prints the code of a thread: names its loops, unrolls its points, spells its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+import islpy as isl
+
+from eatss.codegen.arrays import affine_text
+from eatss.codegen.isl_text import condition_of, difference
+from eatss.codegen.linear import Definition, Linear, folded, lower_bounds, strict, upper_bounds
+from eatss.codegen.lines import Lines, identifiers
+from eatss.codegen.mapping import MappedLoop, Mapping
+from eatss.codegen.names import NameTable, is_reserved
+from eatss.codegen.nodes import (
+    Block,
+    If,
+    Leaf,
+    Loop,
+    Node,
+    leaves,
+    map_expressions,
+    names_in,
+    substitute,
+)
+from eatss.codegen.pieces import Piece
+from eatss.codegen.references import References
+from eatss.codegen.value_text import assignment_text
+from eatss.isl_names import dims_as_parameters
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text
+from eatss.scop import Statement
+
+UNROLLED_STATEMENTS = 256
+"""Statements up to which a serial loop of constant length is unrolled completely."""
+
+SPLIT_UNROLLED = 16
+"""Points of a split sum that are unrolled."""
+
+
+class ThreadPrinter:
+    """Prints the code of a thread into ``lines``."""
+
+    def __init__(
+        self,
+        *,
+        lines: Lines,
+        references: References,
+        piece: Piece,
+        names: NameTable,
+        file: str,
+        index_type: str,
+        line_info: bool,
+        unrolled: bool,
+        mapping: Mapping,
+    ) -> None:
+        self._lines = lines
+        self._references = references
+        self._piece = piece
+        self._names = names
+        self._file = file
+        self._index = index_type
+        self._line_info = line_info
+        self._unrolled = unrolled
+        self._split_point = None if mapping.split is None else mapping.split.point
+        self._by_point = {loop.point: loop for loop in mapping.spread if loop.points > 1}
+        self._definitions = [
+            Definition(loop.name, first_point(loop))
+            for loop in mapping.spread
+            if loop.points == 1 and (loop.threads > 1 or loop.tile > 1)
+        ]
+
+    def emit(self, node: Node) -> None:
+        """Print a tree."""
+        self._emit(self._named(node))
+
+    def same(self, one: Node, other: Node) -> bool:
+        """Tell whether two trees print alike."""
+        return self._named(one) == self._named(other)
+
+    # Names -------------------------------------------------------------------------------
+
+    def _named(self, node: Node) -> Node:
+        """Give every loop its C name: that of the schedule's loop where it is the counter."""
+        if isinstance(node, Block):
+            return Block(body=tuple(self._named(child) for child in node.body))
+        if isinstance(node, If):
+            orelse = None if node.orelse is None else self._named(node.orelse)
+            return If(condition=node.condition, body=self._named(node.body), orelse=orelse)
+        if isinstance(node, Leaf):
+            return node
+        name = self._loop_name(node)
+        renamed = map_expressions(
+            replace(node, counter=name),
+            lambda e: substitute(e, {node.counter: Name(name)}),
+        )
+        assert isinstance(renamed, Loop)
+        return replace(renamed, body=self._named(renamed.body))
+
+    def _loop_name(self, loop: Loop) -> str:
+        if loop.points is not None:
+            return loop.hint
+        own = Name(loop.counter)
+        for leaf in leaves(loop.body):
+            if self._references.is_transfer(leaf.instance):
+                continue
+            counters = self._piece.statement(leaf.instance).loops
+            if loop.hint in counters and leaf.values[counters.index(loop.hint)] != own:
+                return self._names.inner().fresh(f"{loop.hint}_t")
+        return loop.hint
+
+    # Printing ----------------------------------------------------------------------------
+
+    def _emit(self, node: Node) -> None:
+        if isinstance(node, Block):
+            for child in node.body:
+                self._emit(child)
+        elif isinstance(node, If):
+            self._emit_if(node)
+        elif isinstance(node, Loop):
+            self._emit_loop(node)
+        else:
+            self._emit_leaf(node)
+
+    def _emit_if(self, node: If) -> None:
+        if node.orelse is None:
+            with self._lines.block(f"if ({c_text(strict(self._fold(node.condition)))})"):
+                self._emit(node.body)
+            return
+        with self._lines.block(f"if ({c_text(strict(self._fold(node.condition)))})", " else {"):
+            self._emit(node.body)
+        with self._lines.indented():
+            self._emit(node.orelse)
+        self._lines.add("}")
+
+    def _emit_loop(self, loop: Loop) -> None:
+        if loop.points is not None:
+            self._emit_points(loop, loop.points)
+            return
+        pragma = self._pragma(loop)
+        if pragma:
+            self._lines.add(pragma)
+        counter = loop.counter
+        step = f"++{counter}" if loop.step == 1 else f"{counter} += {loop.step}"
+        condition = strict(self._fold(loop.condition))
+        head = (
+            f"for ({self._index} {counter} = {self._text(loop.lower)}; {c_text(condition)}; {step})"
+        )
+        with self._lines.block(head):
+            self._emit(loop.body)
+
+    def _emit_points(self, loop: Loop, points: int) -> None:
+        """Print a loop over a thread's points.
+
+        It always has its full length, so that registers can be indexed when it is unrolled; points
+        outside the domain are left out by a guard in terms of the loop itself.
+        """
+        counter = loop.counter
+        mapped = self._by_point[counter]
+        base = first_point(mapped)
+        definition = Definition(mapped.name, base.plus(Linear({counter: mapped.threads}, 0)))
+        outer, inner = self._lines, self._lines.nested()
+        self._lines = inner
+        self._definitions.append(definition)
+        guards = self._guards(loop, points, mapped, base)
+        if guards:
+            text = " && ".join(_operand(strict(self._fold(guard))) for guard in guards)
+            with inner.block(f"if ({text})"):
+                self._emit(loop.body)
+        else:
+            self._emit(loop.body)
+        self._definitions.pop()
+        self._lines = outer
+        if counter == self._split_point:
+            outer.add(f"#pragma unroll {min(points, SPLIT_UNROLLED)}")
+        elif self._unrolled:
+            outer.add("#pragma unroll")
+        outer.add(f"for (int {counter} = 0; {counter} < {points}; ++{counter}) {{")
+        if mapped.name in identifiers(inner.text()):
+            with outer.indented():
+                value = c_text(definition.form.expression())
+                outer.add(f"const {self._index} {mapped.name} = {value};")
+        outer.extend(inner)
+        outer.add("}")
+
+    def _guards(self, loop: Loop, points: int, mapped: MappedLoop, base: Linear) -> list[IntExpr]:
+        """Return the conditions under which a thread has a point."""
+        guards: list[IntExpr] = []
+        counter, name, first = loop.counter, Name(mapped.name), base.expression()
+        if loop.condition == Apply(Operator.LE, (Name(counter), loop.lower)):
+            value = upper_bounds(loop.lower, mapped.threads, base)
+            if value is not None:
+                return [Apply(Operator.EQ, (name, value[0]))]
+        if not _at_most(loop.lower, 0):
+            lower = lower_bounds(loop.lower, mapped.threads, base)
+            guards += (
+                [Apply(Operator.GE, (Name(counter), loop.lower))]
+                if lower is None
+                else [Apply(Operator.GE, (name, bound)) for bound in lower if bound != first]
+            )
+        last = _last_value(loop)
+        last = None if last is None else _without_constants(last, points - 1)
+        if last is None:
+            guards.append(loop.condition)
+        elif not _at_least(last, points - 1):
+            upper = upper_bounds(last, mapped.threads, base)
+            guards += (
+                [Apply(Operator.LE, (Name(counter), last))]
+                if upper is None
+                else [Apply(Operator.LE, (name, bound)) for bound in upper]
+            )
+        if loop.step != 1:
+            offset = difference(Name(counter), loop.lower)
+            rest = Apply(Operator.MOD, (offset, Constant(loop.step)))
+            guards.append(Apply(Operator.EQ, (rest, Constant(0))))
+        return guards
+
+    def _fold(self, expression: IntExpr) -> IntExpr:
+        return folded(expression, self._definitions)
+
+    def _text(self, expression: IntExpr) -> str:
+        return c_text(self._fold(expression))
+
+    def _pragma(self, loop: Loop) -> str | None:
+        """Return the pragma that unrolls a loop of constant length, as far as code stays small."""
+        trips = _trips(loop)
+        if trips is None:
+            return None
+        factor = _unroll_factor(trips, _unrolled_size(loop.body))
+        return "#pragma unroll" if factor == trips else f"#pragma unroll {factor}"
+
+    def _emit_leaf(self, leaf: Leaf) -> None:
+        if self._references.is_transfer(leaf.instance):
+            values = [self._fold(value) for value in leaf.values]
+            self._lines.add(self._references.transfer_text(leaf.instance, values))
+            return
+        statement = self._piece.statement(leaf.instance)
+        env, declared = self._counters(statement, [self._fold(value) for value in leaf.values])
+        texts = [
+            self._references.text((statement.name, k), env) for k in range(len(statement.accesses))
+        ]
+        lines = [
+            assignment_text(
+                statement,
+                texts[0],
+                texts,
+                lambda f: c_text(affine_text(f, env)),
+                types=self._references.element_types,
+                index_bits=32 if self._index == "int" else 64,
+            )
+        ]
+        through = self._references.write_through(statement.name)
+        if through is not None:
+            lines.append(self._write_through(statement, through, texts[0], env))
+        words = set(identifiers(" ".join(lines)))
+        used = [(name, value) for name, value in declared if name in words]
+        with ExitStack() as stack:
+            if used or self._line_info:
+                stack.enter_context(self._lines.block())
+            for name, value in used:
+                self._lines.add(f"const {self._index} {name} = {c_text(value)};")
+            place = f"{self._file}:{statement.span.line}"
+            if self._line_info:
+                self._lines.add(f'#line {statement.span.line} "{self._file}"')
+            else:
+                self._lines.add(f"// {place}: {statement.text}")
+            self._lines.add(*lines)
+
+    def _counters(
+        self, statement: Statement, values: Sequence[IntExpr]
+    ) -> tuple[dict[str, IntExpr], list[tuple[str, IntExpr]]]:
+        """Return what the statement's counters are called, and the variables to declare."""
+        mentioned = {name for value in values for name in names_in(value)}
+        env: dict[str, IntExpr] = {}
+        declared: list[tuple[str, IntExpr]] = []
+        local = self._names.inner()
+        for name, value in zip(statement.loops, values, strict=True):
+            if isinstance(value, Constant | Name):
+                env[name] = value
+                continue
+            free = name not in mentioned and not is_reserved(name)
+            own = name if free else local.fresh(f"{name}_s")
+            env[name] = Name(own)
+            declared.append((own, value))
+        return env, declared
+
+    def _write_through(
+        self,
+        statement: Statement,
+        through: tuple[isl.Set, str],
+        value: str,
+        env: dict[str, IntExpr],
+    ) -> str:
+        """Return the assignment of a scalar's cell where others see the value."""
+        escape, cell = through
+        temporary = tuple(f"eatss_{name}" for name in statement.loops)
+        params = dims_as_parameters(self._piece.unbound(escape), temporary)
+        domain = dims_as_parameters(
+            self._piece.unbound(self._piece.domain_of(statement.name)), temporary
+        )
+        condition = substitute(
+            condition_of(params, domain),
+            {t: env[name] for t, name in zip(temporary, statement.loops, strict=True)},
+        )
+        if condition == Constant(1):
+            return f"{cell} = {value};"
+        return f"if ({c_text(condition)}) {cell} = {value};"
+
+
+def first_point(loop: MappedLoop) -> Linear:
+    """Return the first point of a thread along a loop."""
+    terms = {loop.origin: 1}
+    if loop.threads > 1:
+        terms[loop.thread] = 1
+    return Linear(terms, 0)
+
+
+def _without_constants(last: IntExpr, most: int) -> IntExpr:
+    """Drop the constants of a minimum that are ``most`` or more."""
+    if not isinstance(last, Apply) or last.operator is not Operator.MIN:
+        return last
+    kept = tuple(operand for operand in last.operands if not _at_least(operand, most))
+    if not kept:
+        return Constant(most)
+    return kept[0] if len(kept) == 1 else replace(last, operands=kept)
+
+
+def _operand(guard: IntExpr) -> str:
+    text = c_text(guard)
+    loose = isinstance(guard, Apply) and guard.operator is Operator.OR
+    return f"({text})" if loose else text
+
+
+def _trips(loop: Loop) -> int | None:
+    """Return the number of trips of a loop if it is constant."""
+    last = _last_value(loop)
+    if last is None:
+        return None
+    length = difference(last, loop.lower)
+    return length.value // loop.step + 1 if isinstance(length, Constant) else None
+
+
+def _unroll_factor(trips: int, statements: int) -> int:
+    return max(1, min(trips, UNROLLED_STATEMENTS // max(1, statements)))
+
+
+def _unrolled_size(node: Node) -> int:
+    """Return how many statements a tree has when its loops are unrolled as far as they will be."""
+    if isinstance(node, Block):
+        return sum(_unrolled_size(child) for child in node.body)
+    if isinstance(node, If):
+        orelse = 0 if node.orelse is None else _unrolled_size(node.orelse)
+        return _unrolled_size(node.body) + orelse
+    if isinstance(node, Leaf):
+        return 1
+    inside = _unrolled_size(node.body)
+    if node.points is not None:
+        return node.points * inside
+    trips = _trips(node)
+    return inside if trips is None else inside * _unroll_factor(trips, inside)
+
+
+def _last_value(loop: Loop) -> IntExpr | None:
+    """Return the last value a loop may take, where its condition is one upper bound."""
+    condition = loop.condition
+    if not isinstance(condition, Apply) or condition.operands[0] != Name(loop.counter):
+        return None
+    if condition.operator is Operator.LE:
+        return condition.operands[1]
+    if condition.operator is Operator.LT:
+        return difference(condition.operands[1], Constant(1))
+    return None
+
+
+def _at_most(value: IntExpr, bound: int) -> bool:
+    return isinstance(value, Constant) and value.value <= bound
+
+
+def _at_least(value: IntExpr, bound: int) -> bool:
+    return isinstance(value, Constant) and value.value >= bound

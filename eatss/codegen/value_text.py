@@ -1,0 +1,398 @@
+"""Prints the value of a statement as C that is also CUDA C++, operation by operation.
+
+The expression tree holds every conversion that C implies. The printer leaves one out exactly
+where the compiler puts it back: under a binary operator or ``?:`` whose other operand has the
+type already, under integer promotion, and in an assignment. In arguments of functions none is left
+out, because C++ would choose another overload of ``sqrt`` for a ``float``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.codegen.literal_text import converted_literal, literal_text
+from eatss.scop import (
+    AffineValue,
+    Binary,
+    Call,
+    Cast,
+    ElementType,
+    Expression,
+    Literal,
+    Read,
+    Select,
+    Statement,
+    Unary,
+)
+
+_SELECT, _UNARY, _ATOM = 0, 11, 12
+_LEVELS = {
+    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7,
+    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
+}  # fmt: skip
+_SHIFTS = frozenset({"<<", ">>"})
+_LOGICAL = frozenset({"&&", "||"})
+_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
+_BITWISE = frozenset({"|", "^", "&", "<<", ">>"})
+_COMPOUND = frozenset({"+", "-", "*"})
+
+_INT = ElementType.INT32
+_UNSIGNED = frozenset(
+    {ElementType.UINT8, ElementType.UINT16, ElementType.UINT32, ElementType.UINT64}
+)
+_RANKS = (
+    _INT, ElementType.UINT32, ElementType.INT64, ElementType.UINT64, ElementType.FLOAT,
+    ElementType.DOUBLE,
+)  # fmt: skip
+
+_RENAMED = {"min": "eatss_min", "max": "eatss_max", "floord": "eatss_floordiv"}
+_INTEGER_FUNCTIONS = {"abs": _INT, "labs": ElementType.INT64, "llabs": ElementType.INT64}
+_DOUBLE_IN_F = frozenset({"erf"})
+
+_WORD = re.compile(r"[A-Za-z_]\w*|\d+")
+_CALL_HEAD = re.compile(r"(eatss_\w+)?\(")
+
+_NO_TYPES: Mapping[str, ElementType] = {}
+
+
+def value_text(
+    statement: Statement,
+    reads: Sequence[str],
+    affine: Callable[[isl.PwAff], str],
+    *,
+    types: Mapping[str, ElementType] = _NO_TYPES,
+    index_bits: int = 64,
+) -> str:
+    """Return the value a statement stores; the text has the type of what it is stored to.
+
+    Args:
+        statement: The statement.
+        reads: The text of access ``k`` at ``k``, binding as tightly as ``A[i]``; the first,
+            of the write, is not used.
+        affine: Prints an affine function of the statement's domain.
+        types: Element types of arrays by name. Of an array that is not in it, more
+            conversions are written out.
+        index_bits: 32 if the texts of ``affine`` are known to be of type ``int``.
+    """
+    return _Printer(statement, reads, affine, types, index_bits).emit(statement.value).text
+
+
+def assignment_text(
+    statement: Statement,
+    target: str,
+    reads: Sequence[str],
+    affine: Callable[[isl.PwAff], str],
+    *,
+    types: Mapping[str, ElementType] = _NO_TYPES,
+    index_bits: int = 64,
+) -> str:
+    """Return ``target = value;`` where ``target`` has the type of what the statement writes.
+
+    It is ``target += e;`` (or ``-=``, ``*=``) where the value is ``target + e`` and the sum is
+    not converted. Arguments as for :func:`value_text`.
+    """
+    printer = _Printer(statement, reads, affine, types, index_bits)
+    value = statement.value
+    if (
+        isinstance(value, Binary)
+        and value.operator in _COMPOUND
+        and isinstance(value.left, Read)
+        and reads[value.left.access] == target
+    ):
+        _, right = printer.pair(value.left, value.right)
+        return f"{target} {value.operator}= {right.text};"
+    if isinstance(value, Cast) and not _is_odd_constant(value):
+        value = value.operand
+    if isinstance(value, AffineValue):
+        return f"{target} = {_without_parentheses(affine(value.value))};"
+    return f"{target} = {printer.emit(value).text};"
+
+
+def _is_odd_constant(value: Cast) -> bool:
+    """Return whether compilers warn of a constant that is stored without a conversion."""
+    operand = value.operand
+    if value.element_type.is_floating or not isinstance(operand, Literal | Unary):
+        return False
+    return isinstance(operand, Unary) or converted_literal(operand, value.element_type) is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """C text, how tightly its outermost operator binds, and its type in C where known."""
+
+    text: str
+    level: int
+    type: ElementType | None
+
+    def above(self, level: int) -> str:
+        """Return the text as an operand that has to bind at least at ``level``."""
+        return self.text if self.level >= level else f"({self.text})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Printer:
+    statement: Statement
+    reads: Sequence[str]
+    affine: Callable[[isl.PwAff], str]
+    types: Mapping[str, ElementType]
+    index_bits: int
+
+    def emit(self, node: Expression) -> _Text:
+        """Return text whose type in C and C++ is that of the node."""
+        if isinstance(node, Literal):
+            return _literal(literal_text(node), node.element_type)
+        if isinstance(node, Read):
+            access = self.statement.accesses[node.access]
+            return _Text(self.reads[node.access], _ATOM, self.types.get(access.array))
+        if isinstance(node, AffineValue):
+            return self._affine_value(node)
+        if isinstance(node, Cast):
+            return self._cast(node)
+        return self._operation(node)
+
+    def _operation(self, node: Unary | Binary | Select | Call) -> _Text:
+        if isinstance(node, Unary):
+            return self._unary(node)
+        if isinstance(node, Binary):
+            return self._chain(node)
+        return self._select(node) if isinstance(node, Select) else self._call(node)
+
+    # -- leaves ---------------------------------------------------------------------
+
+    def bare(self, node: AffineValue) -> _Text:
+        """Return an affine value as it is printed, of some signed integer type."""
+        text = self.affine(node.value)
+        atom = _WORD.fullmatch(text) or _is_enclosed(text)
+        kind = _INT if self.index_bits == 32 else ElementType.INT64
+        return _Text(text if atom else f"({text})", _ATOM, kind)
+
+    def _affine_value(self, node: AffineValue) -> _Text:
+        bare = self.bare(node)
+        if self.index_bits == 32 and node.element_type is _INT:
+            return bare
+        return _conversion(node.element_type, bare)
+
+    def _cast(self, node: Cast) -> _Text:
+        operand = node.operand
+        if isinstance(operand, Literal):
+            text = converted_literal(operand, node.element_type)
+            if text is not None:
+                return _literal(text, node.element_type)
+        inner = self.bare(operand) if isinstance(operand, AffineValue) else self.emit(operand)
+        return _conversion(node.element_type, inner)
+
+    # -- operators --------------------------------------------------------------------
+
+    def _unary(self, node: Unary) -> _Text:
+        if node.operator == "!":
+            operand = self._truth(node.operand)
+            return _Text("!" + operand.above(_UNARY), _UNARY, _INT)
+        operand = self._promoted(node.operand)
+        text = operand.above(_UNARY)
+        if text.startswith(("+", "-")):
+            text = f"({text})"  # -(-x), not --x
+        return _Text(node.operator + text, _UNARY, _promotion(operand.type))
+
+    def _chain(self, node: Binary) -> _Text:
+        """Return a binary operator; left operands are not recursed into."""
+        spine = [node]
+        while isinstance(spine[-1].left, Binary):
+            spine.append(spine[-1].left)
+        innermost = spine.pop()
+        result = _joined(innermost.operator, *self._operands(innermost))
+        while spine:
+            parent = spine.pop()
+            right = self._right_operand(parent, result)
+            result = _joined(parent.operator, result, right)
+        return result
+
+    def _operands(self, node: Binary) -> tuple[_Text, _Text]:
+        """Return the operands of a binary operator whose left one is none."""
+        left, right = node.left, node.right
+        if node.operator in _LOGICAL:
+            return self._truth(left), self._truth(right)
+        if node.operator in _SHIFTS:
+            return self._promoted(left), self._promoted(right)
+        if node.operator in _COMPARISONS and not (
+            isinstance(left, Cast) or isinstance(right, Cast)
+        ):
+            return self._compared(left), self._compared(right)
+        return self.pair(left, right)
+
+    def _right_operand(self, node: Binary, left: _Text) -> _Text:
+        if node.operator in _LOGICAL:
+            return self._truth(node.right)
+        if node.operator in _SHIFTS:
+            return self._promoted(node.right)
+        if isinstance(node.right, Cast):
+            return self._implied(node.right, left.type) or self.emit(node.right)
+        if node.operator in _COMPARISONS:
+            return self._compared(node.right)
+        return self.emit(node.right)
+
+    def pair(self, left: Expression, right: Expression) -> tuple[_Text, _Text]:
+        """Return two operands that C converts to their common type.
+
+        The tree has that conversion, so both are of one type; the conversion of one can be
+        left out as long as the other is of that type as it is printed.
+        """
+        if isinstance(right, Cast):
+            first = self._promoted(left)
+            second = self._implied(right, _promotion(first.type))
+            return first, second or self.emit(right)
+        if isinstance(left, Cast):
+            second = self.emit(right)
+            first = self._implied(left, second.type) or self.emit(left)
+            return first, second
+        return self.emit(left), self.emit(right)
+
+    def _implied(self, node: Cast, other: ElementType | None) -> _Text | None:
+        """Return the operand of a conversion that an operand of type ``other`` implies.
+
+        ``other`` is the type of the cast if it is not known, as the tree's operands agree.
+        """
+        target = node.element_type
+        inner, operand = self._inside(node)
+        if _is_promotion(inner.type, target):
+            return inner
+        if other not in (None, target):
+            return None
+        if inner.type is None:
+            return inner if target is ElementType.DOUBLE else None
+        hidden_sign = target in _UNSIGNED and _promotion(inner.type) not in _UNSIGNED
+        if hidden_sign and not isinstance(operand, Literal):
+            return None  # correct, but compilers warn of it, and with reason
+        return inner if _common(inner.type, target) is target else None
+
+    def _inside(self, node: Cast) -> tuple[_Text, Expression]:
+        operand = node.operand
+        if isinstance(operand, AffineValue):
+            return self.bare(operand), operand
+        return self.emit(operand), operand
+
+    def _promoted(self, node: Expression) -> _Text:
+        """Return an operand that C promotes; the promotion itself is left out."""
+        if isinstance(node, Cast):
+            inner, _ = self._inside(node)
+            if _is_promotion(inner.type, node.element_type):
+                return inner
+        return self.emit(node)
+
+    def _compared(self, node: Expression) -> _Text:
+        """Return an operand of a comparison with one of the same type."""
+        if isinstance(node, AffineValue) and node.element_type not in _UNSIGNED:
+            return self.bare(node)
+        return self.emit(node)
+
+    def _truth(self, node: Expression) -> _Text:
+        """Return an operand that only counts as zero or not."""
+        return self.bare(node) if isinstance(node, AffineValue) else self.emit(node)
+
+    def _select(self, node: Select) -> _Text:
+        condition = self._truth(node.condition)
+        yes, no = self.pair(node.if_true, node.if_false)
+        text = f"{condition.above(1)} ? {yes.above(1)} : {no.above(1)}"
+        return _Text(text, _SELECT, _result(yes, no))
+
+    def _call(self, node: Call) -> _Text:
+        arguments = [self.emit(argument) for argument in node.arguments]
+        texts = [argument.text for argument in arguments]
+        if node.function == "ceild":
+            first = f"-{arguments[0].above(_ATOM)}"
+            text = f"-eatss_floordiv({first}, {', '.join(texts[1:])})"
+            return _Text(text, _UNARY, _result(*arguments))
+        name = _RENAMED.get(node.function, node.function)
+        kind = _call_type(node.function, arguments)
+        return _Text(f"{name}({', '.join(texts)})", _ATOM, kind)
+
+
+def _is_enclosed(text: str) -> bool:
+    """Return whether text is one pair of parentheses, or one call of ours."""
+    head = _CALL_HEAD.match(text)
+    if head is None:
+        return False
+    depth = 1
+    for position in range(head.end(), len(text)):
+        depth += {"(": 1, ")": -1}.get(text[position], 0)
+        if depth == 0:
+            return position == len(text) - 1
+    return False
+
+
+def _without_parentheses(text: str) -> str:
+    return text[1:-1] if text.startswith("(") and _is_enclosed(text) else text
+
+
+def _literal(text: str, kind: ElementType) -> _Text:
+    return _Text(text, _UNARY if text.startswith("-") else _ATOM, _promotion(kind))
+
+
+def _conversion(kind: ElementType, operand: _Text) -> _Text:
+    text = operand.above(_UNARY)
+    if text.startswith(("+", "-")):
+        text = f"({text})"
+    return _Text(f"({kind.value}){text}", _UNARY, kind)
+
+
+def _joined(operator: str, left: _Text, right: _Text) -> _Text:
+    """Return ``left operator right`` with the parentheses that C or clarity needs."""
+    level = _LEVELS[operator]
+    first = left.above(level)
+    second = right.above(level + 1)
+    if _needs_clarity(operator, left, is_left=True):
+        first = f"({left.text})"
+    if _needs_clarity(operator, right, is_left=False):
+        second = f"({right.text})"
+    kind: ElementType | None = _INT
+    if operator in _SHIFTS:
+        kind = _promotion(left.type)
+    elif operator not in _LOGICAL and operator not in _COMPARISONS:
+        kind = _result(left, right)
+    return _Text(f"{first} {operator} {second}", level, kind)
+
+
+def _needs_clarity(operator: str, operand: _Text, *, is_left: bool) -> bool:
+    """Return whether compilers warn of an operand without parentheses."""
+    level = _LEVELS[operator]
+    if is_left and operand.text.startswith("!") and operator in _BITWISE | _COMPARISONS:
+        return operand.level == _UNARY
+    if operator in _BITWISE:
+        same = is_left and operand.level == level
+        return not same and operand.level < _UNARY
+    if operator in _COMPARISONS:
+        return operand.level in (6, 7)
+    return operator == "||" and operand.level == _LEVELS["&&"]
+
+
+def _promotion(kind: ElementType | None) -> ElementType | None:
+    """Return the type after C's integer promotions."""
+    return kind if kind is None or kind in _RANKS else _INT
+
+
+def _is_promotion(kind: ElementType | None, target: ElementType) -> bool:
+    return target is _INT and kind is not None and kind not in _RANKS
+
+
+def _common(one: ElementType, other: ElementType) -> ElementType:
+    """Return the type of C's usual arithmetic conversions (LP64)."""
+    ranks = [_RANKS.index(kind) if kind in _RANKS else 0 for kind in (one, other)]
+    return _RANKS[max(ranks)]
+
+
+def _result(left: _Text, right: _Text, *_: _Text) -> ElementType | None:
+    if left.type is None or right.type is None:
+        return None
+    return _common(left.type, right.type)
+
+
+def _call_type(function: str, arguments: Sequence[_Text]) -> ElementType | None:
+    if function in _INTEGER_FUNCTIONS:
+        return _INTEGER_FUNCTIONS[function]
+    if function in _RENAMED:
+        return _result(arguments[0], arguments[1])
+    is_float = function.endswith("f") and function not in _DOUBLE_IN_F
+    return ElementType.FLOAT if is_float else ElementType.DOUBLE

@@ -1,0 +1,112 @@
+"""The preamble compiles without warnings as CUDA and as C++ and defines what it says."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from eatss.codegen.preamble import preamble, preamble_for
+
+ALL = {
+    "shared": True, "dynamic_shared": True, "shuffles": True, "atomics": True, "floordiv": True,
+    "mod": True, "min_max": True,
+}  # fmt: skip
+
+KERNELS = """
+struct one_shared {
+    EATSS_TRACKED(double) A[16][17];
+};
+__global__ void one(double *__restrict__ A, const float *__restrict__ B, long *n, unsigned long *m,
+                    int *i, unsigned int *u, float *f)
+{
+    EATSS_SHARED(one_shared, sh);
+    sh.A[threadIdx.x][0] = A[eatss_floordiv((int)threadIdx.x - 7, 4)] + B[eatss_mod(*n, 3)];
+    __syncthreads();
+    double value = sh.A[eatss_min(1, *n)][0];
+    value += eatss_shuffle_down(value, 16, 32) + eatss_shuffle_down(B[0], 1, 32);
+    value += eatss_shuffle_down(*n, 2, 32) + eatss_shuffle_down(*i, 2, 32);
+    eatss_atomic_add(&A[0], value);
+    eatss_atomic_add(n, eatss_max(*n, 5));
+    eatss_atomic_add(m, 1);
+    eatss_atomic_add(i, 1);
+    eatss_atomic_add(u, 1);
+    eatss_atomic_add(f, 1);
+}
+struct two_shared {
+    EATSS_TRACKED(double) B[64];
+};
+__global__ void two(double *__restrict__ A)
+{
+    EATSS_DYNAMIC_SHARED(two_shared, sh);
+    sh.B[threadIdx.x] = A[threadIdx.x];
+    A[threadIdx.x] = sh.B[threadIdx.x];
+}
+#ifndef __CUDACC_RTC__
+extern "C" int run(double *A, cudaStream_t stream)
+{
+    EATSS_LAUNCH(two, dim3(1), dim3(32), sizeof(two_shared), stream, A);
+    return (int)cudaGetLastError();
+}
+#endif
+"""
+
+nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+
+
+@nvcc
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_nvcc_takes_it_without_a_warning(tmp_path: Path, arch: str) -> None:
+    (tmp_path / "all.cu").write_text(preamble(**ALL) + KERNELS)
+    subprocess.run(
+        ["nvcc", f"-arch={arch}", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror",
+         "-c", "all.cu"],
+        check=True, cwd=tmp_path,
+    )  # fmt: skip
+
+
+@nvcc
+def test_a_file_that_uses_nothing_gets_no_more_than_the_launch(tmp_path: Path) -> None:
+    text = preamble()
+    assert "EATSS_LAUNCH" in text
+    for name in ("SHARED", "TRACKED", "shuffle", "atomic", "floordiv", "mod", "min"):
+        assert name not in text
+    (tmp_path / "none.cu").write_text(text + "__global__ void none(void) {}\n")
+    subprocess.run(
+        ["nvcc", "-Werror", "all-warnings", "-cubin", "none.cu"], check=True, cwd=tmp_path
+    )
+
+
+def test_what_a_file_needs_is_read_off_its_text() -> None:
+    assert preamble_for(KERNELS) == preamble(**ALL)
+    assert preamble_for("x = eatss_max(1, 2);") == preamble(min_max=True)
+    assert preamble_for("EATSS_DYNAMIC_SHARED(a, b);") == preamble(dynamic_shared=True)
+    assert preamble_for("") == preamble()
+
+
+def test_integer_functions_round_as_python_does(tmp_path: Path) -> None:
+    pairs = list(itertools.product(range(-9, 10), (1, 2, 3, 8)))
+    checks = "\n".join(
+        f"static_assert(eatss_floordiv({a}, {b}L) == {a // b} && eatss_mod({a}L, {b}) == {a % b}"
+        f' && eatss_min({a}, {b}) == {min(a, b)} && eatss_max({a}, {b}L) == {max(a, b)}, "");'
+        for a, b in pairs
+    )
+    words = "#define __host__\n#define __device__\n#define __forceinline__ inline\n"
+    text = words + preamble(floordiv=True, mod=True, min_max=True) + checks
+    (tmp_path / "integers.cpp").write_text(text)
+    subprocess.run(
+        ["g++", "-std=c++17", "-DEATSS_CPU", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+         "integers.cpp"],
+        check=True, cwd=tmp_path,
+    )  # fmt: skip
+
+
+def test_functions_of_mixed_types_return_the_wider(tmp_path: Path) -> None:
+    words = "#define __host__\n#define __device__\n#define __forceinline__ inline\n"
+    check = "static_assert(eatss_min(1, 3000000000L) + eatss_max(1, 3000000000L) == 3000000001L);"
+    (tmp_path / "wide.cpp").write_text(words + preamble(min_max=True) + check)
+    command = ["g++", "-std=c++17", "-DEATSS_CPU", "-fsyntax-only", "wide.cpp"]
+    subprocess.run(command, check=True, cwd=tmp_path)
