@@ -16,12 +16,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from eatss.api import inspect, select
+    from eatss.api import codegen, inspect, select
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
     from eatss.gpu import GpuProfile, list_profiles, load_profile
     from eatss.model.selection import KernelSelection, Selection
+    from eatss.program import Program
 
 __version__ = "0.1.0"
+
+_CALLABLE = ("codegen",)
+"""Packages that can be called as the function of the API that has their name."""
 
 _HOME = {
     "Diagnostic": "eatss.diagnostics",
@@ -31,6 +35,7 @@ _HOME = {
     "InternalError": "eatss.diagnostics",
     "KernelSelection": "eatss.model.selection",
     "NoSolutionError": "eatss.diagnostics",
+    "Program": "eatss.program",
     "Selection": "eatss.model.selection",
     "inspect": "eatss.api",
     "list_profiles": "eatss.gpu",
@@ -46,8 +51,10 @@ __all__ = [
     "InternalError",
     "KernelSelection",
     "NoSolutionError",
+    "Program",
     "Selection",
     "__version__",
+    "codegen",
     "inspect",
     "list_profiles",
     "load_profile",
@@ -61,6 +68,8 @@ def __getattr__(name: str) -> object:
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value
         return value
+    if name in _CALLABLE:
+        return import_module(f"eatss.{name}")
     raise AttributeError(f"module 'eatss' has no attribute {name!r}")
 
 

@@ -1,10 +1,10 @@
-"""The Python API: ``eatss.select`` and ``eatss.inspect``."""
+"""The Python API: ``eatss.select``, ``eatss.inspect`` and ``eatss.codegen``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from eatss.analysis import VolumeKind
 from eatss.diagnostics import InputError, input_error
@@ -17,6 +17,10 @@ from eatss.pipeline import (
     analyse_program,
     select_for,
 )
+from eatss.program import Program
+
+if TYPE_CHECKING:
+    from eatss.codegen.requests import Block, Tiles
 
 
 def select(
@@ -144,13 +148,7 @@ def inspect(
     Arguments and errors are those of :func:`select`. The isl objects of the result belong
     to one isl context: use a result in one thread at a time.
     """
-    frontend = FrontendOptions(
-        include_dirs=tuple(str(d) for d in include_dirs),
-        defines=_define_strings(defines),
-        function=function,
-        scop=scop,
-        parameter_values=tuple(sorted((parameters or {}).items())),
-    )
+    frontend = frontend_options(defines, include_dirs, parameters, function, scop)
     options = AnalysisOptions(
         frontend=frontend,
         volume=VolumeKind(_one_of("volume", volume, ("product", "footprint"))),
@@ -158,6 +156,137 @@ def inspect(
         max_operations=max_operations,
     )
     return analyse_program(source, options)
+
+
+def codegen(
+    source: str | PathLike[str],
+    *,
+    gpu: str | PathLike[str] | GpuProfile,
+    output: str | PathLike[str] | None = None,
+    force: bool = False,
+    tiles: Tiles | None = None,
+    block: Block = (),
+    placements: Mapping[str, str] | None = None,
+    strict_fp: bool = False,
+    index_bits: Literal[32, 64] | None = None,
+    line_info: bool = False,
+    selection: Selection | None = None,
+    schedule: str | None = None,
+    dtype: Literal["float", "double"] | None = None,
+    model: Literal["eatss", "paper"] = "eatss",
+    volume: Literal["product", "footprint"] | None = None,
+    split: float | Literal["auto"] = "auto",
+    warp_fraction: float | Literal["auto"] = "auto",
+    uniform: bool = False,
+    timeout_s: float | None = None,
+    shared_per_block: int | Literal["default", "opt-in"] | None = None,
+    defines: Mapping[str, str | int] | Sequence[str] = (),
+    include_dirs: Sequence[str | PathLike[str]] = (),
+    parameters: Mapping[str, int] | None = None,
+    function: str | None = None,
+    scop: int | None = None,
+    max_operations: int | None = None,
+) -> Program:
+    """Generate CUDA for every kernel of a C file or of C source text.
+
+    Safe to call from several threads at once; equal input gives equal text. Arguments from
+    ``model`` on are those of :func:`select`, which chooses the tile sizes.
+
+    Args:
+        source: Path of a C file, or C source text (a ``str`` with a line break).
+        gpu: Name of a shipped profile (``"h200"``), path of a TOML profile, or a
+            profile.
+        output: A folder to write the program to, with its launch plan, a README and the
+            C it was made from.
+        force: Replace files in ``output`` that eatss did not write.
+        tiles: Tile sizes instead of the selected ones, by loop (``{"i": 32}``) or by kernel and
+            loop (``{"kernel0": {"i": 32}}``).
+        block: Threads of a block in the order of the loops, the last one along ``x``; by kernel if
+            a mapping.
+        placements: ``"l1"`` or ``"shared"`` for arrays (``"A"``) and references (``"A[i][k]"``).
+        strict_fp: Keep the order of every floating-point operation.
+        index_bits: Width of index arithmetic; by default the narrowest that is proven to do.
+        line_info: Let compilers, debuggers and profilers name lines of the C source.
+        selection: Sizes that :func:`select` found before, for the same kernels and card.
+        schedule: Text of a saved schedule that replaces the scheduler's.
+        dtype: Floating-point type to compute in, through the macro that names it in the source.
+        model: Which model selects.
+        volume: How tile volumes are counted.
+        split: Share of L1 + shared memory that is shared.
+        warp_fraction: Tile sizes are multiples of this fraction of a warp.
+        uniform: One vector of tile sizes for the whole program.
+        timeout_s: Bound on the solving of each kernel.
+        shared_per_block: Bound on the shared memory of a block, for the selection and for the
+            code; by default that of :func:`select`, and the card's.
+        defines: Preprocessor macros.
+        include_dirs: Folders searched for included files.
+        parameters: Values of integer parameters of the region.
+        function: Only regions of this function.
+        scop: Only the region with this number.
+        max_operations: Bound on isl's work for one region.
+
+    Raises:
+        InputError: the source, the profile or an option is wrong; carries all
+            findings.
+        NoSolutionError: no tile sizes satisfy the limits of the card.
+    """
+    from eatss.generation import analyse_for_codegen, generated, written  # noqa: PLC0415
+
+    profile = _profile(gpu)
+    program = analyse_for_codegen(
+        source,
+        frontend_options(defines, include_dirs, parameters, function, scop),
+        volume=VolumeKind(
+            _one_of("volume", volume or default_volume(model), ("product", "footprint"))
+        ),
+        dtype=dtype,
+        schedules=schedule,
+        max_operations=max_operations,
+    )
+    chosen = selection or select_analysed(
+        program.symbolic.program,
+        gpu=profile,
+        model=model,
+        split=split,
+        warp_fraction=warp_fraction,
+        uniform=uniform,
+        timeout_s=timeout_s,
+        shared_per_block="default" if shared_per_block is None else shared_per_block,
+    )
+    result = generated(
+        program,
+        chosen,
+        profile,
+        tiles=tiles or {},
+        block=block,
+        placements=placements or {},
+        strict_fp=strict_fp,
+        index_bits=index_bits,
+        line_info=line_info,
+        shared_limit_bytes=None
+        if shared_per_block is None
+        else shared_limit_bytes(profile, shared_per_block),
+    )
+    if output is not None:
+        written(program, result, output, force=force)
+    return result
+
+
+def frontend_options(
+    defines: Mapping[str, str | int] | Sequence[str],
+    include_dirs: Sequence[str | PathLike[str]],
+    parameters: Mapping[str, int] | None,
+    function: str | None,
+    scop: int | None,
+) -> FrontendOptions:
+    """Return the options of the front end; the arguments are those of :func:`select`."""
+    return FrontendOptions(
+        include_dirs=tuple(str(d) for d in include_dirs),
+        defines=_define_strings(defines),
+        function=function,
+        scop=scop,
+        parameter_values=tuple(sorted((parameters or {}).items())),
+    )
 
 
 def shared_limit_bytes(profile: GpuProfile, limit: int | str) -> int:

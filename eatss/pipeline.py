@@ -1,12 +1,13 @@
 """The way of the data, in one place: each line below is one package.
 
 kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts ─model→ Selection
+                                                              Selection ─codegen→ Program
 """
 
 from __future__ import annotations
 
 import linecache
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -14,11 +15,27 @@ from pathlib import Path
 import islpy as isl
 
 from eatss.analysis import KernelFacts, VolumeKind, analyse
-from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
-from eatss.frontend import FrontendOptions, FrontendResult, parse_file, parse_source
+from eatss.codegen.options import CodegenOptions
+from eatss.diagnostics import (
+    Diagnostic,
+    EatssError,
+    InputError,
+    InternalError,
+    Severity,
+    input_error,
+)
+from eatss.frontend import (
+    FrontendOptions,
+    FrontendResult,
+    SymbolicResult,
+    parse_file,
+    parse_source,
+    parse_symbolic,
+)
 from eatss.gpu import GpuProfile
 from eatss.model import ModelOptions, Selection, select_program
 from eatss.polyhedral import ScheduledScop, schedule_scop
+from eatss.program import Original, Program
 from eatss.scop import ElementType, Scop
 
 _ELEMENT_TYPES = {"float": ElementType.FLOAT, "double": ElementType.DOUBLE}
@@ -82,11 +99,20 @@ def parse(source: str | PathLike[str], options: FrontendOptions) -> FrontendResu
 
 def analyse_program(source: str | PathLike[str], options: AnalysisOptions) -> AnalysedProgram:
     """Take C to kernel facts."""
-    parsed = parse(source, options.frontend)
+    return _analyse_parsed(source, parse(source, options.frontend), options)
+
+
+def _analyse_parsed(
+    source: str | PathLike[str],
+    parsed: FrontendResult,
+    options: AnalysisOptions,
+    schedules: Mapping[int, ScheduledScop] | None = None,
+) -> AnalysedProgram:
+    saved = dict(schedules or {})
     scops: list[AnalysedScop] = []
     first_index = 0
     for scop in parsed.scops:
-        analysed = _analyse_scop(scop, options, first_index)
+        analysed = _analyse_scop(scop, options, first_index, saved.get(scop.index))
         first_index += len(analysed.facts)
         scops.append(analysed)
     return AnalysedProgram(
@@ -97,10 +123,163 @@ def analyse_program(source: str | PathLike[str], options: AnalysisOptions) -> An
     )
 
 
-def _analyse_scop(scop: Scop, options: AnalysisOptions, first_index: int) -> AnalysedScop:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolicRegion:
+    """One region, scheduled over its macro sizes and over their numbers.
+
+    Where ``generic`` holds, both have the same kernels, host loops, loop names and parallel
+    loops. Else ``scheduled`` is ``numeric_scheduled``: code made from it is for the sizes of
+    the source alone.
+    """
+
+    scheduled: ScheduledScop
+    numeric_scheduled: ScheduledScop
+    generic: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolicProgram:
+    """A C file, analysed for its own sizes and scheduled for any.
+
+    ``program`` is what sizes are selected for. ``values`` are the macros (name, value) that may
+    be parameters of ``regions``. ``warnings`` are those of ``program`` and why code is
+    not generic where it is not.
+    """
+
+    file: str
+    regions: tuple[SymbolicRegion, ...]
+    program: AnalysedProgram
+    values: tuple[tuple[str, int], ...]
+    warnings: tuple[Diagnostic, ...]
+
+
+def analyse_symbolic(
+    source: str | PathLike[str], options: AnalysisOptions, *, schedules: str | None = None
+) -> SymbolicProgram:
+    """Take C to kernel facts for its sizes, and to kernels for any size.
+
+    Args:
+        source: a path, or C source text.
+        options: as for :func:`analyse_program`.
+        schedules: what ``eatss.polyhedral.schedules_file.save_schedules`` returned; the regions
+            in it keep those schedules instead of new ones.
+
+    Raises:
+        InputError: As :func:`analyse_program`. What only the symbolic reading cannot do is a
+            warning, and the region keeps its numbers.
+    """
+    parsed = parse_symbolic(source, options.frontend)
+    loaded = _loaded_regions(parsed, schedules, options)
+    numeric = {index: region.numeric_scheduled for index, region in loaded.items()}
+    program = _analyse_parsed(source, parsed.numeric, options, numeric)
+    regions = tuple(
+        loaded.get(symbolic.index) or _symbolic_region(symbolic, analysed.scheduled, options)
+        for symbolic, analysed in zip(parsed.scops, program.scops, strict=True)
+    )
+    fixed = tuple(_not_generic(region) for region in regions if not region.generic)
+    return SymbolicProgram(
+        file=program.file,
+        regions=regions,
+        program=program,
+        values=parsed.values,
+        warnings=parsed.warnings + fixed,
+    )
+
+
+def _not_generic(region: SymbolicRegion) -> Diagnostic:
+    return _with_source_line(
+        Diagnostic(
+            code="EATSS-P005",
+            severity=Severity.WARNING,
+            message="code for this region is for the sizes in the source only: for unknown "
+            "sizes its loops would be arranged otherwise",
+            span=region.scheduled.scop.span,
+            hint="give other sizes with -D when generating the code",
+        )
+    )
+
+
+def _symbolic_region(
+    symbolic: Scop, numeric: ScheduledScop, options: AnalysisOptions
+) -> SymbolicRegion:
+    if symbolic is numeric.scop:
+        return SymbolicRegion(scheduled=numeric, numeric_scheduled=numeric, generic=True)
+    universe = isl.Set.universe(symbolic.context.get_space())
+    contexts = [symbolic.context]
+    if not symbolic.context.is_equal(universe):
+        contexts.append(universe)  # facts may lead the scheduler elsewhere
+    for context in contexts:
+        try:
+            assumed = replace(symbolic, context=context)
+            scheduled = schedule_scop(assumed, max_operations=options.max_operations)
+        except (EatssError, isl.Error):
+            continue
+        if same_kernels(scheduled, numeric):
+            scheduled = replace(scheduled, scop=symbolic)
+            return SymbolicRegion(scheduled=scheduled, numeric_scheduled=numeric, generic=True)
+    return SymbolicRegion(scheduled=numeric, numeric_scheduled=numeric, generic=False)
+
+
+def _loaded_regions(
+    parsed: SymbolicResult, schedules: str | None, options: AnalysisOptions
+) -> dict[int, SymbolicRegion]:
+    """Return the regions whose schedules are in a file, by number."""
+    if schedules is None:
+        return {}
+    from eatss.polyhedral.schedules_file import load_schedules  # noqa: PLC0415 - rarely needed
+
+    numbers = {scop.index: scop for scop in parsed.numeric.scops}
+    try:
+        loaded = load_schedules(
+            [(scop, numbers[scop.index]) for scop in parsed.scops],
+            schedules,
+            parsed.values,
+            max_operations=options.max_operations,
+        )
+    except InputError as error:
+        raise InputError(*(_with_source_line(finding) for finding in error.diagnostics)) from None
+    regions = {}
+    for index, (symbolic, numeric) in loaded.items():
+        generic = symbolic is not None and same_kernels(symbolic, numeric)
+        regions[index] = SymbolicRegion(
+            scheduled=symbolic if symbolic is not None and generic else numeric,
+            numeric_scheduled=numeric,
+            generic=generic,
+        )
+    return regions
+
+
+def same_kernels(one: ScheduledScop, other: ScheduledScop) -> bool:
+    """Tell whether two schedules of one region have the same kernels, up to sizes.
+
+    Compared are the statements on the host and, kernel by kernel, statements, host loops,
+    and the names, order and parallel marks of the loops.
+    """
+    return one.host_statements == other.host_statements and _outline(one) == _outline(other)
+
+
+def _outline(scheduled: ScheduledScop) -> list[tuple[object, ...]]:
+    return [
+        (
+            kernel.name,
+            kernel.statements,
+            kernel.host_loops,
+            kernel.permutable,
+            tuple((loop.name, loop.parallel) for loop in kernel.loops),
+            tuple((loop.name, loop.parallel) for loop in kernel.inner_loops),
+        )
+        for kernel in scheduled.kernels
+    ]
+
+
+def _analyse_scop(
+    scop: Scop, options: AnalysisOptions, first_index: int, scheduled: ScheduledScop | None
+) -> AnalysedScop:
+    """Schedule a region, if it is not scheduled yet, and analyse its kernels."""
     element_type = None if options.dtype is None else _ELEMENT_TYPES[options.dtype]
     try:
-        scheduled = schedule_scop(scop, max_operations=options.max_operations)
+        if scheduled is None:
+            scheduled = schedule_scop(scop, max_operations=options.max_operations)
         facts = analyse(
             scheduled,
             volume=options.volume,
@@ -135,6 +314,45 @@ def select_for(program: AnalysedProgram, profile: GpuProfile, options: ModelOpti
         host_statements=host_statements_of(program),
         dtype=program.dtype,
     )
+
+
+def generate_for(
+    program: SymbolicProgram,
+    selection: Selection,
+    profile: GpuProfile,
+    options: CodegenOptions,
+    *,
+    name: str,
+    original: Original,
+    max_operations: int | None = None,
+) -> Program:
+    """Take schedules and a selection to CUDA.
+
+    Raises:
+        InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
+    """
+    from eatss.codegen.generate import RegionInput, generate  # noqa: PLC0415 - select needs none
+
+    regions = [
+        RegionInput(scheduled=region.scheduled, facts=analysed.facts, generic=region.generic)
+        for region, analysed in zip(program.regions, program.program.scops, strict=True)
+    ]
+    try:
+        return generate(
+            regions,
+            selection,
+            profile,
+            options,
+            name=name,
+            original=original,
+            parameters=program.values,
+            max_operations=max_operations,
+        )
+    except InputError as error:
+        raise InputError(*(_with_source_line(finding) for finding in error.diagnostics)) from None
+    except isl.Error as error:
+        message = f"isl failed when code was generated: {error}"
+        raise InternalError(Diagnostic(code="EATSS-X002", message=message)) from error
 
 
 def functions_of(program: AnalysedProgram) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from eatss.cli import doctor, inspect, profiles, select
+from eatss.cli import codegen, doctor, inspect, profiles, select, verify
 from eatss.cli.common import internal_fault, report_error
 from eatss.diagnostics import EatssError, ExitCode
 
@@ -25,6 +25,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=select.EXAMPLES)(select.select)
+app.command(epilog=codegen.EXAMPLES)(codegen.codegen)
+app.command(epilog=verify.EXAMPLES)(verify.verify)
 app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command(epilog=profiles.EXAMPLES)(profiles.profiles)
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)

@@ -53,6 +53,17 @@ def assumptions_of(
     return tuple(found)
 
 
+def fixed_sizes(values: Mapping[str, int]) -> tuple[Assumption, ...]:
+    """Return the demand that sizes are those of the source."""
+    return tuple(
+        Assumption(
+            condition=Apply(Operator.EQ, (Name(name), Constant(value))),
+            message=f"this code is for {name} = {value} only",
+        )
+        for name, value in values.items()
+    )
+
+
 def _within_arrays(scop: Scop) -> isl.Set:
     """Return the sizes for which every access stays inside its array."""
     valid = scop.context

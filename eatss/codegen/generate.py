@@ -7,17 +7,16 @@ from dataclasses import dataclass
 
 from eatss.analysis import KernelFacts
 from eatss.codegen.arrays import DeviceArray, shape_of
-from eatss.codegen.assumptions import assumptions_of, index_bits_of
+from eatss.codegen.assumptions import assumptions_of, fixed_sizes, index_bits_of
 from eatss.codegen.checks import check_order
 from eatss.codegen.errors import input_error_at
 from eatss.codegen.file_text import file_text
 from eatss.codegen.host import PlacedKernel, host_steps
 from eatss.codegen.kernel_text import KernelContext, KernelText, KernelWriter, subtree_of
-from eatss.codegen.layout import no_such_loop
 from eatss.codegen.names import NameTable, is_reserved
 from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import Piece, pieces_of
-from eatss.codegen.placement import check_placements, staged_candidates, unstaged_notes
+from eatss.codegen.placement import staged_candidates, unstaged_notes
 from eatss.codegen.planning import Unit, UnitPlanner
 from eatss.codegen.signature import entry_arguments, taken_names, temporaries_of
 from eatss.gpu import GpuProfile
@@ -28,13 +27,21 @@ from eatss.polyhedral.schedule import default_operations
 from eatss.program import Entry, KernelCode, Original, Parameter, Program
 from eatss.scop import Scop
 
+GENERATION_FACTOR = 4
+"""How much more isl may do for code than for the schedule by default; PolyBench needs less."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionInput:
-    """A region to generate code for: its schedule, and the facts its sizes were selected from."""
+    """A region to generate code for: its schedule, and the facts its sizes were selected from.
+
+    ``generic`` says that the schedule is over symbolic sizes; otherwise code made from it is for
+    the sizes of the source only, and its entry insists on them.
+    """
 
     scheduled: ScheduledScop
     facts: tuple[KernelFacts, ...]
+    generic: bool = True
 
 
 def generate(
@@ -58,7 +65,8 @@ def generate(
         name: name of the program and of its ``.cu`` file.
         original: where the C is.
         parameters: macro sizes with the values they have in the source.
-        max_operations: bound on isl's work for one region; ``None`` for that of scheduling.
+        max_operations: bound on isl's work for one region; ``None`` for
+            ``GENERATION_FACTOR`` times that of scheduling.
 
     Returns:
         The program; its text compiles as CUDA and, with a shim, as C++ for the CPU.
@@ -76,9 +84,11 @@ def generate(
         index_bits_of(region.scheduled.scop, dict(parameters)) for region in regions
     )
     for region in regions:
-        builder = _RegionBuilder(region, selection, profile, options, bits, len(kernels))
+        builder = _RegionBuilder(
+            region, selection, profile, options, bits, len(kernels), original.file
+        )
         scop = region.scheduled.scop
-        with bounded_work(scop, max_operations or default_operations(scop)):
+        with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
             entry = builder.build(single=len(regions) == 1, macros=dict(parameters))
         kernels.extend(builder.kernels)
         for parameter, tile in builder.parameter_tiles.items():
@@ -114,8 +124,11 @@ class _RegionBuilder:
         options: CodegenOptions,
         bits: int,
         first: int,
+        file: str,
     ) -> None:
+        self._file = file
         self._scheduled = region.scheduled
+        self._generic = region.generic
         self._scop = region.scheduled.scop
         self._facts = region.facts
         self._selection = selection
@@ -145,7 +158,6 @@ class _RegionBuilder:
         names.reserve(*taken_names(scop))
         context = self._context(arrays, names, macros)
         pieces = pieces_of(self._scheduled, names)
-        self._check_options(pieces)
         placed: list[PlacedKernel] = []
         for piece in pieces:
             placed.extend(self._piece(piece, context))
@@ -159,7 +171,10 @@ class _RegionBuilder:
             whole_function=scop.whole_function,
             arguments=entry_arguments(scop, arrays, written),
             temporaries=temporaries_of(scop, arrays),
-            assumptions=assumptions_of(scop, arrays, narrow=self._index_type == "int"),
+            assumptions=(
+                *(() if self._generic else fixed_sizes(macros)),
+                *assumptions_of(scop, arrays, narrow=self._index_type == "int"),
+            ),
             body=steps,
         )
 
@@ -175,7 +190,7 @@ class _RegionBuilder:
         return KernelContext(
             scop=self._scop,
             arrays=arrays,
-            file=self._scop.file.rsplit("/", 1)[-1],
+            file=self._file,
             names=names,
             index_type=self._index_type,
             line_info=self._options.line_info,
@@ -224,22 +239,15 @@ class _RegionBuilder:
                 registers=kernel.register_words,
                 arguments=kernel.arguments,
                 tile_sizes=unit.mapping.tiles,
-                notes=(*unit.notes, *kernel.notes, *unstaged_notes(unit.storage, unit.selection)),
+                notes=(
+                    *unit.notes,
+                    *kernel.notes,
+                    *unstaged_notes(unit.storage, unit.selection, self._options, unit.piece),
+                ),
                 reassociates=unit.mapping.split is not None,
             )
         )
         return kernel
-
-    def _check_options(self, pieces: tuple[Piece, ...]) -> None:
-        """Refuse tile sizes for loops that no kernel of the region tiles."""
-        check_placements(self._options, pieces)
-        known = {loop.name for facts in self._facts for loop in facts.loops}
-        for kernel, sizes in self._options.tile_sizes:
-            if kernel:
-                continue
-            for loop, _ in sizes:
-                if loop not in known and self._facts:
-                    raise no_such_loop(loop, self._facts[0], pieces[0].statements[0].span)
 
 
 def _refuse_reserved(scop: Scop) -> None:
@@ -247,7 +255,7 @@ def _refuse_reserved(scop: Scop) -> None:
     for name in scop.parameters:
         if is_reserved(name):
             raise input_error_at(
-                "EATSS-K013",
+                "EATSS-K014",
                 f"the size '{name}' has a name that C++ or CUDA keeps for itself",
                 span=scop.span,
                 hint="rename it",
@@ -259,7 +267,8 @@ def _parameters(
 ) -> tuple[Parameter, ...]:
     found: dict[str, Parameter] = {}
     for region in regions:
-        for name in region.scheduled.scop.parameters:
+        names = region.scheduled.scop.parameters
+        for name in names if region.generic else (*names, *macros):
             kind = "macro" if name in macros else "argument"
             found.setdefault(
                 name,

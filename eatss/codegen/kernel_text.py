@@ -13,12 +13,13 @@ import islpy as isl
 from eatss.codegen.arrays import DeviceArray
 from eatss.codegen.bounds import TileRange, full_tiles, guard, tile_range, union_of
 from eatss.codegen.checks import check_ranges
+from eatss.codegen.coverage import check_coverage_of
 from eatss.codegen.isl_text import FALSE, TRUE
 from eatss.codegen.linear import strict
 from eatss.codegen.lines import Lines, identifiers
 from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
 from eatss.codegen.names import NameTable
-from eatss.codegen.nodes import names_in
+from eatss.codegen.nodes import Node, names_in
 from eatss.codegen.parts import Part
 from eatss.codegen.pieces import Piece
 from eatss.codegen.references import References
@@ -357,14 +358,14 @@ class KernelWriter:
         others = [name for name in phase.bound if name not in names]
         instances = [without_parameters(instance, others) for instance in phase.instances]
         check_ranges(instances, phase.bound, loops, known, self._context.scop.context, self._piece)
-        general = thread_code(phase, known.intersect(threads))
+        general = self._checked_code(phase, known.intersect(threads))
         if general is None:
             return
         full = full_tiles(instances, loops, known) if separate else None
         if full is None or full.is_equal(known):
             self._printer.emit(general)
             return
-        fast = thread_code(phase, full.intersect(threads))
+        fast = self._checked_code(phase, full.intersect(threads))
         condition = guard(full, known)
         if fast is None or self._printer.same(fast, general):
             self._printer.emit(general)
@@ -374,6 +375,12 @@ class KernelWriter:
         with self._lines.indented():
             self._printer.emit(general)
         self._lines.add("}")
+
+    def _checked_code(self, phase: Phase, known: isl.Set) -> Node | None:
+        """Generate the code of a thread and check that it runs what it is to run."""
+        code = thread_code(phase, known)
+        check_coverage_of(phase, code, known, self._piece.statements[0].span)
+        return code
 
     def _thread_range(self) -> isl.Set:
         mapped = [loop for loop in self._mapping.spread if loop.threads > 1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from eatss.codegen.errors import input_error_at
 from eatss.codegen.mapping import Mapping
 from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import Piece
@@ -30,39 +29,33 @@ def staged_candidates(
     return frozenset(staged)
 
 
-def unstaged_notes(storage: StoragePlan, selection: KernelSelection | None) -> tuple[str, ...]:
-    """Say which references selected for shared memory are not staged because they are written."""
+def unstaged_notes(
+    storage: StoragePlan,
+    selection: KernelSelection | None,
+    options: CodegenOptions,
+    piece: Piece,
+) -> tuple[str, ...]:
+    """Say which references meant for shared memory are not staged, and why."""
     if selection is None:
         return ()
     staged = {candidate.array for candidate in storage.candidates}
     held = {registers.array for registers in storage.registers}
-    return tuple(
+    notes = [
         f"{reference.access} stays in L1: the kernel writes what it touches"
         for reference in selection.references
         if reference.placement == "shared" and reference.array not in staged | held
-    )
-
-
-def check_placements(options: CodegenOptions, pieces: tuple[Piece, ...]) -> None:
-    """Refuse placements that name nothing.
-
-    Raises:
-        InputError: ``EATSS-K005``.
-    """
-    known: dict[str, None] = {}
-    for piece in pieces:
-        for statement in piece.statements:
-            for access in statement.accesses:
-                known.setdefault(access.array)
-                known.setdefault(_compact(access.text))
-    for name, _ in options.placements:
-        if _compact(name) not in known:
-            raise input_error_at(
-                "EATSS-K005",
-                f"there is no reference '{name}' to place",
-                span=pieces[0].statements[0].span if pieces else None,
-                hint="name an array, or a reference as the source spells it, like 'A[i][k]'",
-            )
+    ]
+    for name, memory in options.placements:
+        accesses = [
+            access
+            for statement in piece.statements
+            for access in statement.accesses
+            if _compact(name) in (access.array, _compact(access.text))
+        ]
+        if memory == "shared" and accesses and not any(a.array in staged for a in accesses):
+            why = "it lives in registers" if accesses[0].array in held else "the kernel writes it"
+            notes.append(f"{name} is not staged: {why}")
+    return tuple(dict.fromkeys(notes))
 
 
 def _texts(candidate: Candidate, piece: Piece) -> set[str]:

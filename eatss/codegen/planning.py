@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis import KernelFacts
+from eatss.analysis import KernelFacts, VolumeKind
+from eatss.analysis.analyse import analyse_kernel
 from eatss.codegen.checks import crosses_threads
 from eatss.codegen.layout import layout
 from eatss.codegen.mapping import Mapping
@@ -162,10 +163,12 @@ class UnitPlanner:
 
     def _serial_units(self, piece: Piece, names: NameTable) -> Iterator[Unit]:
         """Yield the units of a piece none of whose loops is parallel."""
-        facts = self._facts_of(piece)
-        if self._options.strict_fp or facts is None:
+        if self._options.strict_fp:
             yield self._one_thread(piece, names, "no loop is parallel")
             return
+        facts = self._facts_of(piece) or analyse_kernel(
+            self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
+        )
         sums = sums_of(piece)
         runs = serial_runs(piece, sums)
         if not any(run.sum_loop for run in runs):

@@ -62,8 +62,9 @@ def _compiling(program: Program) -> str:
         for p in program.parameters
         if p.kind == "argument"
     )
-    defines = " ".join(f"-D{define}" for define in program.original.defines)
-    original = " ".join(part for part in (defines, program.original.file) if part)
+    defines = [f"-D{define}" for define in program.original.defines]
+    includes = [f"-I{place}" for place in program.original.include_dirs]
+    original = " ".join((*defines, *includes, program.original.file))
     run = f"./{stem} 20 {given}".rstrip()
     return (
         "## Compile and run\n\n"

@@ -219,7 +219,7 @@ def fixed_box(elements: isl.Set) -> tuple[tuple[isl.PwAff, int], ...] | None:
     The box from the offsets, of these sizes, holds all elements; ``None`` if no affine offsets
     leave it constant sizes. Among several the smallest size is taken.
     """
-    hull = elements.simple_hull()
+    hull = elements.simple_hull().remove_divs()
     sides = []
     for position in range(hull.dim(isl.dim_type.set)):
         line = elements

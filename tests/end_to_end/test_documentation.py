@@ -123,9 +123,11 @@ def test_every_finding_of_the_front_end_is_documented() -> None:
 
 
 def test_outputs_in_the_readme_are_what_the_commands_print(workshop: Path) -> None:
-    first, second = _code_blocks(REPOSITORY / "README.md", "")
+    first, program, second = _code_blocks(REPOSITORY / "README.md", "")
     table = _run("eatss select kernels/gemm.c --gpu a100", workshop).stdout
     assert re.sub(r"\d+ ms", "N ms", first) == re.sub(r"\d+ ms", "N ms", table)
+    (command,) = [line for _, line in _commands() if "--tile" in line and "A=shared" in line]
+    assert program == _run(command, workshop).stdout
     source = _code_blocks(REPOSITORY / "README.md", "c")[0]
     (workshop / "histogram.c").write_text(source)
     findings = _run("eatss select histogram.c --gpu a100", workshop)

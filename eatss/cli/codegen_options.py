@@ -1,0 +1,161 @@
+"""The values of ``eatss codegen``'s options, from text to what the API takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eatss.diagnostics import InputError, input_error
+
+if TYPE_CHECKING:
+    from eatss.model import Selection
+
+_KERNEL = re.compile(r"\s*(k\w*)\s*:(.*)", re.DOTALL)
+_SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(-?\d{1,18})\s*")
+_THREADS = re.compile(r"\s*(-?\d{1,18})\s*")
+_MAX_BYTES = 64 * 1024 * 1024
+
+
+def parse_tiles(texts: Sequence[str] | None) -> dict[str, int | dict[str, int]]:
+    """Turn values of ``--tile`` (``i=32,j=64``, ``k0:i=32``) into what the API takes.
+
+    Raises:
+        InputError: ``EATSS-C005``.
+    """
+    tiles: dict[str, int | dict[str, int]] = {}
+    for text in texts or ():
+        kernel, rest = _split(text)
+        for part in rest.split(","):
+            match = _SIZE.fullmatch(part)
+            if match is None:
+                raise input_error(
+                    "EATSS-C005",
+                    f"--tile is '{text}'",
+                    hint="write loops with sizes, like --tile i=32,j=64, or for one kernel "
+                    "--tile k0:i=32,j=64",
+                )
+            loop, size = match[1], int(match[2])
+            if kernel is None:
+                tiles[loop] = size
+                continue
+            own = tiles.setdefault(kernel, {})
+            if isinstance(own, dict):
+                own[loop] = size
+    return tiles
+
+
+def parse_blocks(texts: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
+    """Turn values of ``--block`` (``32,8``, ``k0:32,8``) into what the API takes.
+
+    Raises:
+        InputError: ``EATSS-C006``.
+    """
+    blocks: dict[str, tuple[int, ...]] = {}
+    for text in texts or ():
+        kernel, rest = _split(text)
+        matches = [_THREADS.fullmatch(part) for part in rest.split(",")]
+        sizes = tuple(int(match[1]) for match in matches if match is not None)
+        if len(sizes) < len(matches):
+            raise input_error(
+                "EATSS-C006",
+                f"--block is '{text}'",
+                hint="write threads in the order of the loops, like --block 8,32, or for one "
+                "kernel --block k0:8,32",
+            )
+        blocks[kernel or ""] = sizes
+    return blocks
+
+
+def parse_placements(texts: Sequence[str] | None) -> dict[str, str]:
+    """Turn values of ``--place`` (``A=shared``, ``A[i][k]=l1``) into what the API takes.
+
+    Raises:
+        InputError: ``EATSS-C007``.
+    """
+    placements: dict[str, str] = {}
+    for text in texts or ():
+        name, _, memory = text.rpartition("=")
+        if not name.strip() or memory.strip() not in ("l1", "shared"):
+            raise input_error(
+                "EATSS-C007",
+                f"--place is '{text}'",
+                hint="write an array or a reference and shared or l1, like --place A=shared or "
+                "--place 'A[i][k]=l1'",
+            )
+        placements[name.strip()] = memory.strip()
+    return placements
+
+
+def read_selection(file: Path | None) -> Selection | None:
+    """Read what ``eatss select --format json`` printed.
+
+    Raises:
+        InputError: ``EATSS-C009`` the file cannot be read, ``EATSS-M010`` or ``EATSS-M011`` it
+            is no selection.
+    """
+    if file is None:
+        return None
+    from eatss.model import Selection  # noqa: PLC0415 - keeps --help fast
+
+    text = read_text("--selection", file)
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise input_error(
+            "EATSS-C009",
+            f"'{file}' is not JSON",
+            hint="write it with: eatss select FILE.c --gpu NAME --format json",
+        ) from None
+    return Selection.from_dict(document)
+
+
+def read_text(option: str, file: Path) -> str:
+    """Read the file an option names.
+
+    Raises:
+        InputError: ``EATSS-C009``.
+    """
+    reason = "it is no regular file"
+    try:
+        if file.is_file():
+            if file.stat().st_size <= _MAX_BYTES:
+                return file.read_text(encoding="utf-8")
+            reason = f"it has more than {_MAX_BYTES // 2**20} MiB"
+        elif not file.exists():
+            reason = "there is no such file"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except ValueError:
+        reason = "it is not UTF-8 text"
+    raise _unreadable(option, file, reason)
+
+
+def write_text(option: str, file: Path, text: str) -> None:
+    """Write the file an option names.
+
+    Raises:
+        InputError: ``EATSS-C010``.
+    """
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise input_error(
+            "EATSS-C010",
+            f"{option}: cannot write '{file}': {error.strerror or error}",
+            hint="name a file in an existing folder",
+        ) from None
+
+
+def _unreadable(option: str, file: Path, reason: str) -> InputError:
+    return input_error(
+        "EATSS-C009", f"{option}: cannot read '{file}': {reason}", hint="check the path"
+    )
+
+
+def _split(text: str) -> tuple[str | None, str]:
+    """Return the kernel before a colon, and the rest."""
+    match = _KERNEL.fullmatch(text)
+    return (None, text) if match is None else (match[1], match[2])

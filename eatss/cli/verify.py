@@ -1,0 +1,87 @@
+"""``eatss verify``: generated programs in, whether they compute what the original does out."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eatss.cli.common import Debug, Diagnostics, DiagnosticsFormat, working
+from eatss.diagnostics import ExitCode
+
+EXAMPLES = """
+Examples:
+
+    eatss verify build/gemm
+
+    eatss verify build/gemm build/lu --device gpu
+
+    eatss verify build/gemm --size NI=37,NJ=100,NK=5 --size NI=400,NJ=400,NK=400
+
+    eatss verify build/gemm --format json
+"""
+
+
+class DeviceChoice(StrEnum):
+    """Values of ``--device``."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+class OutputFormat(StrEnum):
+    """Values of ``--format``."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def verify(
+    directories: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Folders that eatss codegen wrote.")
+    ],
+    device: Annotated[
+        DeviceChoice, typer.Option(help="Where to run; auto: a GPU if there is one.")
+    ] = DeviceChoice.AUTO,
+    size: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--size",
+            metavar="NAME=VALUE,...",
+            help="Run at these sizes only; may be given several times.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random data.")] = 0,
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.01, help="Limit of one run at one choice of sizes."),
+    ] = 60.0,
+    output: Annotated[
+        OutputFormat,
+        typer.Option("--format", "-f", help="What to print.", rich_help_panel="Output"),
+    ] = OutputFormat.TABLE,
+    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    debug: Debug = False,
+) -> None:
+    """Run generated programs against the original C and compare the results.
+
+    Exits with 0 if all agree and with 1 if one does not.
+    """
+    from eatss import verify as package  # noqa: PLC0415 - keeps --help fast
+    from eatss.report.verification import render_verifications  # noqa: PLC0415
+
+    sizes = package.parse_sizes(size or ())
+    found = []
+    for directory in directories:
+        with working(f"verifying {directory}"):
+            found.append(
+                package.verify(
+                    directory, device=device.value, sizes=sizes, seed=seed, timeout_s=timeout
+                )
+            )
+    typer.echo(render_verifications(found, output.value), nl=False)
+    if not all(verification.ok for verification in found):
+        raise typer.Exit(ExitCode.NO_SOLUTION)

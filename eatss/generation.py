@@ -1,0 +1,168 @@
+"""The steps of code generation as the API and the command line take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+from eatss.analysis import VolumeKind
+from eatss.codegen.capability import check_capability
+from eatss.codegen.folder import write_program
+from eatss.codegen.original import OriginalFiles, original_files, program_name
+from eatss.codegen.requests import Block, Tiles, check_selection, checked_options
+from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.frontend import FrontendOptions, type_macros
+from eatss.gpu import GpuProfile
+from eatss.model import Selection
+from eatss.pipeline import AnalysisOptions, SymbolicProgram, analyse_symbolic, generate_for
+from eatss.program import Program
+from eatss.scop import Array, Scop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodegenInput:
+    """A C file, analysed and scheduled, with the files it was read from.
+
+    ``max_operations`` bounds isl's work on one region.
+    """
+
+    name: str
+    symbolic: SymbolicProgram
+    originals: OriginalFiles
+    max_operations: int | None = None
+
+    @property
+    def scops(self) -> tuple[Scop, ...]:
+        """The regions."""
+        return tuple(region.scheduled.scop for region in self.symbolic.regions)
+
+
+def analyse_for_codegen(
+    source: str | PathLike[str],
+    frontend: FrontendOptions,
+    *,
+    volume: VolumeKind,
+    dtype: str | None,
+    schedules: str | None,
+    max_operations: int | None,
+) -> CodegenInput:
+    """Analyse and schedule a C file for code generation.
+
+    Args:
+        source: path of a C file, or C source text.
+        frontend: how it is read.
+        volume: how tile volumes are counted.
+        dtype: floating-point type to compute in; ``None`` for that of the source.
+        schedules: text of saved schedules that replace the scheduler's.
+        max_operations: bound on isl's work for one region.
+
+    Raises:
+        InputError: the source is refused, or ``EATSS-K010``: its type cannot be changed.
+    """
+    options = AnalysisOptions(
+        frontend=frontend, volume=volume, dtype=dtype, max_operations=max_operations
+    )
+    if dtype is not None:
+        frontend = _with_type(source, frontend, dtype)
+        options = replace(options, frontend=frontend)
+    symbolic = analyse_symbolic(source, options, schedules=schedules)
+    if dtype is not None:
+        _check_type(symbolic, dtype)
+    name = program_name(source, symbolic.regions[0].scheduled.scop.function)
+    originals = original_files(
+        source, name, defines=frontend.defines, include_dirs=frontend.include_dirs
+    )
+    return CodegenInput(
+        name=name, symbolic=symbolic, originals=originals, max_operations=max_operations
+    )
+
+
+def generated(
+    program: CodegenInput,
+    selection: Selection,
+    profile: GpuProfile,
+    *,
+    tiles: Tiles,
+    block: Block,
+    placements: Mapping[str, str],
+    strict_fp: bool,
+    index_bits: Literal[32, 64] | None,
+    line_info: bool,
+    shared_limit_bytes: int | None,
+) -> Program:
+    """Generate CUDA for an analysed file; arguments and errors are those of ``eatss.codegen``."""
+    facts = program.symbolic.program.facts
+    check_selection(selection, facts, profile, program.symbolic.program.dtype)
+    options = checked_options(
+        facts,
+        program.scops,
+        tiles=tiles,
+        block=block,
+        placements=placements,
+        strict_fp=strict_fp,
+        index_bits=index_bits,
+        line_info=line_info,
+        shared_limit_bytes=shared_limit_bytes,
+    )
+    result = generate_for(
+        program.symbolic,
+        selection,
+        profile,
+        options,
+        name=program.name,
+        original=program.originals.original,
+        max_operations=program.max_operations,
+    )
+    check_capability(result, profile)
+    return result
+
+
+def written(
+    program: CodegenInput, result: Program, output: str | PathLike[str], *, force: bool
+) -> tuple[str, ...]:
+    """Write the folder of a program; return its files, as ``write_program``."""
+    return write_program(result, program.originals, Path(output), force=force)
+
+
+def _with_type(
+    source: str | PathLike[str], frontend: FrontendOptions, dtype: str
+) -> FrontendOptions:
+    """Define the macros that name the floating-point type."""
+    macros = type_macros(source, frontend)
+    return replace(frontend, defines=(*frontend.defines, *(f"{macro}={dtype}" for macro in macros)))
+
+
+def _check_type(symbolic: SymbolicProgram, dtype: str) -> None:
+    """Refuse arrays and numbers that are not of the type asked for."""
+    others = [
+        (array, region.scheduled.scop)
+        for region in symbolic.regions
+        for array in _floating(region.scheduled.scop)
+        if array.element_type.value != dtype
+    ]
+    if others:
+        array, scop = others[0]
+        raise InputError(
+            Diagnostic(
+                code="EATSS-K010",
+                message=f"'{array.name}' is of type {array.element_type.value}, which --dtype "
+                f"{dtype} cannot change",
+                span=scop.span,
+                hint="spell the type by a macro: #ifndef DATA_TYPE, #define DATA_TYPE double, "
+                "#endif; or give the macro that chooses it with -D",
+            )
+        )
+    if not any(True for region in symbolic.regions for _ in _floating(region.scheduled.scop)):
+        raise input_error(
+            "EATSS-K010",
+            f"nothing in the source is of a floating-point type that --dtype {dtype} could change",
+            hint="leave --dtype out",
+        )
+
+
+def _floating(scop: Scop) -> Iterator[Array]:
+    arrays: Sequence[Array] = scop.arrays
+    return (array for array in arrays if array.element_type.is_floating)

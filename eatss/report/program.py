@@ -1,0 +1,128 @@
+"""What ``eatss codegen`` prints."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from math import prod
+
+from rich.console import JustifyMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from eatss.model.build import bytes_text
+from eatss.program import (
+    HostLoop,
+    HostStep,
+    KernelCode,
+    Launch,
+    Program,
+    program_to_dict,
+)
+from eatss.report.render import render
+from eatss.verify.ptxas import KernelResources
+
+
+def render_program(
+    program: Program, output: str, resources: Sequence[KernelResources] | None = None
+) -> str:
+    """Return a program as ``table`` or ``json`` (its launch plan).
+
+    ``resources`` are what the CUDA compiler reports of its kernels, if it was asked.
+    """
+    if output == "json":
+        return json.dumps(program_to_dict(program), indent=2) + "\n"
+    return program_table(program, resources)
+
+
+def program_table(program: Program, resources: Sequence[KernelResources] | None = None) -> str:
+    """Return a program for people."""
+    functions = dict.fromkeys(entry.function for entry in program.entries)
+    head = Text(program.original.file, style="bold")
+    head.append(f"  {', '.join(functions)}", style="not bold")
+    order = ", strict order of operations" if program.strict_fp else ""
+    head.append(
+        f"\n{program.gpu}, {program.dtype}, {program.index_bits}-bit indices{order}",
+        style="not bold",
+    )
+    loops = _host_loops(program)
+    parts: list[RenderableType] = [head]
+    for kernel in program.kernels:
+        parts += ["", *_kernel(kernel, loops.get(kernel.name, ()))]
+    if resources is not None:
+        parts += ["", _resources(program, resources)]
+    return render(*parts)
+
+
+def files_text(program: Program, files: Sequence[str], directory: str) -> str:
+    """Return which files were written and what to do with them next."""
+    stem = program.file.removesuffix(".cu")
+    folder, text = shlex.quote(directory), shlex.quote(f"{directory}/{program.file}")
+    flags = " ".join([f"-arch=sm_{program.compute_capability}", *program.flags])
+    return (
+        f"wrote {', '.join(files)} into {directory}\n"
+        f"verify:  eatss verify {folder}\n"
+        f"compile: nvcc -O3 {flags} -DEATSS_MAIN {text} -o {stem}\n"
+    )
+
+
+def _kernel(kernel: KernelCode, host_loops: tuple[str, ...]) -> list[RenderableType]:
+    head = Text(kernel.name, style="bold cyan")
+    head.append(f"  {', '.join(kernel.statements)}", style="default")
+    if host_loops:
+        head.append(f"  inside host loops {', '.join(host_loops)}", style="default")
+    threads = prod(kernel.block)
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_column(style="dim")
+    facts.add_column(overflow="fold")
+    tiles = ", ".join(f"{loop} {size}" for loop, size in kernel.tile_sizes)
+    facts.add_row("  tiles", Text(tiles or "none", style="bold"))
+    shape = " x ".join(map(str, kernel.block))
+    facts.add_row("  block", f"{shape} = {threads} thread{'s' * (threads > 1)}")
+    dynamic = ", passed at launch" if kernel.dynamic_shared else ""
+    facts.add_row("  shared", bytes_text(kernel.shared_bytes) + dynamic)
+    facts.add_row("  registers", f"about {kernel.registers} a thread")
+    for note in kernel.notes:
+        facts.add_row("  note", note)
+    return [head, facts]
+
+
+def _resources(program: Program, resources: Sequence[KernelResources]) -> Table:
+    names = ("registers", "spilled bytes", "stack bytes", "shared bytes")
+    table = _table("compiled", *names, numbers=names)
+    for needed in resources:
+        kernel = program.kernel(needed.kernel)
+        dynamic = kernel.shared_bytes if kernel.dynamic_shared else 0
+        table.add_row(
+            needed.kernel,
+            str(needed.registers),
+            str(needed.spill_store_bytes + needed.spill_load_bytes),
+            str(needed.stack_bytes),
+            str(needed.static_shared_bytes + dynamic),
+        )
+    return table
+
+
+def _host_loops(program: Program) -> dict[str, tuple[str, ...]]:
+    """Return the counters of the host loops around each kernel."""
+    found: dict[str, tuple[str, ...]] = {}
+
+    def visit(steps: Sequence[HostStep], around: tuple[str, ...]) -> None:
+        for step in steps:
+            if isinstance(step, Launch):
+                found.setdefault(step.kernel, around)
+            else:
+                visit(step.body, (*around, step.counter) if isinstance(step, HostLoop) else around)
+
+    for entry in program.entries:
+        visit(entry.body, ())
+    return found
+
+
+def _table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in columns:
+        justify: JustifyMethod = "right" if column in numbers else "left"
+        table.add_column(column, justify=justify, header_style="dim", overflow="fold")
+    return table

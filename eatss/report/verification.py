@@ -1,0 +1,63 @@
+"""What ``eatss verify`` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from eatss.report.render import render
+from eatss.verify import SizeResult, Verification
+from eatss.verify.text import error_text, remarks, size_text
+
+
+def render_verifications(verifications: Sequence[Verification], output: str) -> str:
+    """Return verifications as ``table`` or ``json``."""
+    if output == "json":
+        plain = {"verifications": [verification.to_dict() for verification in verifications]}
+        return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    parts: list[RenderableType] = []
+    for verification in verifications:
+        parts += [*([""] if parts else []), *_verification(verification)]
+    return render(*parts)
+
+
+def _verification(verification: Verification) -> list[RenderableType]:
+    head = Text(verification.program, style="bold")
+    head.append(
+        f"  on {'this CPU' if verification.device == 'cpu' else 'the GPU'}: ", style="not bold"
+    )
+    head.append(verification.status, style="green" if verification.ok else "red")
+    rule = "every bit equal" if verification.bit_equal else "equal within the bound of rounding"
+    foot = Text(
+        f"  demanded: {rule}; {verification.compile_time_s:.2f} s compiling, "
+        f"{verification.run_time_s:.2f} s running",
+        style="dim",
+    )
+    parts: list[RenderableType] = [head, _table(verification.results)]
+    for result in verification.results:
+        note = remarks(result)
+        if note:
+            parts.append(Text(f"  {result.launcher} at {size_text(result)}: {note}"))
+    return [*parts, foot]
+
+
+def _table(results: Sequence[SizeResult]) -> Table:
+    table = Table(box=None, padding=(0, 0, 0, 2))
+    for column in ("entry", "sizes", "elements", "largest error", ""):
+        numeric = column in ("elements", "largest error")
+        table.add_column(
+            column, justify="right" if numeric else "left", header_style="dim", overflow="fold"
+        )
+    for result in results:
+        table.add_row(
+            result.launcher,
+            size_text(result),
+            str(result.compared or "-"),
+            error_text(result),
+            Text(result.status, style="green" if result.status == "ok" else "red"),
+        )
+    return table

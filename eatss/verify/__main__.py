@@ -1,0 +1,56 @@
+"""``python -m eatss.verify DIR…``: verification on machines that have NumPy and compilers only."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from eatss.diagnostics import EatssError, ExitCode
+from eatss.verify.run import verify
+from eatss.verify.text import parse_sizes, verification_text
+
+
+def main() -> int:
+    """Verify the programs in the folders given; 0 if all are right, 1 if one is not."""
+    options = _parser().parse_args()
+    right = True
+    found = []
+    try:
+        for directory in options.directories:
+            verification = verify(
+                directory,
+                device=options.device,
+                sizes=parse_sizes(options.size),
+                seed=options.seed,
+                timeout_s=options.timeout,
+            )
+            right = right and verification.ok
+            found.append(verification.to_dict())
+            if not options.json:
+                sys.stdout.write(verification_text(verification))
+                sys.stdout.flush()
+    except EatssError as error:
+        for diagnostic in error.diagnostics:
+            hint = f"\n  {diagnostic.hint}" if diagnostic.hint else ""
+            sys.stderr.write(f"{diagnostic}{hint}\n")
+        return int(error.exit_code)
+    if options.json:
+        sys.stdout.write(json.dumps({"verifications": found}, indent=2) + "\n")
+    return int(ExitCode.OK if right else ExitCode.NO_SOLUTION)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m eatss.verify", description=__doc__)
+    parser.add_argument("directories", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--device", choices=("auto", "cpu", "gpu"), default="auto")
+    parser.add_argument("--size", action="append", default=[], metavar="N=37,M=5")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS")
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,265 @@
+"""Compiles the generated text, the original, and the original over numbers with error bounds."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from eatss.diagnostics import input_error
+from eatss.program import Program
+from eatss.verify.result import Device
+from eatss.verify.sources import (
+    CallShape,
+    gpu_text,
+    original_text,
+    size_variable,
+    size_variables,
+)
+
+SHIM = Path(__file__).parent / "shim"
+_COMPILE_LIMIT_S = 300.0
+_MOST_EXTRA = 16
+_EXACT = ("-O1", "-ffp-contract=off", "-fwrapv", "-shared", "-fPIC", "-w", "-Wl,-Bsymbolic")
+_ERROR = re.compile(r":(\d+):\d+: error: (.*)")
+_BAD_ARGUMENT = re.compile(r"(?:incompatible type for argument|passing argument) (\d+) of")
+_LINE_MARKER = re.compile(r'# \d+ "(?:[^"\\]|\\.)*"([ \d]*)')
+_CALL = re.compile(r"void eatss_call_(\d+)\(")
+
+_Build: TypeAlias = Callable[[Path, tuple[int, ...] | None], Path]
+
+
+class CompileError(Exception):
+    """A compiler refused: what it said, shortened and in full."""
+
+    def __init__(self, message: str, full: str = "") -> None:
+        super().__init__(message)
+        self.full = full or message
+
+
+class Builder:
+    """Compiles a program's libraries, each once.
+
+    On a CPU macro sizes become variables, so that one library serves all sizes; where the
+    original does not allow that (arrays at file scope), there is one library for each choice.
+    """
+
+    def __init__(self, program: Program, directory: Path, work: Path, device: Device) -> None:
+        self._program = program
+        self._directory = directory
+        self._work = work
+        self._device = device
+        self._macros = tuple(p.name for p in program.parameters if p.kind == "macro")
+        self._built: dict[tuple[str, tuple[int, ...] | None], Path | CompileError] = {}
+        self._shapes: dict[int, CallShape] = {}
+        self.compile_time_s = 0.0
+
+    def generated(self, sizes: Mapping[str, int]) -> Path:
+        """Return the library of the generated text; ``CompileError`` if it does not compile."""
+        if self._device == "gpu":
+            return self._once("gpu", self._values(sizes), self._gpu)
+        return self._either("cpu", sizes, self._cpu)
+
+    def original(self, sizes: Mapping[str, int]) -> Path:
+        """Return the library of the original; ``CompileError`` if it does not compile."""
+        return self._either("original", sizes, self._original)
+
+    def numbers(self, sizes: Mapping[str, int]) -> Path:
+        """Return the original over numbers with error bounds; ``CompileError`` if it is not C++."""
+        values = tuple(sizes[parameter.name] for parameter in self._program.parameters)
+        return self._once("numbers", values, self._numbers)
+
+    def load(self, path: Path, sizes: Mapping[str, int]) -> ctypes.CDLL:
+        """Load a library and give the macro sizes that it has as variables their values."""
+        library = ctypes.CDLL(str(path))
+        for name in self._macros:
+            try:
+                variable = ctypes.c_int.in_dll(library, size_variable(name))
+            except ValueError:
+                break
+            variable.value = sizes[name]
+        return library
+
+    # -----------------------------------------------------------------------------------------
+
+    def _values(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(sizes[name] for name in self._macros)
+
+    def _either(self, kind: str, sizes: Mapping[str, int], build: _Build) -> Path:
+        """Return the library for all sizes, or where there is none the one for these."""
+        if self._macros:
+            try:
+                return self._once(kind, None, build)
+            except CompileError:
+                pass
+        return self._once(kind, self._values(sizes), build)
+
+    def _once(self, kind: str, values: tuple[int, ...] | None, build: _Build) -> Path:
+        key = (kind, values)
+        if key not in self._built:
+            start = time.perf_counter()
+            tag = "any" if values is None else "_".join(map(str, values)).replace("-", "m")
+            try:
+                self._built[key] = build(self._work / f"{kind}_{tag or 'fixed'}.so", values)
+            except CompileError as error:
+                self._built[key] = error
+            self.compile_time_s += time.perf_counter() - start
+        found = self._built[key]
+        if isinstance(found, CompileError):
+            raise found
+        return found
+
+    def _defines(self, values: tuple[int, ...] | None) -> list[str]:
+        if values is None:
+            return [f"-D{name}={size_variable(name)}" for name in self._macros]
+        return _definitions(self._macros, values)
+
+    def _cpu(self, target: Path, values: tuple[int, ...] | None) -> Path:
+        variables = target.with_suffix(".hpp")
+        names = self._macros if values is None else ()
+        variables.write_text(size_variables(names, language="c++"), encoding="utf-8")
+        source = self._directory / self._program.file
+        command = ["g++", "-std=c++17", "-DEATSS_CPU", *_EXACT, *self._defines(values)]
+        command += ["-include", str(SHIM / "eatss_cpu.hpp"), "-include", str(variables)]
+        return self._compile([*command, "-x", "c++", str(source)], target)
+
+    def _gpu(self, target: Path, values: tuple[int, ...] | None) -> Path:
+        source = target.with_suffix(".cu")
+        source.write_text(gpu_text(self._program, self._directory), encoding="utf-8")
+        command = ["nvcc", "-arch=native", "-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC"]
+        command += ["-Xlinker", "-Bsymbolic", *self._program.flags, *self._defines(values)]
+        return self._compile([*command, str(source)], target)
+
+    def _original(self, target: Path, values: tuple[int, ...] | None) -> Path:
+        names = self._macros if values is None else ()
+        variables = size_variables(names, language="c")
+        command = ["gcc", "-x", "c", "-std=gnu11", *_EXACT, *self._defines(values)]
+        source = target.with_suffix(".c")
+        for _ in range(2 * _MOST_EXTRA):
+            text = original_text(
+                self._program, self._directory, self._shapes, language="c", variables=variables
+            )
+            source.write_text(text, encoding="utf-8")
+            try:
+                return self._compile([*command, *self._options(), str(source), "-lm"], target)
+            except CompileError as error:
+                if not self._reshape(error.full, text):
+                    raise
+        raise CompileError("the original's function has parameters of unknown types")
+
+    def _numbers(self, target: Path, values: tuple[int, ...] | None) -> Path:
+        """Compile the original as C++; after C's preprocessor, which may paste names of types."""
+        names = [_source_name(self._program, p.name) for p in self._program.parameters]
+        source, expanded = target.with_suffix(".c"), target.with_suffix(".i")
+        text = original_text(self._program, self._directory, self._shapes, language="c++")
+        source.write_text(text, encoding="utf-8", errors="surrogateescape")
+        command = ["gcc", "-E", "-std=gnu11", *_definitions(names, values or ()), *self._options()]
+        self._compile([*command, str(source)], expanded)
+        own = _without_system_headers(expanded.read_text(errors="surrogateescape"))
+        final = target.with_suffix(".cpp")
+        final.write_text(own, encoding="utf-8", errors="surrogateescape")
+        command = ["g++", "-x", "c++", "-std=gnu++17", "-fpermissive", *_EXACT]
+        command += ["-include", str(SHIM / "eatss_number.hpp")]
+        return self._compile([*command, str(final), "-lm"], target)
+
+    def _options(self) -> list[str]:
+        original = self._program.original
+        include = [
+            f"-I{self._directory}",
+            *(f"-I{self._directory / place}" for place in original.include_dirs),
+        ]
+        return [*(f"-D{define}" for define in original.defines), *include]
+
+    def _reshape(self, said: str, text: str) -> bool:
+        """Learn from a compiler's message how a function takes its arguments."""
+        lines = text.splitlines()
+        changed = False
+        for match in _ERROR.finditer(said):
+            place, what = int(match[1]), match[2]
+            entry = _entry_at(lines, place)
+            if entry is None:
+                continue
+            shape = self._shapes.get(entry, CallShape())
+            argument = _BAD_ARGUMENT.search(what)
+            if "too few arguments" in what and shape.extra < _MOST_EXTRA:
+                self._shapes[entry] = replace(shape, extra=shape.extra + 1)
+                changed = True
+            elif argument is not None:
+                position = int(argument[1]) - 1
+                if position not in shape.toggled:
+                    self._shapes[entry] = replace(shape, toggled=shape.toggled | {position})
+                    changed = True
+        return changed
+
+    def _compile(self, command: Sequence[str], target: Path) -> Path:
+        if shutil.which(command[0]) is None:
+            raise input_error(
+                "EATSS-V010",
+                f"the compiler '{command[0]}' is not on the path",
+                hint="install it; verification needs gcc and g++, and nvcc for --device gpu",
+            )
+        try:
+            done = subprocess.run(  # noqa: S603
+                [*command, "-o", str(target)],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_COMPILE_LIMIT_S,
+                check=False,
+                env={**os.environ, "LC_ALL": "C"},
+            )
+        except subprocess.TimeoutExpired:
+            message = f"{command[0]} did not finish within {_COMPILE_LIMIT_S:.0f} s"
+            raise CompileError(message) from None
+        if done.returncode != 0:
+            raise CompileError(_shortened(done.stderr or done.stdout), done.stderr)
+        return target
+
+
+def _entry_at(lines: Sequence[str], place: int) -> int | None:
+    """Return the number of the entry whose call stands at a line, counted from 1."""
+    for line in reversed(lines[:place]):
+        match = _CALL.search(line)
+        if match is not None:
+            return int(match[1])
+    return None
+
+
+def _shortened(said: str) -> str:
+    """Return the first errors of a compiler."""
+    lines = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()
+    return "\n".join(lines[:4])
+
+
+def _definitions(names: Sequence[str], values: Sequence[int]) -> list[str]:
+    pairs = zip(names, values, strict=True)
+    return [f"-D{name}={value}" if value >= 0 else f"-D{name}=({value})" for name, value in pairs]
+
+
+def _source_name(program: Program, parameter: str) -> str:
+    """Return what a parameter of the program is called in the original."""
+    for entry in program.entries:
+        for argument in entry.arguments:
+            if argument.role == "parameter" and argument.name == parameter:
+                return argument.source_name
+    return parameter
+
+
+def _without_system_headers(expanded: str) -> str:
+    """Return preprocessed text without what system headers declare."""
+    kept: list[str] = []
+    own = True
+    for line in expanded.splitlines():
+        marker = _LINE_MARKER.match(line)
+        if marker is not None:
+            own = "3" not in marker[1].split()
+        if own:
+            kept.append(line)
+    return "\n".join(kept) + "\n"

@@ -1,0 +1,173 @@
+"""Random arguments with guard zones around every array."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.diagnostics import input_error
+from eatss.program import Argument, Entry, evaluate
+
+Flavour: TypeAlias = Literal["uniform", "dominant", "small", "offset"]
+
+FLAVOURS: tuple[Flavour, ...] = ("uniform", "dominant", "offset", "small")
+"""Kinds of floating-point data, in the order in which they are tried: in [0, 1); the same with a
+heavy diagonal in matrices (factorisations stay finite); in [1, 2); in [0, 1/n) where n is
+the longest extent (recurrences do not grow)."""
+
+_DTYPES: Mapping[str, npt.DTypeLike] = {
+    "float": np.float32,
+    "double": np.float64,
+    "signed char": np.int8,
+    "char": np.int8,
+    "unsigned char": np.uint8,
+    "short": np.int16,
+    "unsigned short": np.uint16,
+    "int": np.int32,
+    "unsigned int": np.uint32,
+    "unsigned": np.uint32,
+    "long": np.int64,
+    "unsigned long": np.uint64,
+    "long long": np.int64,
+    "unsigned long long": np.uint64,
+}
+_ALIGNMENT = 256
+_LEAST_GUARD, _MOST_GUARD = 4096, 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Host memory for an argument: a guard zone, the elements, a guard zone."""
+
+    argument: Argument
+    number: int
+    raw: npt.NDArray[np.uint8]
+    guard: int
+    shape: tuple[int, ...]
+
+    @property
+    def array(self) -> npt.NDArray[Any]:
+        """The elements, writable."""
+        inner = self.raw[self.guard : self.raw.size - self.guard]
+        return inner.view(dtype_of(self.argument)).reshape(self.shape)
+
+    @property
+    def address(self) -> int:
+        """Address of the first element."""
+        return self.raw.ctypes.data + self.guard
+
+    def copy(self) -> Buffer:
+        """Return the same with memory of its own."""
+        raw = _aligned(self.raw.size)
+        raw[:] = self.raw
+        return Buffer(self.argument, self.number, raw, self.guard, self.shape)
+
+    def first_stray_write(self) -> int | None:
+        """Return where a guard zone was written: bytes from the first element, or ``None``."""
+        pattern = _guard_pattern(dtype_of(self.argument), self.number, self.guard)
+        inner = self.raw.size - self.guard
+        for start, stop in ((inner, self.raw.size), (0, self.guard)):
+            written = np.flatnonzero(self.raw[start:stop] != pattern)
+            if written.size:
+                return int(written[0]) + start - self.guard
+        return None
+
+
+def dtype_of(argument: Argument) -> np.dtype[Any]:
+    """Return the NumPy type of an argument's elements."""
+    if argument.element_type not in _DTYPES:
+        raise input_error(
+            "EATSS-V004",
+            f"the launch plan gives '{argument.name}' the type '{argument.element_type}'",
+            hint="generate the program again with this version of eatss",
+        )
+    return np.dtype(_DTYPES[argument.element_type])
+
+
+def make_buffers(
+    entry: Entry, sizes: Mapping[str, int], flavour: Flavour, seed: int
+) -> tuple[Buffer, ...]:
+    """Return random data for every argument of an entry; the same for the same seed.
+
+    Floating-point numbers as ``flavour`` says, integers from 1 to 9, parameters as in ``sizes``.
+    """
+    rng = np.random.default_rng(seed)
+    return tuple(
+        _buffer(argument, number, sizes, flavour, rng)
+        for number, argument in enumerate(entry.arguments)
+    )
+
+
+def as_parameter(argument: Argument, buffer: Buffer) -> ctypes._SimpleCData[Any]:
+    """Return a by-value argument as the C type it has."""
+    c_type = np.ctypeslib.as_ctypes_type(dtype_of(argument))
+    value: ctypes._SimpleCData[Any] = c_type(buffer.array.reshape(-1)[0].item())
+    return value
+
+
+def _buffer(
+    argument: Argument,
+    number: int,
+    sizes: Mapping[str, int],
+    flavour: Flavour,
+    rng: np.random.Generator,
+) -> Buffer:
+    shape = tuple(max(0, evaluate(extent, sizes)) for extent in argument.shape)
+    dtype = dtype_of(argument)
+    bytes_ = prod(shape) * dtype.itemsize
+    guard = -(-min(_MOST_GUARD, max(_LEAST_GUARD, bytes_)) // _ALIGNMENT) * _ALIGNMENT
+    raw = _aligned(2 * guard + bytes_)
+    raw[:guard] = raw[guard + bytes_ :] = _guard_pattern(dtype, number, guard)
+    buffer = Buffer(argument, number, raw, guard, shape)
+    if argument.role == "parameter":
+        buffer.array[...] = sizes[argument.name]
+    elif dtype.kind == "f":
+        buffer.array[...] = _floats(shape, flavour, rng)
+    else:
+        buffer.array[...] = rng.integers(1, 10, shape)
+    return buffer
+
+
+def _floats(
+    shape: Sequence[int], flavour: Flavour, rng: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    values = np.asarray(rng.random(tuple(shape)))
+    longest = max(shape, default=1)
+    if flavour == "offset":
+        values = values + 1.0
+    elif flavour == "small" and shape:
+        values = values / max(1, longest)
+    elif flavour == "dominant" and len(shape) >= 2:
+        diagonal = np.arange(min(shape[-2:]))
+        values[..., diagonal, diagonal] += 2.0 * longest
+    return values
+
+
+def _guard_pattern(dtype: np.dtype[Any], number: int, size: int) -> npt.NDArray[np.uint8]:
+    """Return what fills a guard zone of ``size`` bytes: signalling NaNs, no two alike.
+
+    What is computed from one is a quiet NaN, and what is copied from another array or place is
+    another one, so that writes show whatever is written.
+    """
+    count = size // dtype.itemsize
+    element = np.arange(count, dtype=np.uint64)
+    tag = np.uint64(number % 16 + 1)
+    if dtype == np.float64:
+        words = np.uint64(0x7FF0 << 48) | (tag << np.uint64(40)) | element
+    elif dtype == np.float32:
+        words = np.uint64(0x7F80 << 16) | (tag << np.uint64(16)) | (element & np.uint64(0xFFFF))
+    else:
+        words = element ^ (tag * np.uint64(0xA5A5A5A5A5A5A5A5 >> 8))
+    return words.astype(f"u{dtype.itemsize}").view(np.uint8)
+
+
+def _aligned(size: int) -> npt.NDArray[np.uint8]:
+    raw = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % _ALIGNMENT
+    return raw[start : start + size]

@@ -1,0 +1,119 @@
+"""A loaded generated program: where its arguments live, and what its errors mean."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from eatss.program import Entry
+from eatss.verify.data import Buffer, as_parameter
+from eatss.verify.result import Status
+
+_KINDS: dict[str, Status] = {
+    "launch": "launch error",
+    "barrier": "barrier",
+    "shared memory": "shared memory",
+    "memory": "out of bounds",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What a launcher returned, and what went wrong in words, if anything did."""
+
+    code: int
+    status: Status
+    message: str
+
+
+class Machine(Protocol):
+    """Runs entries of a loaded library."""
+
+    @property
+    def orders(self) -> tuple[bool, ...]:
+        """Orders of blocks and threads to run in: forward, and backward where one can choose."""
+        ...
+
+    def launch(self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool) -> Launched:
+        """Run an entry; buffers hold the arguments before and after."""
+        ...
+
+
+class CpuMachine:
+    """The text compiled for the host with the shim."""
+
+    orders: tuple[bool, ...] = (False, True)
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        library.eatss_cpu_error.restype = ctypes.c_char_p
+
+    def launch(self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool) -> Launched:
+        """Run an entry on the buffers themselves."""
+        self._library.eatss_cpu_reset(int(backward))
+        code = _call(self._library, entry, buffers, [buffer.address for buffer in buffers])
+        said = cast("bytes | None", self._library.eatss_cpu_error())
+        if said is not None:
+            kind, _, message = said.decode(errors="replace").partition(": ")
+            return Launched(code, _KINDS.get(kind, "launch error"), message)
+        if code > 0:
+            return Launched(code, "launch error", f"{entry.launcher} returned CUDA error {code}")
+        return Launched(code, "ok", "")
+
+
+class GpuMachine:
+    """The text compiled by nvcc, with the driver of ``sources``."""
+
+    orders: tuple[bool, ...] = (False,)
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        library.eatss_device_error.restype = ctypes.c_char_p
+
+    def launch(self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool) -> Launched:
+        """Run an entry on copies in device memory, guard zones included."""
+        assert not backward
+        library = self._library
+        places = [ctypes.c_void_p() for _ in buffers]
+        for place, buffer in zip(places, buffers, strict=True):
+            size = ctypes.c_ulong(buffer.raw.size)
+            self._check(library.eatss_device_alloc(ctypes.byref(place), size))
+            host = ctypes.c_void_p(buffer.raw.ctypes.data)
+            self._check(library.eatss_device_write(place, host, size))
+        addresses = [
+            (place.value or 0) + buffer.guard for place, buffer in zip(places, buffers, strict=True)
+        ]
+        code = _call(library, entry, buffers, addresses)
+        waited = int(library.eatss_device_wait())
+        if code > 0 or waited:
+            text = library.eatss_device_error(code if code > 0 else waited).decode()
+            return Launched(code, "launch error" if code > 0 else "crash", text)
+        for place, buffer in zip(places, buffers, strict=True):
+            host = ctypes.c_void_p(buffer.raw.ctypes.data)
+            self._check(library.eatss_device_read(host, place, ctypes.c_ulong(buffer.raw.size)))
+            self._check(library.eatss_device_free(place))
+        return Launched(code, "ok", "")
+
+    def _check(self, code: int) -> None:
+        if code:
+            text = self._library.eatss_device_error(code).decode()
+            raise RuntimeError(f"the CUDA runtime failed: {text}")
+
+
+def machine_of(library: ctypes.CDLL) -> Machine:
+    """Return the machine a library was compiled for."""
+    return CpuMachine(library) if hasattr(library, "eatss_cpu_error") else GpuMachine(library)
+
+
+def _call(
+    library: ctypes.CDLL, entry: Entry, buffers: Sequence[Buffer], addresses: Sequence[int]
+) -> int:
+    passed: list[Any] = [
+        as_parameter(buffer.argument, buffer)
+        if buffer.argument.role in ("scalar", "parameter")
+        else ctypes.c_void_p(address)
+        for buffer, address in zip(buffers, addresses, strict=True)
+    ]
+    return int(getattr(library, entry.launcher)(*passed, ctypes.c_void_p()))

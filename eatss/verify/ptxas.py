@@ -1,0 +1,301 @@
+"""What the CUDA compiler made of the kernels, and whether a card can launch them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from eatss.diagnostics import Diagnostic, InputError, Severity, input_error
+from eatss.program import KernelCode, Program, load_program
+
+REGISTERS_PER_BLOCK = 65536
+THREADS_PER_BLOCK = 1024
+_WARP = 32
+_REGISTER_UNIT = 256
+"""Registers are given to a warp in units of this many (compute capability 3.0 to 12.0)."""
+
+_SHARED_BYTES_PER_BLOCK = {
+    70: 98304, 72: 98304, 75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448,
+    100: 232448, 103: 232448, 120: 101376, 121: 101376,
+}  # fmt: skip
+"""Shared memory one block may have after opting in, by compute capability."""
+
+_DEFAULT_SHARED_BYTES = 49152
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelResources:
+    """What one kernel needs, as the compiler reports it.
+
+    ``registers`` are those of a thread; the spill and stack sizes are bytes of a thread;
+    ``static_shared_bytes`` are those of a block, without what is passed at launch.
+    """
+
+    kernel: str
+    registers: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+    static_shared_bytes: int
+
+
+def compile_report(
+    program: Program | Path, *, nvcc: str = "nvcc", defines: Sequence[str] = ()
+) -> tuple[KernelResources, ...]:
+    """Compile the kernels of a program for its card and read what they need.
+
+    Args:
+        program: The program, or the folder it is in.
+        nvcc: The CUDA compiler: a command or a path.
+        defines: Macros as ``N=1000``.
+
+    Returns:
+        The resources of every kernel, in the order of ``program.kernels``.
+
+    Raises:
+        InputError: There is no such compiler (EATSS-V040), it refuses the text (V041), or a
+            kernel has more static shared memory than any card (V043).
+    """
+    if not isinstance(program, Program):
+        program = load_program(program)
+    found = {resources.kernel: resources for resources in _parse(_compile(program, nvcc, defines))}
+    missing = [kernel.name for kernel in program.kernels if kernel.name not in found]
+    if missing:
+        raise input_error(
+            "EATSS-V046",
+            f"'{nvcc}' reports nothing of {_kernels(missing)}: '{program.file}' and its launch "
+            "plan do not belong together",
+            hint="generate the program again",
+        )
+    return tuple(found[kernel.name] for kernel in program.kernels)
+
+
+def check_launchable(
+    program: Program,
+    resources: Sequence[KernelResources],
+    *,
+    registers_per_block: int = REGISTERS_PER_BLOCK,
+    threads_per_block: int = THREADS_PER_BLOCK,
+    shared_bytes_per_block: int | None = None,
+) -> tuple[Diagnostic, ...]:
+    """Check that a block of every kernel fits an SM.
+
+    Args:
+        program: The program.
+        resources: What its kernels need, as :func:`compile_report` returns it.
+        registers_per_block: The card's limit.
+        threads_per_block: The card's limit.
+        shared_bytes_per_block: The card's limit after opting in; by default that of the
+            program's compute capability.
+
+    Returns:
+        A warning for every kernel that spills registers.
+
+    Raises:
+        InputError: With a finding for every limit a kernel exceeds: registers (EATSS-V042),
+            shared memory (V043), threads (V044).
+    """
+    if shared_bytes_per_block is None:
+        shared_bytes_per_block = _SHARED_BYTES_PER_BLOCK.get(
+            program.compute_capability, _DEFAULT_SHARED_BYTES
+        )
+    errors: list[Diagnostic] = []
+    warnings: list[Diagnostic] = []
+    for needed in resources:
+        kernel = program.kernel(needed.kernel)
+        errors.extend(_register_findings(kernel, needed, registers_per_block))
+        errors.extend(_shared_findings(kernel, needed, shared_bytes_per_block))
+        errors.extend(_thread_findings(kernel, threads_per_block))
+        warnings.extend(_spills(needed))
+    if errors:
+        raise InputError(*errors)
+    return tuple(warnings)
+
+
+def registers_of_block(registers: int, threads: int) -> int:
+    """Return the registers a block takes: whole warps, each rounded up to the unit."""
+    warps = -(-threads // _WARP)
+    of_warp = -(-registers * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+    return warps * of_warp
+
+
+# -- the compiler ------------------------------------------------------------------------
+
+
+def _compile(program: Program, nvcc: str, defines: Sequence[str]) -> str:
+    """Return what the compiler says when it compiles the kernels."""
+    command = shutil.which(nvcc)
+    if command is None:
+        raise input_error(
+            "EATSS-V040",
+            f"there is no CUDA compiler '{nvcc}'",
+            hint="install the CUDA toolkit, or name its compiler, as in /usr/local/cuda/bin/nvcc",
+        )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "kernels.cu").write_text(program.text, encoding="utf-8")
+        arguments = ["-O3", f"-arch=sm_{program.compute_capability}", "-Xptxas", "-v"]
+        arguments += [*program.flags, *(f"-D{define}" for define in defines)]
+        done = subprocess.run(  # noqa: S603
+            [command, *arguments, "-cubin", "-o", "kernels.cubin", "kernels.cu"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    output = done.stdout + done.stderr
+    if done.returncode != 0:
+        raise _refusal(program, nvcc, output)
+    return output
+
+
+_TOO_MUCH_SHARED = re.compile(
+    r"Entry function '([^']+)' uses too much shared data \((0x[0-9a-fA-F]+) bytes, (0x[0-9a-fA-F]+)"
+)
+
+
+def _refusal(program: Program, nvcc: str, output: str) -> InputError:
+    """Return the error for a compilation that failed."""
+    findings = [
+        _too_much_shared(plain_name(match[1]), int(match[2], 16), int(match[3], 16))
+        for match in _TOO_MUCH_SHARED.finditer(output)
+    ]
+    if findings:
+        return InputError(*findings)
+    said = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in said if re.search(r"\b(error|fatal)\b", line)] or said
+    told = "; ".join(errors[:3]) or "no message"
+    return input_error(
+        "EATSS-V041",
+        f"'{nvcc}' does not compile '{program.file}' for sm_{program.compute_capability}: {told}",
+        hint="the compiler has to know the card (nvcc --list-gpu-arch) and every option given",
+    )
+
+
+_ENTRY = re.compile(r"Compiling entry function '([^']+)'")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers(.*)")
+_SHARED = re.compile(r"(\d+)(?:\+(\d+))? bytes smem")
+
+
+def _parse(output: str) -> list[KernelResources]:
+    """Read the report of ``ptxas -v``."""
+    found = []
+    name: str | None = None
+    stack = stores = loads = 0
+    for line in output.splitlines():
+        if match := _ENTRY.search(line):
+            name, stack, stores, loads = plain_name(match[1]), 0, 0, 0
+        elif match := _STACK.search(line):
+            stack, stores, loads = (int(number) for number in match.groups())
+        elif (match := _USED.search(line)) and name is not None:
+            shared = _SHARED.search(match[2])
+            found.append(
+                KernelResources(
+                    kernel=name,
+                    registers=int(match[1]),
+                    spill_store_bytes=stores,
+                    spill_load_bytes=loads,
+                    stack_bytes=stack,
+                    static_shared_bytes=_total(shared),
+                )
+            )
+            name = None
+    return found
+
+
+def _total(match: re.Match[str] | None) -> int:
+    return sum(int(number or 0) for number in match.groups()) if match else 0
+
+
+def plain_name(symbol: str) -> str:
+    """Return the name of a function as written: ``_Z3addPd`` is ``add``."""
+    match = re.match(r"_Z(\d+)", symbol)
+    if match is None:
+        return symbol
+    return symbol[match.end() : match.end() + int(match[1])]
+
+
+# -- limits ------------------------------------------------------------------------------
+
+
+def _register_findings(kernel: KernelCode, needed: KernelResources, limit: int) -> list[Diagnostic]:
+    threads = prod(kernel.block)
+    total = registers_of_block(needed.registers, threads)
+    if total <= limit:
+        return []
+    fitting = max(limit // registers_of_block(needed.registers, _WARP) * _WARP, 0)
+    return [
+        Diagnostic(
+            code="EATSS-V042",
+            message=f"kernel '{kernel.name}' cannot be launched: {threads} threads of "
+            f"{needed.registers} registers take {total} registers, and a block may have {limit}",
+            hint=f"use a block of at most {fitting} threads{_tiles(kernel)}",
+        )
+    ]
+
+
+def _shared_findings(kernel: KernelCode, needed: KernelResources, limit: int) -> list[Diagnostic]:
+    dynamic = kernel.shared_bytes if kernel.dynamic_shared else 0
+    total = needed.static_shared_bytes + dynamic
+    if total <= limit:
+        return []
+    return [_too_much_shared(kernel.name, total, limit, _tiles(kernel))]
+
+
+def _too_much_shared(kernel: str, needed: int, limit: int, tiles: str = "") -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-V043",
+        message=f"kernel '{kernel}' cannot be launched: a block needs {needed} bytes of shared "
+        f"memory and may have {limit}",
+        hint=f"use smaller tiles, or leave an array out of shared memory{tiles}",
+    )
+
+
+def _thread_findings(kernel: KernelCode, limit: int) -> list[Diagnostic]:
+    threads = prod(kernel.block)
+    if threads <= limit:
+        return []
+    shape = " × ".join(str(extent) for extent in kernel.block)
+    return [
+        Diagnostic(
+            code="EATSS-V044",
+            message=f"kernel '{kernel.name}' cannot be launched: its block has {threads} threads "
+            f"({shape}) and may have {limit}",
+            hint="use a smaller block",
+        )
+    ]
+
+
+def _tiles(kernel: KernelCode) -> str:
+    if not kernel.tile_sizes:
+        return ""
+    tiles = ", ".join(f"{loop}={size}" for loop, size in kernel.tile_sizes)
+    return f"; or smaller tiles, now {tiles}"
+
+
+def _spills(needed: KernelResources) -> list[Diagnostic]:
+    if needed.spill_store_bytes == 0 and needed.spill_load_bytes == 0:
+        return []
+    return [
+        Diagnostic(
+            code="EATSS-V045",
+            severity=Severity.WARNING,
+            message=f"kernel '{needed.kernel}' spills registers: {needed.spill_store_bytes} bytes "
+            f"stored and {needed.spill_load_bytes} loaded by a thread, at {needed.registers} "
+            "registers",
+            hint="use smaller tiles, or more threads for the same tile",
+        )
+    ]
+
+
+def _kernels(names: Sequence[str]) -> str:
+    quoted = ", ".join(f"'{name}'" for name in names)
+    return f"kernel{'s' * (len(names) > 1)} {quoted}"

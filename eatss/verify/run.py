@@ -1,0 +1,301 @@
+"""``verify``: a folder with a generated program in, ``Verification`` out."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
+from eatss.program import Program, load_program
+from eatss.verify.compare import must_be_bit_equal
+from eatss.verify.job import Job, Run
+from eatss.verify.result import (
+    Device,
+    SizeResult,
+    Status,
+    Verification,
+    size_result_from_dict,
+)
+from eatss.verify.sizes import (
+    FIXED_WORK_LIMIT,
+    broken_assumption,
+    choose_sizes,
+    estimated_work,
+    refused_sizes,
+)
+
+_COMPILE_LIMIT_S = 900.0
+
+
+def verify(
+    directory: Path,
+    *,
+    device: Literal["cpu", "gpu", "auto"] = "auto",
+    sizes: Sequence[Mapping[str, int]] | None = None,
+    seed: int = 0,
+    timeout_s: float = 60.0,
+) -> Verification:
+    """Run a generated program and the original on the same random data and compare.
+
+    Args:
+        directory: folder of ``plan.json``, the ``.cu`` text and the original C.
+        device: where the generated program runs; ``auto`` takes a GPU if there is one and nvcc.
+        sizes: values of the parameters, one mapping a run; those of :func:`choose_sizes` if
+            ``None``. A parameter that is not in a mapping has its default.
+        seed: of the data.
+        timeout_s: limit of one run of either program at one choice of sizes.
+
+    Returns:
+        What was found; failures of the generated program are statuses, not exceptions.
+
+    Raises:
+        InputError: ``EATSS-V0xx``, the folder holds no program, the original cannot be called
+            or compiled, or the sizes are not the program's.
+    """
+    program = load_program(directory)
+    _check_callable(program)
+    chosen: Device = _auto_device() if device == "auto" else device
+    runs = _runs(program, sizes)
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="eatss-verify-") as work:
+        job = Job(directory=str(directory), work=work, device=chosen, seed=seed, runs=runs)
+        report = _Report(program=program, limit_s=timeout_s)
+        _supervise(job, report)
+    elapsed = time.perf_counter() - start
+    failed = next((result for result in report.results if result.status != "ok"), None)
+    return Verification(
+        program=program.name,
+        device=chosen,
+        status="ok" if failed is None else failed.status,
+        message="" if failed is None else failed.message,
+        bit_equal=must_be_bit_equal(program, chosen),
+        results=tuple(report.results),
+        compile_time_s=report.compile_time_s,
+        run_time_s=elapsed - report.compile_time_s,
+    )
+
+
+def _check_callable(program: Program) -> None:
+    """Raise if the original cannot be run by calling its functions."""
+    for entry in program.entries:
+        if not entry.whole_function:
+            raise input_error(
+                "EATSS-V005",
+                f"function '{entry.function}' does more than the region between its pragmas, "
+                "so that calling it does not tell what the region does",
+                hint="move the region into a function of its own",
+            )
+        for argument in entry.arguments:
+            if argument.source == "local":
+                raise input_error(
+                    "EATSS-V006",
+                    f"'{argument.source_name}' is a local variable of '{entry.function}', whose "
+                    "value nobody outside can see",
+                    hint="make it a parameter of the function",
+                )
+
+
+def _auto_device() -> Device:
+    with suppress(OSError):
+        driver = ctypes.CDLL("libcuda.so.1")
+        count = ctypes.c_int()
+        if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0:
+            return "gpu" if count.value else "cpu"
+    return "cpu"
+
+
+def _runs(program: Program, sizes: Sequence[Mapping[str, int]] | None) -> tuple[Run, ...]:
+    if sizes is not None:
+        wanted: Sequence[Mapping[str, int]] = [_completed(program, given) for given in sizes]
+    else:
+        wanted = choose_sizes(program)
+        if not program.parameters and estimated_work(program, {}) > FIXED_WORK_LIMIT:
+            raise input_error(
+                "EATSS-V007",
+                f"the sizes of '{program.name}' are fixed, and so large that the original takes "
+                "too long to compare with",
+                hint="generate it without -D for its sizes; or give --size to run it anyway",
+            )
+    runs = [
+        _run(program, number, given) for given in wanted for number in range(len(program.entries))
+    ]
+    for entry, code, given in refused_sizes(program) if sizes is None else ():
+        runs.append(Run(entry=program.entries.index(entry), sizes=tuple(given.items()), code=code))
+    return tuple(runs)
+
+
+def _run(program: Program, number: int, given: Mapping[str, int]) -> Run:
+    """Return a run; one that has to be refused where an assumption does not hold."""
+    broken = broken_assumption(program.entries[number], given)
+    code = 0 if broken is None else -broken - 1
+    return Run(entry=number, sizes=tuple(given.items()), code=code)
+
+
+def _completed(program: Program, given: Mapping[str, int]) -> dict[str, int]:
+    """Return values of all parameters, defaults where none is given."""
+    names = [parameter.name for parameter in program.parameters]
+    for name in given:
+        if name not in names:
+            raise input_error(
+                "EATSS-V008",
+                f"'{program.name}' has no size '{name}'",
+                hint=f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed",
+            )
+    values: dict[str, int] = {}
+    for parameter in program.parameters:
+        value = given.get(parameter.name, parameter.default)
+        if value is None:
+            raise input_error(
+                "EATSS-V009",
+                f"size '{parameter.name}' has no value",
+                hint=f"give all sizes, like --size {','.join(f'{name}=37' for name in names)}",
+            )
+        values[parameter.name] = value
+    return values
+
+
+@dataclass(slots=True)
+class _Report:
+    """What the worker has told so far."""
+
+    program: Program
+    limit_s: float
+    results: list[SizeResult] = field(default_factory=list)
+    stage: dict[str, Any] | None = None
+    compile_time_s: float = 0.0
+    finished: bool = False
+
+    @property
+    def deadline_s(self) -> float:
+        """How long the worker may now be silent."""
+        compiling = self.stage is None or self.stage["stage"] == "compile"
+        return max(self.limit_s, _COMPILE_LIMIT_S) if compiling else self.limit_s
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Note an event of the worker."""
+        kind = event.pop("event")
+        if kind == "stage":
+            self.stage = event
+        elif kind == "result":
+            self.results.append(size_result_from_dict(event))
+        elif kind == "done":
+            self.compile_time_s = event["compile_time_s"]
+            self.finished = True
+        else:
+            raise InputError(
+                Diagnostic(code=event["code"], message=event["message"], hint=event["hint"])
+            )
+
+
+def _supervise(job: Job, report: _Report) -> None:
+    """Run the worker and note what it tells, how it ends or that it does not."""
+    with (
+        (Path(job.work) / "stderr").open("w+b") as said,
+        subprocess.Popen(
+            [sys.executable, "-m", "eatss.verify.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            start_new_session=True,
+            env=_environment(),
+        ) as worker,
+    ):
+        try:
+            in_time = _converse(worker, job, report)
+        finally:
+            _kill(worker)
+        if not in_time:
+            _note(report, "timeout", f"did not finish within {report.limit_s:g} s")
+        elif not report.finished:
+            said.seek(0)
+            _note_crash(report, worker.wait(), said.read().decode(errors="replace"))
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment in which the worker finds the same eatss."""
+    root = str(Path(__file__).resolve().parents[2])
+    known = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": root if not known else f"{root}{os.pathsep}{known}"}
+
+
+def _converse(worker: subprocess.Popen[bytes], job: Job, report: _Report) -> bool:
+    """Give the worker its job and hear it out; false if it is silent for too long."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    with suppress(BrokenPipeError):
+        worker.stdin.write(json.dumps(job.to_dict()).encode())
+        worker.stdin.close()
+    pending = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(worker.stdout, selectors.EVENT_READ)
+        while True:
+            if not selector.select(report.deadline_s):
+                return False
+            chunk = os.read(worker.stdout.fileno(), 1 << 16)
+            if not chunk:
+                return True
+            *lines, pending = (pending + chunk).split(b"\n")
+            for line in lines:
+                report.take(json.loads(line))
+
+
+def _kill(worker: subprocess.Popen[bytes]) -> None:
+    """End the worker and the compilers it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(worker.pid, signal.SIGKILL)
+
+
+def _note_crash(report: _Report, code: int, said: str) -> None:
+    stage = None if report.stage is None else report.stage["stage"]
+    if code >= 0 or stage in (None, "compile"):
+        last = said.strip().splitlines()[-1:] or ["it said nothing"]
+        raise InternalError(
+            Diagnostic(
+                code="EATSS-V900",
+                message=f"the verifying process ended with exit code {code}: {last[0]}",
+                hint="please report this with the folder of the program",
+            )
+        )
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = str(-code)
+    _note(report, "crash", f"was ended by signal {name}")
+
+
+def _note(report: _Report, status: Status, what: str) -> None:
+    """Add a result for the run that did not end by itself.
+
+    Raises:
+        InputError: it was the original that did not.
+    """
+    if report.stage is None or report.stage["stage"] == "compile":
+        raise InternalError(
+            Diagnostic(code="EATSS-V901", message=f"the verifying process {what} while compiling")
+        )
+    entry = report.program.entries[report.stage["entry"]]
+    sizes = tuple((name, value) for name, value in report.stage["sizes"])
+    if report.stage["stage"] != "generated":
+        at = ", ".join(f"{name}={value}" for name, value in sizes)
+        raise input_error(
+            "EATSS-V012",
+            f"the original function '{entry.function}' {what} at {at or 'its fixed sizes'}",
+            hint="choose other sizes, like --size "
+            + ",".join(f"{name}=37" for name, _ in sizes or (("N", 0),)),
+        )
+    result = SizeResult(
+        launcher=entry.launcher, sizes=sizes, status=status, message=f"{entry.launcher} {what}"
+    )
+    report.results.append(result)

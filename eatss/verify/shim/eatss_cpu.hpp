@@ -1,0 +1,543 @@
+// Runs the CUDA text of a generated program on a CPU, one block after another.
+//
+// Included before the text (-include eatss_cpu.hpp -DEATSS_CPU). Threads of a block run in turn;
+// one that reaches a barrier or a shuffle is parked on its own stack until all others have come
+// there. A kernel without barriers never switches stacks. What a card would leave undefined is an
+// error here: barriers and shuffles that not all threads reach, reads of shared memory that no
+// thread of the block wrote, accesses of two threads that no barrier separates.
+#pragma once
+
+#undef _FORTIFY_SOURCE  // its longjmp refuses to leave for another stack
+#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS  // <math.h> of C: the C++ one takes longer than the text
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+
+// Overloads that <cmath> has; C's own functions take double.
+#define EATSS_MATH_1(name)                                     \
+    inline float name(float x) { return ::name##f(x); }        \
+    inline double name(int x) { return ::name((double)x); }    \
+    inline double name(long x) { return ::name((double)x); }
+#define EATSS_MATH_2(name)                                                  \
+    inline float name(float x, float y) { return ::name##f(x, y); }         \
+    inline double name(float x, double y) { return ::name((double)x, y); }  \
+    inline double name(double x, float y) { return ::name(x, (double)y); }
+EATSS_MATH_1(sqrt) EATSS_MATH_1(cbrt) EATSS_MATH_1(fabs) EATSS_MATH_1(exp) EATSS_MATH_1(exp2)
+EATSS_MATH_1(expm1) EATSS_MATH_1(log) EATSS_MATH_1(log2) EATSS_MATH_1(log10) EATSS_MATH_1(log1p)
+EATSS_MATH_1(sin) EATSS_MATH_1(cos) EATSS_MATH_1(tan) EATSS_MATH_1(asin) EATSS_MATH_1(acos)
+EATSS_MATH_1(atan) EATSS_MATH_1(sinh) EATSS_MATH_1(cosh) EATSS_MATH_1(tanh) EATSS_MATH_1(erf)
+EATSS_MATH_1(erfc) EATSS_MATH_1(floor) EATSS_MATH_1(ceil) EATSS_MATH_1(trunc) EATSS_MATH_1(round)
+EATSS_MATH_2(pow) EATSS_MATH_2(fmin) EATSS_MATH_2(fmax) EATSS_MATH_2(fmod) EATSS_MATH_2(atan2)
+EATSS_MATH_2(hypot) EATSS_MATH_2(copysign) EATSS_MATH_2(fdim)
+inline float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
+#undef EATSS_MATH_1
+#undef EATSS_MATH_2
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+struct uint3 {
+    unsigned x, y, z;
+};
+static uint3 threadIdx, blockIdx;
+static dim3 blockDim, gridDim;
+static const int warpSize = 32;
+
+enum cudaError_t {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
+    cudaErrorLaunchFailure = 719
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+typedef struct eatss_stream *cudaStream_t;
+
+namespace eatss {
+
+constexpr unsigned MAX_THREADS = 1024, WARP = 32;
+constexpr size_t SHARED_DEFAULT = 49152, SHARED_OPT_IN = 232448;  // 48 KiB; 227 KiB of sm_90
+constexpr size_t STACK_BYTES = 256 * 1024, GUARD_BYTES = 4096;
+constexpr int OUTSIDE = -1;
+
+enum class State : unsigned char { finished, runnable, at_barrier, at_shuffle };
+
+struct Thread {
+    State state;
+    bool flip;         // which of the two slots of a shuffle it posts to next
+    int line;          // of the barrier it waits at
+    int fibre;         // it is parked on
+    uint64_t slot[2];  // values posted to shuffles
+};
+
+struct Fibre {
+    ucontext_t start;
+    jmp_buf at;
+    void *stack;
+    bool fresh;
+};
+
+// A word of shared memory: who touched it last, and in which interval between barriers.
+struct Shadow {
+    uint32_t written_in, read_in;
+    int16_t writer, reader;
+};
+constexpr int16_t SEVERAL = -2;
+
+struct Attribute {
+    const void *kernel;
+    size_t bytes;
+};
+
+static Thread threads[MAX_THREADS];
+static Fibre fibres[MAX_THREADS];
+static int idle[MAX_THREADS], n_idle, n_fibres;
+static jmp_buf scheduler;
+static int current, running_fibre;
+static unsigned n_threads, n_started;
+static void (*body)(void *);
+static void *body_argument;
+static const char *kernel_name = "";
+static size_t dynamic_bytes, shared_bytes;
+
+static uint32_t interval, first_interval;
+alignas(256) static unsigned char shared_memory[SHARED_OPT_IN];
+static Shadow words[SHARED_OPT_IN / 4], narrow[SHARED_OPT_IN];
+
+static Attribute attributes[256];
+static int n_attributes;
+static cudaError_t last_error = cudaSuccess;
+static bool failed;
+static bool abandoned;  // the last block did not end: threads are left on its fibres
+static int reversed;
+static char message[512];
+
+// Keeps the first error; everything after it is a consequence.
+inline void note(cudaError_t error, const char *kind, const char *format, ...) {
+    last_error = error;
+    if (failed) return;
+    failed = true;
+    int used = snprintf(message, sizeof message, "%s: ", kind);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message + used, sizeof message - used, format, arguments);
+    va_end(arguments);
+}
+
+// Stops the launch from within a thread; its stack and all others are given up.
+[[noreturn]] inline void stop() {
+    _longjmp(scheduler, 1);
+}
+
+inline void resume(int thread) {
+    current = thread;
+    unsigned linear = (unsigned)thread;
+    threadIdx.x = linear % blockDim.x;
+    threadIdx.y = linear / blockDim.x % blockDim.y;
+    threadIdx.z = linear / (blockDim.x * blockDim.y);
+}
+
+// What every fibre does: start threads until there are no more.
+static void fibre_main() {
+    for (;;) {
+        while (n_started < n_threads) {
+            unsigned k = n_started++;
+            int thread = (int)(reversed ? n_threads - 1 - k : k);
+            threads[thread].state = State::runnable;
+            resume(thread);
+            body(body_argument);
+            threads[current].state = State::finished;
+        }
+        idle[n_idle++] = running_fibre;
+        if (_setjmp(fibres[running_fibre].at) == 0) _longjmp(scheduler, 2);
+    }
+}
+
+inline int take_fibre() {
+    if (n_idle) return idle[--n_idle];
+    Fibre &fibre = fibres[n_fibres];
+    if (!fibre.stack) {
+        void *stack = mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (stack == MAP_FAILED) abort();
+        mprotect(stack, GUARD_BYTES, PROT_NONE);
+        fibre.stack = stack;
+    }
+    fibre.fresh = true;
+    return n_fibres++;
+}
+
+// Runs a fibre until it parks its thread or has no more to do; false after an error.
+__attribute__((noinline)) static bool enter(int number) {
+    int why = _setjmp(scheduler);
+    if (why) return why == 2;
+    running_fibre = number;
+    Fibre &fibre = fibres[number];
+    if (!fibre.fresh) _longjmp(fibre.at, 1);
+    fibre.fresh = false;
+    getcontext(&fibre.start);
+    fibre.start.uc_stack.ss_sp = fibre.stack;
+    fibre.start.uc_stack.ss_size = STACK_BYTES;
+    fibre.start.uc_link = nullptr;
+    makecontext(&fibre.start, fibre_main, 0);
+    setcontext(&fibre.start);
+    abort();
+}
+
+__attribute__((noinline)) static void park(State state, int line) {
+    int thread = current;
+    threads[thread].state = state;
+    threads[thread].line = line;
+    threads[thread].fibre = running_fibre;
+    if (_setjmp(fibres[running_fibre].at) == 0) _longjmp(scheduler, 2);
+    resume(thread);
+}
+
+static bool run_runnable() {
+    for (unsigned k = 0; k < n_threads; k++) {
+        Thread &thread = threads[reversed ? n_threads - 1 - k : k];
+        if (thread.state == State::runnable && !enter(thread.fibre)) return false;
+    }
+    return true;
+}
+
+// Lets the warps go on whose lanes have all come to a shuffle.
+static bool release_warps() {
+    bool any = false;
+    for (unsigned first = 0; first < n_threads; first += WARP) {
+        unsigned end = first + WARP < n_threads ? first + WARP : n_threads;
+        bool all = true;
+        for (unsigned t = first; t < end; t++)
+            all = all && threads[t].state == State::at_shuffle && threads[t].line == threads[first].line;
+        for (unsigned t = first; all && t < end; t++) threads[t].state = State::runnable;
+        any = any || all;
+    }
+    return any;
+}
+
+static void block_text(char *text, size_t size) {
+    snprintf(text, size, "kernel %s, block (%u, %u, %u)", kernel_name, blockIdx.x, blockIdx.y,
+             blockIdx.z);
+}
+
+// Says which barrier or shuffle some threads wait at in vain.
+static void report_divergence() {
+    char where[160];
+    block_text(where, sizeof where);
+    unsigned finished = 0;
+    for (unsigned t = 0; t < n_threads; t++) finished += threads[t].state == State::finished;
+    for (unsigned t = 0; t < n_threads; t++) {
+        if (threads[t].state != State::at_shuffle) continue;
+        unsigned first = t / WARP * WARP, lanes = 0, arrived = 0;
+        for (unsigned k = first; k < n_threads && k < first + WARP; k++, lanes++)
+            arrived += threads[k].state == State::at_shuffle && threads[k].line == threads[t].line;
+        note(cudaErrorLaunchFailure, "barrier",
+             "%s: %u of the %u threads of warp %u reach the shuffle in line %d", where, arrived,
+             lanes, first / WARP, threads[t].line);
+        return;
+    }
+    for (unsigned t = 0; t < n_threads; t++) {
+        if (threads[t].state != State::at_barrier) continue;
+        unsigned arrived = 0;
+        for (unsigned k = 0; k < n_threads; k++)
+            arrived += threads[k].state == State::at_barrier && threads[k].line == threads[t].line;
+        note(cudaErrorLaunchFailure, "barrier",
+             "%s: %u of %u threads reach the barrier in line %d, %u have finished", where, arrived,
+             n_threads, threads[t].line, finished);
+        return;
+    }
+}
+
+static bool run_block() {
+    first_interval = ++interval;
+    n_started = 0;
+    if (abandoned) n_idle = n_fibres = 0;
+    abandoned = true;
+    while (n_started < n_threads)
+        if (!enter(take_fibre())) return false;
+    for (;;) {
+        unsigned waiting = 0, finished = 0;
+        bool same = true;
+        for (unsigned t = 0; t < n_threads; t++) {
+            finished += threads[t].state == State::finished;
+            waiting += threads[t].state == State::at_barrier;
+            same = same && threads[t].line == threads[0].line;
+        }
+        if (finished == n_threads) {
+            abandoned = false;
+            return true;
+        }
+        if (waiting == n_threads && same) {
+            ++interval;
+            for (unsigned t = 0; t < n_threads; t++) threads[t].state = State::runnable;
+        } else if (!release_warps()) {
+            report_divergence();
+            return false;
+        }
+        if (!run_runnable()) return false;
+    }
+}
+
+inline bool launchable(const void *kernel, dim3 grid, dim3 block) {
+    uint64_t count = (uint64_t)block.x * block.y * block.z;
+    const cudaError_t bad = cudaErrorInvalidConfiguration;
+    if (count == 0 || count > MAX_THREADS || block.x > 1024 || block.y > 1024 || block.z > 64) {
+        note(bad, "launch", "kernel %s: a block of (%u, %u, %u) threads; at most 1024 in all, 64 in z",
+             kernel_name, block.x, block.y, block.z);
+        return false;
+    }
+    if (!grid.x || !grid.y || !grid.z || grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) {
+        note(bad, "launch", "kernel %s: a grid of (%u, %u, %u) blocks; from 1 to 2147483647 in x, to "
+             "65535 in y and z", kernel_name, grid.x, grid.y, grid.z);
+        return false;
+    }
+    size_t limit = SHARED_DEFAULT;
+    for (int k = 0; k < n_attributes; k++)
+        if (attributes[k].kernel == kernel && attributes[k].bytes > limit) limit = attributes[k].bytes;
+    if (dynamic_bytes > limit) {
+        note(cudaErrorInvalidValue, "launch",
+             "kernel %s: %zu bytes of dynamic shared memory, %zu are allowed", kernel_name,
+             dynamic_bytes, limit);
+        return false;
+    }
+    return true;
+}
+
+inline void launch(const char *name, const void *kernel, dim3 grid, dim3 block, size_t bytes,
+                   void (*call)(void *), void *argument) {
+    if (failed) return;
+    kernel_name = name;
+    dynamic_bytes = bytes;
+    shared_bytes = bytes;
+    if (!launchable(kernel, grid, block)) return;
+    gridDim = grid;
+    blockDim = block;
+    n_threads = block.x * block.y * block.z;
+    body = call;
+    body_argument = argument;
+    uint64_t count = (uint64_t)grid.x * grid.y * grid.z;
+    for (uint64_t k = 0; k < count; k++) {
+        uint64_t number = reversed ? count - 1 - k : k;
+        blockIdx.x = (unsigned)(number % grid.x);
+        blockIdx.y = (unsigned)(number / grid.x % grid.y);
+        blockIdx.z = (unsigned)(number / grid.x / grid.y);
+        if (!run_block()) return;
+    }
+}
+
+template <class Call>
+inline void launch_call(const char *name, const void *kernel, dim3 grid, dim3 block, size_t bytes,
+                        Call call) {
+    launch(name, kernel, grid, block, bytes, [](void *c) { (*(Call *)c)(); }, &call);
+}
+
+// Shared memory ---------------------------------------------------------------------------
+
+[[noreturn]] inline void shared_error(const char *what, size_t offset) {
+    char where[160];
+    block_text(where, sizeof where);
+    note(cudaErrorLaunchFailure, "shared memory", "%s: thread (%u, %u, %u) %s (byte %zu)", where,
+         threadIdx.x, threadIdx.y, threadIdx.z, what, offset);
+    stop();
+}
+
+// An element of shared memory. It is as large as T, so that sizes are those of the card; who
+// wrote and read it stands in a table beside.
+template <class T>
+struct Tracked {
+    T value;
+
+    Shadow &shadow() const {
+        size_t offset = (size_t)((const unsigned char *)this - shared_memory);
+        if (offset >= shared_bytes) shared_error("leaves the block's shared memory", offset);
+        return sizeof(T) < 4 ? narrow[offset] : words[offset / 4];
+    }
+    size_t place() const { return (size_t)((const unsigned char *)this - shared_memory); }
+
+    T read() const {
+        Shadow &s = shadow();
+        if (s.written_in < first_interval)
+            shared_error("reads an element that no thread of the block wrote", place());
+        if (s.written_in == interval && s.writer != current)
+            shared_error("reads an element that another one wrote since the last barrier", place());
+        if (s.read_in != interval) {
+            s.read_in = interval;
+            s.reader = (int16_t)current;
+        } else if (s.reader != current) {
+            s.reader = SEVERAL;
+        }
+        return value;
+    }
+    void write(T next) {
+        Shadow &s = shadow();
+        if (s.written_in == interval && s.writer != current)
+            shared_error("writes an element that another one wrote since the last barrier", place());
+        if (s.read_in == interval && s.reader != current)
+            shared_error("writes an element that another one read since the last barrier", place());
+        s.written_in = interval;
+        s.writer = (int16_t)current;
+        value = next;
+    }
+
+    operator T() const { return read(); }
+    Tracked &operator=(T next) { write(next); return *this; }
+    Tracked &operator=(const Tracked &other) { write(other.read()); return *this; }
+    template <class U> Tracked &operator+=(U b) { write((T)(read() + b)); return *this; }
+    template <class U> Tracked &operator-=(U b) { write((T)(read() - b)); return *this; }
+    template <class U> Tracked &operator*=(U b) { write((T)(read() * b)); return *this; }
+    template <class U> Tracked &operator/=(U b) { write((T)(read() / b)); return *this; }
+};
+
+template <class S>
+inline S &static_shared() {
+    static_assert(sizeof(S) <= SHARED_DEFAULT, "a block has at most 48 KiB of static shared memory");
+    if (shared_bytes < sizeof(S)) shared_bytes = sizeof(S);
+    return *(S *)shared_memory;
+}
+
+template <class S>
+inline S &dynamic_shared() {
+    if (dynamic_bytes < sizeof(S))
+        shared_error("uses more dynamic shared memory than the launch gave the block", sizeof(S));
+    return *(S *)shared_memory;
+}
+
+// Barriers, shuffles, atomics --------------------------------------------------------------
+
+template <class T>
+inline T shuffle_down(T value, unsigned delta, int width, int line) {
+    static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
+    int thread = current;
+    bool flip = threads[thread].flip;
+    memcpy(&threads[thread].slot[flip], &value, sizeof(T));
+    threads[thread].flip = !flip;
+    park(State::at_shuffle, line);
+    unsigned lane = (unsigned)thread % WARP, target = lane + delta;
+    if (target / (unsigned)width != lane / (unsigned)width) return value;
+    unsigned other = (unsigned)thread - lane + target;
+    if (other >= n_threads) return value;
+    T result;
+    memcpy(&result, &threads[other].slot[flip], sizeof(T));
+    return result;
+}
+
+}  // namespace eatss
+
+#define EATSS_LAUNCH(kernel, grid, block, bytes, stream, ...)                            \
+    ((void)(stream), eatss::launch_call(#kernel, (const void *)&kernel, grid, block, bytes, \
+                                        [&] { kernel(__VA_ARGS__); }))
+#define EATSS_TRACKED(T) eatss::Tracked<T>
+#define EATSS_SHARED(type, name) type &name = eatss::static_shared<type>()
+#define EATSS_DYNAMIC_SHARED(type, name) type &name = eatss::dynamic_shared<type>()
+#define __syncthreads() eatss::park(eatss::State::at_barrier, __LINE__)
+#define __syncwarp() ((void)0)
+#define eatss_shuffle_down(value, delta, width) \
+    eatss::shuffle_down(value, delta, width, __LINE__)
+
+template <class T, class U>
+inline void eatss_atomic_add(T *pointer, U value) {
+    *pointer += (T)value;
+}
+
+// The runtime ------------------------------------------------------------------------------
+
+struct eatss_allocation {
+    size_t bytes, magic;
+    unsigned char pad[240];
+};
+
+inline unsigned char eatss_canary(size_t k) { return (unsigned char)(0xa5 ^ k); }
+
+// Memory that nobody wrote reads as NaN, or as -1; what stands beside it is remembered.
+template <class T>
+inline cudaError_t cudaMalloc(T **pointer, size_t bytes) {
+    const size_t guard = 256, whole = (sizeof(eatss_allocation) + bytes + guard + 255) / 256 * 256;
+    unsigned char *memory = (long long)bytes < 0 ? nullptr : (unsigned char *)aligned_alloc(256, whole);
+    if (!memory) {
+        eatss::last_error = cudaErrorMemoryAllocation;
+        return cudaErrorMemoryAllocation;
+    }
+    memset(memory, 0xff, whole);
+    for (size_t k = 8; k < sizeof(eatss_allocation); k++) memory[k] = eatss_canary(k);
+    for (size_t k = 0; k < guard; k++) memory[sizeof(eatss_allocation) + bytes + k] = eatss_canary(k);
+    *(size_t *)memory = bytes;
+    *pointer = (T *)(memory + sizeof(eatss_allocation));
+    return cudaSuccess;
+}
+
+inline cudaError_t cudaFree(void *pointer) {
+    if (!pointer) return cudaSuccess;
+    unsigned char *data = (unsigned char *)pointer, *memory = data - sizeof(eatss_allocation);
+    size_t bytes = *(size_t *)memory;
+    for (size_t k = 0; k < 256; k++)
+        if (data[bytes + k] != eatss_canary(k) || (k >= 8 && memory[k] != eatss_canary(k))) {
+            eatss::note(cudaErrorLaunchFailure, "memory",
+                        "kernel %s or one before it writes outside a temporary array of %zu bytes",
+                        eatss::kernel_name, bytes);
+            break;
+        }
+    free(memory);
+    return cudaSuccess;
+}
+
+inline cudaError_t cudaMemset(void *pointer, int value, size_t bytes) {
+    memset(pointer, value, bytes);
+    return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void *pointer, int value, size_t bytes, cudaStream_t) {
+    return cudaMemset(pointer, value, bytes);
+}
+inline cudaError_t cudaDeviceSynchronize() { return eatss::last_error; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return eatss::last_error; }
+inline cudaError_t cudaPeekAtLastError() { return eatss::last_error; }
+inline cudaError_t cudaGetLastError() {
+    cudaError_t error = eatss::last_error;
+    if (error != cudaErrorLaunchFailure) eatss::last_error = cudaSuccess;
+    return error;
+}
+
+template <class Kernel>
+inline cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute, int bytes) {
+    if (bytes < 0 || (size_t)bytes > eatss::SHARED_OPT_IN) {
+        eatss::note(cudaErrorInvalidValue, "launch",
+                    "%d bytes of dynamic shared memory asked for, a block has at most %zu", bytes,
+                    eatss::SHARED_OPT_IN);
+        return cudaErrorInvalidValue;
+    }
+    for (int k = 0; k < eatss::n_attributes; k++)
+        if (eatss::attributes[k].kernel == (const void *)kernel) {
+            eatss::attributes[k].bytes = (size_t)bytes;
+            return cudaSuccess;
+        }
+    if (eatss::n_attributes < 256)
+        eatss::attributes[eatss::n_attributes++] = {(const void *)kernel, (size_t)bytes};
+    return cudaSuccess;
+}
+
+// What the host of the verification calls ----------------------------------------------------
+
+// The first error since the last reset, "kind: sentence", or null.
+extern "C" const char *eatss_cpu_error() { return eatss::failed ? eatss::message : nullptr; }
+extern "C" void eatss_cpu_reset(int reversed) {
+    eatss::failed = false;
+    eatss::last_error = cudaSuccess;
+    eatss::reversed = reversed;
+}

@@ -1,0 +1,205 @@
+// Numbers that know how far rounding may take them.
+//
+// The original C is compiled once more as C++ with these in place of float and double. A number
+// carries its value v and three figures, from which |computed - exact| <= leaf + adds * u * size,
+// whatever order the additions that lead to it are done in:
+//   size  the sum of the absolute values of its terms (its own, if it is no sum)
+//   leaf  the sum of the error bounds of its terms
+//   adds  how many additions join the terms; a term takes part in at most so many roundings
+// u is half the distance of 1 to the next number. A product, a quotient or a function starts
+// a new term: its operands' bounds go into its leaf, products of two bounds included.
+#pragma once
+
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+namespace eatss {
+
+typedef double Real;
+
+template <class T> struct Is { static constexpr bool number = false, floating = false; };
+template <> struct Is<float> {
+    static constexpr bool number = true, floating = true;
+    static constexpr Real unit = 5.9604644775390625e-08, tiny = 1.401298464324817e-45;
+};
+template <> struct Is<double> {
+    static constexpr bool number = true, floating = true;
+    static constexpr Real unit = 1.1102230246251565e-16, tiny = 4.9406564584124654e-324;
+};
+#define EATSS_INTEGER(type) \
+    template <> struct Is<type> { static constexpr bool number = true, floating = false; };
+EATSS_INTEGER(bool) EATSS_INTEGER(char) EATSS_INTEGER(signed char) EATSS_INTEGER(unsigned char)
+EATSS_INTEGER(short) EATSS_INTEGER(unsigned short) EATSS_INTEGER(int) EATSS_INTEGER(unsigned)
+EATSS_INTEGER(long) EATSS_INTEGER(unsigned long) EATSS_INTEGER(long long)
+EATSS_INTEGER(unsigned long long)
+#undef EATSS_INTEGER
+
+template <bool condition, class T> struct If {};
+template <class T> struct If<true, T> { typedef T type; };
+template <class A, class B> struct Common { typedef float type; };
+template <class B> struct Common<double, B> { typedef double type; };
+template <class A> struct Common<A, double> { typedef double type; };
+template <> struct Common<double, double> { typedef double type; };
+
+template <class T>
+struct Number {
+    T v;
+    Real size, leaf, adds;
+
+    Number() = default;
+    Number(T v_, Real size_, Real leaf_, Real adds_) : v(v_), size(size_), leaf(leaf_), adds(adds_) {}
+    template <class U, class = typename If<Is<U>::number, int>::type>
+    Number(U u) : v((T)u), size(::fabs((Real)v)), leaf(0), adds(0) {
+        leaf = ::fabs((Real)((long double)u - (long double)v));
+    }
+    // A conversion is one rounding more of every partial sum, if it is one at all; adds count in
+    // units of the new type.
+    template <class U>
+    Number(const Number<U> &o)
+        : v((T)o.v), size(o.size), leaf(o.leaf + (sizeof(U) > sizeof(T) ? Is<T>::tiny : 0)),
+          adds(o.adds * (Is<U>::unit / Is<T>::unit) + (sizeof(U) > sizeof(T) ? 1 : 0)) {}
+    static Number term(T value, Real error) {
+        return Number(value, ::fabs((Real)value) + error, error, 0);
+    }
+    Real bound() const { return leaf + adds * Is<T>::unit * size; }
+    Real top() const { return ::fabs((Real)v) + bound(); }
+
+    explicit operator bool() const { return v != 0; }
+    template <class U, class = typename If<Is<U>::number, int>::type>
+    explicit operator U() const { return (U)v; }
+
+    template <class U> Number &operator+=(U b) { return *this = *this + b; }
+    template <class U> Number &operator-=(U b) { return *this = *this - b; }
+    template <class U> Number &operator*=(U b) { return *this = *this * b; }
+    template <class U> Number &operator/=(U b) { return *this = *this / b; }
+    Number &operator++() { return *this += 1; }
+    Number &operator--() { return *this -= 1; }
+    Number operator++(int) { Number old = *this; *this += 1; return old; }
+    Number operator--(int) { Number old = *this; *this -= 1; return old; }
+    Number operator-() const { return Number(-v, size, leaf, adds); }
+    Number operator+() const { return *this; }
+};
+
+template <class T> Number<T> sum(const Number<T> &a, const Number<T> &b, T value) {
+    return Number<T>(value, a.size + b.size, a.leaf + b.leaf, a.adds + b.adds + 1);
+}
+template <class T> Number<T> product(const Number<T> &a, const Number<T> &b) {
+    Real x = ::fabs((Real)a.v), y = ::fabs((Real)b.v), ex = a.bound(), ey = b.bound();
+    Real error = x * ey + y * ex + ex * ey;
+    return Number<T>::term(a.v * b.v, error + Is<T>::unit * (x * y + error) + Is<T>::tiny);
+}
+template <class T> Number<T> quotient(const Number<T> &a, const Number<T> &b) {
+    Real y = ::fabs((Real)b.v), least = y - b.bound(), q = ::fabs((Real)(a.v / b.v));
+    Real error = least > 0 ? (a.bound() + q * b.bound()) / least : HUGE_VAL;
+    return Number<T>::term(a.v / b.v, error + Is<T>::unit * (q + error) + Is<T>::tiny);
+}
+
+#define EATSS_BOTH(op, result, make)                                                            \
+    template <class A, class B>                                                                 \
+    inline result(A, B) operator op(const Number<A> &a, const Number<B> &b) {                   \
+        typedef typename Common<A, B>::type C;                                                  \
+        Number<C> x(a), y(b);                                                                   \
+        return make;                                                                            \
+    }                                                                                           \
+    template <class A, class B, class = typename If<Is<B>::number, int>::type>                  \
+    inline result(A, B) operator op(const Number<A> &a, B b) {                                  \
+        typedef typename Common<A, B>::type C;                                                  \
+        Number<C> x(a), y(b);                                                                   \
+        return make;                                                                            \
+    }                                                                                           \
+    template <class A, class B, class = typename If<Is<A>::number, int>::type>                  \
+    inline result(A, B) operator op(A a, const Number<B> &b) {                                  \
+        typedef typename Common<A, B>::type C;                                                  \
+        Number<C> x(a), y(b);                                                                   \
+        return make;                                                                            \
+    }
+#define EATSS_NUMBER(A, B) Number<typename Common<A, B>::type>
+#define EATSS_BOOL(A, B) bool
+EATSS_BOTH(+, EATSS_NUMBER, (sum<C>(x, y, x.v + y.v)))
+EATSS_BOTH(-, EATSS_NUMBER, (sum<C>(x, y, x.v - y.v)))
+EATSS_BOTH(*, EATSS_NUMBER, (product<C>(x, y)))
+EATSS_BOTH(/, EATSS_NUMBER, (quotient<C>(x, y)))
+EATSS_BOTH(<, EATSS_BOOL, x.v < y.v)
+EATSS_BOTH(>, EATSS_BOOL, x.v > y.v)
+EATSS_BOTH(<=, EATSS_BOOL, x.v <= y.v)
+EATSS_BOTH(>=, EATSS_BOOL, x.v >= y.v)
+EATSS_BOTH(==, EATSS_BOOL, x.v == y.v)
+EATSS_BOTH(!=, EATSS_BOOL, x.v != y.v)
+#undef EATSS_BOTH
+#undef EATSS_NUMBER
+#undef EATSS_BOOL
+template <class T> inline bool operator!(const Number<T> &a) { return a.v == 0; }
+
+// A function of one argument: `slope` bounds |f'| over the argument's interval. Compilers' math
+// libraries and a card's round functions within a few units, not one.
+template <class T> Number<T> applied(const Number<T> &a, T value, Real slope) {
+    Real error = slope * a.bound();
+    Real units = 4 * Is<T>::unit;
+    return Number<T>::term(value, error + units * (::fabs((Real)value) + error) + Is<T>::tiny);
+}
+
+}  // namespace eatss
+
+typedef eatss::Number<float> eatss_float;
+typedef eatss::Number<double> eatss_double;
+
+// The steepest slope is taken at the end of the interval that the comment names. Only double and
+// float versions of C exist; f is the suffix.
+#define EATSS_FUNCTION(name, slope)                                                     \
+    inline eatss_double name(eatss_double a) {                                          \
+        double x = a.v, e = a.bound();                                                  \
+        (void)x, (void)e;                                                               \
+        return eatss::applied<double>(a, ::name(a.v), slope);                           \
+    }                                                                                   \
+    inline eatss_float name##f(eatss_float a) {                                         \
+        double x = a.v, e = a.bound();                                                  \
+        (void)x, (void)e;                                                               \
+        return eatss::applied<float>(a, ::name##f(a.v), slope);                         \
+    }                                                                                   \
+    inline eatss_double name(eatss_float a) { return name(eatss_double(a)); }
+#define EATSS_LEAST(x) ((x) > 0 ? (x) : 0)
+EATSS_FUNCTION(sqrt, x - e > 0 ? 0.5 / ::sqrt(x - e) : (e > 0 ? ::sqrt(x + e) / e : 0.0))
+EATSS_FUNCTION(fabs, 1.0)
+EATSS_FUNCTION(exp, ::exp(x + e))
+EATSS_FUNCTION(log, 1 / EATSS_LEAST(x - e))
+EATSS_FUNCTION(sin, 1.0)
+EATSS_FUNCTION(cos, 1.0)
+EATSS_FUNCTION(tanh, 1.0)
+EATSS_FUNCTION(atan, 1.0)
+EATSS_FUNCTION(erf, 1.1283791670955126)
+#undef EATSS_FUNCTION
+#undef EATSS_LEAST
+
+// The larger of two numbers moves by no more than the one that moves more.
+#define EATSS_CHOICE(name, op)                                                          \
+    template <class T>                                                                  \
+    inline eatss::Number<T> eatss_##name(eatss::Number<T> a, eatss::Number<T> b) {      \
+        eatss::Real error = a.bound() > b.bound() ? a.bound() : b.bound();              \
+        return eatss::Number<T>::term(a.v op b.v || b.v != b.v ? a.v : b.v, error);     \
+    }                                                                                   \
+    inline eatss_double name(eatss_double a, eatss_double b) {                          \
+        return eatss_##name<double>(a, b);                                              \
+    }                                                                                   \
+    inline eatss_float name##f(eatss_float a, eatss_float b) { return eatss_##name<float>(a, b); }
+EATSS_CHOICE(fmin, <)
+EATSS_CHOICE(fmax, >)
+#undef EATSS_CHOICE
+
+// Arguments of the original as the caller has them: pointers to anything.
+struct eatss_any {
+    void *p;
+    template <class T> operator T *() const { return (T *)p; }
+};
+template <class T> inline bool eatss_is_pointer(T *&) { return true; }
+template <class T> inline bool eatss_is_pointer(T &) { return false; }
+
+#define restrict __restrict__
+#define _Bool bool
+#define float eatss_float
+#define double eatss_double

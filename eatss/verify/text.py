@@ -1,0 +1,80 @@
+"""Sizes from text, and a verification as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eatss.diagnostics import input_error
+from eatss.verify.result import SizeResult, Verification
+
+
+def parse_sizes(texts: Sequence[str]) -> tuple[dict[str, int], ...] | None:
+    """Turn ``N=37,M=5`` strings into one mapping each; ``None`` if there are none.
+
+    Raises:
+        InputError: a text is no list of names with integers.
+    """
+    found: list[dict[str, int]] = []
+    for text in texts:
+        sizes: dict[str, int] = {}
+        for part in filter(None, text.split(",")):
+            name, _, value = part.partition("=")
+            try:
+                sizes[name.strip()] = int(value)
+            except ValueError:
+                raise input_error(
+                    "EATSS-V013",
+                    f"'{text}' gives no sizes",
+                    hint="write names and integers, like --size N=37,M=5",
+                ) from None
+        found.append(sizes)
+    return tuple(found) or None
+
+
+def size_text(result: SizeResult) -> str:
+    """Return the sizes of a run, ``N=37 M=5``."""
+    return " ".join(f"{name}={value}" for name, value in result.sizes) or "fixed"
+
+
+def error_text(result: SizeResult) -> str:
+    """Return the largest error and what is allowed."""
+    if result.compared == 0 or result.worst_error == 0.0:
+        return "0" if result.compared else "-"
+    return f"{result.worst_error:.2g} of {result.bound:.2g}"
+
+
+def remarks(result: SizeResult) -> str:
+    """Return what a reader should know of a run besides its verdict."""
+    found = [result.message] if result.message else []
+    if result.not_finite:
+        found.append(f"{result.not_finite} of {result.compared} elements are not finite")
+    if result.loose:
+        found.append(
+            f"{result.loose} of {result.compared} elements within a bound above their size"
+        )
+    return "; ".join(found)
+
+
+def verification_text(verification: Verification) -> str:
+    """Return a verification as a plain text table."""
+    head = f"{verification.program} on {verification.device}: {verification.status}"
+    rows = [("entry", "sizes", "status", "error", "elements", "")]
+    rows += [_row(result) for result in verification.results]
+    widths = [max(len(row[k]) for row in rows) for k in range(5)]
+    lines = ["  ".join((*map(str.ljust, row[:5], widths), row[5])).rstrip() for row in rows]
+    time = (
+        f"{verification.compile_time_s:.2f} s compiling, {verification.run_time_s:.2f} s running; "
+        + ("every bit has to be equal" if verification.bit_equal else "rounding is bounded")
+    )
+    return "\n".join((head, *(f"  {line}" for line in lines), f"  {time}")) + "\n"
+
+
+def _row(result: SizeResult) -> tuple[str, str, str, str, str, str]:
+    return (
+        result.launcher,
+        size_text(result),
+        result.status,
+        error_text(result),
+        str(result.compared or "-"),
+        remarks(result),
+    )

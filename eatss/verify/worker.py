@@ -1,0 +1,271 @@
+"""The process that compiles and runs foreign code; it may crash or hang, its parent does not.
+
+Reads a job as JSON from standard input; writes one JSON object a line: the stage it enters,
+and the result of each run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.diagnostics import EatssError, input_error
+from eatss.program import Entry, Program, load_program
+from eatss.verify.bounds import bounds_by_length, bounds_by_running
+from eatss.verify.build import Builder, CompileError
+from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_equal
+from eatss.verify.data import FLAVOURS, Buffer, make_buffers
+from eatss.verify.device import Launched, Machine, machine_of
+from eatss.verify.job import Job, Run, Stage, job_from_dict
+from eatss.verify.result import SizeResult
+
+SECOND_ORDER_LIMIT_S = 0.5
+"""A run that takes longer is not repeated with blocks and threads in reverse order."""
+
+
+def main() -> None:
+    """Run the job on standard input."""
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the original prints is not ours
+    job = job_from_dict(json.load(sys.stdin))
+    try:
+        _Worker(job, output).work()
+    except EatssError as error:
+        first = error.diagnostics[0]
+        _send(output, "error", {"code": first.code, "message": first.message, "hint": first.hint})
+
+
+MOST_VAGUE = 0.05
+"""Share of elements that may be loose or not finite; with more, other data are tried too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """Arguments before and after the original, and how long it took."""
+
+    before: tuple[Buffer, ...]
+    after: tuple[Buffer, ...]
+    seconds: float
+
+
+class _Worker:
+    def __init__(self, job: Job, output: IO[str]) -> None:
+        self._job = job
+        self._output = output
+        directory = Path(job.directory)
+        self._program: Program = load_program(directory)
+        self._builder = Builder(self._program, directory, Path(job.work), job.device)
+        self._bit_equal = must_be_bit_equal(self._program, job.device)
+
+    def work(self) -> None:
+        """Do all runs and tell the parent of each."""
+        if self._job.device == "gpu":
+            self._stage("compile", self._job.runs[0])
+            start = time.perf_counter()
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                list(pool.map(self._compile_ahead, self._job.runs))
+            self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
+        for run in self._job.runs:
+            result = self._run(run)
+            _send(self._output, "result", asdict(result))
+        _send(self._output, "done", {"compile_time_s": self._builder.compile_time_s})
+
+    def _compile_ahead(self, run: Run) -> None:
+        with suppress(CompileError):
+            self._builder.generated(dict(run.sizes))
+
+    def _run(self, run: Run) -> SizeResult:
+        entry = self._program.entries[run.entry]
+        blank = SizeResult(launcher=entry.launcher, sizes=run.sizes, status="ok")
+        self._stage("compile", run)
+        try:
+            path = self._builder.generated(dict(run.sizes))
+        except CompileError as error:
+            return replace(blank, status="compile error", message=str(error))
+        machine = machine_of(self._builder.load(path, dict(run.sizes)))
+        if run.code:
+            return self._refusal(run, entry, machine, blank)
+        best: SizeResult | None = None
+        for reference in self._references(run, entry):
+            result = self._both_orders(run, entry, machine, reference, blank)
+            if result.status != "ok":
+                return result
+            if best is None or _vague(result) < _vague(best):
+                best = result
+            if _vague(best) <= MOST_VAGUE * best.compared:
+                break
+        assert best is not None
+        return best
+
+    def _both_orders(
+        self, run: Run, entry: Entry, machine: Machine, reference: _Reference, blank: SizeResult
+    ) -> SizeResult:
+        result = replace(blank, original_time_s=reference.seconds)
+        for backward in machine.orders:
+            result = self._once(run, entry, machine, reference, result, backward)
+            if result.status != "ok" or result.generated_time_s > SECOND_ORDER_LIMIT_S:
+                break
+        return result
+
+    def _refusal(self, run: Run, entry: Entry, machine: Machine, blank: SizeResult) -> SizeResult:
+        """Check that the entry refuses sizes at which an assumption does not hold."""
+        buffers = make_buffers(entry, dict.fromkeys(dict(run.sizes), 0), "uniform", 0)
+        self._stage("generated", run)
+        buffers = tuple(_with_sizes(buffer, dict(run.sizes)) for buffer in buffers)
+        launched = machine.launch(entry, buffers, backward=False)
+        if launched.code == run.code:
+            return blank
+        said = entry.assumptions[-run.code - 1].message
+        return replace(
+            blank,
+            status="not refused",
+            message=f"{entry.launcher} returned {launched.code}, not {run.code} ({said})",
+        )
+
+    def _references(self, run: Run, entry: Entry) -> Iterator[_Reference]:
+        """Yield runs of the original on several kinds of data; finite ones, if there are any."""
+        sizes = dict(run.sizes)
+        try:
+            library = self._builder.load(self._builder.original(sizes), sizes)
+        except CompileError as error:
+            raise input_error(
+                "EATSS-V011",
+                f"the original '{self._program.original.file}' does not compile: {error}",
+                hint="check that it and the headers it includes stand where the plan says",
+            ) from None
+        call = getattr(library, f"eatss_call_{run.entry}")
+        call.restype = None
+        least: tuple[int, _Reference] | None = None
+        for flavour in FLAVOURS:
+            self._stage("original", run)
+            before = make_buffers(entry, sizes, flavour, self._job.seed)
+            after = tuple(buffer.copy() for buffer in before)
+            start = time.perf_counter()
+            call(_pointers(after))
+            found = _Reference(before, after, time.perf_counter() - start)
+            broken = sum(_non_finite(buffer) for buffer in after)
+            if not broken:
+                yield found
+            if least is None or broken < least[0]:
+                least = broken, found
+        if least is not None and least[0]:
+            yield least[1]
+
+    def _once(
+        self,
+        run: Run,
+        entry: Entry,
+        machine: Machine,
+        reference: _Reference,
+        result: SizeResult,
+        backward: bool,
+    ) -> SizeResult:
+        before, expected = reference.before, reference.after
+        actual = tuple(buffer.copy() for buffer in before)
+        self._stage("generated", run)
+        start = time.perf_counter()
+        launched = machine.launch(entry, actual, backward=backward)
+        result = replace(result, generated_time_s=time.perf_counter() - start)
+        failed = _failure(entry, launched, actual, result)
+        if failed is not None:
+            return failed
+        bounds: Sequence[npt.NDArray[np.float64] | None] = [None] * len(before)
+        if not self._bit_equal and not bits_equal(expected, actual):
+            bounds = self._bounds(run, before, expected)
+        found: Comparison = compare(expected, actual, bounds)
+        result = replace(
+            result,
+            worst_error=max(result.worst_error, found.worst_error),
+            bound=found.bound if found.worst_error >= result.worst_error else result.bound,
+            compared=found.compared,
+            not_finite=found.not_finite,
+            loose=max(result.loose, found.loose),
+            difference=found.difference,
+        )
+        if found.difference is None:
+            return result
+        order = " with blocks and threads in reverse order" if backward else ""
+        at = "".join(f"[{index}]" for index in found.difference.indices)
+        message = (
+            f"{found.difference.array}{at} is {found.difference.actual}, "
+            f"the original gives {found.difference.expected}{order}"
+        )
+        return replace(result, status="wrong result", message=message)
+
+    def _bounds(
+        self, run: Run, before: Sequence[Buffer], expected: Sequence[Buffer]
+    ) -> Sequence[npt.NDArray[np.float64] | None]:
+        sizes = dict(run.sizes)
+        self._stage("compile", run)
+        try:
+            library = self._builder.load(self._builder.numbers(sizes), sizes)
+        except CompileError:
+            return bounds_by_length(expected, sizes)
+        call = getattr(library, f"eatss_call_{run.entry}")
+        call.restype = None
+        self._stage("bounds", run)
+        return bounds_by_running(before, call)
+
+    def _stage(self, stage: Stage, run: Run) -> None:
+        _send(self._output, "stage", {"stage": stage, **asdict(run)})
+
+
+def _failure(
+    entry: Entry, launched: Launched, actual: Sequence[Buffer], result: SizeResult
+) -> SizeResult | None:
+    """Return what went wrong apart from wrong values, or ``None``."""
+    if launched.status != "ok":
+        return replace(result, status=launched.status, message=launched.message)
+    if launched.code < 0:
+        said = entry.assumptions[-launched.code - 1].message
+        message = f"{entry.launcher} refused sizes that its plan allows: {said}"
+        return replace(result, status="launch error", message=message)
+    for buffer in actual:
+        stray = buffer.first_stray_write()
+        if stray is not None:
+            side = "after the end" if stray >= 0 else "before the start"
+            place = stray - buffer.array.nbytes if stray >= 0 else -stray
+            message = f"memory {place} bytes {side} of '{buffer.argument.name}' was written"
+            return replace(result, status="out of bounds", message=message)
+    return None
+
+
+def _vague(result: SizeResult) -> int:
+    """Return how many elements the comparison says little of."""
+    return result.loose + result.not_finite
+
+
+def _pointers(buffers: Sequence[Buffer]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(buffers))(*(buffer.address for buffer in buffers))
+
+
+def _with_sizes(buffer: Buffer, sizes: dict[str, int]) -> Buffer:
+    if buffer.argument.role == "parameter":
+        buffer.array[...] = sizes[buffer.argument.name]
+    return buffer
+
+
+def _non_finite(buffer: Buffer) -> int:
+    values = buffer.array
+    return 0 if values.dtype.kind != "f" else int(np.count_nonzero(~np.isfinite(values)))
+
+
+def _send(output: IO[str], event: str, fields: dict[str, Any]) -> None:
+    output.write(json.dumps({"event": event, **fields}) + "\n")
+    output.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,421 @@
+"""``eatss codegen`` as scripts use it: options, errors, files, determinism."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import eatss
+from eatss.cli import app
+from eatss.diagnostics import EatssError
+from eatss.gpu import load_profile
+from eatss.program import Program, load_program
+from eatss.resources import data_directory
+
+KERNELS = data_directory("kernels")
+TWO_REGIONS = """\
+#ifndef N
+#define N 500
+#endif
+void two(double a[N][N], double b[N][N], double c[N]) {
+#pragma scop
+  for (int i = 0; i < N; i++) for (int j = 0; j < N; j++) a[i][j] = 2 * b[i][j];
+#pragma endscop
+#pragma scop
+  for (int k = 0; k < N; k++) c[k] = a[k][0];
+#pragma endscop
+}
+"""
+
+QUICK = ("--split", "0", "--warp-fraction", "0.125")
+"""One cell of the grid: these tests are not about the solving."""
+
+
+def run(*arguments: str | Path) -> Result:
+    """Run the command in this process; the error, if any, is ``exception``."""
+    return CliRunner().invoke(app, ["codegen", *map(str, arguments)])
+
+
+def generate(folder: Path, *arguments: str | Path) -> Program:
+    """Run the command and load the program it wrote."""
+    done = run(*QUICK, *arguments, "--gpu", "h200", "-o", folder)
+    assert done.exit_code == 0, done.exception or done.output
+    return load_program(folder)
+
+
+def code_of(*arguments: str | Path) -> str:
+    """Return the code of the error that the command ends with."""
+    done = run(*arguments)
+    assert isinstance(done.exception, EatssError), done.output
+    assert done.exception.diagnostics[0].hint
+    return done.exception.code
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+# -- what is written and printed ------------------------------------------------------------
+
+
+def test_the_command_writes_a_folder_and_says_what_to_do_next(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "gemm"
+    arguments = ["codegen", str(KERNELS / "gemm.c"), "--gpu", "h200", "-o", str(folder)]
+    done = subprocess.run(
+        [sys.executable, "-m", "eatss", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(files_of(folder)) == {"gemm.cu", "plan.json", "README.md", "gemm.c"}
+    assert (folder / "gemm.c").read_bytes() == (KERNELS / "gemm.c").read_bytes()
+    for word in ("kernel_gemm_k0", "S0, S1", "tiles", "block", "shared", "registers"):
+        assert word in done.stdout
+    assert f"eatss verify {folder}" in done.stderr
+    assert "nvcc -O3 -arch=sm_90" in done.stderr
+
+
+def test_json_on_stdout_is_the_launch_plan(tmp_path: Path) -> None:
+    done = run(KERNELS / "gemm.c", "--gpu", "h200", "-o", tmp_path, "--format", "json")
+    assert json.loads(done.stdout) == json.loads((tmp_path / "plan.json").read_text())
+
+
+def test_the_plan_can_be_printed_without_a_folder() -> None:
+    done = run(KERNELS / "gemm.c", "--gpu", "h200", "--format", "json")
+    assert json.loads(done.stdout)["file"] == "gemm.cu"
+
+
+def test_a_kernel_inside_host_loops_says_so(tmp_path: Path) -> None:
+    done = run(KERNELS / "lu.c", "--gpu", "h200", "-o", tmp_path)
+    assert "inside host loops" in done.stdout
+
+
+def test_help_shows_examples() -> None:
+    done = run("--help")
+    assert done.exit_code == 0
+    assert "eatss codegen kernels/gemm.c --gpu h200" in done.stdout
+
+
+# -- options ------------------------------------------------------------------------------------
+
+
+def test_tile_sizes_given_replace_those_selected(tmp_path: Path) -> None:
+    program = generate(tmp_path, KERNELS / "gemm.c", "--tile", "i=32,j=64", "--tile", "k=16")
+    assert program.kernels[0].tile_sizes == (("i", 32), ("j", 64), ("k", 16))
+
+
+def test_sizes_of_one_kernel_win_over_those_of_all(tmp_path: Path) -> None:
+    source = KERNELS / "2mm.c"
+    own = ("--tile", "k1:j=48", "--tile", "i=16,j=24", "--block", "4,8", "--block", "k1:2,16")
+    first, second = generate(tmp_path, source, *own).kernels
+    assert (dict(first.tile_sizes)["j"], dict(second.tile_sizes)["j"]) == (24, 48)
+    assert dict(first.tile_sizes)["i"] == dict(second.tile_sizes)["i"] == 16
+    assert (first.block, second.block) == ((8, 4, 1), (16, 2, 1))
+
+
+def test_a_size_for_a_loop_of_one_region_does_not_trouble_the_other(tmp_path: Path) -> None:
+    source = tmp_path / "two.c"
+    source.write_text(TWO_REGIONS)
+    first, second = generate(tmp_path / "out", source, "--tile", "i=4,k=8").kernels
+    assert dict(first.tile_sizes)["i"] == 4
+    assert dict(second.tile_sizes)["k"] == 8
+
+
+def test_a_reference_goes_where_the_user_puts_it(tmp_path: Path) -> None:
+    tiles = ("--tile", "i=32,j=32,k=32")
+    shared = generate(tmp_path, KERNELS / "gemm.c", *tiles, "--place", "A=shared").kernels[0]
+    assert shared.shared_bytes >= 32 * 32 * 8
+    places = ("--place", "A[i][k]=l1", "--place", "B=l1")
+    assert generate(tmp_path, KERNELS / "gemm.c", *tiles, *places).kernels[0].shared_bytes == 0
+
+
+def test_shared_memory_of_a_block_is_bounded_by_the_user(tmp_path: Path) -> None:
+    asked = ("--tile", "i=64,j=64,k=64", "--place", "A=shared")
+    free = generate(tmp_path, KERNELS / "gemm.c", *asked).kernels[0]
+    bound = generate(tmp_path, KERNELS / "gemm.c", *asked, "--shared-per-block", "8192").kernels[0]
+    assert free.shared_bytes > 8192 >= bound.shared_bytes
+
+
+def test_strict_order_splits_no_sum(tmp_path: Path) -> None:
+    free = generate(tmp_path, KERNELS / "atax.c")
+    strict = generate(tmp_path, KERNELS / "atax.c", "--strict-fp")
+    assert any(kernel.reassociates for kernel in free.kernels)
+    assert not any(kernel.reassociates for kernel in strict.kernels)
+    assert strict.strict_fp
+    assert "-fmad=false" in strict.flags
+
+
+def test_the_width_of_indices_can_be_chosen(tmp_path: Path) -> None:
+    assert generate(tmp_path, KERNELS / "gemm.c", "--index", "64").index_bits == 64
+    assert generate(tmp_path, KERNELS / "gemm.c", "--index", "32").index_bits == 32
+
+
+def test_line_info_names_the_source(tmp_path: Path) -> None:
+    assert "#line" in generate(tmp_path, KERNELS / "gemm.c", "--line-info").text
+    assert "#line" not in generate(tmp_path, KERNELS / "gemm.c").text
+
+
+def test_the_type_is_that_of_the_macro(tmp_path: Path) -> None:
+    program = generate(tmp_path, KERNELS / "gemm.c", "--dtype", "float")
+    assert program.dtype == "float"
+    assert program.original.defines == ("DATA_TYPE=float",)
+    assert {argument.element_type for argument in program.entries[0].arguments} == {"float"}
+
+
+def test_a_size_given_with_d_is_a_number(tmp_path: Path) -> None:
+    program = generate(tmp_path, KERNELS / "gemm.c", "-D", "NK=37")
+    assert [p.name for p in program.parameters] == ["NI", "NJ"]
+    assert program.original.defines == ("NK=37",)
+
+
+def test_a_saved_selection_takes_the_place_of_solving(tmp_path: Path) -> None:
+    saved = tmp_path / "selection.json"
+    arguments = ["select", KERNELS / "gemm.c", "--gpu", "h200", "--format", "json"]
+    document = json.loads(CliRunner().invoke(app, list(map(str, arguments))).stdout)
+    sizes = document["kernels"][0]["tile_sizes"]
+    sizes["k"] += 7  # no solver would
+    saved.write_text(json.dumps(document))
+    program = generate(tmp_path / "out", KERNELS / "gemm.c", "--selection", saved)
+    assert dict(program.kernels[0].tile_sizes) == sizes
+    assert code_of(
+        KERNELS / "gemm.c", "-g", "a100", "-o", tmp_path / "o", "--selection", saved
+    ) == ("EATSS-K011")
+    for other in ("atax.c", "2mm.c"):
+        options = ("--gpu", "h200", "-o", tmp_path / "o", "--selection", saved)
+        assert code_of(KERNELS / other, *options) == "EATSS-K011"
+
+
+@pytest.mark.parametrize("kernel", ["gemm", "lu", "two"])
+def test_a_saved_schedule_gives_the_same_program(kernel: str, tmp_path: Path) -> None:
+    source = KERNELS / f"{kernel}.c"
+    if kernel == "two":
+        source = tmp_path / "two.c"
+        source.write_text(TWO_REGIONS)
+    saved = tmp_path / "schedule.json"
+    generate(tmp_path / "a", source, "--save-schedule", saved)
+    generate(tmp_path / "b", source, "--load-schedule", saved)
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+
+
+def test_an_edited_schedule_changes_the_program_and_its_sizes(tmp_path: Path) -> None:
+    saved = tmp_path / "schedule.json"
+    before = generate(tmp_path / "a", KERNELS / "matmul.c", "--save-schedule", saved)
+    text = saved.read_text()
+    document = json.loads(text)
+    band = document["schedule"]
+    while "coincident" not in band:
+        band = band["child"]
+    assert band["coincident"][0] == 1
+    band["coincident"] = [0, *band["coincident"][1:]]
+    band["permutable"] = 0
+    saved.write_text(json.dumps(document))
+    after = generate(tmp_path / "b", KERNELS / "matmul.c", "--load-schedule", saved)
+    assert after.text != before.text
+    assert after.kernels[0].tile_sizes != before.kernels[0].tile_sizes
+
+
+def test_a_schedule_that_breaks_a_dependence_is_refused(tmp_path: Path) -> None:
+    saved = tmp_path / "schedule.json"
+    generate(tmp_path, KERNELS / "matmul.c", "--save-schedule", saved)
+    document = json.loads(saved.read_text())
+    band = document["schedule"]
+    while "coincident" not in band:
+        band = band["child"]
+    band["coincident"] = [1] * len(band["coincident"])
+    saved.write_text(json.dumps(document))
+    arguments = (KERNELS / "matmul.c", "--gpu", "h200", "-o", tmp_path, "--load-schedule", saved)
+    assert code_of(*arguments) == "EATSS-P015"
+    saved.write_text("{")
+    assert code_of(*arguments) == "EATSS-P010"
+    saved.write_text("[" * 100_000)
+    assert code_of(*arguments) == "EATSS-P010"
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
+def test_nvcc_reports_registers_and_refuses_what_cannot_be_launched(tmp_path: Path) -> None:
+    done = run(KERNELS / "atax.c", "--gpu", "h200", "-o", tmp_path, "--nvcc")
+    assert done.exit_code == 0, done.exception
+    assert "spilled bytes" in done.stdout
+    profile = (data_directory("gpu_profiles") / "h200.toml").read_text()
+    card = tmp_path / "few.toml"
+    card.write_text(re.sub(r"(?m)^(registers_per_block = \{ value = )\d+", r"\g<1>8192", profile))
+    assert load_profile(card).registers_per_block == 8192
+    arguments = (*QUICK, "--tile", "i=64,j=64", "--block", "16,64", "--nvcc")
+    refused = tmp_path / "refused"
+    assert code_of(KERNELS / "gemm.c", "--gpu", card, "-o", refused, *arguments) == "EATSS-V042"
+    assert not refused.exists()
+
+
+# -- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--tile", "i"], "EATSS-C005"),
+        (["--tile", "i=3.5"], "EATSS-C005"),
+        (["--tile", "i=8,,j=8"], "EATSS-C005"),
+        (["--tile", ""], "EATSS-C005"),
+        (["--tile", "i=0"], "EATSS-K002"),
+        (["--tile", "i=-8"], "EATSS-K002"),
+        (["--tile", "i=1048577"], "EATSS-K002"),
+        (["--tile", "q=8"], "EATSS-K001"),
+        (["--tile", "k0:q=8"], "EATSS-K001"),
+        (["--tile", "k7:i=8"], "EATSS-K013"),
+        (["--block", "a"], "EATSS-C006"),
+        (["--block", "8,,8"], "EATSS-C006"),
+        (["--block", "0,8"], "EATSS-K003"),
+        (["--block", "64,64"], "EATSS-K003"),
+        (["--block", "1,2,3,4"], "EATSS-K003"),
+        (["--block", "2,2,2"], "EATSS-K004"),
+        (["--block", "k7:8"], "EATSS-K013"),
+        (["--place", "A"], "EATSS-C007"),
+        (["--place", "A=texture"], "EATSS-C007"),
+        (["--place", "Q=shared"], "EATSS-K005"),
+        (["--split", "2"], "EATSS-C002"),
+        (["--shared-per-block", "much"], "EATSS-C003"),
+        (["--selection", "missing.json"], "EATSS-C009"),
+        (["--load-schedule", "missing.json"], "EATSS-C009"),
+        (["--save-schedule", "missing/schedule.json"], "EATSS-C010"),
+    ],
+)
+def test_a_wrong_option_is_the_users_error(
+    options: list[str], code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert code_of(*QUICK, KERNELS / "gemm.c", "--gpu", "h200", "-o", "out", *options) == code
+    assert not Path("out").exists()
+
+
+def test_a_folder_is_needed_for_a_table() -> None:
+    assert code_of(KERNELS / "gemm.c", "--gpu", "h200") == "EATSS-C011"
+
+
+def test_a_type_that_is_spelled_out_cannot_be_changed(tmp_path: Path) -> None:
+    source = tmp_path / "two.c"
+    source.write_text(TWO_REGIONS)
+    arguments = (source, "--gpu", "h200", "-o", tmp_path / "o", "--dtype")
+    assert code_of(*arguments, "float") == "EATSS-K010"
+    assert run(*arguments, "double").exit_code == 0
+    source.write_text(TWO_REGIONS.replace("double", "int"))
+    assert code_of(*arguments, "float") == "EATSS-K010"
+
+
+def test_a_card_that_lacks_atomics_on_doubles_is_refused(tmp_path: Path) -> None:
+    profile = (data_directory("gpu_profiles") / "v100.toml").read_text()
+    card = tmp_path / "old.toml"
+    card.write_text(profile.replace('compute_capability = "7.0"', 'compute_capability = "5.2"'))
+    assert load_profile(card).compute_capability == (5, 2)
+    arguments = (*QUICK, KERNELS / "atax.c", "--gpu", card, "-o", tmp_path / "out")
+    assert code_of(*arguments) == "EATSS-K012"
+    assert run(*arguments, "--strict-fp").exit_code == 0
+    assert run(*arguments, "--dtype", "float").exit_code == 0
+
+
+# -- folders ------------------------------------------------------------------------------------
+
+
+def test_foreign_files_are_not_replaced(tmp_path: Path) -> None:
+    arguments = (KERNELS / "gemm.c", "--gpu", "h200", "-o", tmp_path)
+    (tmp_path / "gemm.cu").write_text("mine")
+    (tmp_path / "other").write_text("mine")
+    assert code_of(*arguments) == "EATSS-C008"
+    assert files_of(tmp_path) == {"gemm.cu": b"mine", "other": b"mine"}
+    assert run(*arguments, "--force").exit_code == 0
+    assert (tmp_path / "gemm.cu").read_text() != "mine"
+    assert (tmp_path / "other").read_text() == "mine"
+
+
+def test_a_program_of_ours_is_replaced(tmp_path: Path) -> None:
+    generate(tmp_path, KERNELS / "gemm.c", "--tile", "i=32")
+    program = generate(tmp_path, KERNELS / "gemm.c", "--tile", "i=16")
+    assert dict(program.kernels[0].tile_sizes)["i"] == 16
+    other = (KERNELS / "gemver.c", "--gpu", "h200", "-o", tmp_path)
+    assert run(*other).exit_code == 0  # plan and README are ours as well
+
+
+def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    arguments = (KERNELS / "gemm.c", "--gpu", "h200", "-o")
+    assert code_of(*arguments, tmp_path / "out") == "EATSS-C008"
+    assert code_of(*arguments, tmp_path / "out" / "below") == "EATSS-C008"
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_folder_with_its_headers_can_be_moved(beside: bool, tmp_path: Path) -> None:
+    home = tmp_path / "src"
+    above, searched = (home, home / "more") if beside else (tmp_path / "inc", tmp_path / "more")
+    for folder in (home, above / "deep", searched):
+        folder.mkdir(exist_ok=True, parents=True)
+    types = "deep/types.h" if beside else "../inc/deep/types.h"
+    (home / "scale.c").write_text(
+        f'#include "{types}"\n#include <size.h>\n#include <math.h>\n'
+        "void scale(real a[N], real b[N]) {\n#pragma scop\n"
+        "  for (int i = 0; i < N; i++) a[i] = 2 * b[i];\n#pragma endscop\n}\n"
+    )
+    (above / "deep" / "types.h").write_text('#include "real.h"\n')
+    (above / "deep" / "real.h").write_text("typedef double real;\n")
+    (searched / "size.h").write_text("#ifndef N\n#define N 100\n#endif\n")
+    program = generate(tmp_path / "out", home / "scale.c", "-I", searched)
+    assert [p.name for p in program.parameters] == ["N"]
+    moved = tmp_path / "elsewhere" / "moved"
+    shutil.copytree(tmp_path / "out", moved)
+    for folder in (home, above, searched, tmp_path / "out"):
+        shutil.rmtree(folder, ignore_errors=True)
+    program = load_program(moved)
+    assert not any(Path(place).is_absolute() for place in program.original.include_dirs)
+    search = [f"-I{place}" for place in program.original.include_dirs]
+    done = subprocess.run(
+        ["gcc", "-fsyntax-only", *search, program.original.file],
+        cwd=moved,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_moved_folder_still_verifies(tmp_path: Path) -> None:
+    generate(tmp_path / "out", KERNELS / "mvt.c", "--dtype", "float", "-D", "NI=60")
+    moved = shutil.move(tmp_path / "out", tmp_path / "moved")
+    done = CliRunner().invoke(app, ["verify", str(moved)])
+    assert done.exit_code == 0, done.output
+
+
+# -- determinism ----------------------------------------------------------------------------------
+
+
+def test_equal_input_gives_equal_bytes_in_every_process(tmp_path: Path) -> None:
+    script = (
+        "import sys, eatss\n"
+        "for kernel in ('gemm', 'adi', 'durbin', 'correlation'):\n"
+        "    source = f'{sys.argv[1]}/{kernel}.c'\n"
+        "    cell = {} if kernel == 'gemm' else {'split': 0, 'warp_fraction': 0.125}\n"
+        "    eatss.codegen(source, gpu='h200', output=f'{sys.argv[2]}/{kernel}', **cell)\n"
+    )
+    seeds = ("1", "271")
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, KERNELS, tmp_path / seed],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        for seed in seeds
+    ]
+    assert [process.wait(timeout=120) for process in processes] == [0, 0]
+    runs = [files_of(tmp_path / seed) for seed in seeds]
+    assert len(runs[0]) == 16
+    assert runs[0] == runs[1]
+    eatss.codegen(KERNELS / "gemm.c", gpu="h200", output=tmp_path / "again" / "gemm")
+    generate(tmp_path / "again" / "durbin", KERNELS / "durbin.c")
+    again = files_of(tmp_path / "again")
+    assert again == {name: runs[0][name] for name in again}

@@ -1,0 +1,184 @@
+"""The compiler's report is read right, and what cannot be launched is refused in words."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eatss.diagnostics import InputError, Severity
+from eatss.program import KernelCode, Original, Program, save_program
+from eatss.verify.ptxas import (
+    KernelResources,
+    check_launchable,
+    compile_report,
+    plain_name,
+    registers_of_block,
+)
+
+TEXT = """
+struct Pair { double a[32][33]; };
+__global__ void staged(double *A)
+{
+    __shared__ Pair sh;
+    sh.a[threadIdx.y][threadIdx.x] = A[threadIdx.x];
+    __syncthreads();
+    A[threadIdx.x] = sh.a[threadIdx.x][threadIdx.y];
+}
+extern "C" __global__ void __launch_bounds__(1024) spilling(double *A)
+{
+    double sums[120];
+    #pragma unroll
+    for (int k = 0; k < 120; k++)
+        sums[k] = A[k * 1024 + threadIdx.x];
+    for (int n = 0; n < 100; n++)
+        #pragma unroll
+        for (int k = 0; k < 120; k++)
+            sums[k] = sums[k] * sums[(k * 7 + 1) % 120] + A[n];
+    #pragma unroll
+    for (int k = 0; k < 120; k++)
+        A[k * 1024 + threadIdx.x] = sums[k];
+}
+"""
+
+nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+
+
+def kernel(name: str, block: tuple[int, int, int], shared: int = 0) -> KernelCode:
+    return KernelCode(
+        name=name, statements=("S0",), block=block, shared_bytes=shared, dynamic_shared=shared > 0,
+        registers=0, arguments=("A",), tile_sizes=(("i", 64), ("j", 32)), notes=(),
+    )  # fmt: skip
+
+
+def program(*kernels: KernelCode, text: str = TEXT, flags: tuple[str, ...] = ()) -> Program:
+    return Program(
+        name="two", file="two.cu", text=text,
+        original=Original(file="two.c", defines=(), include_dirs=()), gpu="NVIDIA A100",
+        compute_capability=80, dtype="double", strict_fp=False, index_bits=32, flags=flags,
+        parameters=(), kernels=kernels, entries=(),
+    )  # fmt: skip
+
+
+def needs(name: str, registers: int, *, spilled: int = 0, shared: int = 0) -> KernelResources:
+    return KernelResources(
+        kernel=name, registers=registers, spill_store_bytes=spilled, spill_load_bytes=2 * spilled,
+        stack_bytes=spilled, static_shared_bytes=shared,
+    )  # fmt: skip
+
+
+TWO = program(kernel("spilling", (1024, 1, 1)), kernel("staged", (32, 32, 1)))
+
+
+@nvcc
+def test_the_report_has_registers_spills_and_shared_bytes_of_every_kernel(tmp_path: Path) -> None:
+    save_program(TWO, tmp_path)
+    spilling, staged = compile_report(tmp_path)
+    assert (spilling.kernel, staged.kernel) == ("spilling", "staged")
+    assert spilling.registers == 64  # 65536 registers for 1024 threads
+    assert spilling.spill_store_bytes > 0
+    assert spilling.spill_load_bytes > 0
+    assert spilling.stack_bytes > 0
+    assert spilling.static_shared_bytes == 0
+    assert staged.static_shared_bytes == 32 * 33 * 8
+    assert 0 < staged.registers <= 64
+    assert staged.spill_store_bytes == staged.spill_load_bytes == 0
+    (warning,) = check_launchable(TWO, (spilling, staged))
+    assert warning.severity is Severity.WARNING
+    assert warning.code == "EATSS-V045"
+    assert "'spilling' spills registers" in warning.message
+
+
+@nvcc
+def test_flags_of_the_program_reach_the_compiler() -> None:
+    (resources,) = compile_report(
+        program(kernel("spilling", (1024, 1, 1)), flags=("-maxrregcount=40",)), defines=["N=3"]
+    )
+    assert resources.registers <= 64
+    with pytest.raises(InputError, match="EATSS-V041"):
+        compile_report(program(kernel("spilling", (1024, 1, 1)), flags=("--no-such-flag",)))
+
+
+@nvcc
+def test_text_the_compiler_refuses_is_an_error_with_its_words() -> None:
+    with pytest.raises(InputError, match="EATSS-V041") as caught:
+        compile_report(program(kernel("one", (1, 1, 1)), text="__global__ void one() { x = 1; }"))
+    assert 'identifier "x" is undefined' in str(caught.value)
+
+
+@nvcc
+def test_too_much_static_shared_memory_is_an_error_with_the_remedy() -> None:
+    text = (
+        "__global__ void big(double *A)\n{\n    __shared__ double b[8000];\n"
+        "    b[threadIdx.x] = A[0];\n    __syncthreads();\n    A[threadIdx.x] = b[7];\n}\n"
+    )
+    with pytest.raises(InputError, match="EATSS-V043") as caught:
+        compile_report(program(kernel("big", (32, 1, 1)), text=text))
+    assert "kernel 'big'" in str(caught.value)
+    assert "64000 bytes" in str(caught.value)
+    assert "smaller tiles" in (caught.value.diagnostics[0].hint or "")
+
+
+@nvcc
+def test_a_plan_of_other_kernels_is_refused() -> None:
+    with pytest.raises(InputError, match="EATSS-V046"):
+        compile_report(program(kernel("absent", (32, 1, 1))))
+
+
+def test_a_missing_compiler_is_said() -> None:
+    with pytest.raises(InputError, match="EATSS-V040") as caught:
+        compile_report(TWO, nvcc="no-such-compiler")
+    assert caught.value.diagnostics[0].hint is not None
+
+
+def test_registers_are_given_to_whole_warps_in_units() -> None:
+    assert registers_of_block(1, 1) == 256
+    assert registers_of_block(8, 32) == 256
+    assert registers_of_block(9, 32) == 512
+    assert registers_of_block(64, 1024) == 65536
+    assert registers_of_block(65, 1024) == 32 * 2304
+    assert registers_of_block(32, 33) == 2 * 1024
+
+
+def test_a_block_with_too_many_registers_is_refused_with_the_remedy() -> None:
+    one = program(kernel("k", (32, 32, 1)))
+    assert check_launchable(one, [needs("k", 64)]) == ()
+    with pytest.raises(InputError, match="EATSS-V042") as caught:
+        check_launchable(one, [needs("k", 65)])
+    (finding,) = caught.value.diagnostics
+    assert "1024 threads of 65 registers take 73728 registers" in finding.message
+    assert "at most 896 threads" in (finding.hint or "")
+    assert "i=64, j=32" in (finding.hint or "")
+    smaller = program(kernel("k", (896, 1, 1)))
+    assert check_launchable(smaller, [needs("k", 65)]) == ()
+
+
+def test_shared_memory_of_a_launch_counts() -> None:
+    limit = 166912
+    fits = program(kernel("k", (32, 1, 1), shared=limit - 100))
+    assert check_launchable(fits, [needs("k", 20, shared=100)]) == ()
+    with pytest.raises(InputError, match="EATSS-V043"):
+        check_launchable(fits, [needs("k", 20, shared=101)])
+    with pytest.raises(InputError, match="EATSS-V043"):
+        check_launchable(fits, [needs("k", 20)], shared_bytes_per_block=49152)
+    assert (
+        check_launchable(replace(fits, compute_capability=90), [needs("k", 20, shared=101)]) == ()
+    )
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    two = program(kernel("a", (2048, 1, 1)), kernel("b", (64, 1, 1), shared=10**6))
+    with pytest.raises(InputError) as caught:
+        check_launchable(two, [needs("a", 255), needs("b", 10)])
+    codes = [finding.code for finding in caught.value.diagnostics]
+    assert codes == ["EATSS-V042", "EATSS-V044", "EATSS-V043"]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [("gemm", "gemm"), ("_Z3addPd", "add"), ("_Z11gemm_kernelPdS_i", "gemm_kernel")],
+)
+def test_the_name_of_a_kernel_is_read_off_its_symbol(symbol: str, name: str) -> None:
+    assert plain_name(symbol) == name

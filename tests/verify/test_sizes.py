@@ -1,0 +1,162 @@
+"""Chosen sizes hit nothing, one, partial and full tiles, and stay cheap and allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eatss.diagnostics import InputError
+from eatss.program import (
+    Apply,
+    Argument,
+    Assumption,
+    Constant,
+    Entry,
+    KernelCode,
+    Launch,
+    Name,
+    Operator,
+    Original,
+    Parameter,
+    Program,
+)
+from eatss.verify import choose_sizes, estimated_work, parse_sizes, refused_sizes, verify
+from eatss.verify.sizes import WORK_LIMIT
+
+
+def nest(tiles: tuple[int, ...], assumptions: tuple[Assumption, ...] = ()) -> Program:
+    """Return a program of one nest of as many loops as there are tiles, over one array."""
+    names = tuple(f"N{k}" for k in range(len(tiles)))
+    one = Constant(1)
+    array = Argument(
+        name="A",
+        role="array",
+        element_type="double",
+        shape=tuple(Name(name) for name in names[:2]),
+        reads=True,
+        writes=True,
+        source="parameter",
+        source_name="A",
+        position=0,
+    )
+    kernel = KernelCode(
+        name="k0",
+        statements=("S0",),
+        block=(32, 1, 1),
+        shared_bytes=0,
+        dynamic_shared=False,
+        registers=8,
+        arguments=("A",),
+        tile_sizes=tuple((f"i{k}", tile) for k, tile in enumerate(tiles)),
+        notes=(),
+    )
+    entry = Entry(
+        launcher="f_cuda",
+        function="f",
+        region=0,
+        whole_function=True,
+        arguments=(array,),
+        temporaries=(),
+        assumptions=assumptions,
+        body=(Launch(kernel="k0", grid=(one, one, one)),),
+    )
+    return Program(
+        name="f",
+        file="f.cu",
+        text="",
+        original=Original(file="f.c", defines=(), include_dirs=()),
+        gpu="h200",
+        compute_capability=90,
+        dtype="double",
+        strict_fp=False,
+        index_bits=32,
+        flags=(),
+        parameters=tuple(
+            Parameter(name=name, kind="macro", default=None, tile=tile)
+            for name, tile in zip(names, tiles, strict=True)
+        ),
+        kernels=(kernel,),
+        entries=(entry,),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(tiles=st.lists(st.sampled_from((0, 1, 2, 8, 16, 32, 96, 384, 1024)), min_size=1, max_size=4))
+def test_chosen_sizes_are_cheap_and_hit_nothing_and_one(tiles: list[int]) -> None:
+    program = nest(tuple(tiles))
+    chosen = choose_sizes(program)
+    names = [parameter.name for parameter in program.parameters]
+    assert all(estimated_work(program, sizes) <= WORK_LIMIT for sizes in chosen)
+    for name in names:
+        values = {sizes[name] for sizes in chosen}
+        assert {0, 1} <= values
+        assert len(values) >= 4
+    assert len({tuple(sizes.items()) for sizes in chosen}) == len(chosen)
+
+
+@pytest.mark.parametrize("tiles", [(16, 16, 16), (16, 384, 16), (384,), (1024,), (32, 320, 32)])
+def test_tiles_that_fit_are_hit_whole_in_part_and_both(tiles: tuple[int, ...]) -> None:
+    program = nest(tiles)
+    chosen = choose_sizes(program)
+    for parameter in program.parameters:
+        values = {sizes[parameter.name] for sizes in chosen}
+        assert any(1 < value < parameter.tile for value in values)
+        assert parameter.tile in values
+        assert any(parameter.tile < value < 2 * parameter.tile for value in values)
+        assert any(value > 2 * parameter.tile and value % parameter.tile for value in values)
+
+
+def at_least(name: str, value: int) -> Assumption:
+    condition = Apply(Operator.GE, (Name(name), Constant(value)))
+    return Assumption(condition=condition, message=f"{name} is at least {value}")
+
+
+def test_no_chosen_size_violates_an_assumption() -> None:
+    ordered = Assumption(
+        condition=Apply(Operator.GE, (Name("N0"), Name("N1"))), message="N0 is at least N1"
+    )
+    program = nest((16, 32), (at_least("N1", 3), ordered))
+    chosen = choose_sizes(program)
+    assert len(chosen) >= 5
+    assert all(sizes["N1"] >= 3 and sizes["N0"] >= sizes["N1"] for sizes in chosen)
+
+
+def test_every_assumption_that_can_fail_is_probed_with_its_code() -> None:
+    small = Assumption(
+        condition=Apply(
+            Operator.LE,
+            (Apply(Operator.MUL, (Name("N0"), Name("N1"))), Constant(2**31 - 1)),
+        ),
+        message="indices are 32 bits wide",
+    )
+    always = Assumption(condition=Constant(1), message="true")
+    found = refused_sizes(nest((16, 16), (at_least("N0", 2), always, small)))
+    assert [code for _, code, _ in found] == [-1, -3]
+    assert found[0][2]["N0"] < 2
+    assert found[1][2]["N0"] * found[1][2]["N1"] >= 2**31
+
+
+def test_fixed_sizes_that_take_too_long_are_refused_with_a_hint(
+    folder: Callable[..., Path],
+) -> None:
+    program = nest((1024, 1024, 1024, 1024))
+    entry = replace(program.entries[0], arguments=())
+    fixed = replace(program, parameters=(), entries=(entry,))
+    with pytest.raises(InputError) as caught:
+        verify(folder(fixed, ""), device="cpu")
+    assert caught.value.code == "EATSS-V007"
+    assert "without -D" in (caught.value.diagnostics[0].hint or "")
+
+
+def test_sizes_are_read_from_text() -> None:
+    assert parse_sizes(["N=37,M=5", "N=1"]) == ({"N": 37, "M": 5}, {"N": 1})
+    assert parse_sizes([]) is None
+    for text in ("N", "N=", "N=x", "=3=4"):
+        with pytest.raises(InputError) as caught:
+            parse_sizes([text])
+        assert caught.value.code == "EATSS-V013"
