@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import islpy as isl
+
 from eatss.analysis import KernelFacts
 from eatss.codegen.arrays import DeviceArray, shape_of
 from eatss.codegen.assumptions import assumptions_of, fixed_sizes, index_bits_of
@@ -18,11 +20,12 @@ from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import Piece, pieces_of
 from eatss.codegen.placement import staged_candidates, unstaged_notes
 from eatss.codegen.planning import Unit, UnitPlanner
+from eatss.codegen.references import SHARED
 from eatss.codegen.signature import entry_arguments, taken_names, temporaries_of
 from eatss.gpu import GpuProfile
 from eatss.model import Selection
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.bounded import bounded_work
+from eatss.polyhedral.bounded import bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
 from eatss.program import Entry, KernelCode, Original, Parameter, Program
 from eatss.scop import Scop
@@ -144,7 +147,7 @@ class _RegionBuilder:
     def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
         scop = self._scop
         _refuse_reserved(scop)
-        names = NameTable((scop.function, *scop.parameters))
+        names = NameTable((scop.function, *scop.parameters, SHARED))
         written = frozenset(s.write.array for s in scop.statements)
         arrays = {
             array.name: DeviceArray(
@@ -205,10 +208,17 @@ class _RegionBuilder:
         """Return the kernels of a piece, its texts and nouns noted."""
         local = context.names.inner()
         local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
-        return [
-            PlacedKernel(unit.piece, self._kernel(unit, context))
-            for unit in self._planner.units(piece, local)
-        ]
+        placed = []
+        for unit in self._planner.units(piece, local):
+            try:
+                kernel = self._kernel(unit, context)
+            except isl.Error as error:
+                if ran_out(self._scop, error):
+                    raise
+                simple = self._planner.one_thread(unit.piece, local, "isl fails on its tiles")
+                kernel = self._kernel(simple, context)
+            placed.append(PlacedKernel(unit.piece, kernel))
+        return placed
 
     def _kernel(self, unit: Unit, context: KernelContext) -> KernelText:
         """Write the kernel of a unit and note it."""

@@ -22,7 +22,7 @@ from eatss.codegen.names import NameTable
 from eatss.codegen.nodes import Node, names_in
 from eatss.codegen.parts import Part
 from eatss.codegen.pieces import Piece
-from eatss.codegen.references import References
+from eatss.codegen.references import SHARED, References
 from eatss.codegen.staging import SharedTile
 from eatss.codegen.staging_text import StagingWriter
 from eatss.codegen.storage import MAX_POINTS, Candidate, StoragePlan
@@ -426,7 +426,7 @@ class KernelWriter:
         lines.add(head, f"{self._name}({declared})", "{")
         if self._staging.tiles:
             macro = "EATSS_DYNAMIC_SHARED" if dynamic else "EATSS_SHARED"
-            lines.add(f"    {macro}({self._name}_shared, sh);")
+            lines.add(f"    {macro}({self._name}_shared, {SHARED});")
         return lines.text() + body + "}\n"
 
 

@@ -71,11 +71,11 @@ class UnitPlanner:
             storage = plan_storage(self._scop, piece, mapping.mapped, dependences)
         except NeedsOneThreadError as error:
             return [
-                self._one_thread(piece, names, f"scalar '{error}' carries values between threads")
+                self.one_thread(piece, names, f"scalar '{error}' carries values between threads")
             ]
         if crosses_threads(piece, mapping, dependences, storage):
             return [
-                self._one_thread(
+                self.one_thread(
                     piece, names, "iterations of parallel loops need one another's memory"
                 )
             ]
@@ -164,7 +164,7 @@ class UnitPlanner:
     def _serial_units(self, piece: Piece, names: NameTable) -> Iterator[Unit]:
         """Yield the units of a piece none of whose loops is parallel."""
         if self._options.strict_fp:
-            yield self._one_thread(piece, names, "no loop is parallel")
+            yield self.one_thread(piece, names, "no loop is parallel")
             return
         facts = self._facts_of(piece) or analyse_kernel(
             self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
@@ -172,24 +172,24 @@ class UnitPlanner:
         sums = sums_of(piece)
         runs = serial_runs(piece, sums)
         if not any(run.sum_loop for run in runs):
-            yield self._one_thread(piece, names, "no loop is parallel")
+            yield self.one_thread(piece, names, "no loop is parallel")
             return
         for run in runs:
             unit = None
             if run.sum_loop is not None:
                 own = banded(piece, run.statements[0])
                 part = Part(statements=run.statements, serial=(run.sum_loop,))
-                whole = self._one_thread(own, names, "")
+                whole = self.one_thread(own, names, "")
                 loop = sum_loop(
                     own, run.statements, part.serial, sums, facts, self._scheduled.dependences
                 )
                 if loop is not None:
                     unit = self._sum(whole, facts, part, (), loop, names)
-            yield unit or self._one_thread(
+            yield unit or self.one_thread(
                 restricted(piece, run.statements), names, "no loop is parallel"
             )
 
-    def _one_thread(self, piece: Piece, names: NameTable, why: str) -> Unit:
+    def one_thread(self, piece: Piece, names: NameTable, why: str) -> Unit:
         """Return the unit that runs a piece in one thread."""
         storage = plan_storage(self._scop, piece, (), self._scheduled.dependences)
         return Unit(

@@ -19,6 +19,9 @@ from eatss.isl_names import dim_names, output_affs
 from eatss.program import IntExpr, c_text
 from eatss.scop import ElementType
 
+SHARED = "sh"
+"""What a kernel calls the structure of what it has in shared memory."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterArray:
@@ -79,6 +82,11 @@ class References:
             self._escaping.update(dict(item.escaping))
         what = "a scalar of its own" if is_scalar else "registers"
         self.notes.append(f"{array.name}: {what}, {self._mapping.points} a thread")
+
+    @property
+    def register_names(self) -> frozenset[str]:
+        """Return the names of what is kept in registers."""
+        return frozenset(registers.name for registers in self._registers)
 
     @property
     def element_types(self) -> dict[str, ElementType]:
@@ -176,7 +184,7 @@ class References:
                 c_text(difference(subscript, value_of(offset, offset.domain())))
                 for subscript, offset in zip(subscripts, home.offsets, strict=True)
             ]
-            return f"sh.{home.name}" + "".join(f"[{p}]" for p in places)
+            return f"{SHARED}.{home.name}" + "".join(f"[{p}]" for p in places)
         return self._arrays[access.array].element(subscripts)
 
     def write_through(self, statement: str) -> tuple[isl.Set, str] | None:

@@ -16,7 +16,7 @@ from eatss.codegen.lines import Lines
 from eatss.codegen.mapping import Mapping, SerialTile
 from eatss.codegen.names import NameTable
 from eatss.codegen.pieces import Piece
-from eatss.codegen.references import References
+from eatss.codegen.references import SHARED, References
 from eatss.codegen.staging import SharedTile, shared_tile
 from eatss.codegen.storage import Candidate
 from eatss.codegen.thread_code import tile_set
@@ -146,7 +146,7 @@ class StagingWriter:
                 start = _sum(value_of(offset, known), place)
                 self._lines.add(f"const {index} {name} = {start};")
             source = array.element([Name(name) for name in at])
-            target = "sh." + tile.name + "".join(f"[{place}]" for place in places)
+            target = f"{SHARED}." + tile.name + "".join(f"[{place}]" for place in places)
             prefix = "" if condition == TRUE else f"if ({c_text(strict(condition))}) "
             self._lines.add(f"{prefix}{target} = {source};")
 

@@ -26,7 +26,7 @@ from eatss.codegen.nodes import (
     substitute,
 )
 from eatss.codegen.pieces import Piece
-from eatss.codegen.references import References
+from eatss.codegen.references import SHARED, References
 from eatss.codegen.value_text import assignment_text
 from eatss.isl_names import dims_as_parameters
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text
@@ -63,6 +63,11 @@ class ThreadPrinter:
         self._index = index_type
         self._line_info = line_info
         self._unrolled = unrolled
+        # names of the kernel that a counter of the source must not hide
+        self._own = {SHARED, *references.register_names}
+        for mapped in mapping.spread:
+            self._own |= {mapped.origin, mapped.thread, mapped.point}
+        self._own |= {tile.origin for tile in mapping.serial}
         self._split_point = None if mapping.split is None else mapping.split.point
         self._by_point = {loop.point: loop for loop in mapping.spread if loop.points > 1}
         self._definitions = [
@@ -279,7 +284,7 @@ class ThreadPrinter:
             if isinstance(value, Constant | Name):
                 env[name] = value
                 continue
-            free = name not in mentioned and not is_reserved(name)
+            free = not (name in mentioned or name in self._own or is_reserved(name))
             own = name if free else local.fresh(f"{name}_s")
             env[name] = Name(own)
             declared.append((own, value))

@@ -280,7 +280,7 @@ def affine_bounds(params: isl.Set, name: str) -> tuple[list[tuple[isl.PwAff, int
     divisor, rounded up, or at most it, rounded down. All constraints that hold of the whole
     set and need no integer division are taken; there may be none.
     """
-    hull = params.simple_hull().remove_redundancies()
+    hull = params.simple_hull().remove_divs().remove_redundancies()
     at = hull.get_space().find_dim_by_name(isl.dim_type.param, name)
     lower: list[tuple[isl.PwAff, int]] = []
     upper: list[tuple[isl.PwAff, int]] = []

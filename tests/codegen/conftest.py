@@ -1,0 +1,158 @@
+"""Generate programs and verify them on this machine's CPU, each distinct text once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from eatss.codegen.options import CodegenOptions
+from eatss.frontend import FrontendOptions
+from eatss.gpu import GpuProfile, load_profile
+from eatss.model import ModelOptions, Selection
+from eatss.pipeline import (
+    AnalysisOptions,
+    SymbolicProgram,
+    analyse_symbolic,
+    generate_for,
+    select_for,
+)
+from eatss.program import Original, Program, save_program
+from eatss.resources import data_directory
+from eatss.verify import Verification, verify
+
+KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
+
+Verify: TypeAlias = Callable[[Program, Path, Sequence[Mapping[str, int]]], Verification]
+Generate: TypeAlias = Callable[..., Program]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "any_kernel" in metafunc.fixturenames:
+        metafunc.parametrize("any_kernel", KERNELS)
+
+
+@cache
+def analysed(source: Path, dtype: str) -> SymbolicProgram:
+    """Return a C file analysed for symbolic sizes."""
+    defines = (f"DATA_TYPE={dtype}",)
+    return analyse_symbolic(source, AnalysisOptions(frontend=FrontendOptions(defines=defines)))
+
+
+@cache
+def selected(source: Path, dtype: str, gpu: str) -> tuple[GpuProfile, Selection]:
+    """Return the sizes selected for a C file."""
+    profile = load_profile(gpu)
+    return profile, select_for(analysed(source, dtype).program, profile, ModelOptions())
+
+
+def generated(
+    kernel: str,
+    *,
+    dtype: str = "double",
+    gpu: str = "h200",
+    options: CodegenOptions | None = None,
+) -> Program:
+    """Generate a kernel of this repository."""
+    source = data_directory("kernels") / f"{kernel}.c"
+    profile, selection = selected(source, dtype, gpu)
+    original = Original(file=source.name, defines=(f"DATA_TYPE={dtype}",), include_dirs=())
+    return generate_for(
+        analysed(source, dtype),
+        selection,
+        profile,
+        CodegenOptions() if options is None else options,
+        name=kernel,
+        original=original,
+    )
+
+
+@pytest.fixture(scope="session")
+def generate() -> Generate:
+    return generated
+
+
+@pytest.fixture(scope="session")
+def facts_of() -> Callable[[str], SymbolicProgram]:
+    """Return a kernel as analysed."""
+    return lambda kernel: analysed(data_directory("kernels") / f"{kernel}.c", "double")
+
+
+@pytest.fixture(scope="session")
+def verified_once(tmp_path_factory: pytest.TempPathFactory) -> Verify:
+    """Return what verifies a program at sizes.
+
+    A program whose text, but for the comment that names the card, and sizes are those of one
+    verified before in this session gets that one's result.
+    """
+    known: dict[tuple[object, ...], Verification] = {}
+
+    def run(program: Program, original: Path, sizes: Sequence[Mapping[str, int]]) -> Verification:
+        body = program.text.partition("*/")[2] or program.text
+        key = (body, program.original, str(original), str(sizes))
+        if key not in known:
+            folder = tmp_path_factory.mktemp(program.name)
+            save_program(program, folder)
+            shutil.copy(original, folder / program.original.file)
+            known[key] = verify(folder, device="cpu", sizes=sizes)
+        return known[key]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def verify_kernel(verified_once: Verify) -> Callable[..., Verification]:
+    """Return what verifies a program generated from a kernel of this repository."""
+
+    def run(program: Program, sizes: Sequence[Mapping[str, int]]) -> Verification:
+        return verified_once(program, data_directory("kernels") / program.original.file, sizes)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def verify_text(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Verification]:
+    """Return what generates code for C text and verifies it."""
+
+    def run(
+        text: str, options: CodegenOptions, sizes: Sequence[Mapping[str, int]], gpu: str = "h200"
+    ) -> Verification:
+        folder = tmp_path_factory.mktemp("text")
+        source = folder / "program.c"
+        source.write_text(text, encoding="utf-8")
+        symbolic = analyse_symbolic(source, AnalysisOptions())
+        profile = load_profile(gpu)
+        program = generate_for(
+            symbolic,
+            select_for(symbolic.program, profile, ModelOptions()),
+            profile,
+            options,
+            name="program",
+            original=Original(file="program.c", defines=(), include_dirs=()),
+        )
+        save_program(program, folder)
+        return verify(folder, device="cpu", sizes=sizes)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Verification]:
+    """Return what verifies a kernel's program with one piece of its text replaced."""
+
+    def run(
+        program: Program, old: str, new: str, sizes: Sequence[Mapping[str, int]]
+    ) -> Verification:
+        assert old in program.text
+        folder = tmp_path_factory.mktemp("broken")
+        save_program(replace(program, text=program.text.replace(old, new, 1)), folder)
+        source = data_directory("kernels") / program.original.file
+        shutil.copy(source, folder / program.original.file)
+        return verify(folder, device="cpu", sizes=sizes, timeout_s=20.0)
+
+    return run
