@@ -37,7 +37,7 @@ def assumptions_of(
     """
     found: list[Assumption] = []
     valid = _within_arrays(scop)
-    condition = guard(valid, scop.context)
+    condition = guard(valid, isl.Set.universe(valid.get_space()))
     if condition != TRUE:
         parts = (
             condition.operands
@@ -66,7 +66,7 @@ def fixed_sizes(values: Mapping[str, int]) -> tuple[Assumption, ...]:
 
 def _within_arrays(scop: Scop) -> isl.Set:
     """Return the sizes for which every access stays inside its array."""
-    valid = scop.context
+    valid = isl.Set.universe(scop.context.get_space())
     for statement in scop.statements:
         for access in statement.accesses:
             extent = scop.array(access.array).extent

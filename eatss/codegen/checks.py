@@ -10,14 +10,19 @@ from collections.abc import Sequence
 
 import islpy as isl
 
+from eatss.codegen.bounds import TileRange
 from eatss.codegen.errors import internal_error_at
 from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
+from eatss.codegen.nodes import names_in
+from eatss.codegen.notation import isl_notation
 from eatss.codegen.parts import Part
 from eatss.codegen.pieces import Piece
 from eatss.codegen.storage import StoragePlan
 from eatss.codegen.thread_code import Phase, Subtree, order_of, tile_set
-from eatss.isl_names import parameters_set, without_parameters
+from eatss.diagnostics import SourceSpan
+from eatss.isl_names import parameter_names, parameters_set, without_parameters
 from eatss.polyhedral import Dependences
+from eatss.program import Apply, Constant, Name, Operator
 
 
 def crosses_threads(
@@ -69,7 +74,12 @@ def _memory_order(piece: Piece, dependences: Dependences, storage: StoragePlan) 
 
 
 def check_order(
-    piece: Piece, mapping: Mapping, parts: Sequence[Part], dependences: Dependences, below: Subtree
+    piece: Piece,
+    mapping: Mapping,
+    parts: Sequence[Part],
+    dependences: Dependences,
+    storage: StoragePlan,
+    below: Subtree,
 ) -> None:
     """Check that a thread runs its instances in an order that respects every dependence.
 
@@ -85,7 +95,7 @@ def check_order(
         statement.name: isl.UnionSet.from_set(without_parameters(domain, others))
         for statement, domain in zip(piece.statements, piece.placed, strict=True)
     }
-    flow = dependences.flow
+    needed = dependences.flow.union(_memory_order(piece, dependences, storage))
     where = {name: number for number, part in enumerate(parts) for name in part.statements}
     covered = sorted(name for part in parts for name in part.statements)
     if covered != sorted(tied):
@@ -102,7 +112,7 @@ def check_order(
         time = order_of(phase)
         for source, at_source in tied.items():
             for sink, at_sink in tied.items():
-                pairs = flow.intersect_domain(at_source).intersect_range(at_sink)
+                pairs = needed.intersect_domain(at_source).intersect_range(at_sink)
                 if where[source] > where[sink] and number == 0 and not pairs.is_empty():
                     raise internal_error_at(
                         "EATSS-K902", "the parts of a kernel run in the wrong order", span=span
@@ -119,11 +129,19 @@ def check_ranges(
     instances: Sequence[isl.Set],
     bound: Sequence[str],
     loops: Sequence[MappedLoop | SerialTile],
+    ranges: Sequence[TileRange],
     known: isl.Set,
-    sizes: isl.Set,
-    piece: Piece,
+    span: SourceSpan,
 ) -> None:
-    """Check that the loops over tiles run wherever there are instances.
+    """Check that the loops over tiles, as they are printed, run wherever there are instances.
+
+    Args:
+        instances: placed domains.
+        bound: names of the band loops they are bound by.
+        loops: the loops over tiles around them.
+        ranges: what is printed for each of these loops.
+        known: what the code inside takes for granted.
+        span: where the statements are, for the error.
 
     Raises:
         InternalError: ``EATSS-K901``.
@@ -131,14 +149,34 @@ def check_ranges(
     if not loops:
         return
     context = known.get_ctx()
-    aligned = " and ".join(f"{loop.origin} mod {loop.tile} = 0" for loop in loops)
-    origins = parameters_set(context, [loop.origin for loop in loops], aligned)
-    tile = tile_set(context, loops).intersect(origins)
+    tile = tile_set(context, loops)
+    for loop in loops:
+        aligned = f"{loop.origin} mod {loop.tile} = 0"
+        tile = tile.intersect(parameters_set(context, [loop.origin], aligned))
     for instance in instances:
-        here = without_parameters(instance.params().intersect(tile), bound).intersect(sizes)
-        if not here.is_subset(known):
+        here = without_parameters(instance.params().intersect(tile), bound)
+        reached = all(
+            here.is_subset(_reached(loop, printed, here))
+            for loop, printed in zip(loops, ranges, strict=True)
+        )
+        if not reached or not here.is_subset(known):
             raise internal_error_at(
-                "EATSS-K901",
-                "the loops over tiles leave instances out",
-                span=piece.statements[0].span,
+                "EATSS-K901", "the loops over tiles leave instances out", span=span
             )
+
+
+def _reached(loop: MappedLoop | SerialTile, printed: TileRange, here: isl.Set) -> isl.Set:
+    """Return where the origin of a loop is one of those the printed loop takes."""
+    origin, first = Name(loop.origin), printed.first
+    offset = Apply(Operator.SUB, (origin, first))
+    span = Apply(Operator.MUL, (Constant(loop.tile), printed.count))
+    conditions = (
+        Apply(Operator.GE, (origin, first)),
+        Apply(Operator.LE, (origin, printed.last)),
+        Apply(Operator.EQ, (Apply(Operator.MOD, (offset, Constant(loop.tile))), Constant(0))),
+        Apply(Operator.LT, (offset, span)),
+    )
+    names = {loop.origin, *parameter_names(here)}
+    names.update(*(names_in(condition) for condition in conditions))
+    text = " and ".join(isl_notation(condition) for condition in conditions)
+    return parameters_set(here.get_ctx(), sorted(names), text)

@@ -8,29 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import islpy as isl
 
 from eatss.codegen.errors import internal_error_at
-from eatss.codegen.linear import linear
 from eatss.codegen.nodes import Block, If, Leaf, Loop, Node
+from eatss.codegen.notation import isl_notation
 from eatss.codegen.thread_code import Phase, thread_instances
 from eatss.diagnostics import SourceSpan
 from eatss.isl_names import parameter_names, without_parameters
 from eatss.program import Apply, IntExpr, Name, Operator
-
-_INFIX = {
-    Operator.ADD: "+",
-    Operator.MUL: "*",
-    Operator.EQ: "=",
-    Operator.LE: "<=",
-    Operator.LT: "<",
-    Operator.GE: ">=",
-    Operator.GT: ">",
-    Operator.AND: "and",
-    Operator.OR: "or",
-}
 
 _BOUNDS = {
     Operator.LE: Operator.MIN,
@@ -92,10 +79,14 @@ def _is_partition(maps: Sequence[isl.Map], wanted: isl.Set) -> bool:
 
 
 def _relation(item: _Reached, parameters: Sequence[str], known: isl.Set) -> isl.Map:
-    values = ", ".join(_text(value) for value in item.leaf.values)
+    dims = [f"v{position}" for position in range(len(item.leaf.values))]
+    equal = [
+        isl_notation(Apply(Operator.EQ, (Name(dim), value)))
+        for dim, value in zip(dims, item.leaf.values, strict=True)
+    ]
     text = (
         f"[{', '.join(parameters)}] -> {{ [{', '.join(item.counters)}] -> "
-        f"{item.leaf.instance}[{values}] : {' and '.join(item.conditions)} }}"
+        f"{item.leaf.instance}[{', '.join(dims)}] : {' and '.join((*equal, *item.conditions))} }}"
     )
     return isl.Map.read_from_str(known.get_ctx(), text).intersect_params(known)
 
@@ -109,7 +100,7 @@ def _leaves(
         for child in node.body:
             yield from _leaves(child, counters, conditions)
     elif isinstance(node, If):
-        condition = _text(node.condition)
+        condition = isl_notation(node.condition)
         yield from _leaves(node.body, counters, (*conditions, f"({condition})"))
         if node.orelse is not None:
             yield from _leaves(node.orelse, counters, (*conditions, f"not ({condition})"))
@@ -123,7 +114,7 @@ def _loop_conditions(loop: Loop) -> Iterator[str]:
     yield from _each(Apply(Operator.GE, (Name(loop.counter), loop.lower)))
     yield from _each(loop.condition)
     if loop.step != 1:
-        yield f"({loop.counter} - {_text(loop.lower)}) mod {loop.step} = 0"
+        yield f"({loop.counter} - {isl_notation(loop.lower)}) mod {loop.step} = 0"
 
 
 def _each(condition: IntExpr) -> Iterator[str]:
@@ -136,33 +127,6 @@ def _each(condition: IntExpr) -> Iterator[str]:
         left, right = condition.operands
         inner = isinstance(right, Apply) and right.operator is bound
         for operand in right.operands if inner and isinstance(right, Apply) else (right,):
-            yield _applied(condition.operator, [_text(left), _text(operand)])
+            yield isl_notation(Apply(condition.operator, (left, operand)))
     else:
-        yield f"({_text(condition)})"
-
-
-def _text(expression: IntExpr) -> str:
-    """Return an expression in isl's notation; sums are flat, for isl's parser nests badly."""
-    form = linear(expression)
-    if form is not None:
-        text = str(form.constant)
-        for name, coefficient in form.terms.items():
-            text += f" {'+' if coefficient > 0 else '-'} {abs(coefficient)} {name}"
-        return f"({text})" if form.terms else text
-    assert isinstance(expression, Apply)
-    return _applied(expression.operator, [_text(operand) for operand in expression.operands])
-
-
-def _applied(operator: Operator, operands: Sequence[str]) -> str:
-    if operator in _INFIX:
-        return "(" + f" {_INFIX[operator]} ".join(operands) + ")"
-    if operator is Operator.SUB:
-        return f"(-1 * {operands[0]})" if len(operands) == 1 else f"({' - '.join(operands)})"
-    if operator in (Operator.FLOORDIV, Operator.QUOTIENT):
-        return f"floor({operands[0]} / {operands[1]})"
-    if operator in (Operator.MOD, Operator.REMAINDER):
-        return f"({operands[0]} mod {operands[1]})"
-    if operator in (Operator.MIN, Operator.MAX):
-        return reduce(lambda one, other: f"{operator.value}({one}, {other})", operands)
-    condition, yes, no = operands
-    return f"({yes} if {condition} else {no})"
+        yield f"({isl_notation(condition)})"

@@ -164,7 +164,9 @@ class _RegionBuilder:
         placed: list[PlacedKernel] = []
         for piece in pieces:
             placed.extend(self._piece(piece, context))
-        steps = host_steps(placed, scop.context)
+        # what the source implies of sizes is tested, not believed: callers may pass any
+        anything = isl.Set.universe(scop.context.get_space())
+        steps = host_steps(placed, anything)
         function = scop.function
         launcher = f"{function}_cuda" if single else f"{function}_{scop.index}_cuda"
         return Entry(
@@ -227,6 +229,7 @@ class _RegionBuilder:
             unit.mapping,
             unit.parts,
             self._scheduled.dependences,
+            unit.storage,
             subtree_of(unit.piece, unit.mapping),
         )
         name = f"{self._scop.function}_k{self._first + len(self.kernels)}"

@@ -102,6 +102,7 @@ class KernelWriter:
             piece=piece, storage=storage, mapping=mapping, arrays=context.arrays, names=self._names
         )
         self._parameter_tiles: dict[str, int] = {}
+        self._ranges: dict[str, TileRange] = {}  # by the name of the origin
         self._lines = Lines(1)
         self._staging = StagingWriter(
             piece=piece,
@@ -155,7 +156,7 @@ class KernelWriter:
         params = union_of(
             [without_parameters(domain, self._bound).params() for domain in self._piece.placed]
         )
-        return coalesced(params.intersect(self._context.scop.context))
+        return coalesced(params)
 
     def _block_ranges(self, launch: isl.Set) -> tuple[dict[str, TileRange], isl.Set]:
         known = launch
@@ -167,6 +168,7 @@ class KernelWriter:
             )
             ranges[loop.name] = tile_range(coalesced(values), loop, launch)
             self._note_tile(ranges[loop.name], loop)
+            self._ranges[loop.origin] = ranges[loop.name]
             if loop is not self._mapping.split:
                 known = known.intersect(ranges[loop.name].known)
         return ranges, coalesced(known)
@@ -329,6 +331,7 @@ class KernelWriter:
             others = [name for name in self._bound if name != loop.name]
             tiles = tile_range(coalesced(without_parameters(values, others)), loop, known)
             self._note_tile(tiles, loop)
+            self._ranges[loop.origin] = tiles
             head = (
                 f"for ({self._context.index_type} {loop.origin} = {c_text(tiles.first)}; "
                 f"{_until(loop.origin, tiles.last)}; {loop.origin} += {loop.tile})"
@@ -357,7 +360,9 @@ class KernelWriter:
         names = {loop.name for loop in loops}
         others = [name for name in phase.bound if name not in names]
         instances = [without_parameters(instance, others) for instance in phase.instances]
-        check_ranges(instances, phase.bound, loops, known, self._context.scop.context, self._piece)
+        printed = [self._ranges[loop.origin] for loop in loops]
+        span = self._piece.statements[0].span
+        check_ranges(instances, phase.bound, loops, printed, known, span)
         general = self._checked_code(phase, known.intersect(threads))
         if general is None:
             return

@@ -56,16 +56,25 @@ def parts_of(
         done.update(chosen)
         statements = tuple(sorted((name for n in chosen for name in members[n]), key=names.index))
         parts.append(Part(statements=statements, serial=loops[chosen[0]]))
-    return tuple(_merged(parts))
+    return tuple(_merged(parts, graph))
 
 
-def _merged(parts: Sequence[Part]) -> list[Part]:
-    """Join neighbours that run in the same serial loops where that is all of them."""
+def _merged(parts: Sequence[Part], graph: nx.DiGraph[str]) -> list[Part]:
+    """Join neighbours that run in no serial loop and do not depend on each other.
+
+    Inside a part the schedule decides the order, and it may have told dependent statements apart
+    by the serial loop only.
+    """
     joined: list[Part] = []
     for part in parts:
-        if joined and not part.serial and not joined[-1].serial:
-            last = joined.pop()
-            joined.append(Part(statements=last.statements + part.statements, serial=()))
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and not part.serial
+            and not last.serial
+            and not any(graph.has_edge(a, b) for a in last.statements for b in part.statements)
+        ):
+            joined[-1] = Part(statements=last.statements + part.statements, serial=())
         else:
             joined.append(part)
     return joined

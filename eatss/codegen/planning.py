@@ -119,10 +119,9 @@ class UnitPlanner:
             else:
                 flush()
                 units.append(unit)
-        if not units:
-            return [whole]
         flush()
-        return units
+        split = any(unit.mapping.split is not None for unit in units)
+        return units if split and not _share_scalars(units, whole.storage) else [whole]
 
     def _rest(self, whole: Unit, piece: Piece, parts: tuple[Part, ...]) -> Unit:
         """Return the unit of parts that are not split."""
@@ -141,14 +140,19 @@ class UnitPlanner:
         """Return the unit of a part whose sum is split, ``None`` where it cannot be."""
         piece = restricted(whole.piece, part.statements)
         own = names.inner()
-        mapping = split_mapping(piece, facts, mapped, loop, self._profile, self._options, own)
+        given = any(kernel in ("", facts.name) for kernel, _ in self._options.block)
+        threads = {m.name: m.threads for m in whole.mapping.mapped} if given else {}
+        mapping = split_mapping(
+            piece, facts, mapped, loop, self._profile, self._options, own, threads
+        )
         try:
             storage = plan_storage(
                 self._scop, piece, mapping.mapped, self._scheduled.dependences, sums=True
             )
         except NeedsOneThreadError:
             return None
-        if not _sums_in_registers(piece, storage):
+        storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
+        if dropped or not _sums_in_registers(piece, storage):
             return None
         serial = tuple(name for name in part.serial if name != loop)
         return Unit(
@@ -212,6 +216,16 @@ class UnitPlanner:
         if not piece.selected or facts is None:
             return None
         return facts, self._selection.kernel(facts.name)
+
+
+def _share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
+    """Tell whether a scalar that every thread has of its own is used in several units."""
+    for scalar in storage.scalars:
+        users = {statement for statement, _ in scalar.places}
+        using = [u for u in units if users & {s.name for s in u.piece.statements}]
+        if len(using) > 1:
+            return True
+    return False
 
 
 def _sums_in_registers(piece: Piece, storage: StoragePlan) -> bool:

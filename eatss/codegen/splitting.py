@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from math import prod
 
@@ -105,6 +106,7 @@ def split_mapping(
     profile: GpuProfile,
     options: CodegenOptions,
     names: NameTable,
+    threads_given: Dictionary[str, int],
 ) -> Mapping:
     """Return the layout of a part whose loop ``loop`` is split.
 
@@ -119,6 +121,7 @@ def split_mapping(
         profile: the card.
         options: tile sizes the user gave.
         names: where C names come from.
+        threads_given: threads along the mapped loops, where the user gave them.
     """
     by_name = {item.name: item for item in (*piece.band, *piece.inner)}
     asked = _asked(facts, options)
@@ -126,12 +129,14 @@ def split_mapping(
     rows = not mapped or along > max(
         _contiguous(piece, by_name[name].source_name) for name in mapped
     )
+    rows = rows and LANES * prod(threads_given.values()) <= profile.threads_per_block
     order = sorted(mapped, key=lambda n: _contiguous(piece, by_name[n].source_name))
     kept: list[MappedLoop] = []
     blocks = 1
     for position, name in enumerate(reversed(order)):  # the innermost first
         item = by_name[name]
-        threads = (_ROWS if rows else _COLUMNS) if position == 0 else 1
+        usual = (_ROWS if rows else _COLUMNS) if position == 0 else 1
+        threads = threads_given.get(name, usual)
         tile = asked.get(item.source_name, threads * (_ROW_POINTS if rows and not position else 1))
         threads = min(threads, tile)
         axis = AXES[min(position + 1, 2)] if rows else AXES[position]

@@ -34,8 +34,17 @@ def refuse_too_hard(scop: Scop) -> None:
 
     Raises:
         InputError: ``EATSS-P002`` (loops), ``EATSS-P003`` (divisions), ``EATSS-P004``
-            (statements); carries all findings.
+            (statements), ``EATSS-P006`` (none); carries all findings.
     """
+    if not scop.statements:
+        raise InputError(
+            Diagnostic(
+                code="EATSS-P006",
+                message="the region does nothing: every loop is empty at these sizes",
+                span=scop.span,
+                hint="give sizes greater than zero with -D or --param",
+            )
+        )
     if len(scop.statements) > MAX_STATEMENTS:
         message = f"{len(scop.statements)} statements; {MAX_STATEMENTS} are supported"
         raise InputError(

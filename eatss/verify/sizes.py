@@ -44,7 +44,7 @@ def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     for value in (0, 1):
         wanted.append(dict.fromkeys(small, value))
         wanted += [{**small, name: value} for name in small if len(small) > 1]
-    if all(p.kind == "argument" for p in program.parameters):
+    if all(p.kind == "argument" and _is_signed(program, p) for p in program.parameters):
         wanted.append(dict.fromkeys(small, -3))
     wanted.append(small)
     depth = max(len(ladder) for ladder in ladders.values())
@@ -59,6 +59,15 @@ def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
         if allowed is not None:
             chosen.setdefault(tuple(allowed.values()), allowed)
     return tuple(sorted(chosen.values(), key=lambda sizes: estimated_work(program, sizes)))
+
+
+def _is_signed(program: Program, parameter: Parameter) -> bool:
+    """Tell whether a size may be negative: -3 as an unsigned size is a huge one."""
+    return not any(
+        argument.name == parameter.name and argument.element_type.startswith("unsigned")
+        for entry in program.entries
+        for argument in entry.arguments
+    )
 
 
 def refused_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], ...]:

@@ -1,7 +1,7 @@
 """The CUDA of four programs, kept in the repository to be read and reviewed.
 
-After a change that is meant to alter it: ``EATSS_UPDATE_GOLDEN=1 pytest tests/codegen/test_golden.py``,
-then read the difference.
+After a change that is meant to alter it, run this file with ``EATSS_UPDATE_GOLDEN=1`` and read the
+difference.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def test_every_legal_choice_of_sizes_equals_the_original(
     program = generate(kernel, dtype=dtype, options=data.draw(options(facts_of(kernel))))
     names = [parameter.name for parameter in program.parameters]
     sizes = data.draw(
-        st.fixed_dictionaries({name: extents for name in names}).filter(
+        st.fixed_dictionaries(dict.fromkeys(names, extents)).filter(
             lambda chosen: prod(max(1, size) for size in chosen.values()) <= MOST_POINTS
         )
     )

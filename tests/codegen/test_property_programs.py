@@ -1,0 +1,146 @@
+"""Random affine programs compute the same on the device as in C."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eatss.codegen.options import CodegenOptions
+from eatss.verify import Verification
+
+SIZE = "[2 * N + 2 * M + 16]"
+NAMES = (("i", "j", "k", "l"), ("i0", "ti", "x0", "ri"), ("tj", "block", "thread", "j0"))
+ARRAYS = (("A", "B", "x", "y"), ("C_r", "load_0", "dim", "c0"))
+
+
+@dataclass
+class Writer:
+    """Writes a function of two matrices, two vectors and two sizes; subscripts stay inside."""
+
+    rng: random.Random
+    element: str
+    counters: tuple[str, ...]
+    arrays: tuple[str, ...]
+    lines: list[str] = field(default_factory=list)
+    statements: int = 0
+
+    def chance(self, percent: int) -> bool:
+        return self.rng.randrange(100) < percent
+
+    def subscript(self, loops: list[str]) -> str:
+        one, other = self.rng.choice(loops), self.rng.choice(loops)
+        shapes = [one] * 6 + [f"{one} + 1", f"2 * {one}", f"{one} + {other}", f"N + M + 11 - {one}"]
+        return self.rng.choice([*shapes, f"{one} % 3", f"{one} / 2", "2"])
+
+    def reference(self, loops: list[str]) -> str:
+        if self.chance(55):
+            matrix = self.rng.choice(self.arrays[:2])
+            return f"{matrix}[{self.subscript(loops)}][{self.subscript(loops)}]"
+        return f"{self.rng.choice(self.arrays[2:])}[{self.subscript(loops)}]"
+
+    def value(self, loops: list[str]) -> str:
+        terms = [self.reference(loops) for _ in range(self.rng.randint(1, 3))]
+        terms[0] = self.rng.choice(
+            [terms[0], f"({self.element})({loops[-1]} + 1)", f"({terms[0]})"]
+        )
+        return f" {self.rng.choice('+-*')} ".join(terms)
+
+    def statement(self, loops: list[str], indent: str) -> None:
+        self.statements += 1
+        target, kind = self.reference(loops), self.rng.randrange(6)
+        if kind == 0:
+            name = f"t{self.statements}"
+            self.lines.append(f"{indent}{self.element} {name} = {self.value(loops)};")
+            self.lines.append(f"{indent}{target} = {name} + {self.reference(loops)};")
+        else:
+            sign = self.rng.choice(["=", "=", "+=", "-=", "*="])
+            self.lines.append(f"{indent}{target} {sign} {self.value(loops)};")
+
+    def head(self, loops: list[str]) -> str:
+        c = self.counters[len(loops)]
+        size, outer = self.rng.choice(["N", "N", "M"]), self.rng.choice([*loops, "2"])
+        return self.rng.choice(
+            [f"for (int {c} = 0; {c} < {size}; {c}++)"] * 4
+            + [
+                f"for (int {c} = 1; {c} < {size} - 1; {c}++)",
+                f"for (int {c} = {outer}; {c} < {size}; {c}++)",
+                f"for (int {c} = 0; {c} <= {outer}; {c}++)",
+                f"for (int {c} = {self.rng.randint(0, 2)}; {c} < {size}; {c} += 2)",
+                f"for (int {c} = {size} - 1; {c} >= 1; {c}--)",
+            ]
+        )
+
+    def condition(self, loops: list[str]) -> str:
+        one, other = self.rng.choice(loops), self.rng.choice(loops)
+        return self.rng.choice([f"{one} > 2", f"{one} % 2 == 0", f"{one} < {other}", f"{one} != 3"])
+
+    def sum(self, loops: list[str], indent: str) -> None:
+        self.statements += 1
+        name, inner = f"s{self.statements}", [*loops, self.counters[len(loops)]]
+        self.lines.append(f"{indent}{self.element} {name} = {self.reference(loops)};")
+        self.lines.append(f"{indent}{self.head(loops)}")
+        self.lines.append(f"{indent}    {name} += {self.value(inner)};")
+        self.lines.append(f"{indent}{self.reference(loops)} = {name};")
+
+    def nest(self, loops: list[str]) -> None:
+        indent = "    " * (len(loops) + 1)
+        self.lines.append(f"{indent}{self.head(loops)} {{")
+        inner = [*loops, self.counters[len(loops)]]
+        for _ in range(self.rng.choice([1, 1, 2])):
+            deep = len(inner) < 3
+            if deep and self.chance(55):
+                self.nest(inner)
+            elif deep and self.chance(25):
+                self.sum(inner, indent + "    ")
+            else:
+                if self.chance(20):
+                    self.lines.append(f"{indent}    if ({self.condition(inner)})")
+                    self.lines.append(f"{indent}    {{")
+                    self.statement(inner, indent + "        ")
+                    self.lines.append(f"{indent}    }}")
+                else:
+                    self.statement(inner, indent + "    ")
+        self.lines.append(f"{indent}}}")
+
+
+def program(seed: int) -> tuple[str, bool]:
+    """Return the C text of a seed, and whether its numbers are integers."""
+    rng = random.Random(seed)
+    element = rng.choice(["int", "long", "float", "double"])
+    writer = Writer(rng, element, rng.choice(NAMES), rng.choice(ARRAYS))
+    for _ in range(rng.choice([1, 1, 2])):
+        writer.nest([])
+    one, two, three, four = writer.arrays
+    macros = rng.random() < 0.5
+    sizes = "" if macros else "int N, int M, "
+    text = "#ifndef N\n#define N 20\n#endif\n#ifndef M\n#define M 16\n#endif\n" if macros else ""
+    text += (
+        f"void f({sizes}{element} {one}{SIZE}{SIZE}, {element} {two}{SIZE}{SIZE},\n"
+        f"       {element} {three}{SIZE}, {element} {four}{SIZE})\n{{\n#pragma scop\n"
+    )
+    return text + "\n".join(writer.lines) + "\n#pragma endscop\n}\n", element in ("int", "long")
+
+
+@settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(
+    seed=st.integers(0, 2**32),
+    strict=st.booleans(),
+    m=st.sampled_from([0, 1, 5, 18, 23]),
+    n=st.sampled_from([1, 7, 19, 34]),
+)
+def test_a_random_program_equals_the_original(
+    verify_text: Callable[..., Verification], seed: int, strict: bool, m: int, n: int
+) -> None:
+    text, exact = program(seed)
+    found = verify_text(text, CodegenOptions(strict_fp=strict), [{"N": n, "M": m}])
+    assert (found.status, found.message) == ("ok", ""), text
+    if strict or exact:
+        assert all(result.worst_error == 0.0 for result in found.results), text

@@ -1,0 +1,135 @@
+"""Small programs, each with one difficulty of its own, verified on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eatss.api import codegen
+from eatss.diagnostics import InputError
+from eatss.verify import verify
+
+PROGRAMS = {
+    "a scalar set before a split sum and used after it": """
+        void f(int n, int m, double A[n][m], double x[n], double y[n]) {
+        #pragma scop
+          for (int i = 0; i < n; i++) {
+            double t = x[i] * 3;
+            y[i] = 0;
+            for (int j = 0; j < m; j++) y[i] += A[i][j];
+            y[i] *= t;
+          }
+        #pragma endscop
+        }""",
+    "a read before the sum that overwrites what it reads": """
+        void f(int n, int m, double A[n][m], double x[n], double y[n]) {
+        #pragma scop
+          for (int i = 0; i < n; i++) {
+            for (int j = 0; j < m; j++) y[i] += A[i][j] * x[i];
+            x[i] = 1;
+          }
+        #pragma endscop
+        }""",
+    "initialisations that the serial loop alone puts in order": """
+        #ifndef N
+        #define N 24
+        #endif
+        void f(float A[N + 4][N + 4], float B[N + 4][N + 4], float C[N + 4],
+               float x[N + 4][N + 4]) {
+        #pragma scop
+          for (int q = 0; q < N; q++)
+            for (int k = 0; k <= q; k++)
+              if (q == k) {
+                A[k + 2][q] += A[k + 2][k] - C[k];
+                C[q + 1] += (float)(k + 0) + x[q][k + 1];
+              } else {
+                float t = (A[k + 1][q] - 2.0) / (A[q][k] + 4);
+                B[k + 1][k + 2] = t * 1.25f + A[k][k];
+              }
+        #pragma endscop
+        }""",
+    "a size that must be at least one for the first column to exist": """
+        void f(int n, int m, double A[n][m], double mx[n]) {
+        #pragma scop
+          for (int i = 0; i < n; i++) {
+            mx[i] = A[i][0];
+            for (int j = 1; j < m; j++)
+              if (j < 2 * i) mx[i] = mx[i] > A[i][j] ? mx[i] : A[i][j];
+          }
+        #pragma endscop
+        }""",
+    "an unsigned size": """
+        void f(unsigned n, double a[n], double b[n]) {
+        #pragma scop
+          for (unsigned i = 0; i < n; i++) a[i] = b[i] * 2;
+        #pragma endscop
+        }""",
+    "a dot product": """
+        #ifndef N
+        #define N 100000
+        #endif
+        void f(const double a[N], const double b[N], double out[1]) {
+        #pragma scop
+          out[0] = 0;
+          for (int i = 0; i < N; i++) out[0] += a[i] * b[i];
+        #pragma endscop
+        }""",
+    "names that the generated text would like for itself": """
+        void f(int n, double stream[n], double sh[n][n], double eatss_x[n], double status[n]) {
+        #pragma scop
+          for (int t0 = 0; t0 < n; t0++)
+            for (int threadIdx = 0; threadIdx < n; threadIdx++)
+              sh[t0][threadIdx] += stream[t0] * eatss_x[threadIdx] + status[t0];
+        #pragma endscop
+        }""",
+    "four parallel loops, counting down, in steps": """
+        #ifndef N
+        #define N 9
+        #endif
+        void f(int A[N][N][N][N], int B[N][N][N][N]) {
+        #pragma scop
+          for (int i = N - 1; i >= 0; i--)
+            for (int j = 0; j < N; j += 2)
+              for (int k = 0; k < N; k++)
+                for (int l = i; l < N; l++)
+                  A[i][j][k][l] = B[l][k][j][i] - i + 3 * l;
+        #pragma endscop
+        }""",
+    "two regions, one of which sums": """
+        void f(int n, double a[n], double s[1]) {
+        #pragma scop
+          for (int i = 0; i < n; i++) s[0] -= a[i];
+        #pragma endscop
+        }
+        void g(int n, double a[n][n]) {
+        #pragma scop
+          for (int i = 1; i < n; i++)
+            for (int j = 0; j < n; j++) a[j][i] = a[j][i - 1] + 1;
+        #pragma endscop
+        }""",
+}
+
+
+@pytest.mark.parametrize("title", PROGRAMS)
+def test_it_computes_what_the_original_computes(title: str, tmp_path: Path) -> None:
+    source = tmp_path / "program.c"
+    source.write_text(PROGRAMS[title])
+    codegen(source, gpu="h200", output=tmp_path / "out")
+    verification = verify(tmp_path / "out", device="cpu")
+    assert verification.ok, verification.message
+
+
+def test_a_size_with_a_name_of_cuda_is_refused(tmp_path: Path) -> None:
+    source = "void f(int warpSize, double a[warpSize]) {\n#pragma scop\n"
+    source += "for (int i = 0; i < warpSize; i++) a[i] = 0;\n#pragma endscop\n}\n"
+    with pytest.raises(InputError) as caught:
+        codegen(source, gpu="h200")
+    assert caught.value.diagnostics[0].code == "EATSS-K014"
+
+
+def test_a_region_that_does_nothing_is_refused() -> None:
+    source = "void f(double a[9]) {\n#pragma scop\nfor (int i = 0; i < 0; i++) a[i] = 0;\n"
+    with pytest.raises(InputError) as caught:
+        codegen(source + "#pragma endscop\n}\n", gpu="h200")
+    assert caught.value.diagnostics[0].code == "EATSS-P006"
