@@ -85,7 +85,13 @@ def _within_arrays(scop: Scop) -> isl.Set:
 
 
 def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray]) -> list[Assumption]:
-    found: list[Assumption] = []
+    found = [
+        Assumption(
+            condition=Apply(Operator.LE, (Name(name), Constant(_SIZE_MAX))),
+            message=f"indices are 32 bits wide: {name} must be at most 2^29",
+        )
+        for name in scop.parameters
+    ]
     seen: list[IntExpr] = []
     for array in arrays.values():
         elements: IntExpr = Constant(1)
@@ -102,13 +108,6 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray]) -> list[Assumption]:
                 message=f"indices are 32 bits wide: {array.name} must have less than 2^31 elements",
             )
         )
-    found += [
-        Assumption(
-            condition=Apply(Operator.LE, (Name(name), Constant(_SIZE_MAX))),
-            message=f"indices are 32 bits wide: {name} must be at most 2^29",
-        )
-        for name in scop.parameters
-    ]
     return found
 
 

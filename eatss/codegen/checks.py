@@ -17,26 +17,23 @@ from eatss.codegen.nodes import names_in
 from eatss.codegen.notation import isl_notation
 from eatss.codegen.parts import Part
 from eatss.codegen.pieces import Piece
-from eatss.codegen.storage import StoragePlan
 from eatss.codegen.thread_code import Phase, Subtree, order_of, tile_set
 from eatss.diagnostics import SourceSpan
-from eatss.isl_names import parameter_names, parameters_set, without_parameters
+from eatss.isl_names import padding, parameter_names, parameters_set, time_depth, without_parameters
 from eatss.polyhedral import Dependences
+from eatss.polyhedral.checks import live_ranges_overlap
+from eatss.polyhedral.scheduling import coincidence_dependences
 from eatss.program import Apply, Constant, Name, Operator
+from eatss.scop import Scop
 
 
-def crosses_threads(
-    piece: Piece, mapping: Mapping, dependences: Dependences, storage: StoragePlan
-) -> bool:
-    """Tell whether one thread of a launch would need what another computes.
-
-    Scalars of which every thread has its own take part with their flow only.
-    """
+def crosses_threads(scop: Scop, piece: Piece, mapping: Mapping, dependences: Dependences) -> bool:
+    """Tell whether one thread of a launch would need what another computes."""
     names = [loop.name for loop in mapping.mapped]
     if not names:
         return False
     others = [loop.name for loop in piece.band if loop.name not in names]
-    needed = dependences.flow.union(_memory_order(piece, dependences, storage))
+    needed = coincidence_dependences(scop, dependences)
     tied = [without_parameters(domain, others) for domain in piece.placed]
     free = [without_parameters(domain, names) for domain in tied]
     for at_source, loose_source in zip(tied, free, strict=True):
@@ -60,47 +57,55 @@ def _without(relation: isl.UnionMap, names: Sequence[str]) -> isl.UnionMap:
     return relation
 
 
-def _memory_order(piece: Piece, dependences: Dependences, storage: StoragePlan) -> isl.UnionMap:
-    """Return anti and output dependences, but for scalars that every thread has of its own."""
-    order = dependences.anti.union(dependences.output)
-    private = {scalar.array for scalar in storage.scalars}
-    for source in piece.statements:
-        for sink in piece.statements:
-            shared = {a.array for a in source.accesses} & {sink.write.array}
-            if shared and shared <= private:
-                pair = isl.Map.from_domain_and_range(source.domain, sink.domain)
-                order = order.subtract(isl.UnionMap.from_map(pair))
-    return order
-
-
 def check_order(
-    piece: Piece,
-    mapping: Mapping,
-    parts: Sequence[Part],
-    dependences: Dependences,
-    storage: StoragePlan,
-    below: Subtree,
+    piece: Piece, mapping: Mapping, parts: Sequence[Part], dependences: Dependences, below: Subtree
 ) -> None:
     """Check that a thread runs its instances in an order that respects every dependence.
 
+    A split sum keeps no order; its statements were checked to depend on nothing else.
+
     Raises:
-        InternalError: ``EATSS-K902``.
+        InternalError: ``EATSS-K901`` a statement is lost, ``EATSS-K902`` the order is wrong.
     """
+    span = piece.statements[0].span
+    covered = sorted(name for part in parts for name in part.statements)
+    if covered != sorted(statement.name for statement in piece.statements):
+        raise internal_error_at("EATSS-K901", "the parts do not cover the statements", span=span)
+    if mapping.split is not None:
+        return
     names = [loop.name for loop in mapping.mapped]
     others = [loop.name for loop in piece.band if loop.name not in names]
-    if mapping.split is not None:
-        return  # a sum in no order; what may be split has no other dependence at a point
-    span = piece.statements[0].span
-    tied = {
-        statement.name: isl.UnionSet.from_set(without_parameters(domain, others))
-        for statement, domain in zip(piece.statements, piece.placed, strict=True)
-    }
-    needed = dependences.flow.union(_memory_order(piece, dependences, storage))
-    where = {name: number for number, part in enumerate(parts) for name in part.statements}
-    covered = sorted(name for part in parts for name in part.statements)
-    if covered != sorted(tied):
-        raise internal_error_at("EATSS-K901", "the parts do not cover the statements", span=span)
-    for number, part in enumerate(parts):
+    time = _time(piece, mapping, parts, below)
+    needed = dependences.flow.union(dependences.forced)
+    tied = isl.UnionSet.empty(time.get_space().params())
+    for domain in piece.placed:
+        tied = tied.union(isl.UnionSet.from_set(without_parameters(domain, others)))
+    here = needed.intersect_domain(tied).intersect_range(tied)
+    order, flow = (_tied(r, tied) for r in (dependences.order, dependences.tagged_flow))
+    if not here.lex_ge_at_multi_union_pw_aff(time).is_empty() or live_ranges_overlap(
+        order, flow, time
+    ):
+        raise internal_error_at(
+            "EATSS-K902", "a thread runs its instances in the wrong order", span=span
+        )
+
+
+def _tied(relation: isl.UnionMap, tied: isl.UnionSet) -> isl.UnionMap:
+    """Keep of a relation between tagged instances what is between instances in ``tied``."""
+    tagged = relation.domain().union(relation.range())
+    if tagged.is_empty():
+        return relation
+    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
+    inside = tied.preimage_union_pw_multi_aff(tagger)
+    return relation.intersect_domain(inside).intersect_range(inside)
+
+
+def _time(
+    piece: Piece, mapping: Mapping, parts: Sequence[Part], below: Subtree
+) -> isl.MultiUnionPwAff:
+    """Return when a thread runs each instance: part by part, tile after tile."""
+    times: list[isl.UnionMap] = []
+    for part in parts:
         serial = tuple(tile for tile in mapping.serial if tile.name in part.serial)
         phase = Phase(
             instances=tuple(piece.domain_of(name) for name in part.statements),
@@ -109,20 +114,14 @@ def check_order(
             serial=serial,
             below=below,
         )
-        time = order_of(phase)
-        for source, at_source in tied.items():
-            for sink, at_sink in tied.items():
-                pairs = needed.intersect_domain(at_source).intersect_range(at_sink)
-                if where[source] > where[sink] and number == 0 and not pairs.is_empty():
-                    raise internal_error_at(
-                        "EATSS-K902", "the parts of a kernel run in the wrong order", span=span
-                    )
-                if where[source] != number or where[sink] != number:
-                    continue
-                if not pairs.lex_ge_at_multi_union_pw_aff(time).is_empty():
-                    raise internal_error_at(
-                        "EATSS-K902", "a tile runs its instances in the wrong order", span=span
-                    )
+        times.append(isl.UnionMap.from_multi_union_pw_aff(order_of(phase)))
+    depth = max(time_depth(time) for time in times)
+    whole: isl.UnionMap | None = None
+    for number, time in enumerate(times):
+        numbered = time.apply_range(padding(time, number, depth))
+        whole = numbered if whole is None else whole.union(numbered)
+    assert whole is not None
+    return isl.MultiUnionPwAff.from_union_map(whole)
 
 
 def check_ranges(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from eatss.codegen.host import launcher_text
@@ -73,9 +73,19 @@ def _macros(program: Program) -> str:
 def _entry(program: Program, entry: Entry) -> str:
     names = NameTable(argument.name for argument in entry.arguments)
     names.reserve(*(temporary.name for temporary in entry.temporaries), *_counters(entry.body))
+    given = {
+        argument.name: names.fresh(f"{argument.name}_given")
+        for argument in entry.arguments
+        if argument.role == "parameter" and argument.element_type != "int"
+    }
     return launcher_text(
         entry.launcher,
-        [_declaration(argument) for argument in entry.arguments],
+        [_declaration(argument, given) for argument in entry.arguments],
+        [
+            (argument.name, given[argument.name], argument.element_type == "unsigned long")
+            for argument in entry.arguments
+            if argument.name in given
+        ],
         entry.assumptions,
         [(t.element_type, t.name, _elements(t.shape)) for t in entry.temporaries],
         entry.body,
@@ -94,11 +104,11 @@ def _counters(steps: Sequence[HostStep]) -> Iterator[str]:
             yield from _counters(step.body)
 
 
-def _declaration(argument: Argument) -> str:
+def _declaration(argument: Argument, given: Mapping[str, str]) -> str:
     if argument.role in ("array", "cell"):
         const = "" if argument.writes else "const "
         return f"{const}{argument.element_type} *{argument.name}"
-    return f"{argument.element_type} {argument.name}"
+    return f"{argument.element_type} {given.get(argument.name, argument.name)}"
 
 
 def _elements(shape: Sequence[IntExpr]) -> IntExpr:

@@ -187,7 +187,7 @@ class _RegionBuilder:
         self, arrays: dict[str, DeviceArray], names: NameTable, macros: dict[str, int]
     ) -> KernelContext:
         passed = tuple(
-            (declaration.element_type.value, declaration.name)
+            (self._index_type, declaration.name)  # signed, whatever it is in C
             for declaration in self._scop.parameter_declarations
             if declaration.name not in macros
         )
@@ -229,7 +229,6 @@ class _RegionBuilder:
             unit.mapping,
             unit.parts,
             self._scheduled.dependences,
-            unit.storage,
             subtree_of(unit.piece, unit.mapping),
         )
         name = f"{self._scop.function}_k{self._first + len(self.kernels)}"

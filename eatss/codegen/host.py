@@ -122,6 +122,7 @@ def _launch(placed: PlacedKernel, known: isl.Set) -> HostStep:
 def launcher_text(
     name: str,
     parameters: Sequence[str],
+    copies: Sequence[tuple[str, str, bool]],
     assumptions: Sequence[Assumption],
     temporaries: Sequence[tuple[str, str, IntExpr]],
     steps: Sequence[HostStep],
@@ -134,6 +135,8 @@ def launcher_text(
     Args:
         name: its name.
         parameters: declarations of its parameters, the stream not among them.
+        copies: sizes that are declared under another name, because their type is not ``int``:
+            name, name of the parameter, and whether it is unsigned and 64 bits wide.
         assumptions: what must hold of the sizes.
         temporaries: C type, name and number of elements of what it allocates.
         steps: what it does.
@@ -145,6 +148,10 @@ def launcher_text(
     declared = ", ".join((*parameters, f"cudaStream_t {stream}"))
     lines.add(f'extern "C" int {name}({declared})', "{")
     body = Lines(1)
+    for size, given, may_overflow in copies:
+        if may_overflow:
+            body.add(f"if ({given} > 0x7fffffffffffffffUL) return (int)cudaErrorInvalidValue;")
+        body.add(f"const long {size} = (long){given};")
     for number, assumption in enumerate(assumptions):
         wide = _widened(assumption.condition)
         body.add(f"if (!({c_text(wide)})) return {-number - 1};  // {assumption.message}")
@@ -152,13 +159,13 @@ def launcher_text(
     for kernel in kernels:
         if kernel.dynamic_shared:
             _opt_in(body, kernel)
-    for c_type, temporary, count in temporaries:
+    for position, (c_type, temporary, count) in enumerate(temporaries):
         size = c_text(_widened(count))
         body.add(f"{c_type} *{temporary} = nullptr;")
-        body.add(
-            f"if (cudaError_t eatss_error = cudaMalloc(&{temporary}, sizeof({c_type}) * ({size}))) "
-            "return (int)eatss_error;"
-        )
+        allocation = f"cudaMalloc(&{temporary}, sizeof({c_type}) * ({size}))"
+        with body.block(f"if (cudaError_t eatss_error = {allocation})"):
+            body.add(*(f"cudaFree({name});" for _, name, _ in temporaries[:position]))
+            body.add("return (int)eatss_error;")
     _emit_steps(body, steps, by_name, index_type, stream)
     if temporaries:
         body.add("const cudaError_t eatss_status = cudaGetLastError();")
@@ -223,6 +230,18 @@ def _used(block: tuple[int, int, int]) -> int:
 
 
 def _widened(expression: IntExpr) -> IntExpr:
-    """Return the expression computed in 64 bits."""
+    """Return the expression computed in 64 bits, or with products of sizes that may pass them.
+
+    A double tells exactly on which side of 2^31 a product lies.
+    """
     names = set(names_in(expression))
-    return substitute(expression, {name: Name(f"(long){name}") for name in names})
+    c_type = "double" if _is_product(expression) else "long"
+    return substitute(expression, {name: Name(f"({c_type}){name}") for name in names})
+
+
+def _is_product(condition: IntExpr) -> bool:
+    """Tell whether a condition bounds a product of sizes."""
+    if not isinstance(condition, Apply) or condition.operator is not Operator.LE:
+        return False
+    product = condition.operands[0]
+    return isinstance(product, Apply) and product.operator is Operator.MUL

@@ -128,19 +128,11 @@ def multiplied(left: IntExpr, right: IntExpr) -> IntExpr:
     return Apply(Operator.MUL, (left, right))
 
 
-def conjunction(*conditions: IntExpr) -> IntExpr:
-    """Return the ``and`` of conditions, true ones dropped."""
-    flat: list[IntExpr] = []
-    for condition in conditions:
-        inner = (
-            condition.operands
-            if isinstance(condition, Apply) and condition.operator is Operator.AND
-            else (condition,)
-        )
-        flat.extend(item for item in inner if item != TRUE and item not in flat)
-    if not flat:
-        return TRUE
-    return flat[0] if len(flat) == 1 else Apply(Operator.AND, tuple(flat))
+def minimum(value: IntExpr, most: int) -> IntExpr:
+    """Return the smaller of a positive value and a constant, folded where one is known."""
+    if isinstance(value, Constant):
+        return Constant(min(value.value, most))
+    return Constant(1) if most == 1 else Apply(Operator.MIN, (value, Constant(most)))
 
 
 def condition_of(params: isl.Set, context: isl.Set) -> IntExpr:

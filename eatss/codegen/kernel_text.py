@@ -14,7 +14,7 @@ from eatss.codegen.arrays import DeviceArray
 from eatss.codegen.bounds import TileRange, full_tiles, guard, tile_range, union_of
 from eatss.codegen.checks import check_ranges
 from eatss.codegen.coverage import check_coverage_of
-from eatss.codegen.isl_text import FALSE, TRUE
+from eatss.codegen.isl_text import FALSE, TRUE, minimum
 from eatss.codegen.linear import strict
 from eatss.codegen.lines import Lines, identifiers
 from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
@@ -186,11 +186,10 @@ class KernelWriter:
         for loop in self._mapping.spread:
             count = ranges[loop.name].count
             if loop is self._mapping.split:
-                count = Apply(Operator.MIN, (count, Constant(self._mapping.chunks)))
-                grid[loop.grid] = Constant(1) if self._mapping.chunks == 1 else count
+                grid[loop.grid] = minimum(count, self._mapping.chunks)
                 continue
             if loop.grid != "x":  # the kernel strides over what exceeds the limit of a grid
-                count = Apply(Operator.MIN, (count, Constant(65535)))
+                count = minimum(count, 65535)
             grid[loop.grid] = count
         return grid["x"], grid["y"], grid["z"]
 
@@ -223,7 +222,9 @@ class KernelWriter:
 
     def _start(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> str:
         index = self._context.index_type
-        return _sum(ranges[loop.name].first, f"{loop.tile} * ({index})blockIdx.{loop.grid}")
+        block = f"({index})blockIdx.{loop.grid}"
+        tile = block if loop.tile == 1 else f"{loop.tile} * {block}"
+        return _sum(ranges[loop.name].first, tile)
 
     def _stride(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> str:
         """Return the head of a loop over the tiles of a block."""

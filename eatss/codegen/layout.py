@@ -44,7 +44,7 @@ def layout(
             not positive or exceed the card.
     """
     span = piece.statements[0].span
-    tiles = _tiles(piece, facts, selection, options, span)
+    tiles = _tiles(facts, selection, options, span)
     mapped_names = _mapped(facts)
     block = _launchable(_block(facts, selection, tiles, mapped_names, profile, options, span))
     order = [name for name, _ in block]  # the last one along x
@@ -94,7 +94,6 @@ def _mapped(facts: KernelFacts) -> tuple[str, ...]:
 
 
 def _tiles(
-    piece: Piece,
     facts: KernelFacts,
     selection: KernelSelection,
     options: CodegenOptions,
@@ -114,7 +113,6 @@ def _tiles(
                 tiles[name] = size
             elif kernel:
                 raise no_such_loop(name, facts, span)
-    del piece
     return tiles
 
 

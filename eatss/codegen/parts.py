@@ -14,7 +14,7 @@ import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.codegen.pieces import Piece
-from eatss.isl_names import without_parameters
+from eatss.isl_names import parameters_as_dims, without_parameters
 from eatss.polyhedral import Dependences
 
 
@@ -102,8 +102,6 @@ def _moving(
 
 
 def _is_determined(params: isl.Set, name: str) -> bool:
-    from eatss.isl_names import parameters_as_dims  # noqa: PLC0415
-
     line = parameters_as_dims(params, (name,), "line")
     return bool(isl.Map.from_range(line).is_single_valued())
 

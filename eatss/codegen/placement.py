@@ -43,7 +43,9 @@ def unstaged_notes(
     notes = [
         f"{reference.access} stays in L1: the kernel writes what it touches"
         for reference in selection.references
-        if reference.placement == "shared" and reference.array not in staged | held
+        if reference.placement == "shared"
+        and reference.array not in staged | held
+        and any(statement.name in reference.statements for statement in piece.statements)
     ]
     for name, memory in options.placements:
         accesses = [

@@ -73,7 +73,7 @@ class UnitPlanner:
             return [
                 self.one_thread(piece, names, f"scalar '{error}' carries values between threads")
             ]
-        if crosses_threads(piece, mapping, dependences, storage):
+        if crosses_threads(self._scop, piece, mapping, dependences):
             return [
                 self.one_thread(
                     piece, names, "iterations of parallel loops need one another's memory"
@@ -145,6 +145,9 @@ class UnitPlanner:
         mapping = split_mapping(
             piece, facts, mapped, loop, self._profile, self._options, own, threads
         )
+        assert mapping.split is not None
+        if mapping.split.threads == 1 and mapping.chunks == 1:
+            return None  # one thread would add up all
         try:
             storage = plan_storage(
                 self._scop, piece, mapping.mapped, self._scheduled.dependences, sums=True

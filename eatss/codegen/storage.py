@@ -115,7 +115,8 @@ def within_registers(
 
     A quarter of a thread's registers is left for addresses and operands.
     """
-    budget = profile.registers_per_thread * 3 // 4
+    most = min(profile.registers_per_thread, profile.registers_per_block // mapping.threads)
+    budget = most * 3 // 4
     kept: list[Registers] = []
     notes: list[str] = []
     for registers in storage.registers:

@@ -314,3 +314,20 @@ def ast_expression_kind(expression: isl.AstExpr) -> str:
 def ast_operator(expression: isl.AstExpr) -> str:
     """Return the operator of an AST expression that has one, as isl calls it."""
     return str(cast("isl.ast_expr_op_type", expression.get_op_type()).name)
+
+
+def time_depth(schedule: isl.UnionMap) -> int:
+    """Return the number of dimensions of the vectors a schedule maps to."""
+    return max((m.dim(isl.dim_type.out) for m in maps_of(schedule)), default=0)
+
+
+def padding(schedule: isl.UnionMap, first: int, depth: int) -> isl.UnionMap:
+    """Return the map from the vectors of ``schedule`` to vectors of ``depth + 1`` dimensions.
+
+    ``first`` goes in front, zeros behind.
+    """
+    own = time_depth(schedule)
+    dims = [f"t{k}" for k in range(own)]
+    padded = ", ".join([str(first), *dims, *("0" for _ in range(depth - own))])
+    text = f"{{ [{', '.join(dims)}] -> [{padded}] }}"
+    return isl.UnionMap.read_from_str(schedule.get_ctx(), text)

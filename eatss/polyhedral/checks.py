@@ -54,7 +54,12 @@ def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule)
         "EATSS-P902",
         "the new schedule violates a dependence",
     )
-    _check_live_ranges(scop, dependences, time)
+    _require(
+        not live_ranges_overlap(dependences.order, dependences.tagged_flow, time),
+        scop,
+        "EATSS-P903",
+        "the new schedule overwrites a value that is still needed",
+    )
     coincidence = coincidence_dependences(scop, dependences)
     for node in _bands(schedule.get_root()):
         _check_parallel(scop, coincidence, node)
@@ -66,31 +71,30 @@ def _parts(relation: isl.UnionMap) -> list[isl.Map]:
     return parts
 
 
-def _check_live_ranges(scop: Scop, dependences: Dependences, time: isl.MultiUnionPwAff) -> None:
-    """Check that values of one element that changed places do not overlap.
+def live_ranges_overlap(order: isl.UnionMap, flow: isl.UnionMap, time: isl.MultiUnionPwAff) -> bool:
+    """Tell whether values of one element that changed places overlap.
 
-    Where the schedule puts a later write before an earlier use, the last use of the later value
+    Where a schedule puts a later write before an earlier use, the last use of the later value
     must also come before the earlier value is written.
+
+    Args:
+        order: order dependences, tagged by accesses.
+        flow: flow dependences, tagged by accesses.
+        time: the schedule, of instances without tags.
     """
-    order, flow = dependences.order, dependences.tagged_flow
     if order.is_empty():
-        return
+        return False
     tagged = order.domain().union(order.range()).union(flow.domain()).union(flow.range())
     tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
     tagged_time = time.pullback_union_pw_multi_aff(tagger)
     swapped = order.lex_ge_at_multi_union_pw_aff(tagged_time)
     if swapped.is_empty():
-        return
+        return False
     ends = swapped.domain().union(swapped.range())
     unread = ends.subtract(flow.domain()).subtract(flow.range()).identity()
     ranges = flow.union(unread)
     pairs = ranges.apply_range(swapped).apply_range(ranges)
-    _require(
-        pairs.lex_lt_at_multi_union_pw_aff(tagged_time).is_empty(),
-        scop,
-        "EATSS-P903",
-        "the new schedule overwrites a value that is still needed",
-    )
+    return not pairs.lex_lt_at_multi_union_pw_aff(tagged_time).is_empty()
 
 
 def _bands(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:

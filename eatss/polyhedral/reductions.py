@@ -10,7 +10,7 @@ from eatss.isl_names import moving_dims, same_except
 from eatss.polyhedral.kernel import Reduction, Reference
 from eatss.polyhedral.program import Dependences
 from eatss.polyhedral.references import Placed
-from eatss.scop import Binary, Call, Cast, Expression, Read, Scop, Select, Unary
+from eatss.scop import Binary, Call, Cast, ElementType, Expression, Read, Scop, Select, Unary
 
 _FUNCTIONS = frozenset({"fmax", "fmin", "fmaxf", "fminf"})
 _INVERSE = {"-": "+"}  # t - e adds -e
@@ -26,7 +26,7 @@ def find_reductions(
     """Return the reductions among the statements of a kernel, in source order."""
     found = []
     for item in placed:
-        update = _update(item)
+        update = _update(item, scop.array(item.statement.write.array).element_type)
         if update is None:
             continue
         operator, read = update
@@ -45,18 +45,22 @@ def find_reductions(
     return tuple(found)
 
 
-def _update(item: Placed) -> tuple[str, int] | None:
-    """Return operator and read access of ``t`` if the statement is ``t = t op e``."""
+def _update(item: Placed, stored: ElementType) -> tuple[str, int] | None:
+    """Return operator and read access of ``t`` if the statement is ``t = t op e``.
+
+    Conversions on the way are passed over only if they keep what is stored, of type ``stored``.
+    """
     statement = item.statement
     value = statement.value
-    while isinstance(value, Cast) and value.element_type.is_floating:
+    while _is_transparent(value, stored):
+        assert isinstance(value, Cast)
         value = value.operand
     operator = _operator_of(value)
     if operator is None:
         return None
     own = [
         term.access
-        for term, positive in _terms(value, operator, positive=True)
+        for term, positive in _terms(value, operator, stored, positive=True)
         if positive and isinstance(term, Read) and _reads_target(item, term.access)
     ]
     if len(own) != 1:
@@ -77,8 +81,17 @@ def _operator_of(value: Expression) -> str | None:
     return None
 
 
+def _is_transparent(value: Expression, stored: ElementType) -> bool:
+    """Tell whether a value is a conversion to a floating type no narrower than what is stored."""
+    return (
+        isinstance(value, Cast)
+        and value.element_type.is_floating
+        and (not stored.is_floating or value.element_type.size_bytes >= stored.size_bytes)
+    )
+
+
 def _terms(
-    value: Expression, operator: str, *, positive: bool
+    value: Expression, operator: str, stored: ElementType, *, positive: bool
 ) -> Iterator[tuple[Expression, bool]]:
     """Yield the operands of nested uses of ``operator``, and whether each enters as it is.
 
@@ -87,7 +100,8 @@ def _terms(
     waiting = [(value, positive)]
     while waiting:
         term, sign = waiting.pop()
-        if isinstance(term, Cast) and term.element_type.is_floating:
+        if _is_transparent(term, stored):
+            assert isinstance(term, Cast)
             waiting.append((term.operand, sign))
         elif isinstance(term, Binary) and term.operator == operator:
             waiting += [(term.right, sign), (term.left, sign)]

@@ -6,10 +6,11 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from eatss.codegen.options import CodegenOptions
+from eatss.diagnostics import InputError
 from eatss.verify import Verification
 
 SIZE = "[2 * N + 2 * M + 16]"
@@ -140,7 +141,12 @@ def test_a_random_program_equals_the_original(
     verify_text: Callable[..., Verification], seed: int, strict: bool, m: int, n: int
 ) -> None:
     text, exact = program(seed)
-    found = verify_text(text, CodegenOptions(strict_fp=strict), [{"N": n, "M": m}])
+    try:
+        found = verify_text(text, CodegenOptions(strict_fp=strict), [{"N": n, "M": m}])
+    except InputError as error:
+        if error.diagnostics[0].code != "EATSS-P001":
+            raise
+        reject()  # too hard for isl
     assert (found.status, found.message) == ("ok", ""), text
     if strict or exact:
         assert all(result.worst_error == 0.0 for result in found.results), text

@@ -65,6 +65,26 @@ PROGRAMS = {
           for (unsigned i = 0; i < n; i++) a[i] = b[i] * 2;
         #pragma endscop
         }""",
+    "unsigned sizes in bounds with offsets": """
+        void f(unsigned n, unsigned long m, float A[n], float B[n], float C[m], float D[m]) {
+        #pragma scop
+          for (unsigned i = 0; i < n; i++) {
+            A[i] = A[i] + 1.0f;
+            if (i + 5 < n) B[i] = A[i] * 2.0f;
+          }
+          for (unsigned long i = 0; i < m; i++) {
+            C[i] = C[i] + 1.0f;
+            for (unsigned long j = 0; j + 7 < m; j++) D[i] = D[i] + C[i] * 0.5f;
+          }
+        #pragma endscop
+        }""",
+    "a sum that every step rounds to float": """
+        void f(int n, int m, double A[n][m], double z[n]) {
+        #pragma scop
+          for (int i = 0; i < n; i++)
+            for (int j = 0; j < m; j++) z[i] = (float)(z[i] + A[i][j]);
+        #pragma endscop
+        }""",
     "a dot product": """
         #ifndef N
         #define N 100000

@@ -154,7 +154,6 @@ kernel_atax_k1(double *__restrict__ tmp, const double *__restrict__ A, const dou
 
 // S0: 256 x 1 x 1 threads a block
 // tiles: j = 1024, i = 56
-// tmp[i] stays in L1: the kernel writes what it touches
 extern "C" __global__ void __launch_bounds__(256)
 kernel_atax_k2(double *__restrict__ y)
 {
@@ -221,9 +220,9 @@ kernel_atax_k3(double *__restrict__ y, const double *__restrict__ tmp, const dou
 
 extern "C" int kernel_atax_cuda(const double *A, const double *x, double *y, double *tmp, cudaStream_t stream)
 {
-    if (!((long)NX * (long)NY <= 2147483647)) return -1;  // indices are 32 bits wide: A must have less than 2^31 elements
-    if (!((long)NY <= 536870912)) return -2;  // indices are 32 bits wide: NY must be at most 2^29
-    if (!((long)NX <= 536870912)) return -3;  // indices are 32 bits wide: NX must be at most 2^29
+    if (!((long)NY <= 536870912)) return -1;  // indices are 32 bits wide: NY must be at most 2^29
+    if (!((long)NX <= 536870912)) return -2;  // indices are 32 bits wide: NX must be at most 2^29
+    if (!((double)NX * (double)NY <= 2147483647)) return -3;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (NX >= 1) {
         EATSS_LAUNCH(kernel_atax_k0, dim3(eatss_floordiv(NX + 31, 32)), dim3(32), 0, stream, tmp);
     }

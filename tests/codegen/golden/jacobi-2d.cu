@@ -119,9 +119,9 @@ kernel_jacobi_2d_k1(const double *__restrict__ B, double *__restrict__ A)
 
 extern "C" int kernel_jacobi_2d_cuda(double *A, double *B, cudaStream_t stream)
 {
-    if (!((long)N * (long)N <= 2147483647)) return -1;  // indices are 32 bits wide: B must have less than 2^31 elements
-    if (!((long)TSTEPS <= 536870912)) return -2;  // indices are 32 bits wide: TSTEPS must be at most 2^29
-    if (!((long)N <= 536870912)) return -3;  // indices are 32 bits wide: N must be at most 2^29
+    if (!((long)TSTEPS <= 536870912)) return -1;  // indices are 32 bits wide: TSTEPS must be at most 2^29
+    if (!((long)N <= 536870912)) return -2;  // indices are 32 bits wide: N must be at most 2^29
+    if (!((double)N * (double)N <= 2147483647)) return -3;  // indices are 32 bits wide: B must have less than 2^31 elements
     if (TSTEPS >= 1 && N >= 3) {
         for (int t = 0; t < TSTEPS; ++t) {
             EATSS_LAUNCH(kernel_jacobi_2d_k0, dim3(eatss_floordiv(N + 98, 100), eatss_min(eatss_floordiv(N + 78, 80), 65535)), dim3(50, 5), 0, stream, B, A);

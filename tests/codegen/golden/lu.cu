@@ -121,8 +121,8 @@ kernel_lu_k1(int k, double *__restrict__ A)
 
 extern "C" int kernel_lu_cuda(double *A, cudaStream_t stream)
 {
-    if (!((long)N * (long)N <= 2147483647)) return -1;  // indices are 32 bits wide: A must have less than 2^31 elements
-    if (!((long)N <= 536870912)) return -2;  // indices are 32 bits wide: N must be at most 2^29
+    if (!((long)N <= 536870912)) return -1;  // indices are 32 bits wide: N must be at most 2^29
+    if (!((double)N * (double)N <= 2147483647)) return -2;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (N >= 2) {
         for (int k = 0; k < N - 1; ++k) {
             EATSS_LAUNCH(kernel_lu_k0, dim3(eatss_floordiv(N + 1023 - 1024 * eatss_floordiv(k + 1, 1024), 1024)), dim3(256), 0, stream, k, A);

@@ -118,12 +118,12 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
 
 extern "C" int kernel_matmul_cuda(double *Out, const double *In, const double *Ker, cudaStream_t stream)
 {
-    if (!((long)NI * (long)NJ <= 2147483647)) return -1;  // indices are 32 bits wide: Out must have less than 2^31 elements
-    if (!((long)NI * (long)NK <= 2147483647)) return -2;  // indices are 32 bits wide: In must have less than 2^31 elements
-    if (!((long)NK * (long)NJ <= 2147483647)) return -3;  // indices are 32 bits wide: Ker must have less than 2^31 elements
-    if (!((long)NI <= 536870912)) return -4;  // indices are 32 bits wide: NI must be at most 2^29
-    if (!((long)NJ <= 536870912)) return -5;  // indices are 32 bits wide: NJ must be at most 2^29
-    if (!((long)NK <= 536870912)) return -6;  // indices are 32 bits wide: NK must be at most 2^29
+    if (!((long)NI <= 536870912)) return -1;  // indices are 32 bits wide: NI must be at most 2^29
+    if (!((long)NJ <= 536870912)) return -2;  // indices are 32 bits wide: NJ must be at most 2^29
+    if (!((long)NK <= 536870912)) return -3;  // indices are 32 bits wide: NK must be at most 2^29
+    if (!((double)NI * (double)NJ <= 2147483647)) return -4;  // indices are 32 bits wide: Out must have less than 2^31 elements
+    if (!((double)NI * (double)NK <= 2147483647)) return -5;  // indices are 32 bits wide: In must have less than 2^31 elements
+    if (!((double)NK * (double)NJ <= 2147483647)) return -6;  // indices are 32 bits wide: Ker must have less than 2^31 elements
     if (NI >= 1 && NJ >= 1 && NK >= 1) {
         EATSS_LAUNCH(kernel_matmul_k0, dim3(eatss_floordiv(NJ + 319, 320), eatss_min(eatss_floordiv(NI + 31, 32), 65535)), dim3(64, 4), 0, stream, Out, In, Ker);
     }
