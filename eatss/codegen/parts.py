@@ -7,14 +7,14 @@ dependence at a point runs backwards, so parts one after another compute the sam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.codegen.pieces import Piece
-from eatss.isl_names import parameters_as_dims, without_parameters
+from eatss.isl_names import output_affs, parameters_as_dims, without_parameters
 from eatss.polyhedral import Dependences
 
 
@@ -37,6 +37,8 @@ def parts_of(
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(names)
     graph.add_edges_from(_edges(piece, mapped, dependences))
+    for users in _scalar_users(piece, moving):
+        nx.add_cycle(graph, users)
     condensed = nx.condensation(graph)
     members = {
         node: tuple(sorted(data["members"], key=names.index))
@@ -57,6 +59,22 @@ def parts_of(
         statements = tuple(sorted((name for n in chosen for name in members[n]), key=names.index))
         parts.append(Part(statements=statements, serial=loops[chosen[0]]))
     return tuple(_merged(parts, graph))
+
+
+def _scalar_users(piece: Piece, moving: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, ...]]:
+    """Yield the statements that share a scalar which serial iterations set anew.
+
+    They stay together: dependences lead from a read to the next write of the original order,
+    which may be another thread's, while here each thread has a scalar of its own.
+    """
+    for array in dict.fromkeys(s.write.array for s in piece.statements):
+        users = [s.name for s in piece.statements if any(a.array == array for a in s.accesses)]
+        (extent,) = {
+            len(output_affs(s.write.relation)) for s in piece.statements if s.write.array == array
+        }
+        writers = [s.name for s in piece.statements if s.write.array == array]
+        if extent == 0 and any(moving[name] for name in writers):
+            yield tuple(users)
 
 
 def _merged(parts: Sequence[Part], graph: nx.DiGraph[str]) -> list[Part]:

@@ -85,6 +85,20 @@ PROGRAMS = {
             for (int j = 0; j < m; j++) z[i] = (float)(z[i] + A[i][j]);
         #pragma endscop
         }""",
+    "a scalar set anew in every serial iteration": """
+        #ifndef N
+        #define N 20
+        #endif
+        void f(int A[N + 9][N + 9], int B[N + 9][N + 9], int c[N + 9]) {
+        #pragma scop
+          for (int s = 0; s < N; s++)
+            for (int t = 1; t < N; t++)
+              for (int i = 1; i < N; i += 2) {
+                int v = A[i][i];
+                B[i + 1][2] = v + c[s % 3];
+              }
+        #pragma endscop
+        }""",
     "a dot product": """
         #ifndef N
         #define N 100000

@@ -290,12 +290,12 @@ def test_a_band_that_loads_as_permutable_may_be_tiled(
 ) -> None:
     source, local = data.draw(small_programs)
     scop = scop_of(source, local=local)
-    text = _all_bands_permutable(save_schedule(schedule_scop(scop)))
     try:
+        text = _all_bands_permutable(save_schedule(schedule_scop(scop)))
         loaded = load_schedule(scop, text)
     except InputError as error:
         event(error.code)
-        if error.code != "EATSS-P016":
+        if error.code not in ("EATSS-P001", "EATSS-P016"):  # too hard, or not permutable
             raise
         return
     root = loaded.schedule.get_root()
