@@ -32,16 +32,18 @@ class Writer:
     def chance(self, percent: int) -> bool:
         return self.rng.randrange(100) < percent
 
-    def subscript(self, loops: list[str]) -> str:
+    def subscript(self, loops: list[str], *, written: bool) -> str:
         one, other = self.rng.choice(loops), self.rng.choice(loops)
         shapes = [one] * 6 + [f"{one} + 1", f"2 * {one}", f"{one} + {other}", f"N + M + 11 - {one}"]
+        if written:  # isl's dataflow crashes on some programs that divide where they write
+            return self.rng.choice([*shapes, "2"])
         return self.rng.choice([*shapes, f"{one} % 3", f"{one} / 2", "2"])
 
-    def reference(self, loops: list[str]) -> str:
+    def reference(self, loops: list[str], *, written: bool = False) -> str:
+        one, two = (self.subscript(loops, written=written) for _ in range(2))
         if self.chance(55):
-            matrix = self.rng.choice(self.arrays[:2])
-            return f"{matrix}[{self.subscript(loops)}][{self.subscript(loops)}]"
-        return f"{self.rng.choice(self.arrays[2:])}[{self.subscript(loops)}]"
+            return f"{self.rng.choice(self.arrays[:2])}[{one}][{two}]"
+        return f"{self.rng.choice(self.arrays[2:])}[{one}]"
 
     def value(self, loops: list[str]) -> str:
         terms = [self.reference(loops) for _ in range(self.rng.randint(1, 3))]
@@ -52,7 +54,7 @@ class Writer:
 
     def statement(self, loops: list[str], indent: str) -> None:
         self.statements += 1
-        target, kind = self.reference(loops), self.rng.randrange(6)
+        target, kind = self.reference(loops, written=True), self.rng.randrange(6)
         if kind == 0:
             name = f"t{self.statements}"
             self.lines.append(f"{indent}{self.element} {name} = {self.value(loops)};")
@@ -85,7 +87,7 @@ class Writer:
         self.lines.append(f"{indent}{self.element} {name} = {self.reference(loops)};")
         self.lines.append(f"{indent}{self.head(loops)}")
         self.lines.append(f"{indent}    {name} += {self.value(inner)};")
-        self.lines.append(f"{indent}{self.reference(loops)} = {name};")
+        self.lines.append(f"{indent}{self.reference(loops, written=True)} = {name};")
 
     def nest(self, loops: list[str]) -> None:
         indent = "    " * (len(loops) + 1)
@@ -144,9 +146,9 @@ def test_a_random_program_equals_the_original(
     try:
         found = verify_text(text, CodegenOptions(strict_fp=strict), [{"N": n, "M": m}])
     except InputError as error:
-        if error.diagnostics[0].code != "EATSS-P001":
+        if error.diagnostics[0].code not in ("EATSS-P001", "EATSS-P006"):
             raise
-        reject()  # too hard for isl
+        reject()  # too hard for isl, or nothing to do
     assert (found.status, found.message) == ("ok", ""), text
     if strict or exact:
         assert all(result.worst_error == 0.0 for result in found.results), text
