@@ -259,11 +259,6 @@ def dims_as_parameters(elements: isl.Set, names: Sequence[str]) -> isl.Set:
     return elements.params()
 
 
-def parameter_equal(name: str, function: isl.PwAff) -> isl.Set:
-    """Return the values of parameters where parameter ``name`` equals a function of them."""
-    return isl.PwAff.eq_set(*_aligned(name, function))
-
-
 def parameter_at_least(name: str, function: isl.PwAff) -> isl.Set:
     """Return the values of parameters where parameter ``name`` is at least a function of them."""
     return isl.PwAff.ge_set(*_aligned(name, function))
