@@ -14,7 +14,8 @@ from eatss.codegen.checks import check_order
 from eatss.codegen.errors import input_error_at
 from eatss.codegen.file_text import file_text
 from eatss.codegen.host import PlacedKernel, host_steps
-from eatss.codegen.kernel_text import KernelContext, KernelText, KernelWriter, subtree_of
+from eatss.codegen.kernel_context import KernelContext, KernelText
+from eatss.codegen.kernel_text import KernelWriter, subtree_of
 from eatss.codegen.names import NameTable, is_reserved
 from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import Piece, pieces_of

@@ -9,7 +9,7 @@ import islpy as isl
 
 from eatss.codegen.bounds import guard
 from eatss.codegen.isl_text import TRUE, value_of
-from eatss.codegen.kernel_text import KernelText
+from eatss.codegen.kernel_context import KernelText
 from eatss.codegen.linear import strict
 from eatss.codegen.lines import Lines
 from eatss.codegen.nodes import names_in, substitute

@@ -5,7 +5,7 @@ from __future__ import annotations
 import islpy as isl
 
 from eatss.isl_names import ast_expression_kind, ast_operator, coalesced
-from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text
 
 _OPERATORS = {
     "max": Operator.MAX,
@@ -154,3 +154,10 @@ def value_of(function: isl.PwAff, context: isl.Set) -> IntExpr:
     simple = function.intersect_params(context).coalesce().gist_params(context)
     build = isl.AstBuild.from_context(context)
     return expression_of(build.expr_from_pw_aff(simple))
+
+
+def start_plus(first: IntExpr, text: str) -> str:
+    """Return C text of ``first + text``."""
+    if text == "0":
+        return c_text(first)
+    return text if first == Constant(0) else f"{c_text(first)} + {text}"

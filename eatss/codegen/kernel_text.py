@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.codegen.arrays import DeviceArray
 from eatss.codegen.bounds import TileRange, full_tiles, guard, tile_range, union_of
 from eatss.codegen.checks import check_ranges
 from eatss.codegen.coverage import check_coverage_of
-from eatss.codegen.isl_text import FALSE, TRUE, minimum
+from eatss.codegen.isl_text import FALSE, TRUE, minimum, start_plus
+from eatss.codegen.kernel_context import KernelContext, KernelText
+from eatss.codegen.kernel_frame import framed, kernel_arguments, without_unused
 from eatss.codegen.linear import strict
-from eatss.codegen.lines import Lines, identifiers
+from eatss.codegen.lines import Lines
 from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
 from eatss.codegen.names import NameTable
 from eatss.codegen.nodes import Node, names_in
 from eatss.codegen.parts import Part
 from eatss.codegen.pieces import Piece
-from eatss.codegen.references import SHARED, References
+from eatss.codegen.references import References
 from eatss.codegen.staging import SharedTile
 from eatss.codegen.staging_text import StagingWriter
 from eatss.codegen.storage import MAX_POINTS, Candidate, StoragePlan
@@ -33,46 +32,6 @@ from eatss.isl_names import (
     without_parameters,
 )
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text
-from eatss.scop import Scop
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelContext:
-    """What the text of a kernel is made of, besides its piece.
-
-    ``parameters`` are the integer parameters that are passed, with their C type.
-    """
-
-    scop: Scop
-    arrays: Dictionary[str, DeviceArray]
-    file: str
-    names: NameTable
-    index_type: str
-    line_info: bool
-    parameters: tuple[tuple[str, str], ...]
-    shared_limit_bytes: int
-    static_shared_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelText:
-    """A kernel as text, and what launching it takes.
-
-    ``grid`` are the numbers of blocks along x, y, z; ``launch`` are the sizes and host counters
-    for which there is anything to run. ``register_words`` is an estimate of the registers a
-    thread needs. ``parameter_tiles`` are for sizes that bound tiled loops the largest tile.
-    """
-
-    name: str
-    text: str
-    grid: tuple[IntExpr, IntExpr, IntExpr]
-    launch: isl.Set
-    arguments: tuple[str, ...]
-    shared_bytes: int
-    dynamic_shared: bool
-    register_words: int
-    parameter_tiles: tuple[tuple[str, int], ...]
-    notes: tuple[str, ...]
 
 
 class KernelWriter:
@@ -134,14 +93,25 @@ class KernelWriter:
         self._body(ranges, known)
         shared_bytes = sum(-(-tile.shared_bytes // 8) * 8 for tile in self._staging.tiles)
         dynamic = shared_bytes > self._context.static_shared_bytes
-        body = _without_unused(self._lines.text())
-        arguments = self._arguments(body)
+        body = without_unused(self._lines.text())
+        context = self._context
+        counters = [(context.index_type, counter) for counter in self._piece.host_names]
+        arguments = kernel_arguments(
+            body, [*context.parameters, *counters], context.arrays, self._storage.read_only
+        )
         return KernelText(
             name=self._name,
-            text=self._assemble(body, arguments, dynamic=dynamic),
+            text=framed(
+                self._name,
+                body,
+                arguments,
+                self._staging.tiles,
+                self._mapping.threads,
+                dynamic_shared=dynamic,
+            ),
             grid=self._grid(ranges),
             launch=launch,
-            arguments=tuple(name for _, name in arguments),
+            arguments=tuple(argument.name for argument in arguments),
             shared_bytes=shared_bytes,
             dynamic_shared=dynamic,
             register_words=self._references.register_words,
@@ -224,7 +194,7 @@ class KernelWriter:
         index = self._context.index_type
         block = f"({index})blockIdx.{loop.grid}"
         tile = block if loop.tile == 1 else f"{loop.tile} * {block}"
-        return _sum(ranges[loop.name].first, tile)
+        return start_plus(ranges[loop.name].first, tile)
 
     def _stride(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> str:
         """Return the head of a loop over the tiles of a block."""
@@ -394,47 +364,6 @@ class KernelWriter:
         text = " and ".join(f"0 <= {loop.thread} < {loop.threads}" for loop in mapped)
         return isl.Set.read_from_str(self._isl, f"[{', '.join(names)}] -> {{ : {text} }}")
 
-    # The frame ---------------------------------------------------------------------------
-
-    def _arguments(self, body: str) -> list[tuple[str, str]]:
-        """Return declaration and name of what the body uses of the region's data."""
-        words = set(identifiers(body))
-        found = [
-            (f"{c_type} {name}", name) for c_type, name in self._context.parameters if name in words
-        ]
-        found += [
-            (f"{self._context.index_type} {name}", name)
-            for name in self._piece.host_names
-            if name in words
-        ]
-        for key, array in self._context.arrays.items():
-            if array.name not in words:
-                continue
-            c_type = array.array.element_type.value
-            if array.by_value:
-                found.append((f"{c_type} {array.name}", array.name))
-            elif key in self._storage.read_only:
-                found.append((f"const {c_type} *__restrict__ {array.name}", array.name))
-            else:
-                found.append((f"{c_type} *__restrict__ {array.name}", array.name))
-        return found
-
-    def _assemble(self, body: str, arguments: Sequence[tuple[str, str]], *, dynamic: bool) -> str:
-        lines = Lines()
-        if self._staging.tiles:
-            with lines.block(f"struct {self._name}_shared", ";"):
-                for tile in self._staging.tiles:
-                    sizes = "".join(f"[{size}]" for size in tile.padded)
-                    lines.add(f"EATSS_TRACKED({tile.element_type.value}) {tile.name}{sizes};")
-            lines.add("")
-        head = f'extern "C" __global__ void __launch_bounds__({self._mapping.threads})'
-        declared = ", ".join(declaration for declaration, _ in arguments)
-        lines.add(head, f"{self._name}({declared})", "{")
-        if self._staging.tiles:
-            macro = "EATSS_DYNAMIC_SHARED" if dynamic else "EATSS_SHARED"
-            lines.add(f"    {macro}({self._name}_shared, {SHARED});")
-        return lines.text() + body + "}\n"
-
 
 def subtree_of(piece: Piece, mapping: Mapping) -> Subtree:
     """Return what of the schedule a thread runs: what is below the band, or all of the piece."""
@@ -443,24 +372,6 @@ def subtree_of(piece: Piece, mapping: Mapping) -> Subtree:
     return Subtree(node=node, loop_names=named)
 
 
-def _without_unused(body: str) -> str:
-    """Leave out constants that nothing mentions."""
-    words = identifiers(body)
-    kept = []
-    for line in body.splitlines():
-        declared = re.match(r"\s*const (?:int|long) (\w+) = ", line)
-        if declared is None or words.count(declared.group(1)) > 1:
-            kept.append(line + "\n")
-    return "".join(kept)
-
-
 def _until(counter: str, last: IntExpr) -> str:
     """Return the condition of a loop that runs to ``last``."""
     return c_text(strict(Apply(Operator.LE, (Name(counter), last))))
-
-
-def _sum(first: IntExpr, text: str) -> str:
-    """Return ``first + text``."""
-    if text == "0":
-        return c_text(first)
-    return text if first == Constant(0) else f"{c_text(first)} + {text}"

@@ -10,7 +10,7 @@ import islpy as isl
 
 from eatss.codegen.arrays import DeviceArray
 from eatss.codegen.bounds import guard, union_of
-from eatss.codegen.isl_text import TRUE, value_of
+from eatss.codegen.isl_text import TRUE, start_plus, value_of
 from eatss.codegen.linear import strict
 from eatss.codegen.lines import Lines
 from eatss.codegen.mapping import Mapping, SerialTile
@@ -27,7 +27,7 @@ from eatss.isl_names import (
     parameter_at_most,
     without_parameters,
 )
-from eatss.program import Constant, IntExpr, Name, c_text
+from eatss.program import IntExpr, Name, c_text
 
 
 class StagingWriter:
@@ -143,7 +143,7 @@ class StagingWriter:
         )
         with self._lines.block(head):
             for name, offset, place in zip(at, tile.offsets, places, strict=True):
-                start = _sum(value_of(offset, known), place)
+                start = start_plus(value_of(offset, known), place)
                 self._lines.add(f"const {index} {name} = {start};")
             source = array.element([Name(name) for name in at])
             target = f"{SHARED}." + tile.name + "".join(f"[{place}]" for place in places)
@@ -160,13 +160,6 @@ class StagingWriter:
                 text = f"{text} + {term}" if text else term
                 stride *= loop.threads
         return text or "0"
-
-
-def _sum(first: IntExpr, text: str) -> str:
-    """Return ``first + text``."""
-    if text == "0":
-        return c_text(first)
-    return text if first == Constant(0) else f"{c_text(first)} + {text}"
 
 
 def _unravel(element: str, sizes: tuple[int, ...]) -> tuple[str, ...]:
