@@ -19,24 +19,38 @@ if TYPE_CHECKING:
     from eatss.api import codegen, inspect, select
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
     from eatss.gpu import GpuProfile, list_profiles, load_profile
+    from eatss.measure.comparison import Comparison
+    from eatss.measure.energy_measurement import EnergyMeasurement
+    from eatss.measure.energy_meter import energy_meter
+    from eatss.measure.measurement import Measurement
+    from eatss.measure.options import MeasureOptions
+    from eatss.measuring import compare, measure
     from eatss.model.selection import KernelSelection, Selection
     from eatss.program import Program
+    from eatss.variants import SourceOptions
 
 __version__ = "0.1.0"
 
-_CALLABLE = ("codegen",)
+_CALLABLE = ("codegen", "measure")
 """Packages that can be called as the function of the API that has their name."""
 
 _HOME = {
+    "Comparison": "eatss.measure.comparison",
     "Diagnostic": "eatss.diagnostics",
     "EatssError": "eatss.diagnostics",
+    "EnergyMeasurement": "eatss.measure.energy_measurement",
     "GpuProfile": "eatss.gpu",
     "InputError": "eatss.diagnostics",
     "InternalError": "eatss.diagnostics",
     "KernelSelection": "eatss.model.selection",
+    "MeasureOptions": "eatss.measure.options",
+    "Measurement": "eatss.measure.measurement",
     "NoSolutionError": "eatss.diagnostics",
     "Program": "eatss.program",
     "Selection": "eatss.model.selection",
+    "SourceOptions": "eatss.variants",
+    "compare": "eatss.measuring",
+    "energy_meter": "eatss.measure.energy_meter",
     "inspect": "eatss.api",
     "list_profiles": "eatss.gpu",
     "load_profile": "eatss.gpu",
@@ -44,20 +58,28 @@ _HOME = {
 }
 
 __all__ = [
+    "Comparison",
     "Diagnostic",
     "EatssError",
+    "EnergyMeasurement",
     "GpuProfile",
     "InputError",
     "InternalError",
     "KernelSelection",
+    "MeasureOptions",
+    "Measurement",
     "NoSolutionError",
     "Program",
     "Selection",
+    "SourceOptions",
     "__version__",
     "codegen",
+    "compare",
+    "energy_meter",
     "inspect",
     "list_profiles",
     "load_profile",
+    "measure",
     "select",
 ]
 

@@ -10,7 +10,7 @@ from eatss.analysis import VolumeKind
 from eatss.diagnostics import InputError, input_error
 from eatss.frontend import FrontendOptions
 from eatss.gpu import GpuProfile, load_profile
-from eatss.model import ModelOptions, Selection
+from eatss.model import CODEGEN_MODEL, ModelName, ModelOptions, Selection
 from eatss.pipeline import (
     AnalysedProgram,
     AnalysisOptions,
@@ -28,7 +28,7 @@ def select(
     *,
     gpu: str | PathLike[str] | GpuProfile,
     dtype: Literal["float", "double"] | None = None,
-    model: Literal["eatss", "paper"] = "eatss",
+    model: ModelName = "eatss",
     volume: Literal["product", "footprint"] | None = None,
     split: float | Literal["auto"] = "auto",
     warp_fraction: float | Literal["auto"] = "auto",
@@ -52,7 +52,8 @@ def select(
             profile.
         dtype: Overrides the floating-point type of the source.
         model: ``"paper"`` keeps to EATSS as published, ``"eatss"`` counts exact
-            footprints.
+            footprints, ``"register-tile"`` chooses sizes, threads and placements for code that
+            eatss generates.
         volume: How tile volumes are counted; by default ``"product"`` for the paper's
             model, else ``"footprint"``.
         split: Share of L1 + shared memory that is shared, 0 to 1; ``"auto"`` tries the
@@ -103,7 +104,7 @@ def select_analysed(
     program: AnalysedProgram,
     *,
     gpu: str | PathLike[str] | GpuProfile,
-    model: Literal["eatss", "paper"] = "eatss",
+    model: ModelName = "eatss",
     split: float | Literal["auto"] = "auto",
     warp_fraction: float | Literal["auto"] = "auto",
     uniform: bool = False,
@@ -173,7 +174,7 @@ def codegen(
     selection: Selection | None = None,
     schedule: str | None = None,
     dtype: Literal["float", "double"] | None = None,
-    model: Literal["eatss", "paper"] = "eatss",
+    model: ModelName = CODEGEN_MODEL,
     volume: Literal["product", "footprint"] | None = None,
     split: float | Literal["auto"] = "auto",
     warp_fraction: float | Literal["auto"] = "auto",
@@ -190,7 +191,8 @@ def codegen(
     """Generate CUDA for every kernel of a C file or of C source text.
 
     Safe to call from several threads at once; equal input gives equal text. Arguments from
-    ``model`` on are those of :func:`select`, which chooses the tile sizes.
+    ``model`` on are those of :func:`select`, which chooses the tile sizes, but for the default
+    of ``model``.
 
     Args:
         source: Path of a C file, or C source text (a ``str`` with a line break).
@@ -210,7 +212,7 @@ def codegen(
         selection: Sizes that :func:`select` found before, for the same kernels and card.
         schedule: Text of a saved schedule that replaces the scheduler's.
         dtype: Floating-point type to compute in, through the macro that names it in the source.
-        model: Which model selects.
+        model: Which model selects; by default the one made for generated code.
         volume: How tile volumes are counted.
         split: Share of L1 + shared memory that is shared.
         warp_fraction: Tile sizes are multiples of this fraction of a warp.

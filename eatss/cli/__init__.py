@@ -1,7 +1,7 @@
 """The command line: one file a command, no logic of its own.
 
-Data goes to stdout, talk to stderr. Exit codes: 0 fine, 1 no solution, 2 the
-user's input, 70 our own fault.
+Data goes to stdout, talk to stderr. Exit codes: 0 fine, 1 no solution or a program that fails, 2
+the user's input, 3 a requirement that is not met, 70 our own fault, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from eatss.cli import codegen, doctor, inspect, profiles, select, verify
+from eatss.cli import codegen, compare, doctor, inspect, measure, profiles, select, verify
 from eatss.cli.common import internal_fault, report_error
 from eatss.diagnostics import EatssError, ExitCode
 
@@ -27,6 +27,8 @@ app = typer.Typer(
 app.command(epilog=select.EXAMPLES)(select.select)
 app.command(epilog=codegen.EXAMPLES)(codegen.codegen)
 app.command(epilog=verify.EXAMPLES)(verify.verify)
+app.command(epilog=measure.EXAMPLES)(measure.measure)
+app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command(epilog=profiles.EXAMPLES)(profiles.profiles)
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eatss.cli.common import Debug
 from eatss.diagnostics import ExitCode
+
+if TYPE_CHECKING:
+    from eatss.gpu.environment import Check
 
 EXAMPLES = """
 Examples:
@@ -16,6 +19,8 @@ Examples:
     eatss doctor
 
     eatss doctor --format json
+
+    eatss doctor --sensors    # loads the card for some seconds to compare its energy sensors
 """
 
 
@@ -30,13 +35,33 @@ def doctor(
     output: Annotated[
         DoctorFormat, typer.Option("--format", "-f", help="What to print.")
     ] = DoctorFormat.TABLE,
+    sensors: Annotated[
+        bool,
+        typer.Option(
+            "--sensors", help="Make the card work for some seconds to compare its energy sensors."
+        ),
+    ] = False,
+    device: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Card whose energy sensors to look at.")
+    ] = 0,
     debug: Debug = False,
 ) -> None:
     """Check what works on this machine and say what to install; exit 1 if `select` cannot run."""
     from eatss.gpu.environment import examine  # noqa: PLC0415 - keeps --help fast
     from eatss.report.environment import render_checks  # noqa: PLC0415
 
-    checks = examine()
+    checks = (*examine(), *_sensor_checks(device, with_load=sensors))
     typer.echo(render_checks(checks, output.value), nl=False)
     if any(check.ok is False for check in checks):
         raise typer.Exit(ExitCode.NO_SOLUTION)
+
+
+def _sensor_checks(device: int, *, with_load: bool) -> tuple[Check, ...]:
+    """Look at the energy sensors, unless NumPy or SciPy is missing, which is said elsewhere."""
+    try:
+        from eatss.measure.sensors import examine_sensors  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in {"numpy", "scipy"}:
+            raise
+        return ()
+    return examine_sensors(device, with_load=with_load)

@@ -120,6 +120,15 @@ def temporaries_of(scop: Scop, arrays: Mapping[str, DeviceArray]) -> tuple[Tempo
     )
 
 
+def outside_arrays(scop: Scop, arrays: Mapping[str, DeviceArray]) -> tuple[str, ...]:
+    """Return the names of the arrays in device memory whose values others see."""
+    return tuple(
+        name
+        for name, array in arrays.items()
+        if not array.by_value and not _is_temporary(scop, array)
+    )
+
+
 def _is_temporary(scop: Scop, array: DeviceArray) -> bool:
     """Tell whether nothing outside the region sees an array."""
     noun = array.array

@@ -94,7 +94,8 @@ def _needed_parts() -> tuple[_Part, ...]:
         _package("z3-solver", _z3, "solving for tile sizes"),
         _package("islpy", _islpy, "dependences, schedules, footprints"),
         _package("libclang", _libclang, "reading C", version="libclang>=18.1,<19"),
-        _package("numpy", lambda: _imported("numpy"), "enumerating candidates"),
+        _package("numpy", lambda: _imported("numpy"), "enumerating candidates, measuring"),
+        _package("scipy", lambda: _imported("scipy"), "intervals, integrals"),
         _package("networkx", lambda: _imported("networkx"), "the graph of statements"),
         _package("pydantic", lambda: _imported("pydantic"), "reading GPU profiles"),
         _package("typer", lambda: _imported("typer"), "the command line"),
@@ -209,7 +210,11 @@ def _libclang() -> str:
 
 def _profiles() -> str:
     folder = profile_directory()
-    return f"{len(list_profiles())} in {folder}"
+    try:
+        count = len(list_profiles())
+    except ModuleNotFoundError as error:
+        raise _NotThereError(f"cannot be read without {error.name}") from None
+    return f"{count} in {folder}"
 
 
 def _kernels() -> str:

@@ -69,11 +69,21 @@ from eatss.isl_names.sizes import (
     rebuild_with_sizes,
     with_parameters,
 )
+from eatss.isl_names.systems import (
+    Constraint,
+    ConstraintSystem,
+    constraint_system,
+    constraints_on,
+    division_bits,
+    solutions,
+)
 
 __all__ = [
     "AffineForm",
     "BasicPart",
     "Bound",
+    "Constraint",
+    "ConstraintSystem",
     "affine_bounds",
     "affine_form",
     "ast_expression_kind",
@@ -87,8 +97,11 @@ __all__ = [
     "box",
     "coalesced",
     "constant_value",
+    "constraint_system",
+    "constraints_on",
     "dim_names",
     "dims_as_parameters",
+    "division_bits",
     "divisors",
     "drop_leading_outputs",
     "fix_parameters",
@@ -128,6 +141,7 @@ __all__ = [
     "scaled_at_least",
     "scaled_at_most",
     "set_names",
+    "solutions",
     "stride_of",
     "time_depth",
     "tuple_of_functions",

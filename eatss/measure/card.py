@@ -50,13 +50,18 @@ class Workload(Protocol):
         ...
 
     @property
-    def launched_by(self) -> Literal["graph", "stream"]:
+    def launched_by(self) -> Literal["graph", "stream", "host code"]:
         """How a run is launched."""
         ...
 
     @property
     def overwrites_inputs(self) -> bool:
         """Whether a run changes memory that it, or the next run, reads before writing it."""
+        ...
+
+    @property
+    def checks_apart(self) -> bool:
+        """Whether checks do their work in other processes, so that several may run at once."""
         ...
 
     def reset(self) -> None:

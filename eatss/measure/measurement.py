@@ -89,6 +89,9 @@ class Window:
 class Method:
     """How it was measured.
 
+    ``launched_by`` says who launches the kernels of a run: a CUDA ``graph``, Python launch by
+    launch on a ``stream``, or the program's own compiled ``host code`` where they are very many.
+
     ``restoring`` says how overwritten inputs were put back: ``none`` (nothing is overwritten that
     is read, or repeating does not drift), ``between windows``, or ``inside windows`` (repeating
     drifts within a window; what restoring takes was measured apart and subtracted).
@@ -98,7 +101,7 @@ class Method:
 
     meter: str | None
     compiler: Literal["nvrtc", "nvcc"] | None
-    launched_by: Literal["graph", "stream"] | None
+    launched_by: Literal["graph", "stream", "host code"] | None
     restoring: Literal["none", "between windows", "inside windows"]
     confidence: float
     target: float
@@ -171,6 +174,7 @@ class Measurement:
     card draws in the same time. ``flops`` are counted from the loops [EATSS, Sec. V-B]:
     ``gflops_per_joule`` is PPW. ``least_bytes`` is every element read once and every one written
     once. A value that was not measured is ``None`` and stands in ``missing`` with the reason.
+    ``notes`` are sentences that a reader has to know.
     """
 
     program: str
@@ -198,6 +202,7 @@ class Measurement:
     provenance: Provenance
     counters: tuple[KernelCounters, ...] | None = None
     missing: tuple[Missing, ...] = ()
+    notes: tuple[str, ...] = ()
     schema_version: int = field(default=SCHEMA_VERSION)
 
     @property

@@ -14,10 +14,12 @@ from eatss.program.plan import (
     HostStep,
     KernelCode,
     Launch,
+    OperationCount,
     Original,
     Parameter,
     Program,
     Temporary,
+    Work,
 )
 from eatss.program.plan_json import load_program, program_from_dict, program_to_dict, save_program
 
@@ -34,11 +36,13 @@ __all__ = [
     "KernelCode",
     "Launch",
     "Name",
+    "OperationCount",
     "Operator",
     "Original",
     "Parameter",
     "Program",
     "Temporary",
+    "Work",
     "c_text",
     "evaluate",
     "load_program",

@@ -121,11 +121,42 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperationCount:
+    """How many operations of a kind on floating-point values a region runs.
+
+    ``kind`` is ``add`` (and subtract), ``multiply``, ``divide``, ``square root``, ``compare``
+    (relations, minima, maxima) or ``function`` (any other call). ``count`` is an expression of
+    the program's parameters.
+    """
+
+    kind: str
+    count: IntExpr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a region has to do at least, exactly, as expressions of the program's parameters.
+
+    ``operations`` are those of the C source, whatever order the generated code runs them in; a
+    kind that never runs misses. ``read_bytes`` are the elements whose values from before the
+    region are read, each once, ``written_bytes`` the elements written, each once; scalars passed
+    by value and arrays local to the region do not count. Where no closed form was found a count
+    is ``None``, and one of ``notes`` says why.
+    """
+
+    operations: tuple[OperationCount, ...] | None
+    read_bytes: IntExpr | None
+    written_bytes: IntExpr | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A region of the original: the host function ``launcher`` runs it on device pointers.
 
     ``launcher`` returns 0, or a ``cudaError_t``. ``function`` is the original's, which does
-    nothing but this region where ``whole_function`` holds.
+    nothing but this region where ``whole_function`` holds. ``work`` is ``None`` in plans that
+    were written before it was counted.
     """
 
     launcher: str
@@ -136,6 +167,7 @@ class Entry:
     temporaries: tuple[Temporary, ...]
     assumptions: tuple[Assumption, ...]
     body: tuple[HostStep, ...]
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

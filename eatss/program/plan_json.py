@@ -122,7 +122,9 @@ def _decode_choice(choices: tuple[Any, ...], value: Any) -> Any:
 
 
 def _decode_optional(kinds: tuple[Any, ...], value: Any) -> Any:
-    return None if value is None else _decode(kinds[0], value)
+    """Return ``value`` as the one kind beside ``None``, which may be an expression."""
+    others = tuple(kind for kind in kinds if kind is not types.NoneType)
+    return None if value is None else _decode(Union[others], value)  # noqa: UP007
 
 
 _READERS: Mapping[Any, Callable[[tuple[Any, ...], Any], Any]] = {

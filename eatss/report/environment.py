@@ -18,6 +18,9 @@ _MARKS = {
     None: Text("optional", style="yellow"),
 }
 
+_MEASURING = frozenset({"Python", "numpy", "scipy", "typer", "rich", "CuPy"})
+_METER = "energy meter"
+
 
 def render_checks(checks: Sequence[Check], output: str) -> str:
     """Return the checks of this machine as ``table`` or ``json``."""
@@ -37,7 +40,19 @@ def render_checks(checks: Sequence[Check], output: str) -> str:
 
 
 def _verdict(checks: Sequence[Check]) -> Text:
+    """Say which commands work here; measuring needs less than selecting, and a card."""
     broken = [check.name for check in checks if check.ok is False]
+    lacking = [check.name for check in checks if check.name in _MEASURING and not check.ok]
+    blind = any(check.name == _METER and not check.ok for check in checks)
+    verdict = Text()
     if broken:
-        return Text(f"\neatss select cannot run here without: {', '.join(broken)}", "bold red")
-    return Text("\neatss select works here.", "bold green")
+        verdict.append(f"\neatss select cannot run here without: {', '.join(broken)}", "bold red")
+    else:
+        verdict.append("\neatss select works here.", "bold green")
+    if lacking:
+        verdict.append(f"\neatss measure cannot run here without: {', '.join(lacking)}", "yellow")
+    elif blind:
+        verdict.append("\neatss measure works here, for time but not for energy.", "yellow")
+    else:
+        verdict.append("\neatss measure works here.", "bold green")
+    return verdict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import prod
 
 from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
@@ -11,7 +12,7 @@ from rich.text import Text
 from eatss.model import Selection
 from eatss.model.build import bytes_text
 from eatss.model.ppcg import ppcg_max_shared_memory
-from eatss.model.selection import CellResult, KernelSelection
+from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.report.render import render
 
 _LIMITS = {
@@ -71,6 +72,12 @@ def _kernel(kernel: KernelSelection, *, explain: bool) -> list[RenderableType]:
 
 
 def _verdict(kernel: KernelSelection) -> str:
+    if kernel.compared:
+        return (
+            f"{kernel.threads_per_block} threads of {_points(kernel)} points; "
+            f"{kernel.objective / 1000:.4g} pJ an iteration (estimate), optimal: {kernel.optimal} "
+            f"(all {kernel.compared} layouts compared, {1000 * kernel.solve_time_s:.0f} ms)"
+        )
     return (
         f"split {kernel.split_factor:g}, warp fraction {kernel.warp_fraction:g}; "
         f"objective {kernel.objective}, optimal: {kernel.optimal} "
@@ -78,7 +85,15 @@ def _verdict(kernel: KernelSelection) -> str:
     )
 
 
+def _points(kernel: KernelSelection) -> int:
+    """Return the points of a thread."""
+    sizes = dict(kernel.tile_sizes)
+    return prod(-(-sizes[loop] // threads) for loop, threads in kernel.block)
+
+
 def _loops(kernel: KernelSelection) -> Table:
+    if kernel.compared:
+        return _dealt_loops(kernel)
     table = _table("loop", "", "tile", "threads", "weight", numbers=("tile", "threads", "weight"))
     sizes, block, weights = dict(kernel.tile_sizes), dict(kernel.block), dict(kernel.weights)
     for loop in kernel.loops:
@@ -95,22 +110,47 @@ def _loops(kernel: KernelSelection) -> Table:
     return table
 
 
+def _dealt_loops(kernel: KernelSelection) -> Table:
+    """Return the loops with the points that each thread has along them."""
+    table = _table("loop", "", "tile", "threads", "points", numbers=("tile", "threads", "points"))
+    sizes, block = dict(kernel.tile_sizes), dict(kernel.block)
+    for loop in kernel.loops:
+        kind = "parallel" if loop in kernel.parallel else "serial"
+        threads = block.get(loop)
+        table.add_row(
+            loop,
+            f"{kind}, x" if block and loop == kernel.block[-1][0] else kind,
+            Text(str(sizes[loop]), style="bold"),
+            "-" if threads is None else str(threads),
+            "-" if threads is None else str(-(-sizes[loop] // threads)),
+        )
+    for loop in kernel.inner_loops:
+        table.add_row(loop, "inside the tile, not tiled", "-", "-", "-")
+    return table
+
+
 def _references(kernel: KernelSelection) -> Table:
     table = _table("reference", "memory", "CMA", "temporal reuse", "spatial reuse")
     names = [reference.access for reference in kernel.references]
     for reference in kernel.references:
         several = names.count(reference.access) > 1
-        moved = reference.memory != reference.placement
         table.add_row(
             f"{reference.access} in {', '.join(reference.statements)}"
             if several
             else reference.access,
-            f"{reference.memory}, through {reference.placement}" if moved else reference.memory,
+            _memory(kernel, reference),
             "yes" if reference.cma else "no",
             ", ".join(reference.temporal) or "-",
             ", ".join(reference.spatial) or "-",
         )
     return table
+
+
+def _memory(kernel: KernelSelection, reference: ReferenceSelection) -> str:
+    if kernel.compared:
+        return reference.placement
+    moved = reference.memory != reference.placement
+    return f"{reference.memory}, through {reference.placement}" if moved else reference.memory
 
 
 def _limits(kernel: KernelSelection) -> Table:
@@ -152,6 +192,10 @@ def _alternatives(kernel: KernelSelection) -> Table:
 
 
 def _explanation(kernel: KernelSelection) -> list[RenderableType]:
+    if kernel.compared:
+        lines = Text(f"  {kernel.objective_formula}")
+        lines.append(f"\n  traffic: {kernel.traffic:.4g} elements from L2 an iteration (estimate)")
+        return [lines]
     lines = Text(f"  maximised: {kernel.objective_formula}")
     lines.append(
         f"\n  sizes are multiples of {kernel.alignment}; "

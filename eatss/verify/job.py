@@ -21,13 +21,18 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Runs of the program in ``directory``; ``work`` is a folder for what is compiled."""
+    """Runs of the program in ``directory``; ``work`` is a folder for what is compiled.
+
+    ``machine`` is empty, or names what runs the program instead: ``MODULE:FUNCTION``, a function
+    of the program and sizes that returns a ``Machine``, and further arguments of it.
+    """
 
     directory: str
     work: str
     device: Device
     seed: int
     runs: tuple[Run, ...]
+    machine: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the job as plain JSON types."""
@@ -44,4 +49,4 @@ def job_from_dict(document: dict[str, Any]) -> Job:
         )
         for run in document["runs"]
     )
-    return Job(**{**document, "runs": runs})
+    return Job(**{**document, "runs": runs, "machine": tuple(document["machine"])})

@@ -46,6 +46,7 @@ def verify(
     sizes: Sequence[Mapping[str, int]] | None = None,
     seed: int = 0,
     timeout_s: float = 60.0,
+    machine: Sequence[str] = (),
 ) -> Verification:
     """Run a generated program and the original on the same random data and compare.
 
@@ -56,6 +57,8 @@ def verify(
             ``None``. A parameter that is not in a mapping has its default.
         seed: of the data.
         timeout_s: limit of one run of either program at one choice of sizes.
+        machine: what compiles and runs the generated program on the device instead of nvcc and
+            the CUDA runtime; see :class:`eatss.verify.job.Job`.
 
     Returns:
         What was found; failures of the generated program are statuses, not exceptions.
@@ -70,7 +73,14 @@ def verify(
     runs = _runs(program, sizes)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="eatss-verify-") as work:
-        job = Job(directory=str(directory), work=work, device=chosen, seed=seed, runs=runs)
+        job = Job(
+            directory=str(directory),
+            work=work,
+            device=chosen,
+            seed=seed,
+            runs=runs,
+            machine=tuple(machine),
+        )
         report = _Report(program=program, limit_s=timeout_s)
         _supervise(job, report)
     elapsed = time.perf_counter() - start

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -71,7 +72,7 @@ class _Worker:
 
     def work(self) -> None:
         """Do all runs and tell the parent of each."""
-        if self._job.device == "gpu":
+        if self._job.device == "gpu" and not self._job.machine:
             self._stage("compile", self._job.runs[0])
             start = time.perf_counter()
             with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -91,10 +92,9 @@ class _Worker:
         blank = SizeResult(launcher=entry.launcher, sizes=run.sizes, status="ok")
         self._stage("compile", run)
         try:
-            path = self._builder.generated(dict(run.sizes))
+            machine = self._machine(dict(run.sizes))
         except CompileError as error:
             return replace(blank, status="compile error", message=str(error))
-        machine = machine_of(self._builder.load(path, dict(run.sizes)))
         if run.code:
             return self._refusal(run, entry, machine, blank)
         best: SizeResult | None = None
@@ -108,6 +108,15 @@ class _Worker:
                 break
         assert best is not None
         return best
+
+    def _machine(self, sizes: dict[str, int]) -> Machine:
+        """Return what runs the generated program at these sizes."""
+        if not self._job.machine:
+            return machine_of(self._builder.load(self._builder.generated(sizes), sizes))
+        place, *further = self._job.machine
+        module, _, name = place.partition(":")
+        found: Machine = getattr(import_module(module), name)(self._program, sizes, *further)
+        return found
 
     def _both_orders(
         self, run: Run, entry: Entry, machine: Machine, reference: _Reference, blank: SizeResult

@@ -12,7 +12,17 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+import eatss
+
 REPOSITORY = Path(__file__).resolve().parents[2]
+SCRIPTED = "tests.end_to_end.scripted_for_any:AnyProgram"
+ON_A_SCRIPTED_CARD = f"""\
+from functools import partial
+import eatss, eatss.measuring
+card = dict(card={SCRIPTED!r}, reading=eatss.SourceOptions(gpu="h200"))
+eatss.measuring.measure = partial(eatss.measuring.measure, **card)
+eatss.measuring.compare = partial(eatss.measuring.compare, **card)
+"""
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 
 
@@ -39,6 +49,8 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("gemm", "atax"):
         shutil.copy(REPOSITORY / "kernels" / f"{name}.c", folder)
     shutil.copy(REPOSITORY / "gpu_profiles" / "h200.toml", folder / "mycard.toml")
+    for name in ("gemm", "ours", "theirs"):
+        eatss.codegen("kernels/gemm.c", gpu="h200", output=folder / "build" / name)
     tools = folder / "bin"
     tools.mkdir()
     _script(tools / "eatss", f'exec "{sys.executable}" -m eatss "$@"')
@@ -51,12 +63,22 @@ def _script(path: Path, line: str) -> None:
     path.chmod(0o755)
 
 
+def _measures(example: str) -> bool:
+    """Tell whether a command or a piece of Python needs a card."""
+    return re.search(r"\beatss[ .](measure|compare)\b", example) is not None
+
+
+def _python_path(example: str) -> str:
+    """Return where Python looks first; what measures needs the scripted card of the tests."""
+    return str(REPOSITORY) if _measures(example) else os.environ.get("PYTHONPATH", "")
+
+
 def _run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         ["sh", "-c", command],
         cwd=folder,
-        env={**os.environ, "PATH": path, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+        env={**os.environ, "PATH": path, "PYTHONPATH": _python_path(command)},
         capture_output=True,
         text=True,
         check=False,
@@ -72,6 +94,8 @@ def test_the_documentation_shows_commands() -> None:
 def test_every_command_of_the_documentation_works(page: str, command: str, workshop: Path) -> None:
     if ".venv" in command or command.startswith("nvcc"):
         pytest.skip("installs or compiles; the CI script runs the installation")
+    if _measures(command):
+        command += f" --gpu h200 --card {SCRIPTED}"
     done = _run(command, workshop)
     assert done.returncode == 0, f"{page}: {command}\n{done.stderr}"
     assert done.stdout
@@ -93,8 +117,9 @@ def test_python_examples_of_the_documentation_work(workshop: Path) -> None:
     assert examples
     for example in examples:
         done = subprocess.run(
-            [sys.executable, "-c", example],
+            [sys.executable, "-c", (ON_A_SCRIPTED_CARD if _measures(example) else "") + example],
             cwd=workshop,
+            env={**os.environ, "PYTHONPATH": _python_path(example)},
             capture_output=True,
             text=True,
             check=False,

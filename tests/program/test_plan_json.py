@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ from eatss.program import (
     KernelCode,
     Launch,
     Name,
+    OperationCount,
     Operator,
     Original,
     Parameter,
     Program,
     Temporary,
+    Work,
     load_program,
     program_from_dict,
     program_to_dict,
@@ -90,6 +93,14 @@ KERNELS = st.builds(
     notes=TEXTS,
     reassociates=st.booleans(),
 )
+WORK = st.builds(
+    Work,
+    operations=st.none()
+    | st.lists(st.builds(OperationCount, kind=WORDS, count=EXPRESSIONS), max_size=2).map(tuple),
+    read_bytes=st.none() | EXPRESSIONS,
+    written_bytes=st.none() | EXPRESSIONS,
+    notes=TEXTS,
+)
 ENTRIES = st.builds(
     Entry,
     launcher=WORDS,
@@ -104,6 +115,7 @@ ENTRIES = st.builds(
         st.builds(Assumption, condition=EXPRESSIONS, message=WORDS), max_size=1
     ).map(tuple),
     body=st.lists(STEPS, max_size=2).map(tuple),
+    work=st.none() | WORK,
 )
 PROGRAMS = st.builds(
     Program,
@@ -163,6 +175,25 @@ def test_a_field_with_a_default_may_be_absent() -> None:
     document = plan()
     del document["parameters"][0]["tile"]
     assert program_from_dict(document, "").parameters[0].tile == 0
+
+
+def test_a_plan_from_before_work_was_counted_loads_without_it() -> None:
+    work = Work(operations=(), read_bytes=Name("N"), written_bytes=None, notes=("why",))
+    entry = Entry(
+        launcher="f_cuda",
+        function="f",
+        region=0,
+        whole_function=True,
+        arguments=(),
+        temporaries=(),
+        assumptions=(),
+        body=(),
+        work=work,
+    )
+    document = program_to_dict(replace(program_from_dict(plan(), ""), entries=(entry,)))
+    assert program_from_dict(document, "").entries[0].work == work
+    del document["entries"][0]["work"]
+    assert program_from_dict(document, "").entries[0].work is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,269 @@
+"""``eatss compare``: variants of one program measured by turns, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eatss.cli.common import (
+    Debug,
+    Defines,
+    Diagnostics,
+    DiagnosticsFormat,
+    Dtype,
+    Function,
+    IncludeDirs,
+    MaxOperations,
+    Parameters,
+    ScopIndex,
+    report_warnings,
+    working,
+)
+from eatss.cli.measure import finish as finish_measured
+from eatss.cli.measure import stop_interrupted
+from eatss.cli.measure_options import (
+    Budget,
+    CardClass,
+    Compiler,
+    CompilerName,
+    Counters,
+    Device,
+    Force,
+    Format,
+    Gpu,
+    KeepIn,
+    Meter,
+    MeterName,
+    NoCheck,
+    ResultFormat,
+    Seed,
+    Sizes,
+    Target,
+    Timeout,
+    Updates,
+    Windows,
+    WindowSeconds,
+    measure_options,
+    source_options,
+)
+from eatss.cli.measure_progress import showing
+from eatss.diagnostics import ExitCode, input_error
+
+if TYPE_CHECKING:
+    from eatss.measure.options import MeasureOptions, Variant
+    from eatss.measure.requirement import Requirement, Verdict
+    from eatss.measuring import Measured
+
+EXAMPLES = """
+Examples:
+
+    eatss compare kernels/gemm.c --tiles selected --tiles 32,32,32 --baseline 32,32,32
+
+    eatss compare kernels/gemm.c --tiles selected --tiles i=32,j=64 --tiles 32 --plot gemm.png
+
+    eatss compare build/ours build/theirs --baseline theirs --format csv
+
+    eatss compare kernels/atax.c --require 'energy<=1.0' --require 'time<=0.95'
+"""
+
+NOT_MET = 3
+"""Exit code where a requirement is not met."""
+
+_HARMLESS = ("ok", "unstable", "rejected by the model")
+
+
+def compare(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE.c|DIR...",
+            help="A C file, generated once for each --tiles, or folders of eatss codegen.",
+        ),
+    ],
+    tiles: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="selected|SIZES",
+            help="A variant of FILE.c: what eatss selects; sizes in the order of the loops "
+            "(32,64,16; a kernel with fewer loops takes the first; 32 is for every loop); or by "
+            "loop (i=32,j=64). Default: selected and 32.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VARIANT",
+            help="What the others are compared with; default: the first that is not selected, of "
+            "folders the last.",
+        ),
+    ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RATIO<=N",
+            help="Exit with 3 unless time, energy, ppw or speedup against the baseline is so, for "
+            "selected or else the first other variant.",
+        ),
+    ] = None,
+    gpu: Gpu = "auto",
+    size: Sizes = None,
+    seed: Seed = 0,
+    meter: Meter = MeterName.AUTO,
+    compiler: Compiler = CompilerName.AUTO,
+    device: Device = 0,
+    window: WindowSeconds = 2.0,
+    updates: Updates = 20,
+    windows: Windows = 3,
+    target: Target = "1%",
+    budget: Budget = 60.0,
+    timeout: Timeout = 60.0,
+    no_check: NoCheck = False,
+    counters: Counters = False,
+    directory: KeepIn = None,
+    force: Force = False,
+    output: Format = ResultFormat.TABLE,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw performance, energy and PPW into a PNG, SVG or PDF.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    dtype: Dtype = None,
+    define: Defines = None,
+    include: IncludeDirs = None,
+    param: Parameters = None,
+    function: Function = None,
+    scop: ScopIndex = None,
+    max_operations: MaxOperations = None,
+    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    debug: Debug = False,
+    card: CardClass = None,
+) -> None:
+    """Measure variants of one program by turns and compare time, energy and PPW.
+
+    Exits with 0, with 1 if a program failed, with 3 if a requirement is not met, with 130 after
+    Ctrl-C, which keeps what was measured.
+    """
+    from eatss import measuring, tile_choice  # noqa: PLC0415 - keeps --help fast
+    from eatss.measure.requirement import parse_requirements  # noqa: PLC0415
+    from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
+
+    options = measure_options(
+        size=size,
+        seed=seed,
+        meter=meter,
+        compiler=compiler,
+        device=device,
+        window=window,
+        updates=updates,
+        windows=windows,
+        target=target,
+        budget=budget,
+        timeout=timeout,
+        no_check=no_check,
+        counters=counters,
+    )
+    requirements = parse_requirements(require or ())
+    if plot is not None:
+        check_plot_file(plot)
+    folders = [measuring.is_program(source) for source in sources]
+    if all(folders):
+        if tiles:
+            raise _tiles_of_folders()
+        measuring.refuse_output(directory)
+        variants = measuring.folder_variants(sources)
+        label = measuring.baseline_label(baseline, [variant.label for variant in variants])
+        finish(_measured(variants, options, card), label, requirements, output, plot)
+        return
+    source = _one_file(sources)
+    choices = tile_choice.parse_tile_choices(tiles or measuring.DEFAULT_TILES)
+    label = measuring.baseline_label(baseline, [choice.label for choice in choices])
+    reading = source_options(
+        gpu=gpu,
+        dtype=dtype,
+        define=define,
+        include=include,
+        param=param,
+        function=function,
+        scop=scop,
+        max_operations=max_operations,
+        force=force,
+    )
+    from eatss.variants import generate_variants  # noqa: PLC0415 - folders need no generator
+
+    with measuring.keeping(directory) as folder:
+        with working(f"generating {len(choices)} programs from {source}"):
+            made = generate_variants(source, choices, reading, folder, device=device)
+        report_warnings(made.warnings, diagnostics)
+        finish(_measured(made.variants, options, card), label, requirements, output, plot)
+
+
+def finish(
+    found: Measured,
+    baseline: str,
+    requirements: Sequence[Requirement],
+    output: ResultFormat,
+    plot: Path | None,
+) -> None:
+    """Print and draw a comparison and end with the exit code it calls for."""
+    from eatss.measure.compare_variants import compare as beside  # noqa: PLC0415 - needs SciPy
+    from eatss.measure.requirement import judge  # noqa: PLC0415
+    from eatss.report.comparison import render_comparison  # noqa: PLC0415
+
+    measurements = found.measurements
+    if found.interrupted and baseline not in [one.variant for one in measurements]:
+        finish_measured(found, output)  # there is nothing to set the others beside
+    comparison = beside(measurements, baseline)
+    verdicts = judge(comparison, requirements)
+    typer.echo(render_comparison(comparison, output.value, verdicts), nl=False)
+    if plot is not None:
+        from eatss.report.comparison_plot import plot_comparisons  # noqa: PLC0415 - matplotlib
+
+        plot_comparisons([comparison], plot)
+    if found.interrupted:
+        stop_interrupted(anything=True)
+    _stop_if_not_met(verdicts)
+    statuses = [measurement.status for measurement in measurements]
+    if "ok" not in statuses or any(status not in _HARMLESS for status in statuses):
+        raise typer.Exit(ExitCode.NO_SOLUTION)
+
+
+def _stop_if_not_met(verdicts: Sequence[Verdict]) -> None:
+    failed = [verdict for verdict in verdicts if not verdict.met]
+    for verdict in failed:
+        typer.echo(f"requirement {verdict.requirement} not met: {verdict.message}", err=True)
+    if failed:
+        raise typer.Exit(NOT_MET)
+
+
+def _measured(variants: Sequence[Variant], options: MeasureOptions, card: str | None) -> Measured:
+    from eatss.measuring import Measured, measured  # noqa: PLC0415 - keeps --help fast
+
+    try:
+        with showing() as progress:
+            return measured(variants, options, progress=progress, card=card)
+    except KeyboardInterrupt:
+        return Measured(measurements=(), interrupted=True)
+
+
+def _one_file(sources: Sequence[Path]) -> Path:
+    if len(sources) == 1:
+        return sources[0]
+    raise input_error(
+        "EATSS-E045",
+        "several C files, or C files and folders, cannot be compared with each other",
+        hint="compare one C file under several --tiles, or folders of eatss codegen",
+    )
+
+
+def _tiles_of_folders() -> Exception:
+    return input_error(
+        "EATSS-E045",
+        "--tiles is for C files: the programs in folders have their tile sizes",
+        hint="leave --tiles out, or give the C file instead of the folders",
+    )

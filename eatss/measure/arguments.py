@@ -1,0 +1,246 @@
+"""Arguments of programs in device memory: seeded data, poison, and who shares what.
+
+``xp`` is the module CuPy; tests pass NumPy, which has the same functions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from eatss.program import Argument, Entry, Program, evaluate
+from eatss.verify.data import Flavour, dtype_of
+
+Array: TypeAlias = Any
+"""An array of CuPy, or of NumPy in tests."""
+
+CHUNK = 1 << 24
+"""Elements looked at in one go, so that looking at an array takes little memory besides it."""
+
+_POISON = {8: 0x7FF8_EA75_5BAD_DA7A, 4: 0x7FC5_DA7A, 2: 0x5BAD, 1: 0x5B}
+"""Bits of elements that nothing wrote, by size; for floating-point numbers a NaN that no operation
+of a card returns, which knows one NaN only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayKey:
+    """What memory is shared by: equal keys are the same memory. ``shape`` in elements."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    seed: int
+    flavour: Flavour = "uniform"
+
+    @property
+    def bytes(self) -> int:
+        """Size of the array."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    def random_seed(self) -> int:
+        """Return the seed of the data: one that no other array has, the same on every machine."""
+        text = f"{self.seed} {self.name} {self.shape} {self.dtype.str}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """An array and what one run of the program does to it."""
+
+    key: ArrayKey
+    reads: bool
+    writes: bool
+
+    @property
+    def overwritten(self) -> bool:
+        """Whether a run changes what the next one reads."""
+        return self.reads and self.writes
+
+
+def key_of(argument: Argument, sizes: Mapping[str, int], seed: int) -> ArrayKey:
+    """Return the key of an array or cell."""
+    shape = tuple(max(0, evaluate(extent, sizes)) for extent in argument.shape)
+    return ArrayKey(name=argument.name, shape=shape, dtype=dtype_of(argument), seed=seed)
+
+
+def memory_of(program: Program, sizes: Mapping[str, int], seed: int) -> tuple[MemoryUse, ...]:
+    """Return the arrays of a program, each once; entries share those of equal keys."""
+    found: dict[ArrayKey, MemoryUse] = {}
+    for entry in program.entries:
+        for argument in entry.arguments:
+            if argument.role not in ("array", "cell"):
+                continue
+            key = key_of(argument, sizes, seed)
+            use = MemoryUse(key=key, reads=argument.reads, writes=argument.writes)
+            known = found.get(key)
+            if known is not None:
+                use = replace(
+                    use, reads=use.reads or known.reads, writes=use.writes or known.writes
+                )
+            found[key] = use
+    return tuple(found.values())
+
+
+def temporaries_of(entry: Entry, sizes: Mapping[str, int]) -> tuple[ArrayKey, ...]:
+    """Return the keys of the memory an entry works in, whose data mean nothing."""
+    return tuple(
+        ArrayKey(
+            name=f"temporary {temporary.name}",
+            shape=tuple(max(0, evaluate(extent, sizes)) for extent in temporary.shape),
+            dtype=dtype_of(_as_argument(temporary.name, temporary.element_type)),
+            seed=0,
+        )
+        for temporary in entry.temporaries
+    )
+
+
+def scalar_value(argument: Argument, seed: int, flavour: Flavour) -> np.generic[Any]:
+    """Return the value of a scalar, as the type it is passed in."""
+    key = ArrayKey(name=argument.name, shape=(), dtype=dtype_of(argument), seed=seed)
+    rng = np.random.default_rng(key.random_seed())
+    if key.dtype.kind == "f":
+        value: np.generic[Any] = key.dtype.type(
+            rng.random() + (1.0 if flavour == "offset" else 0.0)
+        )
+        return value
+    number: np.generic[Any] = key.dtype.type(rng.integers(1, 10))
+    return number
+
+
+class ArgumentStore:
+    """Device memory of the workloads of one card: working copies, and originals to restore."""
+
+    def __init__(self, xp: Any) -> None:
+        self._xp = xp
+        self._working: dict[ArrayKey, Array] = {}
+        self._originals: dict[ArrayKey, Array] = {}
+        self._untouched: set[ArrayKey] = set()
+        self._users: dict[ArrayKey, int] = {}
+
+    def acquire(self, key: ArrayKey) -> Array:
+        """Return the working copy, allocated if need be; it lives until released as often."""
+        if key not in self._working:
+            self._working[key] = self._xp.empty(key.shape, key.dtype)
+        self._users[key] = self._users.get(key, 0) + 1
+        return self._working[key]
+
+    def release(self, key: ArrayKey) -> None:
+        """Say that a user of an array needs it no more; the last one frees it."""
+        self._users[key] -= 1
+        if not self._users[key]:
+            del self._users[key], self._working[key]
+            self._originals.pop(key, None)
+            self._untouched.discard(key)
+
+    def begin(self, use: MemoryUse) -> None:
+        """Put into a working copy what a run has to begin with: its data, or poison."""
+        array = self._working[use.key]
+        if use.overwritten:
+            self._xp.copyto(array, self.original(use.key))
+        elif use.writes:
+            poison(self._xp, array)
+        elif use.key not in self._untouched:
+            fill(self._xp, array, use.key)
+        if use.writes:
+            self._untouched.discard(use.key)
+        else:
+            self._untouched.add(use.key)
+
+    def original(self, key: ArrayKey) -> Array:
+        """Return the data that an array which is overwritten begins with, made if need be."""
+        if key not in self._originals:
+            array = self._xp.empty(key.shape, key.dtype)
+            fill(self._xp, array, key)
+            self._originals[key] = array
+        return self._originals[key]
+
+    def bytes(self) -> int:
+        """Return how much memory is held."""
+        held = (*self._working.values(), *self._originals.values())
+        return sum(int(array.nbytes) for array in held)
+
+
+def fill(xp: Any, array: Array, key: ArrayKey) -> None:
+    """Put random data into an array: the same for the same key.
+
+    Floating-point numbers as the flavours of :mod:`eatss.verify.data` say, integers 1 to 9.
+    """
+    rng = xp.random.default_rng(key.random_seed())
+    longest = max(key.shape, default=1)
+    for part in chunks(array):
+        if key.dtype.kind != "f":
+            part[...] = rng.integers(1, 10, size=part.size)
+            continue
+        drawn = rng.random(size=part.size, dtype=_drawn_as(key.dtype))
+        if key.flavour == "offset":
+            drawn += 1
+        elif key.flavour == "small" and key.shape:
+            drawn /= max(1, longest)
+        part[...] = drawn
+    if key.flavour == "dominant" and len(key.shape) >= 2 and key.dtype.kind == "f":
+        diagonal = xp.arange(min(key.shape[-2:]))
+        array[..., diagonal, diagonal] += 2.0 * longest
+
+
+def poison(xp: Any, array: Array) -> None:
+    """Put the pattern of what nothing wrote into an array."""
+    pattern = _POISON[array.dtype.itemsize]
+    for part in chunks(array):
+        unsigned = np.dtype(f"u{part.dtype.itemsize}")
+        part.view(unsigned)[...] = xp.asarray(pattern, dtype=unsigned)
+
+
+def chunks(array: Array) -> Iterator[Array]:
+    """Yield the elements in order, flat, a part at a time, as views."""
+    flat = array.reshape(-1)
+    for start in range(0, flat.size, CHUNK):
+        yield flat[start : start + CHUNK]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What became of the values of an array.
+
+    ``broken`` counts infinities and NaN, ``faint`` denormal numbers and zeros; what nothing wrote
+    since it was poisoned counts as neither.
+    """
+
+    elements: int
+    broken: int
+    faint: int
+
+
+def health(xp: Any, array: Array) -> Health:
+    """Look at every element; integers are always well."""
+    broken = faint = 0
+    if array.dtype.kind == "f":
+        least = float(np.finfo(array.dtype).tiny)
+        pattern = np.dtype(f"u{array.dtype.itemsize}").type(_POISON[array.dtype.itemsize])
+        for part in chunks(array):
+            unwritten = part.view(pattern.dtype) == pattern
+            broken += int(xp.count_nonzero(~(xp.isfinite(part) | unwritten)))
+            faint += int(xp.count_nonzero(xp.abs(part) < least))
+    return Health(elements=int(array.size), broken=broken, faint=faint)
+
+
+def _drawn_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
+
+
+def _as_argument(name: str, element_type: str) -> Argument:
+    return Argument(
+        name=name,
+        role="array",
+        element_type=element_type,
+        shape=(),
+        reads=False,
+        writes=False,
+        source="local",
+        source_name=name,
+        position=None,
+    )

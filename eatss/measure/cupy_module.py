@@ -1,0 +1,72 @@
+"""CuPy, and the cards that CUDA lists, or the sentence why there are none."""
+
+from __future__ import annotations
+
+import importlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eatss.diagnostics import input_error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaCard:
+    """A card as CUDA lists it; ``uuid`` is spelled as NVML does."""
+
+    number: int
+    name: str
+    capability: int
+    uuid: str | None
+
+
+def import_cupy() -> Any:
+    """Return the module CuPy.
+
+    Raises:
+        InputError: ``EATSS-E021``, it is not installed or does not load.
+    """
+    try:
+        return importlib.import_module("cupy")
+    except ImportError as error:
+        raise input_error(
+            "EATSS-E021",
+            f"CuPy does not load: {_one_line(error)}",
+            hint="pip install 'eatss[gpu]' (cupy-cuda13x for CUDA 13)",
+        ) from None
+
+
+def cuda_card(cupy: Any, number: int) -> CudaCard:
+    """Return a card by its number.
+
+    Raises:
+        InputError: ``EATSS-E022``, CUDA finds none; ``EATSS-E023``, there is none of this number.
+    """
+    runtime = cupy.cuda.runtime
+    try:
+        count = int(runtime.getDeviceCount())
+    except RuntimeError as error:
+        raise input_error(
+            "EATSS-E022",
+            f"CUDA finds no card: {_one_line(error)}",
+            hint="measure where nvidia-smi lists a card; start a container with its GPUs",
+        ) from None
+    if not 0 <= number < count:
+        raise input_error(
+            "EATSS-E023",
+            f"there is no card {number}: CUDA sees {count}, counted from 0",
+            hint="see CUDA_VISIBLE_DEVICES, which hides cards and renumbers them",
+        )
+    properties: Mapping[str, Any] = runtime.getDeviceProperties(number)
+    name, raw = properties["name"], bytes(properties.get("uuid") or b"")
+    return CudaCard(
+        number=number,
+        name=name.decode(errors="replace") if isinstance(name, bytes) else str(name),
+        capability=10 * int(properties["major"]) + int(properties["minor"]),
+        uuid=f"GPU-{uuid.UUID(bytes=raw)}" if len(raw) == 16 else None,
+    )
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

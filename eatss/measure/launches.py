@@ -1,0 +1,112 @@
+"""``Program`` and sizes in, the launches of one run out, as the generated host code makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from eatss.program import Entry, HostIf, HostLoop, HostStep, KernelCode, Launch, Program, evaluate
+from eatss.verify.data import dtype_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedLaunch:
+    """A launch with every number known.
+
+    ``shared_bytes`` is dynamic shared memory a block. ``arguments`` are the names the kernel
+    takes, in order: arguments and temporaries of entry number ``entry``, sizes and counters of
+    host loops. ``integers`` are the values of the latter two, of the type of the program's
+    indices.
+    """
+
+    entry: int
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    arguments: tuple[str, ...]
+    integers: tuple[tuple[str, int], ...]
+
+
+def refusal(program: Program, sizes: Mapping[str, int]) -> str:
+    """Say which assumption of an entry the sizes break, "" if none."""
+    for entry in program.entries:
+        for argument in entry.arguments:
+            if argument.role != "parameter":
+                continue
+            limits = np.iinfo(dtype_of(argument))
+            if not limits.min <= sizes[argument.name] <= limits.max:
+                return f"{argument.name}={sizes[argument.name]} is no {argument.element_type}"
+        for assumption in entry.assumptions:
+            if not evaluate(assumption.condition, sizes):
+                return assumption.message
+    return ""
+
+
+def launches(program: Program, sizes: Mapping[str, int]) -> Iterator[ResolvedLaunch]:
+    """Yield the launches of one run: all entries in order, the values of all parameters given.
+
+    A grid with an extent that is not positive launches nothing.
+    """
+    kernels = {kernel.name: kernel for kernel in program.kernels}
+    for number, entry in enumerate(program.entries):
+        yield from entry_launches(entry, number, kernels, sizes)
+
+
+def entry_launches(
+    entry: Entry, number: int, kernels: Mapping[str, KernelCode], sizes: Mapping[str, int]
+) -> Iterator[ResolvedLaunch]:
+    """Yield the launches of one entry, the ``number``-th of its program."""
+    return _Walk(number, kernels, dict(sizes)).steps(entry.body)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A walk over host steps; ``values`` are those of sizes and of counters of loops around."""
+
+    entry: int
+    kernels: Mapping[str, KernelCode]
+    values: dict[str, int]
+
+    def steps(self, steps: Sequence[HostStep]) -> Iterator[ResolvedLaunch]:
+        for step in steps:
+            if isinstance(step, Launch):
+                launch = self._launch(step)
+                if launch is not None:
+                    yield launch
+            elif isinstance(step, HostIf):
+                if evaluate(step.condition, self.values):
+                    yield from self.steps(step.body)
+            else:
+                yield from self._loop(step)
+
+    def _loop(self, loop: HostLoop) -> Iterator[ResolvedLaunch]:
+        hidden = self.values.get(loop.counter)
+        counter = evaluate(loop.lower, self.values)
+        upper = evaluate(loop.upper, self.values)
+        while counter <= upper:
+            self.values[loop.counter] = counter
+            yield from self.steps(loop.body)
+            counter += loop.step
+        self.values.pop(loop.counter, None)
+        if hidden is not None:
+            self.values[loop.counter] = hidden
+
+    def _launch(self, step: Launch) -> ResolvedLaunch | None:
+        x, y, z = (evaluate(extent, self.values) for extent in step.grid)
+        if min(x, y, z) <= 0:
+            return None
+        kernel = self.kernels[step.kernel]
+        return ResolvedLaunch(
+            entry=self.entry,
+            kernel=kernel.name,
+            grid=(x, y, z),
+            block=kernel.block,
+            shared_bytes=kernel.shared_bytes if kernel.dynamic_shared else 0,
+            arguments=kernel.arguments,
+            integers=tuple(
+                (name, self.values[name]) for name in kernel.arguments if name in self.values
+            ),
+        )

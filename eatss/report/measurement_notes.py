@@ -1,0 +1,167 @@
+"""What a reader should know of a measurement besides its figures, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from eatss.measure.measurement import CardState, Measurement
+from eatss.report.figures import figure
+
+_ENDED = {
+    "interval": "interval narrow enough",
+    "budget": "the budget ended before the interval was narrow enough",
+    "interrupted": "interrupted",
+    "failed": "ended by a failure",
+}
+_RESTORING = {
+    "none": "",
+    "between windows": "overwritten inputs restored between windows",
+    "inside windows": "overwritten inputs restored inside windows, their cost subtracted",
+}
+
+
+def subject(measurement: Measurement) -> str:
+    """Return the card, its software, the type and the sizes, in one line."""
+    device = measurement.device
+    parts: list[str] = []
+    if device is not None:
+        parts.append(device.name)
+        parts += [f"driver {device.driver}"] if device.driver else []
+        parts += [f"CUDA {device.toolkit}"] if device.toolkit else []
+    parts.append(measurement.dtype)
+    sizes = " ".join(f"{name}={value}" for name, value in measurement.sizes)
+    return ", ".join([*parts, *([sizes] if sizes else [])])
+
+
+def notes(measurement: Measurement) -> Iterator[tuple[str, str]]:
+    """Yield pairs of a word and what is to be said under it, most important first."""
+    if measurement.reason or not measurement.ok:
+        reason = measurement.reason or "no reason was given"
+        yield "why", f"{measurement.status}: {reason}"
+    yield from _named("tiles", _tiles(measurement))
+    if measurement.windows:
+        yield "windows", _windows(measurement)
+        yield from _named("net", _net(measurement))
+        yield from _named("meters", "; ".join(_other_meters(measurement)))
+        yield "clocks", _clocks(measurement)
+        yield from _named("method", _method(measurement))
+    for note in measurement.notes:
+        yield "note", note
+    if measurement.windows or measurement.method.checked:
+        yield "checked", "; ".join(measurement.method.checked) or "nothing: results may be wrong"
+    yield from _missing(measurement)
+
+
+def shared_notes(
+    measurements: Sequence[Measurement],
+) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Yield notes of several measurements, each once, with the variants it is for."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for measurement in measurements:
+        for note in notes(measurement):
+            found.setdefault(note, []).append(measurement.variant)
+    for (word, text), variants in found.items():
+        yield tuple(variants), word, text
+
+
+def _missing(measurement: Measurement) -> Iterator[tuple[str, str]]:
+    """Yield what has no value, by reason; what follows from other gaps is not said again."""
+    known = {measurement.reason}
+    known |= {f"{missing.what} is not known" for missing in measurement.missing}
+    reasons: dict[str, list[str]] = {}
+    for missing in measurement.missing:
+        if missing.reason not in known:
+            reasons.setdefault(missing.reason, []).append(missing.what)
+    for reason, names in reasons.items():
+        yield "missing", f"{', '.join(names)}: {reason}"
+
+
+def _named(word: str, text: str) -> Iterator[tuple[str, str]]:
+    if text:
+        yield word, text
+
+
+def _tiles(measurement: Measurement) -> str:
+    """Return the tile sizes, of kernels that have the same ones together."""
+    kernels: dict[str, list[str]] = {}
+    for kernel, sizes in measurement.tile_sizes:
+        text = ", ".join(f"{loop} {size}" for loop, size in sizes) or "none"
+        kernels.setdefault(text, []).append(kernel)
+    if len(kernels) == 1:
+        return next(iter(kernels))
+    return "; ".join(f"{', '.join(names)}: {text}" for text, names in kernels.items())
+
+
+def _windows(measurement: Measurement) -> str:
+    windows, method = measurement.windows, measurement.method
+    shortest = min(method.least_window_s, *(window.duration_s for window in windows))
+    several = "s" if len(windows) > 1 else ""
+    parts = [f"{len(windows)} window{several} of {figure(shortest, 2)} s or more"]
+    updates = [window.readings[0].updates for window in windows if window.readings]
+    if updates:
+        least = min(method.least_updates, *updates)
+        parts.append(f"{least} or more values of the {windows[0].readings[0].meter} in each")
+    return "; ".join([*parts, _ENDED[method.ended]])
+
+
+def _method(measurement: Measurement) -> str:
+    method = measurement.method
+    parts = []
+    if method.compiler is not None and method.launched_by is not None:
+        ways = {"graph": "a CUDA graph", "stream": "a stream", "host code": "compiled host code"}
+        how = ways[method.launched_by]
+        parts.append(f"{method.compiler}, launched by {how}")
+    return "; ".join([*parts, *filter(None, [_RESTORING[method.restoring]])])
+
+
+def _net(measurement: Measurement) -> str:
+    if measurement.net_energy_j is None:
+        return ""
+    return f"{figure(measurement.net_energy_j)} J without what the idle card draws"
+
+
+def _other_meters(measurement: Measurement) -> Iterator[str]:
+    """Yield how far other meters' power is from that of the first one, over the same windows."""
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    for window in measurement.windows:
+        for reading in window.readings[1:]:
+            pairs.setdefault(reading.meter, []).append(
+                (reading.power_w, window.readings[0].power_w)
+            )
+    for meter, values in pairs.items():
+        other, first = (sum(power) for power in zip(*values, strict=True))
+        if first > 0:
+            percent = 100 * (other / first - 1)
+            yield f"{meter}: {abs(percent):.1f} % {'more' if percent >= 0 else 'less'}"
+
+
+def _clocks(measurement: Measurement) -> str:
+    windows = measurement.windows
+    before, after = windows[0].before, windows[-1].after
+    parts = list(
+        filter(
+            None,
+            (
+                _change(before.sm_clock_mhz, after.sm_clock_mhz, "MHz"),
+                _change(before.memory_clock_mhz, after.memory_clock_mhz, "MHz memory"),
+                _change(before.temperature_c, after.temperature_c, "°C"),
+            ),
+        )
+    )
+    states = [state for window in windows for state in (window.before, window.after)]
+    return ", ".join(parts) + ("; " if parts else "") + throttling(states)
+
+
+def _change(before: int | None, after: int | None, unit: str) -> str:
+    if before is None or after is None:
+        return ""
+    return f"{before} {unit}" if before == after else f"{before} → {after} {unit}"
+
+
+def throttling(states: Sequence[CardState]) -> str:
+    """Return what held the clocks back, in words."""
+    known = [state.throttle for state in states if state.throttle is not None]
+    if not known:
+        return "unknown whether anything held them back"
+    reasons = dict.fromkeys(reason for reasons in known for reason in reasons)
+    return f"held back by {', '.join(reasons)}" if reasons else "not held back"

@@ -1,0 +1,62 @@
+"""A scripted card that runs any generated program: the selected sizes faster than others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from eatss.program import Program
+from tests.measure.scripted_card import Script, ScriptedCard, ScriptedWorkload
+
+PATH = "tests.end_to_end.scripted_for_any:AnyProgram"
+WRONG = "tests.end_to_end.scripted_for_any:SelectedIsWrong"
+AT_ONCE = "tests.end_to_end.scripted_for_any:CtrlCAtOnce"
+INTERRUPTED = "tests.end_to_end.scripted_for_any:CtrlC"
+
+
+class AnyProgram(ScriptedCard):
+    """Loads a program whatever is in its folder."""
+
+    def load(
+        self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
+    ) -> ScriptedWorkload:
+        self.log.append(("load", directory.name))
+        return ScriptedWorkload(self, directory.name, self.truth(directory.name))
+
+    def truth(self, label: str) -> Script:
+        """Return what is true of a program in a folder of this name."""
+        fast = label not in ("32", "32-32-32", "baseline")
+        return Script(time_s=0.01 if fast else 0.02, power_w=500.0, noise=0.001)
+
+
+class SelectedIsWrong(AnyProgram):
+    """Only the selected sizes give a wrong result."""
+
+    def truth(self, label: str) -> Script:
+        if label == "selected":
+            return Script(fails_at="check", fails_by="wrong")
+        return super().truth(label)
+
+
+class CtrlC(AnyProgram):
+    """The user presses Ctrl-C while windows run."""
+
+    windows = 0
+
+    def draw(self, seconds: float, power_w: float) -> None:
+        super().draw(seconds, power_w)
+        self.windows += seconds >= 1.9
+        if self.windows == 4:
+            time.sleep(0.2)  # virtual windows take no time: let what was told be heard
+            os.kill(os.getppid(), signal.SIGINT)
+
+
+class CtrlCAtOnce(AnyProgram):
+    """The user presses Ctrl-C before anything is measured."""
+
+    def truth(self, label: str) -> Script:
+        os.kill(os.getppid(), signal.SIGINT)
+        return super().truth(label)
