@@ -159,6 +159,11 @@ def inspect(
     return analyse_program(source, options)
 
 
+def codegen_model(warp_fraction: object, *, uniform: bool) -> ModelName:
+    """Return the model that selects for generated code where the user names none."""
+    return "eatss" if uniform or _number("warp_fraction", warp_fraction) else CODEGEN_MODEL
+
+
 def codegen(
     source: str | PathLike[str],
     *,
@@ -174,7 +179,7 @@ def codegen(
     selection: Selection | None = None,
     schedule: str | None = None,
     dtype: Literal["float", "double"] | None = None,
-    model: ModelName = CODEGEN_MODEL,
+    model: ModelName | None = None,
     volume: Literal["product", "footprint"] | None = None,
     split: float | Literal["auto"] = "auto",
     warp_fraction: float | Literal["auto"] = "auto",
@@ -212,7 +217,8 @@ def codegen(
         selection: Sizes that :func:`select` found before, for the same kernels and card.
         schedule: Text of a saved schedule that replaces the scheduler's.
         dtype: Floating-point type to compute in, through the macro that names it in the source.
-        model: Which model selects; by default the one made for generated code.
+        model: Which model selects; by default ``CODEGEN_MODEL``, but ``"eatss"`` where
+            ``uniform`` or ``warp_fraction`` is given, which only it and the paper's have.
         volume: How tile volumes are counted.
         split: Share of L1 + shared memory that is shared.
         warp_fraction: Tile sizes are multiples of this fraction of a warp.
@@ -235,6 +241,7 @@ def codegen(
     from eatss.generation import analyse_for_codegen, generated, written  # noqa: PLC0415
 
     profile = _profile(gpu)
+    model = model or codegen_model(warp_fraction, uniform=uniform)
     program = analyse_for_codegen(
         source,
         frontend_options(defines, include_dirs, parameters, function, scop),

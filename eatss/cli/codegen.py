@@ -178,8 +178,13 @@ def codegen(
         ),
     ] = OutputFormat.TABLE,
     model: Annotated[
-        ModelChoice, typer.Option(help="The paper as published, or ours.", rich_help_panel="Model")
-    ] = ModelChoice.EATSS,
+        ModelChoice | None,
+        typer.Option(
+            help="register-tile: tile, threads and points a thread chosen together for generated "
+            "code (default, unless --uniform or --warp-fraction is given); eatss, paper: for PPCG.",
+            rich_help_panel="Model",
+        ),
+    ] = None,
     volume: Annotated[
         VolumeChoice | None,
         typer.Option(
@@ -258,13 +263,14 @@ def codegen(
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
 
     profile = load_profile(gpu)
+    selecting = api.codegen_model(fraction, uniform=uniform) if model is None else model.value
     with working(f"analysing {file}"):
         program = generation.analyse_for_codegen(
             file,
             api.frontend_options(
                 define or (), include or (), parse_parameters(param), function, scop
             ),
-            volume=VolumeKind(api.default_volume(model.value) if volume is None else volume.value),
+            volume=VolumeKind(api.default_volume(selecting) if volume is None else volume.value),
             dtype=None if dtype is None else dtype.value,
             schedules=schedules,
             max_operations=max_operations,
@@ -278,7 +284,7 @@ def codegen(
             chosen = api.select_analysed(
                 program.symbolic.program,
                 gpu=profile,
-                model=model.value,
+                model=selecting,
                 split=splitting,
                 warp_fraction=fraction,
                 uniform=uniform,

@@ -54,6 +54,7 @@ class ModelChoice(StrEnum):
 
     EATSS = "eatss"
     PAPER = "paper"
+    REGISTER_TILE = "register-tile"
 
 
 def select(
@@ -74,7 +75,12 @@ def select(
         ),
     ] = False,
     model: Annotated[
-        ModelChoice, typer.Option(help="The paper as published, or ours.", rich_help_panel="Model")
+        ModelChoice,
+        typer.Option(
+            help="Ours or the paper's, both for PPCG; register-tile: tile, threads and points a "
+            "thread chosen together for generated code.",
+            rich_help_panel="Model",
+        ),
     ] = ModelChoice.EATSS,
     volume: Annotated[
         VolumeChoice | None,

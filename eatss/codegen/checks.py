@@ -12,6 +12,7 @@ import islpy as isl
 
 from eatss.codegen.bounds import TileRange
 from eatss.codegen.errors import internal_error_at
+from eatss.codegen.launch_order import launches_respect, only_updates, tied_between
 from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
 from eatss.codegen.nodes import names_in
 from eatss.codegen.notation import isl_notation
@@ -62,7 +63,7 @@ def check_order(
 ) -> None:
     """Check that a thread runs its instances in an order that respects every dependence.
 
-    A split sum keeps no order; its statements were checked to depend on nothing else.
+    A split sum keeps no order, so every dependence has to join updates of one element.
 
     Raises:
         InternalError: ``EATSS-K901`` a statement is lost, ``EATSS-K902`` the order is wrong.
@@ -72,6 +73,8 @@ def check_order(
     if covered != sorted(statement.name for statement in piece.statements):
         raise internal_error_at("EATSS-K901", "the parts do not cover the statements", span=span)
     if mapping.split is not None:
+        if not only_updates(piece, dependences):
+            raise internal_error_at("EATSS-K902", "a split sum computes more than sums", span=span)
         return
     names = [loop.name for loop in mapping.mapped]
     others = [loop.name for loop in piece.band if loop.name not in names]
@@ -81,7 +84,7 @@ def check_order(
     for domain in piece.placed:
         tied = tied.union(isl.UnionSet.from_set(without_parameters(domain, others)))
     here = needed.intersect_domain(tied).intersect_range(tied)
-    order, flow = (_tied(r, tied) for r in (dependences.order, dependences.tagged_flow))
+    order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
     if not here.lex_ge_at_multi_union_pw_aff(time).is_empty() or live_ranges_overlap(
         order, flow, time
     ):
@@ -90,14 +93,21 @@ def check_order(
         )
 
 
-def _tied(relation: isl.UnionMap, tied: isl.UnionSet) -> isl.UnionMap:
-    """Keep of a relation between tagged instances what is between instances in ``tied``."""
-    tagged = relation.domain().union(relation.range())
-    if tagged.is_empty():
-        return relation
-    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
-    inside = tied.preimage_union_pw_multi_aff(tagger)
-    return relation.intersect_domain(inside).intersect_range(inside)
+def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Dependences) -> None:
+    """Check that a piece made into several launches, or a loop of them, computes the same.
+
+    Raises:
+        InternalError: ``EATSS-K901`` a statement is lost, ``EATSS-K902`` the order is wrong.
+    """
+    span = piece.statements[0].span
+    covered = sorted(statement.name for launch in launches for statement in launch.statements)
+    further = {tuple(loop.name for loop in launch.host[len(piece.host) :]) for launch in launches}
+    if covered != sorted(statement.name for statement in piece.statements) or len(further) != 1:
+        raise internal_error_at("EATSS-K901", "the kernels do not cover the statements", span=span)
+    if (len(launches) > 1 or () not in further) and not launches_respect(
+        piece, launches, dependences
+    ):
+        raise internal_error_at("EATSS-K902", "kernels run in the wrong order", span=span)
 
 
 def _time(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import islpy as isl
 
@@ -15,14 +15,16 @@ from eatss.codegen.errors import input_error_at
 from eatss.codegen.file_text import file_text
 from eatss.codegen.host import PlacedKernel, host_steps
 from eatss.codegen.kernel_context import KernelContext, KernelText
-from eatss.codegen.kernel_text import KernelWriter, subtree_of
+from eatss.codegen.kernel_text import KernelWriter
 from eatss.codegen.names import NameTable, is_reserved
 from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import Piece, pieces_of
 from eatss.codegen.placement import staged_candidates, unstaged_notes
 from eatss.codegen.planning import Unit, UnitPlanner
 from eatss.codegen.references import SHARED
-from eatss.codegen.signature import entry_arguments, taken_names, temporaries_of
+from eatss.codegen.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
+from eatss.codegen.thread_code import subtree_of
+from eatss.codegen.work import work_of
 from eatss.gpu import GpuProfile
 from eatss.model import Selection
 from eatss.polyhedral import ScheduledScop
@@ -94,6 +96,8 @@ def generate(
         scop = region.scheduled.scop
         with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
             entry = builder.build(single=len(regions) == 1, macros=dict(parameters))
+        dependences = region.scheduled.dependences
+        entry = replace(entry, work=work_of(scop, dependences, builder.outside))
         kernels.extend(builder.kernels)
         for parameter, tile in builder.parameter_tiles.items():
             tiles[parameter] = max(tile, tiles.get(parameter, 0))
@@ -144,6 +148,7 @@ class _RegionBuilder:
         self.kernels: list[KernelCode] = []
         self.parameter_tiles: dict[str, int] = {}
         self.texts: list[str] = []
+        self.outside: tuple[str, ...] = ()
 
     def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
         scop = self._scop
@@ -160,6 +165,7 @@ class _RegionBuilder:
             for array in scop.arrays
         }
         names.reserve(*taken_names(scop))
+        self.outside = outside_arrays(scop, arrays)
         context = self._context(arrays, names, macros)
         pieces = pieces_of(self._scheduled, names)
         placed: list[PlacedKernel] = []

@@ -25,7 +25,7 @@ from eatss.codegen.references import References
 from eatss.codegen.staging import SharedTile
 from eatss.codegen.staging_text import StagingWriter
 from eatss.codegen.storage import MAX_POINTS, Candidate, StoragePlan
-from eatss.codegen.thread_code import Phase, Subtree, thread_code, tile_set
+from eatss.codegen.thread_code import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.codegen.thread_text import ThreadPrinter, first_point
 from eatss.isl_names import (
     coalesced,
@@ -170,6 +170,7 @@ class KernelWriter:
         for loop in self._mapping.spread:
             if loop.threads > 1:
                 lines.add(f"const {index} {loop.thread} = threadIdx.{loop.axis};")
+        lines.add(self._staging.declaration())
         with ExitStack() as stack:
             for loop in self._mapping.mapped:
                 if loop.grid == "x":
@@ -326,7 +327,7 @@ class KernelWriter:
 
     def _phase(self, phase: Phase, known: isl.Set, *, separate: bool) -> None:
         """Emit the code of a thread; where ``separate``, whole tiles apart from partial ones."""
-        threads = self._thread_range()
+        threads = thread_range(self._isl, self._mapping.spread)
         loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
         names = {loop.name for loop in loops}
         others = [name for name in phase.bound if name not in names]
@@ -357,19 +358,6 @@ class KernelWriter:
         code = thread_code(phase, known)
         check_coverage_of(phase, code, known, self._piece.statements[0].span)
         return code
-
-    def _thread_range(self) -> isl.Set:
-        mapped = [loop for loop in self._mapping.spread if loop.threads > 1]
-        names = [loop.thread for loop in mapped]
-        text = " and ".join(f"0 <= {loop.thread} < {loop.threads}" for loop in mapped)
-        return isl.Set.read_from_str(self._isl, f"[{', '.join(names)}] -> {{ : {text} }}")
-
-
-def subtree_of(piece: Piece, mapping: Mapping) -> Subtree:
-    """Return what of the schedule a thread runs: what is below the band, or all of the piece."""
-    node = piece.tree.node.get_child(0) if mapping.spread else piece.tree.node
-    named = tuple((loop.member.key, loop.name) for loop in (*piece.band, *piece.inner))
-    return Subtree(node=node, loop_names=named)
 
 
 def _until(counter: str, last: IntExpr) -> str:

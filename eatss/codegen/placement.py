@@ -75,11 +75,16 @@ def _asked_for(candidate: Candidate, piece: Piece, options: CodegenOptions) -> s
 
 
 def _selected(candidate: Candidate, selection: KernelSelection, piece: Piece) -> str:
+    """Return where the selection has a candidate; equal texts are told apart by statement."""
     texts = _texts(candidate, piece)
-    for reference in selection.references:
-        if reference.array == candidate.array and _compact(reference.access) in texts:
-            return reference.placement
-    return "l1"
+    statements = {name for name, _ in candidate.places}
+    known = [
+        reference
+        for reference in selection.references
+        if reference.array == candidate.array and _compact(reference.access) in texts
+    ]
+    own = [reference for reference in known if statements & set(reference.statements)]
+    return next((reference.placement for reference in own or known), "l1")
 
 
 def _compact(text: str) -> str:

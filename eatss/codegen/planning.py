@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.analyse import analyse_kernel
-from eatss.codegen.checks import crosses_threads
+from eatss.codegen.checks import check_launches, crosses_threads
+from eatss.codegen.hoisting import hoistable, least_time_s
+from eatss.codegen.launch_order import may_follow, only_updates
 from eatss.codegen.layout import layout
 from eatss.codegen.mapping import Mapping
 from eatss.codegen.names import NameTable
 from eatss.codegen.options import CodegenOptions
 from eatss.codegen.parts import Part, parts_of
 from eatss.codegen.pieces import Piece
-from eatss.codegen.splitting import is_starved, split_mapping, sum_loop
+from eatss.codegen.splitting import LEAST_TRIPS, is_starved, split_mapping, sum_loop, trips
 from eatss.codegen.storage import (
     NeedsOneThreadError,
+    Place,
     StoragePlan,
     plan_storage,
     within_registers,
@@ -59,30 +63,52 @@ class UnitPlanner:
         self._options = options
 
     def units(self, piece: Piece, names: NameTable) -> list[Unit]:
-        """Return what of a piece becomes a kernel of its own, in order."""
+        """Return what of a piece becomes a kernel of its own, in order.
+
+        Raises:
+            InternalError: ``EATSS-K902`` the kernels would run in the wrong order.
+        """
+        units = self._units(piece, names)
+        check_launches(piece, [unit.piece for unit in units], self._scheduled.dependences)
+        return units
+
+    def _units(self, piece: Piece, names: NameTable) -> list[Unit]:
         chosen = self._chosen(piece)
-        dependences = self._scheduled.dependences
         if chosen is None:
             return list(self._serial_units(piece, names))
         facts, selection = chosen
+        try:
+            whole = self._whole(piece, facts, selection, names)
+        except NeedsOneThreadError as error:
+            return [self.one_thread(piece, names, str(error))]
+        apart = self._apart(whole, facts)
+        if self._options.strict_fp or not is_starved(
+            facts, [loop.source_name for loop in whole.mapping.mapped], self._profile
+        ):
+            return apart
+        units = [split for unit in apart for split in self._split_units(unit, facts, names)]
+        if any(unit.mapping.split is not None for unit in units):
+            return units
+        return self._hoisted(whole, facts, selection, names) or units
+
+    def _whole(
+        self, piece: Piece, facts: KernelFacts, selection: KernelSelection, names: NameTable
+    ) -> Unit:
+        """Return the unit of all of a piece.
+
+        Raises:
+            NeedsOneThreadError: threads cannot share the work; the text says why.
+        """
+        dependences = self._scheduled.dependences
         own = names.inner()
         mapping = layout(piece, facts, selection, self._profile, self._options, own)
-        try:
-            storage = plan_storage(self._scop, piece, mapping.mapped, dependences)
-        except NeedsOneThreadError as error:
-            return [
-                self.one_thread(piece, names, f"scalar '{error}' carries values between threads")
-            ]
+        storage = plan_storage(self._scop, piece, mapping.mapped, dependences)
         if crosses_threads(self._scop, piece, mapping, dependences):
-            return [
-                self.one_thread(
-                    piece, names, "iterations of parallel loops need one another's memory"
-                )
-            ]
+            raise NeedsOneThreadError("iterations of parallel loops need one another's memory")
         storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
         mapped = [loop.name for loop in mapping.mapped]
         parts = parts_of(piece, mapped, [tile.name for tile in mapping.serial], dependences)
-        whole = Unit(
+        return Unit(
             piece=piece,
             mapping=mapping,
             parts=parts,
@@ -91,11 +117,55 @@ class UnitPlanner:
             names=own,
             notes=dropped,
         )
-        if self._options.strict_fp or not is_starved(
-            facts, [loop.source_name for loop in mapping.mapped], self._profile
-        ):
-            return [whole]
-        return self._split_units(whole, facts, names)
+
+    def _apart(self, whole: Unit, facts: KernelFacts) -> list[Unit]:
+        """Return a unit cut in two where sums come to live in registers by that.
+
+        What writes the array of a sum through another reference keeps the sum out of registers; in
+        a kernel of its own, before or after, it does not.
+        """
+        piece, dependences = whole.piece, self._scheduled.dependences
+        held = _held_sums([whole], facts)
+        for at in range(len(whole.parts) - 1, 0, -1):
+            sides = (whole.parts[:at], whole.parts[at:])
+            first, then = ([name for part in side for name in part.statements] for side in sides)
+            if not may_follow(piece, first, then, dependences):
+                continue
+            try:
+                units = [
+                    self._rest(whole, restricted(piece, statements), side)
+                    for statements, side in zip((first, then), sides, strict=True)
+                ]
+            except NeedsOneThreadError:
+                continue
+            if held < _held_sums(units, facts) and not _share_scalars(units, whole.storage):
+                return [part for unit in units for part in self._apart(unit, facts)]
+        return [whole]
+
+    def _hoisted(
+        self, whole: Unit, facts: KernelFacts, selection: KernelSelection, names: NameTable
+    ) -> list[Unit]:
+        """Return the units of a piece one of whose serial loops runs on the host.
+
+        Empty if no loop leaves a sum to be split, or the launches would take longer.
+        """
+        best: list[Unit] = []
+        least = least_time_s([(whole.mapping, whole.parts)], facts, 1)
+        mapped = [loop.name for loop in whole.mapping.mapped]
+        for piece in hoistable(whole.piece, mapped, self._scheduled.dependences):
+            try:
+                inside = self._whole(piece, facts, selection, names)
+            except NeedsOneThreadError:
+                continue
+            units = self._split_units(inside, facts, names)
+            loop = piece.host[-1].source_name
+            kernels = [(unit.mapping, unit.parts) for unit in units]
+            time_s = least_time_s(kernels, facts, trips(facts, loop))
+            if time_s < least and any(unit.mapping.split is not None for unit in units):
+                note = f"the loop {loop} runs on the host"
+                best = [replace(unit, notes=(*unit.notes, note)) for unit in units]
+                least = time_s
+        return best
 
     def _split_units(self, whole: Unit, facts: KernelFacts, names: NameTable) -> list[Unit]:
         """Return the units of a piece with its sums spread over threads and blocks."""
@@ -124,9 +194,17 @@ class UnitPlanner:
         return units if split and not _share_scalars(units, whole.storage) else [whole]
 
     def _rest(self, whole: Unit, piece: Piece, parts: tuple[Part, ...]) -> Unit:
-        """Return the unit of parts that are not split."""
+        """Return the unit of some parts, laid out like the whole."""
         storage = plan_storage(self._scop, piece, whole.mapping.mapped, self._scheduled.dependences)
-        return replace(whole, piece=piece, parts=parts, storage=storage, names=whole.names.inner())
+        storage, dropped = within_registers(storage, whole.mapping, self._scop, self._profile)
+        return replace(
+            whole,
+            piece=piece,
+            parts=parts,
+            storage=storage,
+            names=whole.names.inner(),
+            notes=dropped,
+        )
 
     def _sum(
         self,
@@ -139,11 +217,16 @@ class UnitPlanner:
     ) -> Unit | None:
         """Return the unit of a part whose sum is split, ``None`` where it cannot be."""
         piece = restricted(whole.piece, part.statements)
+        if not only_updates(piece, self._scheduled.dependences):
+            return None
         own = names.inner()
         given = any(kernel in ("", facts.name) for kernel, _ in self._options.block)
-        threads = {m.name: m.threads for m in whole.mapping.mapped} if given else {}
+        grid = len(mapped) > 1  # of points that share operands: as it was selected
+        layout = whole.mapping.mapped
+        threads = {m.name: m.threads for m in layout} if given or grid else {}
+        tiles = dict(whole.mapping.tiles) if grid else {}
         mapping = split_mapping(
-            piece, facts, mapped, loop, self._profile, self._options, own, threads
+            piece, facts, mapped, loop, self._profile, self._options, own, threads, tiles
         )
         assert mapping.split is not None
         if mapping.split.threads == 1 and mapping.chunks == 1:
@@ -232,14 +315,35 @@ def _share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
 
 
 def _sums_in_registers(piece: Piece, storage: StoragePlan) -> bool:
-    """Tell whether every sum of a piece is kept in registers while it is added up."""
-    held = frozenset(place for registers in storage.registers for place in registers.places)
+    """Tell whether every sum of a piece is kept in registers while it is added up.
+
+    Other reads of the same array have to be of elements that no thread of a launch writes.
+    """
+    groups = [item.places for item in storage.registers]
+    groups += [item.places for item in storage.candidates]
+    fine = frozenset(place for places in groups for place in places)
     return not storage.scalars and all(
-        (statement.name, number) in held
+        (statement.name, number) in fine
         for statement in piece.statements
         for number, access in enumerate(statement.accesses)
         if access.array == statement.write.array
     )
+
+
+def _held_sums(units: Sequence[Unit], facts: KernelFacts) -> frozenset[Place]:
+    """Return the references in registers that a thread meets in many iterations."""
+    held: set[Place] = set()
+    for unit in units:
+        sources = {tile.name: tile.source_name for tile in unit.mapping.serial}
+        many = {
+            name
+            for part in unit.parts
+            if prod(trips(facts, sources[loop]) for loop in part.serial) >= LEAST_TRIPS
+            for name in part.statements
+        }
+        places = (place for registers in unit.storage.registers for place in registers.places)
+        held.update(place for place in places if place[0] in many)
+    return frozenset(held)
 
 
 def _sum_note(mapping: Mapping) -> str:

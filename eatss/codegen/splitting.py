@@ -20,6 +20,9 @@ from eatss.polyhedral import Dependences
 LANES = 32
 """Threads along a sum whose operands lie next to each other: a warp."""
 
+LEAST_TRIPS = 64
+"""Trips of a serial loop below which it is left as it is."""
+
 _ROWS = 8
 _ROW_POINTS = 2
 _LANE_POINTS = 8
@@ -27,7 +30,6 @@ _COLUMNS = 128
 _COLUMN_TRIPS = 16
 _BLOCKS_PER_SM = 4
 _UNKNOWN_TRIPS = 4096
-_LEAST_TRIPS = 64
 
 
 def trips(facts: KernelFacts, name: str) -> int:
@@ -63,7 +65,7 @@ def sum_loop(
         loop
         for loop in loops
         if all(loop in sums[name] for name in statements)
-        and trips(facts, sources[loop]) >= _LEAST_TRIPS
+        and trips(facts, sources[loop]) >= LEAST_TRIPS
     ]
     if not common or _depend(piece, statements, dependences):
         return None
@@ -107,6 +109,7 @@ def split_mapping(
     options: CodegenOptions,
     names: NameTable,
     threads_given: Dictionary[str, int],
+    tiles_given: Dictionary[str, int],
 ) -> Mapping:
     """Return the layout of a part whose loop ``loop`` is split.
 
@@ -119,12 +122,13 @@ def split_mapping(
         mapped: the loops that go to threads, by C name.
         loop: the loop of the sum, by C name.
         profile: the card.
-        options: tile sizes the user gave.
+        options: tile sizes the user gave, which come first.
         names: where C names come from.
-        threads_given: threads along the mapped loops, where the user gave them.
+        threads_given: threads along the mapped loops, where they are not this function's to choose.
+        tiles_given: tile sizes likewise, by the loops' names in the source.
     """
     by_name = {item.name: item for item in (*piece.band, *piece.inner)}
-    asked = _asked(facts, options)
+    asked = {**tiles_given, **_asked(facts, options)}
     along = _contiguous(piece, by_name[loop].source_name)
     rows = not mapped or along > max(
         _contiguous(piece, by_name[name].source_name) for name in mapped

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
-from math import prod
 
 import islpy as isl
 
@@ -18,6 +17,7 @@ from eatss.codegen.names import NameTable
 from eatss.codegen.pieces import Piece
 from eatss.codegen.references import SHARED, References
 from eatss.codegen.staging import SharedTile, shared_tile
+from eatss.codegen.staging_walk import walk_of
 from eatss.codegen.storage import Candidate
 from eatss.codegen.thread_code import tile_set
 from eatss.isl_names import (
@@ -59,6 +59,7 @@ class StagingWriter:
         self._index = index_type
         self._limit_bytes = limit_bytes
         self._members = NameTable()
+        self._thread = names.fresh("thread")
         self._bound = tuple(loop.name for loop in piece.band)
         self._isl = piece.placed[0].get_ctx()
         self.tiles: list[SharedTile] = []
@@ -131,27 +132,25 @@ class StagingWriter:
         self._lines.add("}")
 
     def _loop(
-        self, tile: SharedTile, at: tuple[str, ...], condition: IntExpr, known: isl.Set
+        self,
+        tile: SharedTile,
+        at: tuple[str, ...],
+        condition: IntExpr,
+        known: isl.Set,
     ) -> None:
-        index = self._index
-        array = self._arrays[tile.candidate.array]
-        element = self._names.inner().fresh("e")
-        places = _unravel(element, tile.sizes)
-        head = (
-            f"for (int {element} = {self._thread_number()}; {element} < {tile.elements}; "
-            f"{element} += {self._mapping.threads})"
-        )
-        with self._lines.block(head):
-            for name, offset, place in zip(at, tile.offsets, places, strict=True):
+        walk = walk_of(tile, self._mapping.threads, self._thread, self._names.inner())
+        self._lines.add(*walk.before)
+        with self._lines.block(walk.head):
+            for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
                 start = start_plus(value_of(offset, known), place)
-                self._lines.add(f"const {index} {name} = {start};")
-            source = array.element([Name(name) for name in at])
-            target = f"{SHARED}." + tile.name + "".join(f"[{place}]" for place in places)
+                self._lines.add(f"const {self._index} {name} = {start};")
+            source = self._arrays[tile.candidate.array].element([Name(name) for name in at])
+            target = f"{SHARED}.{tile.name}" + "".join(f"[{place}]" for place in walk.places)
             prefix = "" if condition == TRUE else f"if ({c_text(strict(condition))}) "
             self._lines.add(f"{prefix}{target} = {source};")
 
-    def _thread_number(self) -> str:
-        """Return the number of the thread in its block, as C text."""
+    def declaration(self) -> str:
+        """Return the declaration of the thread's number in its block, which copies use."""
         text, stride = "", 1
         for loop in sorted(self._mapping.spread, key=lambda loop: loop.axis):
             if loop.threads > 1:
@@ -159,18 +158,4 @@ class StagingWriter:
                 term = term if stride == 1 else f"{stride} * {term}"
                 text = f"{text} + {term}" if text else term
                 stride *= loop.threads
-        return text or "0"
-
-
-def _unravel(element: str, sizes: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the indices of the element with a number, in row-major order."""
-    places = []
-    for position in range(len(sizes)):
-        inner = prod(sizes[position + 1 :])
-        if sizes[position] == 1:
-            places.append("0")
-            continue
-        text = element if inner == 1 else f"{element} / {inner}"
-        whole = prod(sizes[position:]) == prod(sizes)
-        places.append(text if whole else f"{text} % {sizes[position]}")
-    return tuple(places)
+        return f"const int {self._thread} = {text or '0'};"

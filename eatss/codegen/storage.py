@@ -82,7 +82,7 @@ class StoragePlan:
 
 
 class NeedsOneThreadError(Exception):
-    """A scalar is passed into and out of a kernel in a way that threads cannot share."""
+    """Threads cannot share the work of a kernel; the text says why."""
 
 
 def plan_storage(
@@ -323,7 +323,7 @@ class _Planner:
             and not (escape := self._escaping(array, self._piece.statement(name))).is_empty()
         )
         if not load.is_empty() and escaping:
-            raise NeedsOneThreadError(array.name)
+            raise NeedsOneThreadError(f"scalar '{array.name}' carries values between threads")
         return PrivateScalar(
             array=array.name, places=frozenset(places), load=coalesced(load), escaping=escaping
         )

@@ -16,7 +16,9 @@ import islpy as isl
 from eatss.codegen.arrays import affine_text
 from eatss.codegen.isl_text import difference, expression_of, total
 from eatss.codegen.mapping import MappedLoop, SerialTile
+from eatss.codegen.mapping import Mapping as Layout
 from eatss.codegen.nodes import Block, If, Leaf, Loop, Node, substitute
+from eatss.codegen.pieces import Piece
 from eatss.isl_names import (
     ast_node_kind,
     dim_names,
@@ -41,6 +43,22 @@ class Subtree:
 
     node: isl.ScheduleNode
     loop_names: tuple[tuple[tuple[int, int], str], ...]
+
+
+def subtree_of(piece: Piece, mapping: Layout) -> Subtree:
+    """Return what of the schedule a thread runs: what is below the band, or all of the piece."""
+    node = piece.tree.node.get_child(0) if mapping.spread else piece.tree.node
+    # a loop hoisted out of the band still stands in the node; it has one value there
+    named = tuple((loop.member.key, loop.name) for loop in (*piece.host, *piece.band, *piece.inner))
+    return Subtree(node=node, loop_names=named)
+
+
+def thread_range(context: isl.Context, loops: Sequence[MappedLoop]) -> isl.Set:
+    """Return the coordinates of the threads of a block, as parameters."""
+    spread = [loop for loop in loops if loop.threads > 1]
+    names = ", ".join(loop.thread for loop in spread)
+    text = " and ".join(f"0 <= {loop.thread} < {loop.threads}" for loop in spread)
+    return isl.Set.read_from_str(context, f"[{names}] -> {{ : {text} }}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

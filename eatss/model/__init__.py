@@ -5,7 +5,14 @@ Next folders: ``eatss/report`` shows a selection, ``eatss/codegen`` turns it int
 
 from eatss.model.build import build_problem
 from eatss.model.enumerate import enumerate_best
-from eatss.model.options import SPLITS, WARP_FRACTIONS, Cell, ModelOptions
+from eatss.model.options import (
+    CODEGEN_MODEL,
+    SPLITS,
+    WARP_FRACTIONS,
+    Cell,
+    ModelName,
+    ModelOptions,
+)
 from eatss.model.ppcg import ppcg_max_shared_memory, ppcg_sizes
 from eatss.model.problem import Constraint, Direction, Problem, Variable
 from eatss.model.select import select_kernel, select_program
@@ -24,6 +31,7 @@ from eatss.model.solver import solve
 from eatss.model.uniform import build_uniform_problem
 
 __all__ = [
+    "CODEGEN_MODEL",
     "SCHEMA_VERSION",
     "SPLITS",
     "WARP_FRACTIONS",
@@ -34,6 +42,7 @@ __all__ = [
     "Direction",
     "DroppedCell",
     "KernelSelection",
+    "ModelName",
     "ModelOptions",
     "Problem",
     "ReferenceSelection",

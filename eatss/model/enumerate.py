@@ -198,11 +198,11 @@ class _Scan:
         at_least: Columns = {**self.lower, **chosen}
         for constraint, prunable in zip(self.problem.constraints, self.prunable, strict=True):
             if prunable:
-                keep &= _evaluate(constraint.expression, at_least) <= constraint.limit
+                keep &= evaluate_columns(constraint.expression, at_least) <= constraint.limit
         if self.best is not None and self.objective_grows:
             at_most: Columns = {**{v.name: v.upper for v in self.problem.variables}, **chosen}
             incumbent = self.problem.objective.evaluate(self.best)
-            keep &= _evaluate(self.problem.objective, at_most) >= incumbent
+            keep &= evaluate_columns(self.problem.objective, at_most) >= incumbent
         if keep.all():
             return chosen, count
         return {name: np.asarray(c)[keep] for name, c in chosen.items()}, int(keep.sum())
@@ -215,9 +215,9 @@ class _Scan:
         for v in self.problem.variables:
             keep &= np.asarray(columns[v.name]) >= v.lower
         for constraint in self.problem.constraints:
-            keep &= _evaluate(constraint.expression, columns) <= constraint.limit
+            keep &= evaluate_columns(constraint.expression, columns) <= constraint.limit
         rows = np.flatnonzero(keep)
-        keys = [_evaluate(self.problem.objective, columns)]
+        keys = [evaluate_columns(self.problem.objective, columns)]
         for name, way in self.problem.preference:
             column = np.asarray(columns[name])
             keys.append(column if way is Direction.LARGER else -column)
@@ -250,14 +250,14 @@ class _Scan:
                 for t in constraint.expression.terms
                 if v.name not in t.loops
             )
-            slope = np.broadcast_to(_evaluate(Polynomial.of(slope_terms), columns), (count,))
-            room = np.broadcast_to(constraint.limit - _evaluate(rest, columns), (count,))
+            slope = np.broadcast_to(evaluate_columns(Polynomial.of(slope_terms), columns), (count,))
+            room = np.broadcast_to(constraint.limit - evaluate_columns(rest, columns), (count,))
             bound = np.where(slope > 0, room // np.maximum(slope, 1), v.upper)
             highest = np.minimum(highest, bound)
         return np.where(highest >= v.lower, v.lower + (highest - v.lower) // v.step * v.step, 0)
 
 
-def _evaluate(polynomial: Polynomial, columns: Columns) -> npt.NDArray[np.int64]:
+def evaluate_columns(polynomial: Polynomial, columns: Columns) -> npt.NDArray[np.int64]:
     """Return the polynomial's value for each row."""
     total: npt.NDArray[np.int64] | int = 0
     for term in polynomial.terms:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 from eatss.diagnostics import input_error
 from eatss.gpu.profile import GpuProfile
 
-ModelName = Literal["eatss", "paper"]
+ModelName = Literal["eatss", "paper", "register-tile"]
+
+CODEGEN_MODEL: ModelName = "register-tile"
+"""The model that chooses sizes for code that eatss generates itself."""
 
 SPLITS: tuple[float, ...] = (0.0, 0.25, 0.5, 0.67, 0.75, 1.0)
 """The split factors that ``auto`` tries."""
@@ -65,9 +68,18 @@ class ModelOptions:
             _require_number(name, getattr(self, name))
         for name in ("shared_per_block_bytes", "element_bytes"):
             _require_number(name, getattr(self, name), whole=True)
-        if self.model not in ("eatss", "paper"):
+        if self.model not in get_args(ModelName):
             raise input_error(
-                "EATSS-M001", f"there is no model {self.model!r}", hint="write eatss or paper"
+                "EATSS-M001",
+                f"there is no model {self.model!r}",
+                hint="write eatss, paper or register-tile",
+            )
+        if self.model == "register-tile" and (self.uniform or self.warp_fraction is not None):
+            what = "one vector for all kernels" if self.uniform else "a warp fraction"
+            raise input_error(
+                "EATSS-M012",
+                f"the model register-tile has no place for {what}",
+                hint="leave it out, or take --model eatss",
             )
         if self.split is not None and not 0 <= self.split <= 1:
             raise input_error(

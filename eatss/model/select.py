@@ -20,6 +20,7 @@ from eatss.model.build import (
 from eatss.model.grid import SolvedCell, SolvedGrid, no_solution, solve_grid, traffic
 from eatss.model.options import Cell, ModelOptions
 from eatss.model.problem import Constraint, Problem
+from eatss.model.register_tile import select_register_tile
 from eatss.model.selection import (
     CellResult,
     KernelSelection,
@@ -91,6 +92,8 @@ def select_kernel(
     """
     if not facts.loops:
         return _untiled(facts, profile, options)
+    if options.model == "register-tile":
+        return select_register_tile(facts, profile, options)
 
     def traffic_of(cell: Cell, solution: Solution) -> Fraction:
         return traffic(facts, cell.alignment(profile), dict(solution.values))

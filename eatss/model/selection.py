@@ -85,7 +85,7 @@ class KernelSelection:
     ``weights`` are ``H_i``; ``objective_formula`` is the objective as text. With one
     vector for the program, ``optimal``, ``solver_calls`` and ``solve_time_s`` are those of
     the program's problem. ``solve_time_s`` is a measurement and takes no part in
-    comparison.
+    comparison. ``compared`` is the number of layouts that were looked at where that is the proof.
     """
 
     name: str
@@ -116,6 +116,7 @@ class KernelSelection:
     dropped: tuple[DroppedCell, ...] = ()
     cells: int = 1
     note: str | None = None
+    compared: int = 0
 
     @property
     def threads_per_block(self) -> int:

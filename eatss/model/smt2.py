@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from eatss.analysis.facts import KernelFacts
+from eatss.diagnostics import input_error
 from eatss.gpu.profile import GpuProfile
 from eatss.model.build import build_problem, inner_extent
 from eatss.model.conflict import amount_text
@@ -80,8 +81,17 @@ def program_to_smt2(
 
     One problem a kernel, at the cell that was selected, or the program's one problem
     where it has one vector. ``kernels`` and ``profile`` are what was selected for.
+
+    Raises:
+        InputError: ``EATSS-M013``, the model is one that puts no question to a solver.
     """
     options = selection.options
+    if options.model == "register-tile":
+        raise input_error(
+            "EATSS-M013",
+            "the model register-tile asks no solver: it compares all layouts",
+            hint="take --model eatss for a problem as SMT-LIB 2",
+        )
     tiled = [pair for pair in zip(kernels, selection.kernels, strict=True) if pair[0].loops]
     texts = []
     if selection.uniform_sizes is not None:

@@ -51,9 +51,9 @@ def test_sizes_blocks_and_placements_are_mappings() -> None:
 
 
 def test_a_selection_made_before_is_used() -> None:
-    selection = eatss.select(SCALE, gpu="h200", warp_fraction=0.125)
+    selection = eatss.select(SCALE, gpu="h200", split=0.25)
     program = eatss.codegen(SCALE, gpu="h200", selection=selection)
-    assert program == eatss.codegen(SCALE, gpu="h200", warp_fraction=0.125)
+    assert program == eatss.codegen(SCALE, gpu="h200", model="eatss", split=0.25)
     with pytest.raises(eatss.InputError) as caught:
         eatss.codegen(SCALE, gpu="a100", selection=selection)
     assert caught.value.code == "EATSS-K011"

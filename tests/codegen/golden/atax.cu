@@ -70,15 +70,15 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define NX 16000
 #endif
 
-// S1: 32 x 1 x 1 threads a block
-// tiles: i = 32, j = 992
-extern "C" __global__ void __launch_bounds__(32)
+// S1: 64 x 1 x 1 threads a block
+// tiles: i = 64, j = 64
+extern "C" __global__ void __launch_bounds__(64)
 kernel_atax_k0(double *__restrict__ tmp)
 {
     const int ti = threadIdx.x;
-    const int i0 = 32 * (int)blockIdx.x;
+    const int i0 = 64 * (int)blockIdx.x;
     const int i = i0 + ti;
-    if (i0 + 32 <= NX) {
+    if (i0 + 64 <= NX) {
         // atax.c:43: tmp[i] = 0;
         tmp[i] = 0;
     } else {
@@ -152,28 +152,21 @@ kernel_atax_k1(double *__restrict__ tmp, const double *__restrict__ A, const dou
     }
 }
 
-// S0: 256 x 1 x 1 threads a block
-// tiles: j = 1024, i = 56
-extern "C" __global__ void __launch_bounds__(256)
+// S0: 64 x 1 x 1 threads a block
+// tiles: j = 64, i = 64
+extern "C" __global__ void __launch_bounds__(64)
 kernel_atax_k2(double *__restrict__ y)
 {
     const int tj = threadIdx.x;
-    const int j0 = 1024 * (int)blockIdx.x;
-    if (j0 + 1024 <= NY) {
-        #pragma unroll
-        for (int rj = 0; rj < 4; ++rj) {
-            const int j = j0 + tj + 256 * rj;
+    const int j0 = 64 * (int)blockIdx.x;
+    const int j = j0 + tj;
+    if (j0 + 64 <= NY) {
+        // atax.c:41: y[i] = 0;
+        y[j] = 0;
+    } else {
+        if (j < NY) {
             // atax.c:41: y[i] = 0;
             y[j] = 0;
-        }
-    } else {
-        #pragma unroll
-        for (int rj = 0; rj < 4; ++rj) {
-            const int j = j0 + tj + 256 * rj;
-            if (j < NY) {
-                // atax.c:41: y[i] = 0;
-                y[j] = 0;
-            }
         }
     }
 }
@@ -224,13 +217,13 @@ extern "C" int kernel_atax_cuda(const double *A, const double *x, double *y, dou
     if (!((long)NX <= 536870912)) return -2;  // indices are 32 bits wide: NX must be at most 2^29
     if (!((double)NX * (double)NY <= 2147483647)) return -3;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (NX >= 1) {
-        EATSS_LAUNCH(kernel_atax_k0, dim3(eatss_floordiv(NX + 31, 32)), dim3(32), 0, stream, tmp);
+        EATSS_LAUNCH(kernel_atax_k0, dim3(eatss_floordiv(NX + 63, 64)), dim3(64), 0, stream, tmp);
     }
     if (NY >= 1 && NX >= 1) {
         EATSS_LAUNCH(kernel_atax_k1, dim3(eatss_floordiv(NX + 15, 16)), dim3(32, 8), 0, stream, tmp, A, x);
     }
     if (NY >= 1) {
-        EATSS_LAUNCH(kernel_atax_k2, dim3(eatss_floordiv(NY + 1023, 1024)), dim3(256), 0, stream, y);
+        EATSS_LAUNCH(kernel_atax_k2, dim3(eatss_floordiv(NY + 63, 64)), dim3(64), 0, stream, y);
     }
     if (NY >= 1 && NX >= 1) {
         EATSS_LAUNCH(kernel_atax_k3, dim3(eatss_floordiv(NY + 127, 128), eatss_min(eatss_floordiv(NX + 15, 16), 5)), dim3(128), 0, stream, y, tmp, A);

@@ -9,10 +9,6 @@
 #define EATSS_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
     kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
 #endif
-
-// An element of shared memory; on a CPU it remembers who wrote it.
-#define EATSS_TRACKED(type) type
-#define EATSS_SHARED(type, name) __shared__ type name
 #endif // EATSS_CPU
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -38,82 +34,61 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define N 2000
 #endif
 
-// S0: 256 x 1 x 1 threads a block
-// tiles: j = 1024
-extern "C" __global__ void __launch_bounds__(256)
+// S0: 32 x 1 x 1 threads a block
+// tiles: j = 32
+extern "C" __global__ void __launch_bounds__(32)
 kernel_lu_k0(int k, double *__restrict__ A)
 {
     const int tj = threadIdx.x;
-    const int j0 = 1024 * eatss_floordiv(k + 1, 1024) + 1024 * (int)blockIdx.x;
-    if (j0 + 1024 <= N && k < j0) {
-        #pragma unroll
-        for (int rj = 0; rj < 4; ++rj) {
-            const int j = j0 + tj + 256 * rj;
+    const int j0 = 32 * eatss_floordiv(k + 1, 32) + 32 * (int)blockIdx.x;
+    const int j = j0 + tj;
+    if (j0 + 32 <= N && k < j0) {
+        // lu.c:41: A[k][j] = A[k][j] / A[k][k];
+        A[k * N + j] = A[k * N + j] / A[k * N + k];
+    } else {
+        if (j < N && k < j) {
             // lu.c:41: A[k][j] = A[k][j] / A[k][k];
             A[k * N + j] = A[k * N + j] / A[k * N + k];
-        }
-    } else {
-        #pragma unroll
-        for (int rj = 0; rj < 4; ++rj) {
-            const int j = j0 + tj + 256 * rj;
-            if (k < j && j < N) {
-                // lu.c:41: A[k][j] = A[k][j] / A[k][k];
-                A[k * N + j] = A[k * N + j] / A[k * N + k];
-            }
         }
     }
 }
 
-// S1: 56 x 4 x 1 threads a block
-// tiles: i = 192, j = 56
-// A[i][k]: shared memory, 192 x 1 elements
-struct kernel_lu_k1_shared {
-    EATSS_TRACKED(double) A[192][1];
-};
-
-extern "C" __global__ void __launch_bounds__(224)
+// S1: 32 x 8 x 1 threads a block
+// tiles: i = 16, j = 64
+extern "C" __global__ void __launch_bounds__(256)
 kernel_lu_k1(int k, double *__restrict__ A)
 {
-    EATSS_SHARED(kernel_lu_k1_shared, sh);
     const int ti = threadIdx.y;
     const int tj = threadIdx.x;
-    for (int i0 = 192 * eatss_floordiv(k + 1, 192) + 192 * (int)blockIdx.y; i0 < N; i0 += 192 * (int)gridDim.y) {
-        const int j0 = 56 * eatss_floordiv(k + 1, 56) + 56 * (int)blockIdx.x;
-        const int j = j0 + tj;
-        if (i0 + 192 <= N && k < i0) {
-            for (int e = threadIdx.x + 56 * threadIdx.y; e < 192; e += 224) {
-                const int x0 = i0 + e;
-                const int x1 = k;
-                sh.A[e][0] = A[x0 * N + x1];
-            }
-        } else {
-            for (int e = threadIdx.x + 56 * threadIdx.y; e < 192; e += 224) {
-                const int x0 = i0 + e;
-                const int x1 = k;
-                if (x1 < x0 && x0 < N) sh.A[e][0] = A[x0 * N + x1];
-            }
-        }
-        __syncthreads();
-        if (j0 + 56 <= N && k < j0 && i0 + 192 <= N && k < i0) {
+    for (int i0 = 16 * eatss_floordiv(k + 1, 16) + 16 * (int)blockIdx.y; i0 < N; i0 += 16 * (int)gridDim.y) {
+        const int j0 = 64 * eatss_floordiv(k + 1, 64) + 64 * (int)blockIdx.x;
+        if (j0 + 64 <= N && k < j0 && i0 + 16 <= N && k < i0) {
             #pragma unroll
-            for (int ri = 0; ri < 48; ++ri) {
-                const int i = i0 + ti + 4 * ri;
-                // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                A[i * N + j] -= sh.A[i - i0][0] * A[k * N + j];
+            for (int ri = 0; ri < 2; ++ri) {
+                const int i = i0 + ti + 8 * ri;
+                #pragma unroll
+                for (int rj = 0; rj < 2; ++rj) {
+                    const int j = j0 + tj + 32 * rj;
+                    // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                    A[i * N + j] -= A[i * N + k] * A[k * N + j];
+                }
             }
         } else {
-            if (j < N && k < j) {
-                #pragma unroll
-                for (int ri = 0; ri < 48; ++ri) {
-                    const int i = i0 + ti + 4 * ri;
-                    if (k < i && i < N) {
-                        // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                        A[i * N + j] -= sh.A[i - i0][0] * A[k * N + j];
+            #pragma unroll
+            for (int ri = 0; ri < 2; ++ri) {
+                const int i = i0 + ti + 8 * ri;
+                if (k < i && i < N) {
+                    #pragma unroll
+                    for (int rj = 0; rj < 2; ++rj) {
+                        const int j = j0 + tj + 32 * rj;
+                        if (k < j && j < N) {
+                            // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                            A[i * N + j] -= A[i * N + k] * A[k * N + j];
+                        }
                     }
                 }
             }
         }
-        __syncthreads();
     }
 }
 
@@ -125,8 +100,8 @@ extern "C" int kernel_lu_cuda(double *A, cudaStream_t stream)
     if (!((double)N * (double)N <= 2147483647)) return -2;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (N >= 2) {
         for (int k = 0; k < N - 1; ++k) {
-            EATSS_LAUNCH(kernel_lu_k0, dim3(eatss_floordiv(N + 1023 - 1024 * eatss_floordiv(k + 1, 1024), 1024)), dim3(256), 0, stream, k, A);
-            EATSS_LAUNCH(kernel_lu_k1, dim3(eatss_floordiv(N + 55 - 56 * eatss_floordiv(k + 1, 56), 56), eatss_min(eatss_floordiv(N + 191 - 192 * eatss_floordiv(k + 1, 192), 192), 65535)), dim3(56, 4), 0, stream, k, A);
+            EATSS_LAUNCH(kernel_lu_k0, dim3(eatss_floordiv(N + 31 - 32 * eatss_floordiv(k + 1, 32), 32)), dim3(32), 0, stream, k, A);
+            EATSS_LAUNCH(kernel_lu_k1, dim3(eatss_floordiv(N + 63 - 64 * eatss_floordiv(k + 1, 64), 64), eatss_min(eatss_floordiv(N + 15 - 16 * eatss_floordiv(k + 1, 16), 16), 65535)), dim3(32, 8), 0, stream, k, A);
         }
     }
     return (int)cudaGetLastError();

@@ -9,6 +9,10 @@
 #define EATSS_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
     kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
 #endif
+
+// An element of shared memory; on a CPU it remembers who wrote it.
+#define EATSS_TRACKED(type) type
+#define EATSS_SHARED(type, name) __shared__ type name
 #endif // EATSS_CPU
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -40,24 +44,33 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define NK 4000
 #endif
 
-// S0: 64 x 4 x 1 threads a block
-// tiles: i = 32, j = 320, k = 32
-// Out: registers, 40 a thread
-extern "C" __global__ void __launch_bounds__(256)
+// S0: 4 x 32 x 1 threads a block
+// tiles: i = 128, j = 32, k = 32
+// Out: registers, 32 a thread
+// In[i][k]: shared memory, 128 x 32 elements
+// Ker[k][j]: shared memory, 32 x 32 elements
+struct kernel_matmul_k0_shared {
+    EATSS_TRACKED(double) In[128][33];
+    EATSS_TRACKED(double) Ker[32][33];
+};
+
+extern "C" __global__ void __launch_bounds__(128)
 kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const double *__restrict__ Ker)
 {
+    EATSS_SHARED(kernel_matmul_k0_shared, sh);
     const int ti = threadIdx.y;
     const int tj = threadIdx.x;
-    for (int i0 = 32 * (int)blockIdx.y; i0 < NI; i0 += 32 * (int)gridDim.y) {
-        const int j0 = 320 * (int)blockIdx.x;
-        double Out_r[8][5];
+    const int thread = threadIdx.x + 4 * threadIdx.y;
+    for (int i0 = 128 * (int)blockIdx.y; i0 < NI; i0 += 128 * (int)gridDim.y) {
+        const int j0 = 32 * (int)blockIdx.x;
+        double Out_r[4][8];
         #pragma unroll
-        for (int ri = 0; ri < 8; ++ri) {
-            const int i = i0 + ti + 4 * ri;
+        for (int ri = 0; ri < 4; ++ri) {
+            const int i = i0 + ti + 32 * ri;
             if (i < NI) {
                 #pragma unroll
-                for (int rj = 0; rj < 5; ++rj) {
-                    const int j = j0 + tj + 64 * rj;
+                for (int rj = 0; rj < 8; ++rj) {
+                    const int j = j0 + tj + 4 * rj;
                     if (j < NJ) {
                         Out_r[ri][rj] = Out[i * NJ + j];
                     }
@@ -65,46 +78,78 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
             }
         }
         for (int k0 = 0; k0 < NK; k0 += 32) {
-            if (j0 + 320 <= NJ && k0 + 32 <= NK && i0 + 32 <= NI) {
-                #pragma unroll 6
+            if (k0 + 32 <= NK && i0 + 128 <= NI) {
+                #pragma unroll
+                for (int e = 0; e < 32; ++e) {
+                    const int x0 = i0 + thread / 32 + 4 * e;
+                    const int x1 = k0 + thread % 32;
+                    sh.In[thread / 32 + 4 * e][thread % 32] = In[x0 * NK + x1];
+                }
+            } else {
+                #pragma unroll
+                for (int e = 0; e < 32; ++e) {
+                    const int x0 = i0 + thread / 32 + 4 * e;
+                    const int x1 = k0 + thread % 32;
+                    if (x1 < NK && x0 < NI) sh.In[thread / 32 + 4 * e][thread % 32] = In[x0 * NK + x1];
+                }
+            }
+            if (j0 + 32 <= NJ && k0 + 32 <= NK) {
+                #pragma unroll
+                for (int e = 0; e < 8; ++e) {
+                    const int x0_1 = k0 + thread / 32 + 4 * e;
+                    const int x1_1 = j0 + thread % 32;
+                    sh.Ker[thread / 32 + 4 * e][thread % 32] = Ker[x0_1 * NJ + x1_1];
+                }
+            } else {
+                #pragma unroll
+                for (int e = 0; e < 8; ++e) {
+                    const int x0_1 = k0 + thread / 32 + 4 * e;
+                    const int x1_1 = j0 + thread % 32;
+                    if (x1_1 < NJ && x0_1 < NK) sh.Ker[thread / 32 + 4 * e][thread % 32] = Ker[x0_1 * NJ + x1_1];
+                }
+            }
+            __syncthreads();
+            if (j0 + 32 <= NJ && k0 + 32 <= NK && i0 + 128 <= NI) {
+                #pragma unroll 8
                 for (int k = k0; k < k0 + 32; ++k) {
                     #pragma unroll
-                    for (int ri = 0; ri < 8; ++ri) {
-                        const int i = i0 + ti + 4 * ri;
+                    for (int ri = 0; ri < 4; ++ri) {
+                        const int i = i0 + ti + 32 * ri;
                         #pragma unroll
-                        for (int rj = 0; rj < 5; ++rj) {
-                            const int j = j0 + tj + 64 * rj;
+                        for (int rj = 0; rj < 8; ++rj) {
+                            const int j = j0 + tj + 4 * rj;
                             // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
-                            Out_r[ri][rj] += In[i * NK + k] * Ker[k * NJ + j];
+                            Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
                         }
                     }
                 }
             } else {
                 for (int k = k0; k < eatss_min(k0 + 32, NK); ++k) {
                     #pragma unroll
-                    for (int ri = 0; ri < 8; ++ri) {
-                        const int i = i0 + ti + 4 * ri;
+                    for (int ri = 0; ri < 4; ++ri) {
+                        const int i = i0 + ti + 32 * ri;
                         if (i < NI) {
                             #pragma unroll
-                            for (int rj = 0; rj < 5; ++rj) {
-                                const int j = j0 + tj + 64 * rj;
+                            for (int rj = 0; rj < 8; ++rj) {
+                                const int j = j0 + tj + 4 * rj;
                                 if (j < NJ) {
                                     // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
-                                    Out_r[ri][rj] += In[i * NK + k] * Ker[k * NJ + j];
+                                    Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
                                 }
                             }
                         }
                     }
                 }
             }
+            __syncthreads();
         }
         #pragma unroll
-        for (int ri = 0; ri < 8; ++ri) {
-            const int i = i0 + ti + 4 * ri;
+        for (int ri = 0; ri < 4; ++ri) {
+            const int i = i0 + ti + 32 * ri;
             if (i < NI) {
                 #pragma unroll
-                for (int rj = 0; rj < 5; ++rj) {
-                    const int j = j0 + tj + 64 * rj;
+                for (int rj = 0; rj < 8; ++rj) {
+                    const int j = j0 + tj + 4 * rj;
                     if (j < NJ) {
                         Out[i * NJ + j] = Out_r[ri][rj];
                     }
@@ -125,7 +170,7 @@ extern "C" int kernel_matmul_cuda(double *Out, const double *In, const double *K
     if (!((double)NI * (double)NK <= 2147483647)) return -5;  // indices are 32 bits wide: In must have less than 2^31 elements
     if (!((double)NK * (double)NJ <= 2147483647)) return -6;  // indices are 32 bits wide: Ker must have less than 2^31 elements
     if (NI >= 1 && NJ >= 1 && NK >= 1) {
-        EATSS_LAUNCH(kernel_matmul_k0, dim3(eatss_floordiv(NJ + 319, 320), eatss_min(eatss_floordiv(NI + 31, 32), 65535)), dim3(64, 4), 0, stream, Out, In, Ker);
+        EATSS_LAUNCH(kernel_matmul_k0, dim3(eatss_floordiv(NJ + 31, 32), eatss_min(eatss_floordiv(NI + 127, 128), 65535)), dim3(4, 32), 0, stream, Out, In, Ker);
     }
     return (int)cudaGetLastError();
 }
