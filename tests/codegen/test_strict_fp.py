@@ -21,6 +21,7 @@ SPREAD = (
     "gemver",
     "gesummv",
     "gramschmidt",
+    "mttkrp",
     "mvt",
     "trmm",
 )

@@ -37,8 +37,8 @@ BROKEN = {
         ),
     ),
     "a shifted element of the array": (
-        "sh.Ker[e / 16][e % 16] = Ker[x0_1 * NJ + x1_1]",
-        "sh.Ker[e / 16][e % 16] = Ker[x0_1 * NJ + x1_1 + 1]",
+        "sh.Ker[thread / 16 + 4 * e][thread % 16] = Ker[x0_1 * NJ + x1_1]",
+        "sh.Ker[thread / 16 + 4 * e][thread % 16] = Ker[x0_1 * NJ + x1_1 + 1]",
         ("wrong result",),
     ),
     "a shifted element of shared memory": (
@@ -50,8 +50,8 @@ BROKEN = {
         ),
     ),
     "a tile that is copied in part": (
-        "e < 128; e += 64",
-        "e < 64; e += 64",
+        "int e = 0; e < 2; ++e",
+        "int e = 0; e < 1; ++e",
         ("shared memory",),
     ),
     "no addition": (
