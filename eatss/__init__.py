@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from eatss.measure.energy_meter import energy_meter
     from eatss.measure.measurement import Measurement
     from eatss.measure.options import MeasureOptions
-    from eatss.measuring import compare, measure
+    from eatss.measuring import Interrupted, compare, measure
     from eatss.model.selection import KernelSelection, Selection
     from eatss.program import Program
     from eatss.variants import SourceOptions
@@ -42,6 +42,7 @@ _HOME = {
     "GpuProfile": "eatss.gpu",
     "InputError": "eatss.diagnostics",
     "InternalError": "eatss.diagnostics",
+    "Interrupted": "eatss.measuring",
     "KernelSelection": "eatss.model.selection",
     "MeasureOptions": "eatss.measure.options",
     "Measurement": "eatss.measure.measurement",
@@ -65,6 +66,7 @@ __all__ = [
     "GpuProfile",
     "InputError",
     "InternalError",
+    "Interrupted",
     "KernelSelection",
     "MeasureOptions",
     "Measurement",

@@ -9,11 +9,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eatss.diagnostics import input_error
+from eatss.measure.comparable import check_comparable
 from eatss.measure.comparison import Comparison
 from eatss.measure.measurement import Measurement
 from eatss.measure.options import MeasureOptions, Variant
@@ -99,8 +101,16 @@ def compare(
         card: Stands in for the card of this machine: a card, or the import path
             ``MODULE:NAME`` of what makes one of the device's number and the compiler.
 
+    Returns:
+        The comparison. After Ctrl-C, of the variants that were measured until then, if the baseline
+        is among them.
+
     Raises:
-        InputError: the source, a folder or an option is wrong, or there is no card.
+        InputError: the source, a folder or an option is wrong, the folders are of different
+            programs, types, sources or sizes (``EATSS-E079``), or there is no card.
+        Interrupted: Ctrl-C came before the baseline was measured; its ``measurements`` are what
+            is there.
+        KeyboardInterrupt: Ctrl-C came before anything was measured.
     """
     from eatss.measure.compare_variants import compare as beside  # noqa: PLC0415 - needs SciPy
 
@@ -109,16 +119,18 @@ def compare(
         variants = folder_variants([Path(fspath(folder)) for folder in source])
         refuse_output(output)
         label = baseline_label(baseline, [variant.label for variant in variants])
+        check_comparable(variants, chosen)
         found = measured(variants, chosen, progress=progress, card=card)
-        return beside(found.measurements, label)
+        return beside(_with_baseline(found, label), label)
     choices = parse_tile_choices(tiles)
     label = baseline_label(baseline, [choice.label for choice in choices])
     from eatss.variants import generate_variants  # noqa: PLC0415 - folders need no generator
 
     with keeping(output) as folder:
         made = generate_variants(source, choices, reading, folder, device=chosen.device)
+        check_comparable(made.variants, chosen)
         found = measured(made.variants, chosen, progress=progress, card=card)
-        return beside(found.measurements, label)
+        return beside(_with_baseline(found, label), label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +182,25 @@ def _measured(found: tuple[Measurement, ...], variants: Sequence[Variant]) -> Me
     return Measured(measurements=found, interrupted=cut_short or len(found) < len(variants))
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C came before there was a result; ``measurements`` are what was measured until then."""
+
+    def __init__(self, measurements: tuple[Measurement, ...]) -> None:
+        super().__init__("interrupted before the baseline was measured")
+        self.measurements = measurements
+
+
+def _with_baseline(found: Measured, baseline: str) -> tuple[Measurement, ...]:
+    """Return what was measured.
+
+    Raises:
+        Interrupted: the baseline is not among it, since the user interrupted.
+    """
+    if found.interrupted and baseline not in [one.variant for one in found.measurements]:
+        raise Interrupted(found.measurements)
+    return found.measurements
+
+
 def _only(found: Measured) -> Measurement:
     return found.measurements[0]
 
@@ -217,6 +248,24 @@ def folder_variants(folders: Sequence[Path]) -> tuple[Variant, ...]:
 def program_variant(folder: Path) -> Variant:
     """Return a folder with a generated program as a variant named after it."""
     return Variant(label=folder_label(folder), directory=folder)
+
+
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of which no two are equal: ``gemm`` and ``gemm-2`` for twice ``gemm``."""
+    found: list[str] = []
+    for name in names:
+        ways = (name if turn == 1 else f"{name}-{turn}" for turn in count(1))
+        found.append(
+            next(way for way in ways if way not in found and (way == name or way not in names))
+        )
+    return tuple(found)
+
+
+def source_labels(sources: Sequence[Path]) -> tuple[str, ...]:
+    """Return what several sources, and what is generated from them, are called."""
+    return numbered(
+        [folder_label(source) if source.is_dir() else source.stem for source in sources]
+    )
 
 
 def folder_label(folder: Path) -> str:

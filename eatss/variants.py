@@ -68,7 +68,7 @@ def generate_variants(
     options: SourceOptions | None,
     folder: Path,
     *,
-    device: int = 0,
+    device: int | str = 0,
 ) -> GeneratedVariants:
     """Generate a program for every choice of tile sizes, each into a folder of its own.
 
@@ -97,7 +97,7 @@ def generate_one(
     options: SourceOptions | None,
     folder: Path,
     *,
-    device: int = 0,
+    device: int | str = 0,
 ) -> tuple[Variant, tuple[Diagnostic, ...]]:
     """Select for a C file and generate its program into a folder; return it with the warnings.
 
@@ -113,7 +113,7 @@ def generate_one(
     return Variant(label=SELECTED, directory=folder), program.symbolic.warnings
 
 
-def profile_for(gpu: str | PathLike[str] | GpuProfile, device: int = 0) -> GpuProfile:
+def profile_for(gpu: str | PathLike[str] | GpuProfile, device: int | str = 0) -> GpuProfile:
     """Return a profile; for ``"auto"`` that of the card in this machine.
 
     Raises:
@@ -136,15 +136,21 @@ def in_order_of_cuda(detection: Detection, by_cuda: Detection) -> Detection:
     return replace(detection, gpus=visible) if visible else detection
 
 
-def profile_of_device(detection: Detection, device: int) -> GpuProfile:
+def profile_of_device(detection: Detection, device: int | str) -> GpuProfile:
     """Return the shipped profile of a detected card, or one built from what its driver reports.
+
+    Args:
+        detection: the cards, in the order that numbers refer to.
+        device: the number of one, or its UUID.
 
     Raises:
         InputError: ``EATSS-E046`` there is no such card, ``EATSS-G030`` or ``EATSS-G031`` it
             reports too little.
     """
-    if device < len(detection.gpus):
-        found = detection.gpus[device]
+    found = next(
+        (gpu for number, gpu in enumerate(detection.gpus) if device in (number, gpu.uuid)), None
+    )
+    if found is not None:
         return match_profile(found) or profile_from_device(found)
     if detection.gpus:
         names = "; ".join(f"{k}: {gpu.name}" for k, gpu in enumerate(detection.gpus))

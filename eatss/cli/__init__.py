@@ -13,6 +13,7 @@ import typer
 from eatss.cli import codegen, compare, doctor, inspect, measure, profiles, select, verify
 from eatss.cli.common import internal_fault, report_error
 from eatss.diagnostics import EatssError, ExitCode
+from eatss.interrupts import ended_as_interrupted
 
 app = typer.Typer(
     name="eatss",
@@ -50,7 +51,8 @@ def main() -> None:
     """Run the command line and turn every error into words and an exit code."""
     json_wanted = _wants_json_diagnostics(sys.argv[1:])
     try:
-        app()
+        with ended_as_interrupted():
+            app()
     except EatssError as error:
         report_error(error, as_json=json_wanted)
         sys.exit(error.exit_code)

@@ -22,8 +22,8 @@ from eatss.cli.common import (
     report_warnings,
     working,
 )
+from eatss.cli.measure import MEASURED, show, stop_interrupted
 from eatss.cli.measure import finish as finish_measured
-from eatss.cli.measure import stop_interrupted
 from eatss.cli.measure_options import (
     Budget,
     CardClass,
@@ -50,7 +50,7 @@ from eatss.cli.measure_options import (
     source_options,
 )
 from eatss.cli.measure_progress import showing
-from eatss.diagnostics import ExitCode, input_error
+from eatss.diagnostics import EatssError, ExitCode, input_error
 
 if TYPE_CHECKING:
     from eatss.measure.options import MeasureOptions, Variant
@@ -72,7 +72,7 @@ Examples:
 NOT_MET = 3
 """Exit code where a requirement is not met."""
 
-_HARMLESS = ("ok", "unstable", "rejected by the model")
+_HARMLESS = (*MEASURED, "rejected by the model")
 
 
 def compare(
@@ -113,7 +113,7 @@ def compare(
     seed: Seed = 0,
     meter: Meter = MeterName.AUTO,
     compiler: Compiler = CompilerName.AUTO,
-    device: Device = 0,
+    device: Device = "0",
     window: WindowSeconds = 2.0,
     updates: Updates = 20,
     windows: Windows = 3,
@@ -146,11 +146,12 @@ def compare(
 ) -> None:
     """Measure variants of one program by turns and compare time, energy and PPW.
 
-    Exits with 0, with 1 if a program failed, with 3 if a requirement is not met, with 130 after
-    Ctrl-C, which keeps what was measured.
+    Exits with 0, with 1 if a program failed or none was measured, with 3 if a requirement is not
+    met, with 130 after Ctrl-C, which keeps what was measured.
     """
     from eatss import measuring, tile_choice  # noqa: PLC0415 - keeps --help fast
-    from eatss.measure.requirement import parse_requirements  # noqa: PLC0415
+    from eatss.measure.comparable import check_comparable  # noqa: PLC0415
+    from eatss.measure.requirement import check_required, parse_requirements  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
 
     options = measure_options(
@@ -177,12 +178,17 @@ def compare(
             raise _tiles_of_folders()
         measuring.refuse_output(directory)
         variants = measuring.folder_variants(sources)
-        label = measuring.baseline_label(baseline, [variant.label for variant in variants])
+        labels = [variant.label for variant in variants]
+        label = measuring.baseline_label(baseline, labels)
+        check_required(requirements, labels, label)
+        check_comparable(variants, options)
         finish(_measured(variants, options, card), label, requirements, output, plot)
         return
     source = _one_file(sources)
     choices = tile_choice.parse_tile_choices(tiles or measuring.DEFAULT_TILES)
-    label = measuring.baseline_label(baseline, [choice.label for choice in choices])
+    labels = [choice.label for choice in choices]
+    label = measuring.baseline_label(baseline, labels)
+    check_required(requirements, labels, label)
     reading = source_options(
         gpu=gpu,
         dtype=dtype,
@@ -198,8 +204,9 @@ def compare(
 
     with measuring.keeping(directory) as folder:
         with working(f"generating {len(choices)} programs from {source}"):
-            made = generate_variants(source, choices, reading, folder, device=device)
+            made = generate_variants(source, choices, reading, folder, device=options.device)
         report_warnings(made.warnings, diagnostics)
+        check_comparable(made.variants, options)
         finish(_measured(made.variants, options, card), label, requirements, output, plot)
 
 
@@ -218,7 +225,11 @@ def finish(
     measurements = found.measurements
     if found.interrupted and baseline not in [one.variant for one in measurements]:
         finish_measured(found, output)  # there is nothing to set the others beside
-    comparison = beside(measurements, baseline)
+    try:
+        comparison = beside(measurements, baseline)
+    except EatssError:
+        show(measurements, output)  # what was measured is not lost
+        raise
     verdicts = judge(comparison, requirements)
     typer.echo(render_comparison(comparison, output.value, verdicts), nl=False)
     if plot is not None:
@@ -229,7 +240,8 @@ def finish(
         stop_interrupted(anything=True)
     _stop_if_not_met(verdicts)
     statuses = [measurement.status for measurement in measurements]
-    if "ok" not in statuses or any(status not in _HARMLESS for status in statuses):
+    nothing = not any(status in MEASURED for status in statuses)
+    if nothing or any(status not in _HARMLESS for status in statuses):
         raise typer.Exit(ExitCode.NO_SOLUTION)
 
 

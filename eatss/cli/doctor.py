@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eatss.cli.common import Debug
+from eatss.cli.measure_options import DEVICE_HELP, parse_device
 from eatss.diagnostics import ExitCode
 
 if TYPE_CHECKING:
@@ -42,21 +43,21 @@ def doctor(
         ),
     ] = False,
     device: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Card whose energy sensors to look at.")
-    ] = 0,
+        str, typer.Option(metavar="N|UUID", help=f"{DEVICE_HELP} Its energy sensors are looked at.")
+    ] = "0",
     debug: Debug = False,
 ) -> None:
     """Check what works on this machine and say what to install; exit 1 if `select` cannot run."""
     from eatss.gpu.environment import examine  # noqa: PLC0415 - keeps --help fast
     from eatss.report.environment import render_checks  # noqa: PLC0415
 
-    checks = (*examine(), *_sensor_checks(device, with_load=sensors))
+    checks = (*examine(), *_sensor_checks(parse_device(device), with_load=sensors))
     typer.echo(render_checks(checks, output.value), nl=False)
     if any(check.ok is False for check in checks):
         raise typer.Exit(ExitCode.NO_SOLUTION)
 
 
-def _sensor_checks(device: int, *, with_load: bool) -> tuple[Check, ...]:
+def _sensor_checks(device: int | str, *, with_load: bool) -> tuple[Check, ...]:
     """Look at the energy sensors, unless NumPy or SciPy is missing, which is said elsewhere."""
     try:
         from eatss.measure.sensors import examine_sensors  # noqa: PLC0415

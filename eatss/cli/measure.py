@@ -48,7 +48,7 @@ from eatss.cli.measure_options import (
     source_options,
 )
 from eatss.cli.measure_progress import showing
-from eatss.diagnostics import ExitCode
+from eatss.diagnostics import ExitCode, NoSolutionError
 
 if TYPE_CHECKING:
     from eatss.measure.measurement import Measurement
@@ -71,6 +71,9 @@ Examples:
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as of a shell."""
 
+MEASURED = ("ok", "unstable")
+"""Statuses of programs that are right and were measured."""
+
 
 def measure(
     sources: Annotated[
@@ -85,7 +88,7 @@ def measure(
     seed: Seed = 0,
     meter: Meter = MeterName.AUTO,
     compiler: Compiler = CompilerName.AUTO,
-    device: Device = 0,
+    device: Device = "0",
     window: WindowSeconds = 2.0,
     updates: Updates = 20,
     windows: Windows = 3,
@@ -110,8 +113,8 @@ def measure(
 ) -> None:
     """Measure time and energy of generated programs on the card of this machine.
 
-    Exits with 0 if all were measured and are right, with 1 if one failed, with 130 after Ctrl-C,
-    which keeps what was measured.
+    Exits with 0 if all were measured and are right (unstable ones are), with 1 if one failed,
+    with 130 after Ctrl-C, which keeps what was measured.
     """
     options = measure_options(
         size=size,
@@ -129,12 +132,17 @@ def measure(
         counters=counters,
     )
     from eatss import measuring  # noqa: PLC0415 - keeps --help fast
+    from eatss.measure.options import Variant  # noqa: PLC0415
 
     folders = [measuring.is_program(source) for source in sources]
     if all(folders):
         measuring.refuse_output(directory)
-        variants = [measuring.program_variant(source) for source in sources]
-        finish(_all_measured(variants, options, card), output)
+        labels = measuring.source_labels(sources)
+        variants = [
+            Variant(label=label, directory=source)
+            for label, source in zip(labels, sources, strict=True)
+        ]
+        finish(_all_measured(variants, options, card, output), output)
         return
     reading = source_options(
         gpu=gpu,
@@ -148,31 +156,37 @@ def measure(
         force=force,
     )
     with measuring.keeping(directory) as folder:
-        variants = [
-            measuring.program_variant(source)
-            if is_folder
-            else _generated(
-                source,
-                reading,
-                folder / source.stem if len(sources) > 1 else folder,
-                device,
-                diagnostics,
-            )
-            for source, is_folder in zip(sources, folders, strict=True)
-        ]
-        finish(_all_measured(variants, options, card), output)
+        if len(sources) == 1:
+            variants = [_generated(sources[0], reading, folder, options.device, diagnostics)]
+        else:
+            variants = [
+                Variant(label=label, directory=source)
+                if is_folder
+                else _one_of_several(
+                    label, source, reading, folder / label, options.device, diagnostics
+                )
+                for label, source, is_folder in zip(
+                    measuring.source_labels(sources), sources, folders, strict=True
+                )
+            ]
+        finish(_all_measured(variants, options, card, output), output)
 
 
 def finish(found: Measured, output: ResultFormat) -> None:
     """Print measurements and end with the exit code they call for."""
-    from eatss.report.measurement import render_measurements  # noqa: PLC0415 - keeps --help fast
-
     if found.measurements or not found.interrupted:
-        typer.echo(render_measurements(found.measurements, output.value), nl=False)
+        show(found.measurements, output)
     if found.interrupted:
         stop_interrupted(anything=bool(found.measurements))
-    if not all(measurement.ok for measurement in found.measurements):
+    if not all(measurement.status in MEASURED for measurement in found.measurements):
         raise typer.Exit(ExitCode.NO_SOLUTION)
+
+
+def show(measurements: Sequence[Measurement], output: ResultFormat) -> None:
+    """Print measurements."""
+    from eatss.report.measurement import render_measurements  # noqa: PLC0415 - keeps --help fast
+
+    typer.echo(render_measurements(measurements, output.value), nl=False)
 
 
 def stop_interrupted(*, anything: bool) -> NoReturn:
@@ -186,7 +200,7 @@ def _generated(
     source: Path,
     reading: SourceOptions,
     folder: Path,
-    device: int,
+    device: int | str,
     diagnostics: DiagnosticsFormat,
 ) -> Variant:
     from eatss.variants import generate_one  # noqa: PLC0415 - folders need no generator
@@ -197,12 +211,37 @@ def _generated(
     return variant
 
 
-def _all_measured(
-    variants: Sequence[Variant], options: MeasureOptions, card: str | None
-) -> Measured:
-    """Measure programs one after another; Ctrl-C ends the rest as well."""
-    from eatss.measuring import Measured, measured  # noqa: PLC0415 - keeps --help fast
+def _one_of_several(
+    label: str,
+    source: Path,
+    reading: SourceOptions,
+    folder: Path,
+    device: int | str,
+    diagnostics: DiagnosticsFormat,
+) -> Variant:
+    """Return a program generated beside others, which a card too small for it does not stop."""
+    from eatss.measure.options import Variant  # noqa: PLC0415 - keeps --help fast
 
+    try:
+        made = _generated(source, reading, folder, device, diagnostics)
+    except NoSolutionError as error:
+        reason = "; ".join(found.message for found in error.diagnostics)
+        return Variant(label=label, directory=None, rejection=reason)
+    return Variant(label=label, directory=made.directory)
+
+
+def _all_measured(
+    variants: Sequence[Variant], options: MeasureOptions, card: str | None, output: ResultFormat
+) -> Measured:
+    """Measure programs one after another; Ctrl-C ends the rest as well.
+
+    All are looked at before the first is measured; where one fails later all the same, what was
+    measured is printed first.
+    """
+    from eatss.measure.comparable import check_measurable  # noqa: PLC0415 - keeps --help fast
+    from eatss.measuring import Measured, measured  # noqa: PLC0415
+
+    check_measurable(variants, options)
     done: list[Measurement] = []
     for variant in variants:
         try:
@@ -210,6 +249,10 @@ def _all_measured(
                 found = measured((variant,), options, progress=progress, card=card)
         except KeyboardInterrupt:
             return Measured(measurements=tuple(done), interrupted=True)
+        except Exception:
+            if done:
+                show(done, output)
+            raise
         done += found.measurements
         if found.interrupted:
             return Measured(measurements=tuple(done), interrupted=True)

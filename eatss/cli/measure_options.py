@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -82,12 +83,12 @@ Compiler = Annotated[
         help="What compiles the CUDA text; auto: NVRTC where it is there.", rich_help_panel=_PANEL
     ),
 ]
-Device = Annotated[
-    int,
-    typer.Option(
-        metavar="N", min=0, help="Which card, as the driver counts.", rich_help_panel=_PANEL
-    ),
-]
+DEVICE_HELP = (
+    "Which card: its number as CUDA counts the cards it sees (CUDA_VISIBLE_DEVICES changes that), "
+    "or its UUID (nvidia-smi -L)."
+)
+
+Device = Annotated[str, typer.Option(metavar="N|UUID", help=DEVICE_HELP, rich_help_panel=_PANEL)]
 WindowSeconds = Annotated[
     float,
     typer.Option(
@@ -178,7 +179,7 @@ def measure_options(
     seed: int,
     meter: MeterName,
     compiler: CompilerName,
-    device: int,
+    device: str,
     window: float,
     updates: int,
     windows: int,
@@ -191,7 +192,8 @@ def measure_options(
     """Return the options of measuring from those of the command line.
 
     Raises:
-        InputError: ``EATSS-V013`` sizes or ``EATSS-E048`` a target that are none.
+        InputError: ``EATSS-V013`` sizes, ``EATSS-E048`` a target or ``EATSS-E049`` a card that
+            are none.
     """
     from eatss.measure.options import MeasureOptions  # noqa: PLC0415 - keeps --help fast
     from eatss.verify.text import parse_sizes  # noqa: PLC0415
@@ -202,7 +204,7 @@ def measure_options(
         seed=seed,
         meter=meter.value,
         compiler=compiler.value,
-        device=device,
+        device=parse_device(device),
         least_window_s=window,
         least_updates=updates,
         least_windows=windows,
@@ -211,6 +213,24 @@ def measure_options(
         timeout_s=timeout,
         check=not no_check,
         counters=counters,
+    )
+
+
+def parse_device(text: str) -> int | str:
+    """Read ``0`` or ``GPU-…``.
+
+    Raises:
+        InputError: ``EATSS-E049``.
+    """
+    word = text.strip()
+    if word.isascii() and word.isdigit():
+        return int(word)
+    if re.fullmatch(r"(GPU|MIG)-[0-9A-Za-z/-]+", word):
+        return word
+    raise input_error(
+        "EATSS-E049",
+        f"--device is '{text}'",
+        hint="give the card's number as CUDA counts, from 0, or its UUID as nvidia-smi -L lists it",
     )
 
 

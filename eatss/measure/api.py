@@ -20,6 +20,17 @@ from eatss.program import load_program
 CUPY_CARD = "eatss.measure.cupy_card:CupyCard"
 """The import path of the card of this machine."""
 
+_OPTIONS = {
+    "target": "--target",
+    "least_window_s": "--window",
+    "budget_s": "--budget",
+    "timeout_s": "--timeout",
+    "least_updates": "--updates",
+    "least_windows": "--windows",
+    "device": "--device",
+}
+"""What the fields of the options are called on the command line."""
+
 
 def measure(
     variants: Sequence[Variant],
@@ -87,13 +98,14 @@ def check_options(options: MeasureOptions) -> None:
             raise _bad_option(name, value, "above 0")
     if not 0 <= options.warm_up_s < float("inf"):
         raise _bad_option("warm_up_s", options.warm_up_s, "0 or above")
-    if options.device < 0:
+    if isinstance(options.device, int) and options.device < 0:
         raise _bad_option("device", options.device, "0 or above")
 
 
 def _bad_option(name: str, value: float, range_text: str) -> InputError:
+    option = f" ({_OPTIONS[name]})" if name in _OPTIONS else ""
     return input_error(
-        "EATSS-E075", f"{name} is {value:g}", hint=f"give a number that is {range_text}"
+        "EATSS-E075", f"{name}{option} is {value:g}", hint=f"give a number that is {range_text}"
     )
 
 
@@ -132,9 +144,7 @@ def _measure_here(
             found = Diagnostic(code=event.code, message=event.message, hint=event.hint)
             raise InputError(found)
         if isinstance(event, CardLost):
-            for record in records.variants:
-                if record.ended is None:
-                    record.fail("launch error", f"the card vanished: {event.reason}")
+            records.give_up(f"the card vanished: {event.reason}")
         records.take(event)
         if progress is not None:
             progress(records.progress())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
 
 from eatss.measure.estimate import Estimate
 from eatss.measure.measurement import (
@@ -16,13 +15,14 @@ from eatss.measure.measurement import (
 from eatss.measure.provenance import make_provenance, package_revision, source_hash_of
 from eatss.measure.record import Record, Records
 from eatss.measure.statistics import energy_estimate, mean_estimate
+from eatss.measure.untold import untold
 from eatss.measure.work import count_work
 
 UNSTABLE_FACTOR = 5.0
 """With an interval this many times wider than asked for, a variant counts as unstable."""
 
 IDLE_DIFFERENCE = 0.1
-"""Idle powers before and after that differ by more are worth a remark."""
+"""Idle powers before and after that differ by this share of the first are worth a remark."""
 
 
 def assemble(records: Records, record: Record) -> Measurement:
@@ -40,6 +40,7 @@ def assemble(records: Records, record: Record) -> Measurement:
     )
     missing.add("text_hash", provenance.text_hash, "nothing was generated")
     missing.add("device", records.device, "no card was opened")
+    missing.found.extend(untold(records, record))
     return Measurement(
         program=_program_name(records, record),
         variant=variant.label,
@@ -55,6 +56,7 @@ def assemble(records: Records, record: Record) -> Measurement:
         net_energy_j=values.net_energy_j,
         power_w=values.power_w,
         idle_power_w=values.idle_power_w,
+        idle_power_after_w=records.warm_idle_w,
         time_estimate=values.time,
         energy_estimate=values.energy,
         operations=work.operations,
@@ -123,17 +125,34 @@ def _values(records: Records, record: Record, missing: _Missing) -> _Values:
         confidence = records.options.confidence
         time = mean_estimate([window.time_s for window in record.windows], confidence)
         energy, why = _energy(records, record, notes)
-    idle_w = float(np.mean(records.idle_w)) if records.idle_w else None
-    if idle_w is not None and max(records.idle_w) - min(records.idle_w) > IDLE_DIFFERENCE * idle_w:
-        seen = " and ".join(f"{power:.4g} W" for power in records.idle_w)
-        notes.append(f"the idle card drew {seen}; net energy rests on the mean")
+    idle_w = records.warm_idle_w if records.idle_w is None else records.idle_w
+    notes.extend(_idle_notes(records))
+    if time is not None and _one_is_enough(records, time):
+        notes.append("one window, as asked for: there is no interval")
     values = _Values(time=time, energy=energy, idle_power_w=idle_w, notes=tuple(notes))
     missing.add("time_s", time, why)
     missing.add("energy_j", energy, why)
     missing.add("power_w", energy, why)
     missing.add("idle_power_w", idle_w, records.no_idle)
+    missing.add("idle_power_after_w", records.warm_idle_w, records.no_warm_idle)
     missing.add("net_energy_j", values.net_energy_j, why if energy is None else records.no_idle)
     return values
+
+
+def _idle_notes(records: Records) -> Iterator[str]:
+    cold_w, warm_w = records.idle_w, records.warm_idle_w
+    if warm_w is None:
+        return
+    if cold_w is None:
+        yield (
+            f"the idle card was read only after the windows, warm, which net energy rests on "
+            f"({records.no_idle})"
+        )
+    elif abs(warm_w - cold_w) > IDLE_DIFFERENCE * cold_w:
+        yield (
+            f"the idle card drew {cold_w:.4g} W before the windows and {warm_w:.4g} W after them; "
+            "net energy rests on the first"
+        )
 
 
 def _energy(records: Records, record: Record, notes: list[str]) -> tuple[Estimate | None, str]:
@@ -155,12 +174,21 @@ def _status(records: Records, record: Record, values: _Values) -> tuple[Status, 
         return record.status, record.reason
     limit = UNSTABLE_FACTOR * records.options.target
     for name, estimate in (("time", values.time), ("energy", values.energy)):
-        wide = None if estimate is None else estimate.relative
-        if record.ended == "budget" and wide is not None and wide > limit:
+        if estimate is None:
+            continue
+        wide = estimate.relative
+        if wide is None and not _one_is_enough(records, estimate):
+            return "unstable", f"{name} rests on one window, so nothing is known of its spread"
+        if record.ended in ("budget", "cut short") and wide is not None and wide > limit:
             return "unstable", (
                 f"after {len(record.windows)} windows {name} is known to ±{100 * wide:.1f} % only"
             )
     return "ok", ""
+
+
+def _one_is_enough(records: Records, estimate: Estimate) -> bool:
+    """Return whether the user asked for one window, which gives no interval."""
+    return records.options.least_windows == 1 and estimate.count == 1
 
 
 def _method(records: Records, record: Record) -> Method:
@@ -178,6 +206,7 @@ def _method(records: Records, record: Record) -> Method:
         seed=options.seed,
         checked=() if prepared is None else prepared.checked,
         ended=record.ended or "interrupted",
+        data=None if prepared is None else prepared.data,
     )
 
 

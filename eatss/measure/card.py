@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -19,12 +20,14 @@ class CompileError(Exception):
 class LaunchError(Exception):
     """A kernel could not be launched or failed while running; the text says why.
 
-    ``lost`` says that the card or its context is of no use any more to this process.
+    ``lost`` says that the card or its context is of no use any more to this process,
+    ``timed_out`` that a run took longer than it may.
     """
 
-    def __init__(self, message: str, *, lost: bool = False) -> None:
+    def __init__(self, message: str, *, lost: bool = False, timed_out: bool = False) -> None:
         super().__init__(message)
         self.lost = lost
+        self.timed_out = timed_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,11 @@ class Workload(Protocol):
         ...
 
     @property
+    def flavour(self) -> str | None:
+        """Kind of data, as :mod:`eatss.verify.data` names them; ``None`` if not known yet."""
+        ...
+
+    @property
     def checks_apart(self) -> bool:
         """Whether checks do their work in other processes, so that several may run at once."""
         ...
@@ -68,8 +76,11 @@ class Workload(Protocol):
         """Put random data into everything that is read and poison what is only written."""
         ...
 
-    def restore(self) -> None:
-        """Enqueue copies of the original data into the inputs that a run overwrites."""
+    def restore(self, count: int = 1) -> None:
+        """Enqueue copies of the original data into the inputs that a run overwrites.
+
+        ``count`` times over, to learn what that takes.
+        """
         ...
 
     def run(self, count: int = 1, *, restoring: bool = False) -> None:
@@ -108,6 +119,9 @@ class Workload(Protocol):
 
         Raises:
             WrongResultError: results differ.
+            NotComparedError: the original cannot be compared with.
+            LaunchError: a kernel cannot be launched, fails or hangs.
+            CompileError: the program does not compile at the sizes compared at.
         """
         ...
 
@@ -120,6 +134,10 @@ class WrongResultError(Exception):
     """The program computes something else than the original; the text says what."""
 
 
+class NotComparedError(Exception):
+    """The program cannot be compared with the original here; the text says why."""
+
+
 class Card(Protocol):
     """A card that runs generated programs."""
 
@@ -130,6 +148,18 @@ class Card(Protocol):
 
     def state(self) -> CardState:
         """Return clocks, temperature and throttling as they are now."""
+        ...
+
+    def watching(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
+        """Look at the :meth:`state` every ``period_s`` while a block runs.
+
+        What was seen is in the sequence after the block; nothing of it is of the time before the
+        block or after it, so a short one may have seen nothing.
+        """
+        ...
+
+    def others(self) -> tuple[str, ...] | None:
+        """Say which other processes compute on the card; ``None`` if that is not known."""
         ...
 
     def meters(self, choice: str) -> tuple[Meter, ...]:

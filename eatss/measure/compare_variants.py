@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from eatss.diagnostics import input_error
+from eatss.measure.comparable import Traits, check_alike
 from eatss.measure.comparison import Comparison, ComparisonRow
 from eatss.measure.estimate import Estimate, Ratio
 from eatss.measure.measurement import Measurement
@@ -17,9 +19,9 @@ LEAST_PAIRS = 3
 def compare(measurements: Sequence[Measurement], baseline_label: str) -> Comparison:
     """Set variants of one program beside a baseline.
 
-    Where both variants have the same windows, n-th windows are of one round and are compared in
-    pairs. Otherwise, and where what restoring takes was subtracted (an error that all windows of a
-    variant share), the intervals of the means are combined.
+    Where both variants took turns, their n-th windows are of one round and are compared in pairs,
+    as far as both have some. Otherwise, and where what restoring takes was subtracted (an error
+    that all windows of a variant share), the intervals of the means are combined.
 
     Args:
         measurements: of one program, in the order of the rows.
@@ -27,7 +29,7 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
 
     Raises:
         InputError: ``EATSS-E078`` there is no such variant, ``EATSS-E079`` the measurements are
-            of several programs or sizes.
+            of several programs, sizes, types or original sources.
     """
     labels = [measurement.variant for measurement in measurements]
     if baseline_label not in labels:
@@ -43,6 +45,9 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
         program=baseline.program,
         baseline=baseline_label,
         rows=tuple(_row(measurement, baseline) for measurement in measurements),
+        notes=tuple(
+            note for measurement in measurements for note in _unlike(measurement, baseline)
+        ),
     )
 
 
@@ -51,15 +56,33 @@ def _check_comparable(measurement: Measurement, baseline: Measurement) -> None:
         return
     if baseline.status == "rejected by the model":
         return
-    for what, own, other in (
-        ("program", measurement.program, baseline.program),
-        ("sizes", measurement.sizes, baseline.sizes),
+    check_alike(_traits(measurement), _traits(baseline))
+
+
+def _traits(measurement: Measurement) -> Traits:
+    return Traits(
+        label=measurement.variant,
+        program=measurement.program,
+        dtype=measurement.dtype,
+        source_hash=measurement.provenance.source_hash,
+        sizes=measurement.sizes,
+    )
+
+
+def _unlike(measurement: Measurement, baseline: Measurement) -> Iterator[str]:
+    """Yield in what else a variant and the baseline were not measured alike."""
+    if not measurement.windows or not baseline.windows:
+        return
+    own, other = measurement.device, baseline.device
+    for what, mine, theirs in (
+        ("card", own and (own.uuid or own.name), other and (other.uuid or other.name)),
+        ("meter", measurement.method.meter, baseline.method.meter),
+        ("kind of data", measurement.method.data, baseline.method.data),
     ):
-        if own != other:
-            raise input_error(
-                "EATSS-E079",
-                f"'{measurement.variant}' and '{baseline.variant}' differ in their {what}",
-                hint="compare variants of one program at the same sizes",
+        if mine != theirs:
+            yield (
+                f"'{measurement.variant}' and '{baseline.variant}' differ in their {what}: "
+                f"{mine or 'none'} and {theirs or 'none'}"
             )
 
 
@@ -81,10 +104,10 @@ def _ratio(measurement: Measurement, baseline: Measurement, what: str) -> Ratio 
         return None
     if measurement is baseline:
         return Ratio(value=1.0, low=1.0, high=1.0)
-    own_values, other_values = _values(measurement, what), _values(baseline, what)
-    paired = len(own_values) == len(other_values) >= LEAST_PAIRS
+    pairs = _pairs(measurement, baseline, what)
     restored = "inside windows" in (measurement.method.restoring, baseline.method.restoring)
-    if paired and not (restored and what == "energy_j"):
+    if len(pairs) >= LEAST_PAIRS and not (restored and what == "energy_j"):
+        own_values, other_values = zip(*pairs, strict=True)
         return paired_ratio(own_values, other_values, baseline.method.confidence)
     return ratio_of_estimates(own, other)
 
@@ -97,10 +120,20 @@ def _estimate(measurement: Measurement, what: str) -> Estimate | None:
     return measurement.energy_estimate
 
 
-def _values(measurement: Measurement, what: str) -> list[float]:
-    """Return the value of every window; empty where a window has none."""
-    values = [getattr(window, what) for window in measurement.windows]
-    return [] if None in values else values
+def _pairs(measurement: Measurement, baseline: Measurement, what: str) -> list[tuple[float, float]]:
+    """Return the values of both variants in each round where both have one.
+
+    There are none where windows of both overlap in time: those were not measured together.
+    """
+    spans = [
+        (window.begin_s, window.begin_s + window.duration_s)
+        for window in (*measurement.windows, *baseline.windows)
+    ]
+    if any(begin_s < end_s for (_, end_s), (begin_s, _) in pairwise(sorted(spans))):
+        return []
+    rounds = zip(measurement.windows, baseline.windows, strict=False)
+    values = ((getattr(own, what), getattr(other, what)) for own, other in rounds)
+    return [(own, other) for own, other in values if own is not None and other is not None]
 
 
 def _ppw_ratio(

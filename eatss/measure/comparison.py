@@ -25,11 +25,16 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Variants measured in turns, in one run; ``baseline`` is the label of one of the rows."""
+    """Variants measured in turns, in one run; ``baseline`` is the label of one of the rows.
+
+    ``notes`` say where variants were not measured alike: on another card, by another meter, with
+    another kind of data.
+    """
 
     program: str
     baseline: str
     rows: tuple[ComparisonRow, ...]
+    notes: tuple[str, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     def row(self, variant: str) -> ComparisonRow:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from eatss.diagnostics import input_error
+from eatss.guard import guarded
 from eatss.measure import nvrtc
 from eatss.measure.card import CompileError
 from eatss.measure.options import CompilerChoice
@@ -213,7 +214,7 @@ def _run(
 ) -> None:
     try:
         compiler = subprocess.Popen(  # noqa: S603
-            [*toolchain.command, *words],
+            guarded([*toolchain.command, *words]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

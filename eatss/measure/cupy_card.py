@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
 
 from eatss.diagnostics import InputError
 from eatss.measure.arguments import ArgumentStore
+from eatss.measure.card_memory import CardMemory
 from eatss.measure.compile import (
     compile_host_code,
     compile_program,
@@ -21,15 +23,16 @@ from eatss.measure.cuda_errors import translated
 from eatss.measure.cupy_module import cuda_card, import_cupy
 from eatss.measure.host_code import HostCode
 from eatss.measure.launches import launches
-from eatss.measure.measurement import CardState, DeviceInfo
+from eatss.measure.measurement import CardState, DeviceInfo, Missing
 from eatss.measure.meters.choose import choose_meters
 from eatss.measure.meters.meter import Meter, MeterError
-from eatss.measure.meters.nvml import NvmlDevice, card_state, device_info
+from eatss.measure.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
 from eatss.measure.options import CompilerChoice
 from eatss.measure.reduced import OnCard
 from eatss.measure.runner import MOST_LAUNCHES
 from eatss.measure.sizes import complete_sizes
-from eatss.measure.workload import CardMemory, CupyWorkload
+from eatss.measure.watching import watched
+from eatss.measure.workload import CupyWorkload
 from eatss.program import Program
 
 
@@ -40,13 +43,14 @@ class CupyCard:
     """
 
     def __init__(
-        self, device: int = 0, compiler: CompilerChoice = "auto", *, cache: Path | None = None
+        self, device: int | str = 0, compiler: CompilerChoice = "auto", *, cache: Path | None = None
     ) -> None:
         """Open a card.
 
         Args:
-            device: its number as CUDA counts, which ``CUDA_VISIBLE_DEVICES`` changes; NVML is
-                asked for the card of the same UUID.
+            device: its number as CUDA counts the cards that this process sees (which
+                ``CUDA_VISIBLE_DEVICES`` changes), or its UUID; NVML is asked for the card of the
+                same UUID.
             compiler: what compiles programs.
             cache: folder for compiled programs; by default below the user's cache folder.
 
@@ -61,7 +65,8 @@ class CupyCard:
         self._cache = usable_cache(cache or default_cache())
         self._nvml = _nvml(self._card.uuid)
         self._info = self._described()
-        with translated("opening the card"), self._cupy.cuda.Device(device):
+        self._meter_reasons: tuple[Missing, ...] = ()
+        with translated("opening the card"), self._cupy.cuda.Device(self._card.number):
             self._stream = self._cupy.cuda.Stream(non_blocking=True)
         self._memory = CardMemory(
             cupy=self._cupy,
@@ -80,6 +85,23 @@ class CupyCard:
         """Return clocks, temperature and throttling as they are now."""
         return CardState() if self._nvml is None else card_state(self._nvml)
 
+    def watching(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
+        """Look at the :meth:`state` every ``period_s`` while a block runs, in a thread."""
+        return watched(self.state, period_s)
+
+    def others(self) -> tuple[str, ...] | None:
+        """Say which other processes compute on the card; ``None`` if that is not known.
+
+        Programs have to have run on it before, so that this process is among those of the driver.
+        """
+        if self._nvml is None:
+            return None
+        try:
+            listed = self._nvml.processes()
+        except MeterError:
+            return None
+        return other_processes(listed, os.getpid())
+
     def meters(self, choice: str) -> tuple[Meter, ...]:
         """Return the energy meters to use, the one that results rest on first; may be none.
 
@@ -87,7 +109,13 @@ class CupyCard:
             MeterError: the one asked for by name does not work here.
         """
         card = self._card.uuid or self._card.number
-        return choose_meters(choice, card, nvml=self._nvml).meters
+        chosen = choose_meters(choice, card, nvml=self._nvml)
+        self._meter_reasons = () if choice == "none" else chosen.missing
+        return chosen.meters
+
+    def meter_reasons(self) -> tuple[Missing, ...]:
+        """Return why :meth:`meters` left some out the last time it was asked."""
+        return self._meter_reasons
 
     def load(
         self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
@@ -170,6 +198,27 @@ class CupyCard:
             driver=None,
             toolkit=toolkit,
         )
+
+
+def other_processes(listed: Sequence[GpuProcess], own: int) -> tuple[str, ...]:
+    """Return in words those of the listed processes that are not ``own``, which is on the card.
+
+    Where ``own`` is not listed, the numbers are those of the host of a container, and one of them
+    is this process.
+    """
+    others = [process for process in listed if process.pid != own]
+    words = tuple(map(_words, others))
+    if len(others) < len(listed):
+        return words
+    if len(words) < 2:
+        return ()
+    return (f"all but one, which is this measurement, of {', '.join(words)}",)
+
+
+def _words(process: GpuProcess) -> str:
+    if process.memory_bytes is None:
+        return f"process {process.pid}"
+    return f"process {process.pid} ({process.memory_bytes / 2**20:.0f} MiB)"
 
 
 def _nvml(card: str | None) -> NvmlDevice | None:

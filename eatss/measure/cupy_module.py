@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eatss.diagnostics import input_error
+from eatss.diagnostics import InputError, input_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +37,12 @@ def import_cupy() -> Any:
         ) from None
 
 
-def cuda_card(cupy: Any, number: int) -> CudaCard:
-    """Return a card by its number.
+def cuda_card(cupy: Any, device: int | str) -> CudaCard:
+    """Return a card by its number in CUDA's order, or by its UUID.
 
     Raises:
-        InputError: ``EATSS-E022``, CUDA finds none; ``EATSS-E023``, there is none of this number.
+        InputError: ``EATSS-E022``, CUDA finds none; ``EATSS-E023``, there is none of this number
+            or UUID.
     """
     runtime = cupy.cuda.runtime
     try:
@@ -52,12 +53,27 @@ def cuda_card(cupy: Any, number: int) -> CudaCard:
             f"CUDA finds no card: {_one_line(error)}",
             hint="measure where nvidia-smi lists a card; start a container with its GPUs",
         ) from None
-    if not 0 <= number < count:
-        raise input_error(
-            "EATSS-E023",
-            f"there is no card {number}: CUDA sees {count}, counted from 0",
-            hint="see CUDA_VISIBLE_DEVICES, which hides cards and renumbers them",
-        )
+    if isinstance(device, str):
+        cards = [_card(runtime, number) for number in range(count)]
+        named = next((card for card in cards if card.uuid == device), None)
+        if named is None:
+            seen = ", ".join(card.uuid or f"card {card.number}" for card in cards)
+            raise _no_such(f"there is no card {device}: CUDA sees {seen}")
+        return named
+    if not 0 <= device < count:
+        raise _no_such(f"there is no card {device}: CUDA sees {count}, counted from 0")
+    return _card(runtime, device)
+
+
+def _no_such(message: str) -> InputError:
+    return input_error(
+        "EATSS-E023",
+        message,
+        hint="see CUDA_VISIBLE_DEVICES, which hides cards and renumbers them, and nvidia-smi -L",
+    )
+
+
+def _card(runtime: Any, number: int) -> CudaCard:
     properties: Mapping[str, Any] = runtime.getDeviceProperties(number)
     name, raw = properties["name"], bytes(properties.get("uuid") or b"")
     return CudaCard(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from eatss.measure.measurement import DeviceInfo, Status, Window
+from eatss.measure.measurement import DeviceInfo, Missing, Status, Window
 from eatss.measure.measurement_json import decode, encode
 from eatss.measure.options import MeasureOptions
 from eatss.measure.progress import StageName
 
 Ending: TypeAlias = Literal["interval", "budget"]
+"""A part of :data:`eatss.measure.measurement.HowEnded`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,13 +19,15 @@ class Task:
     """A variant to measure.
 
     ``index`` counts the variants of the measurement. What an earlier worker already did:
-    ``checked`` against the original, windows (their times and energies of one run), ``spent_s``.
+    ``checked`` against the original (or ``unchecked``, why not), windows (their times and energies
+    of one run), ``spent_s``.
     """
 
     index: int
     label: str
     directory: str
     checked: tuple[str, ...] = ()
+    unchecked: str = ""
     times_s: tuple[float, ...] = ()
     energies_j: tuple[float | None, ...] = ()
     spent_s: float = 0.0
@@ -33,22 +36,29 @@ class Task:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """Variants measured by turns. ``card`` is the import path of what makes the card,
-    ``package.module:name``; ``elapsed_s`` is how long ago the measurement began.
+    ``package.module:name``. Of earlier workers: ``elapsed_s`` is how long ago the measurement
+    began, ``meter`` what their windows rest on, ``idle_known`` whether the cold card was read.
     """  # noqa: D205
 
     card: str
     options: MeasureOptions
     tasks: tuple[Task, ...]
     elapsed_s: float = 0.0
+    meter: str | None = None
+    idle_known: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardOpened:
-    """The card works; ``meter`` is what results rest on, or ``no_meter`` says why there is none."""
+    """The card works; ``meter`` is what results rest on, or ``no_meter`` says why there is none.
+
+    ``meter_gaps`` says why other meters were not taken.
+    """
 
     device: DeviceInfo
     meter: str | None
     no_meter: str
+    meter_gaps: tuple[Missing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +73,19 @@ class Entered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A variant is loaded and right. ``checked`` says in words what it was compared with."""
+    """A variant is loaded and right.
+
+    ``checked`` says in words what it was compared with, ``unchecked`` why it was not with the
+    original, ``data`` what kind of random numbers its arguments hold.
+    """
 
     task: int
     compiler: Literal["nvrtc", "nvcc"]
     launched_by: Literal["graph", "stream", "host code"]
     restoring: Literal["none", "between windows", "inside windows"]
     checked: tuple[str, ...]
+    unchecked: str = ""
+    data: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +116,14 @@ class WindowTaken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleRead:
-    """Power of the idle card, or the reason why it is not known."""
+    """Power of the idle card, or the reason why it is not known.
+
+    Before anything ran, unless ``warm``: after all windows.
+    """
 
     power_w: float | None
     reason: str
+    warm: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +168,13 @@ class CardLost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """eatss itself failed in the worker, which ends; ``error`` names the exception."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """All variants ended or failed."""
 
@@ -165,6 +192,7 @@ Event: TypeAlias = (
     | Failed
     | Refused
     | CardLost
+    | Broken
     | Done
 )
 

@@ -12,7 +12,14 @@ from os import cpu_count
 from pathlib import Path
 from typing import Literal
 
-from eatss.measure.card import Card, CompileError, LaunchError, Workload, WrongResultError
+from eatss.measure.card import (
+    Card,
+    CompileError,
+    LaunchError,
+    NotComparedError,
+    Workload,
+    WrongResultError,
+)
 from eatss.measure.job import Entered, Event, Prepared, Remarked, RestoringMeasured, Task, WarmedUp
 from eatss.measure.metering import Metering
 from eatss.measure.meters.meter import Trace
@@ -40,7 +47,7 @@ RESET_RUNS = 5
 PACE_S = 0.1
 """Runs are timed together for at least this long to learn how many fill a window."""
 
-DRIFT_FACTOR = 1.5
+DRIFT_FACTOR = 1.2
 """Repeating is tried for this many times the runs that a window is expected to hold."""
 
 RESTORING_WINDOWS = 3
@@ -59,10 +66,12 @@ class Lane:
     """A variant that is loaded and right, and what was measured of it so far.
 
     ``energies_j`` are of a run in each window, ``restoring_j`` of a restoring, which takes
-    ``restoring_s``. ``tried_runs`` is how many runs in a row were seen not to drift.
+    ``restoring_s``. ``tried_runs`` is how many runs in a row were seen not to drift. ``program`` is
+    the same for all variants of one program, which take turns.
     """
 
     task: Task
+    program: tuple[str, ...]
     workload: Workload
     restoring: Literal["none", "between windows", "inside windows"]
     pace: Pace
@@ -90,6 +99,12 @@ class Loaded:
     directory: Path
     workload: Workload
 
+    @property
+    def same_results(self) -> tuple[str, ...]:
+        """What variants with the same results have in common."""
+        source = (self.directory / self.program.original.file).read_bytes()
+        return (self.program.name, self.program.dtype, sha256(source).hexdigest())
+
 
 class Preparation:
     """Loads variants and makes sure that they are right."""
@@ -99,6 +114,7 @@ class Preparation:
         self._options = options
         self._tell = tell
         self._references: dict[tuple[str, ...], tuple[str, object]] = {}
+        self._repeatable: dict[tuple[str, ...], int] = {}
         self._checks: dict[int, Future[str]] = {}
 
     def load(self, task: Task) -> Loaded:
@@ -152,17 +168,20 @@ class Preparation:
 
     def _examined(self, variant: Loaded) -> Lane:
         task, workload = variant.task, variant.workload
-        checked = list(task.checked)
+        checked, unchecked = list(task.checked), task.unchecked
         if self._needs_check(task):
             limit_s = self._options.timeout_s
             self._enter(task, "check", COMPILE_LIMIT_S + CHECK_RUNS * limit_s)
             ahead = self._checks.get(task.index)
-            checked.append(workload.check(limit_s) if ahead is None else ahead.result())
+            try:
+                checked.append(workload.check(limit_s) if ahead is None else ahead.result())
+            except NotComparedError as error:
+                unchecked = str(error)
         first_s = self._first_run(task, workload)
         if self._options.check:
             self._compare(variant, checked)
         pace = self._pace(task, workload, first_s)
-        restoring, tried_runs = self._restoring(task, workload, pace)
+        restoring, tried_runs = self._restoring(variant, pace)
         self._tell(
             Prepared(
                 task=task.index,
@@ -170,10 +189,13 @@ class Preparation:
                 launched_by=workload.launched_by,
                 restoring=restoring,
                 checked=tuple(checked),
+                unchecked=unchecked,
+                data=workload.flavour,
             )
         )
         return Lane(
             task=task,
+            program=variant.same_results,
             workload=workload,
             restoring=restoring,
             pace=pace,
@@ -199,13 +221,12 @@ class Preparation:
 
     def _compare(self, variant: Loaded, checked: list[str]) -> None:
         """Compare the results of the first run with those of the first variant that was right."""
-        task, program, workload = variant.task, variant.program, variant.workload
+        task, workload = variant.task, variant.workload
         self._enter(task, "compare", COMPILE_LIMIT_S)
         said = workload.drifted()
         if said:
             self._tell(Remarked(task=task.index, note=f"after one run from fresh data: {said}"))
-        source = (variant.directory / program.original.file).read_bytes()
-        key = (program.name, program.dtype, sha256(source).hexdigest())
+        key = variant.same_results
         if key not in self._references:
             self._references[key] = (task.label, workload.keep())
             return
@@ -231,17 +252,25 @@ class Preparation:
         return Pace(run_s=took_s / count, window_s=self._options.least_window_s)
 
     def _restoring(
-        self, task: Task, workload: Workload, pace: Pace
+        self, variant: Loaded, pace: Pace
     ) -> tuple[Literal["none", "between windows", "inside windows"], int]:
-        """Decide how inputs are restored; also return how many runs in a row do not drift."""
+        """Decide how inputs are restored; also return how many runs in a row do not drift.
+
+        What one variant of a program was seen to bear, the others bear too: they compute the same.
+        """
+        task, workload = variant.task, variant.workload
         if not workload.overwrites_inputs:
             return "none", 0
         runs = math.ceil(DRIFT_FACTOR * (pace.runs + pace.settling_runs))
+        known = self._repeatable.get(variant.same_results, 0)
+        if runs <= known:
+            return "between windows", known
         self._enter(task, "try repeating", run_limit_s(self._options, runs * pace.run_s))
         workload.reset()
         workload.timed(runs)
         said = workload.drifted()
         if not said:
+            self._repeatable[variant.same_results] = runs
             return "between windows", runs
         self._tell(
             Remarked(

@@ -23,6 +23,8 @@ Status: TypeAlias = Literal[
 
 Objective: TypeAlias = Literal["time", "energy"]
 
+HowEnded: TypeAlias = Literal["interval", "budget", "interrupted", "failed", "cut short"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceInfo:
@@ -50,6 +52,24 @@ class CardState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadState:
+    """What :class:`CardState` was while a load ran, from ``samples`` looks at it.
+
+    Clocks in MHz: of the SMs the lowest, the mean and the highest, of memory the lowest; the
+    highest temperature in degrees Celsius; everything that held the clocks back at some time.
+    ``None`` is what no look could read.
+    """
+
+    samples: int = 0
+    sm_clock_lowest_mhz: int | None = None
+    sm_clock_mean_mhz: float | None = None
+    sm_clock_highest_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    throttle: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What one meter says of one window.
 
@@ -71,7 +91,8 @@ class Window:
 
     ``time_s`` is the time of one run by the card's own clock, ``readings`` the meters' values,
     the one that ``energy_j`` (of one run, gross) rests on first. ``begin_s`` counts from the start
-    of the measurement and orders the windows of all variants.
+    of the measurement and orders the windows of all variants. ``before`` and ``after`` are of the
+    card at rest on either side, ``during`` of the card under the load.
     """
 
     begin_s: float
@@ -83,6 +104,7 @@ class Window:
     readings: tuple[Reading, ...]
     before: CardState
     after: CardState
+    during: LoadState | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +117,11 @@ class Method:
     ``restoring`` says how overwritten inputs were put back: ``none`` (nothing is overwritten that
     is read, or repeating does not drift), ``between windows``, or ``inside windows`` (repeating
     drifts within a window; what restoring takes was measured apart and subtracted).
-    ``ended`` says why no more windows were taken: ``interval`` (narrow enough), ``budget``,
-    ``interrupted`` or ``failed``.
+    ``checked`` says in words what results were compared with, ``data`` what kind of random numbers
+    the arguments hold, as :data:`eatss.verify.data.FLAVOURS` names them (``None`` if it was not
+    told). ``ended`` says why no more windows were taken: ``interval`` (narrow enough), ``budget``,
+    ``interrupted``, ``failed``, or ``cut short`` (the card vanished, but what was measured until
+    then stays).
     """
 
     meter: str | None
@@ -110,7 +135,8 @@ class Method:
     warm_up_s: float | None
     seed: int
     checked: tuple[str, ...]
-    ended: Literal["interval", "budget", "interrupted", "failed"]
+    ended: HowEnded
+    data: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +199,9 @@ class Measurement:
     Energy is gross (all the card drew) unless a name says ``net``, which leaves out what the idle
     card draws in the same time. ``flops`` are counted from the loops [EATSS, Sec. V-B]:
     ``gflops_per_joule`` is PPW. ``least_bytes`` is every element read once and every one written
-    once. A value that was not measured is ``None`` and stands in ``missing`` with the reason.
+    once. ``idle_power_w`` was read before anything ran, or after all where that failed;
+    ``net_energy_j`` rests on it. ``idle_power_after_w`` is of the warm card, after everything.
+    A value that was not measured is ``None`` and stands in ``missing`` with the reason.
     ``notes`` are sentences that a reader has to know.
     """
 
@@ -201,6 +229,7 @@ class Measurement:
     device: DeviceInfo | None
     provenance: Provenance
     counters: tuple[KernelCounters, ...] | None = None
+    idle_power_after_w: float | None = None
     missing: tuple[Missing, ...] = ()
     notes: tuple[str, ...] = ()
     schema_version: int = field(default=SCHEMA_VERSION)

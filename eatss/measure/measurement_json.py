@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -120,12 +121,14 @@ def _decode_choice(choices: tuple[Any, ...], value: Any) -> Any:
 
 
 def _decode_union(kinds: tuple[Any, ...], value: Any) -> Any:
-    """Return a value of a type or ``None``; other unions are not among the nouns."""
+    """Return ``None``, or a value of the type, or of the first of several that it has."""
     present = [kind for kind in kinds if kind is not types.NoneType]
-    assert len(present) == 1
     if value is None and len(present) < len(kinds):
         return None
-    return _decode(present[0], value)
+    for kind in present[:-1]:
+        with suppress(KeyError, TypeError, ValueError):
+            return _decode(kind, value)
+    return _decode(present[-1], value)
 
 
 _READERS: Mapping[Any, Callable[[tuple[Any, ...], Any], Any]] = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from eatss.measure.card import Card
 from eatss.measure.measurement import Reading
+from eatss.measure.meter_gaps import no_sensor
 from eatss.measure.meters.meter import Meter, MeterError, Trace
 from eatss.measure.meters.reading import POWER_SETTLE_S, read, update_period_s
 
@@ -40,23 +41,40 @@ class Metering:
     later, ``failure`` says why, and no other meter takes its place.
     """
 
-    def __init__(self, card: Card, choice: str) -> None:
+    def __init__(self, card: Card, choice: str, *, keep: str | None = None) -> None:
         """Get the meters and start each once, to learn which ones work.
+
+        Args:
+            card: whose meters.
+            choice: as the user put it.
+            keep: name of the meter that earlier windows of the measurement rest on. Later ones
+                rest on it too, or have no energy: two meters' values have no common mean.
 
         Raises:
             MeterError: the meter that was asked for by name does not work here.
         """
         self.primary: str | None = None
         self.failure = ""
-        self._live: list[Meter] = list(card.meters(choice))
+        self._live: list[Meter] = []
+        try:
+            self._live.extend(card.meters(choice))
+        except MeterError as error:
+            if keep is None:
+                raise
+            self.failure = str(error)
         with self.recording():
             pass
-        if self._live:
+        if keep is not None:
+            self.primary = keep
+            why = f": {self.failure}" if self.failure else ""
+            gone = f"the meter of earlier windows, {keep}, is gone{why}"
+            self.failure = "" if self.works else gone
+        elif self._live:
             self.primary, self.failure = self._live[0].name, ""
         elif choice == "none":
             self.failure = "no meter was asked for"
         elif not self.failure:
-            self.failure = "no sensor of energy or power answers here; eatss doctor says more"
+            self.failure = no_sensor(card)
 
     @property
     def works(self) -> bool:

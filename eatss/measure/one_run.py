@@ -54,10 +54,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--size", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", type=int, default=0)
+    parser.add_argument("--device", type=_device, default=0)
     parser.add_argument("--compiler", choices=("auto", "nvrtc", "nvcc"), default="auto")
     parser.add_argument("--card", default=_CARD, help=argparse.SUPPRESS)
     return parser
+
+
+def _device(text: str) -> int | str:
+    return int(text) if text.isdigit() else text
 
 
 def _size(text: str) -> tuple[str, int]:

@@ -20,14 +20,15 @@ class MeasureOptions:
     ``confidence`` interval of time and energy is under ``target`` of the mean, or until
     ``budget_s`` seconds have been spent for a variant. ``timeout_s`` bounds a single run.
     ``sizes`` replace the defaults of the program's parameters. ``check`` compares results with
-    the original and among variants. ``device`` counts the cards as the driver lists them.
+    the original and among variants. ``device`` is the card's number as CUDA counts those it sees,
+    which ``CUDA_VISIBLE_DEVICES`` changes, or its UUID.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
     meter: MeterChoice = "auto"
     compiler: CompilerChoice = "auto"
-    device: int = 0
+    device: int | str = 0
     least_window_s: float = 2.0
     least_updates: int = 20
     least_windows: int = 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from eatss.measure.job import (
     CardOpened,
@@ -21,10 +20,13 @@ from eatss.measure.job import (
     WarmedUp,
     WindowTaken,
 )
-from eatss.measure.measurement import DeviceInfo, Status, Window
+from eatss.measure.measurement import DeviceInfo, HowEnded, Missing, Status, Window
 from eatss.measure.options import MeasureOptions, Variant
 from eatss.measure.progress import Progress
 from eatss.program import Program
+
+FOR_AN_INTERVAL = 2
+"""Windows."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class Record:
     no_energy: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     spent_s: float = 0.0
-    ended: Literal["interval", "budget", "interrupted", "failed"] | None = None
+    ended: HowEnded | None = None
     status: Status | None = None
     reason: str = ""
 
@@ -56,6 +58,7 @@ class Record:
             label=self.variant.label,
             directory=str(Path(self.variant.directory or "").absolute()),
             checked=() if self.prepared is None else self.prepared.checked,
+            unchecked="" if self.prepared is None else self.prepared.unchecked,
             times_s=tuple(window.time_s for window in self.windows),
             energies_j=tuple(window.energy_j for window in self.windows),
             spent_s=self.spent_s,
@@ -71,26 +74,35 @@ class Records:
     device: DeviceInfo | None = None
     meter: str | None = None
     no_meter: str = ""
-    idle_w: list[float] = field(default_factory=list)
+    meter_gaps: tuple[Missing, ...] = ()
+    idle_asked: bool = False
+    idle_w: float | None = None
     no_idle: str = "the card was not seen idle"
+    warm_idle_w: float | None = None
+    no_warm_idle: str = "the card was not seen idle after the windows"
     stage: Entered | None = None
 
     def take(self, event: Event) -> None:
         """Note an event."""
         if isinstance(event, CardOpened):
             self.device, self.meter, self.no_meter = event.device, event.meter, event.no_meter
+            self.meter_gaps = event.meter_gaps
         elif isinstance(event, Entered):
             self.stage = event
         elif isinstance(event, IdleRead):
-            if event.power_w is None:
-                self.no_idle = event.reason
-            else:
-                self.idle_w.append(event.power_w)
+            self._take_idle(event)
         elif isinstance(event, Remarked) and event.task is None:
             for record in self.variants:
                 _note_once(record, event.note)
         else:
             self._take_variants(event)
+
+    def _take_idle(self, event: IdleRead) -> None:
+        if event.warm:
+            self.warm_idle_w, self.no_warm_idle = event.power_w, event.reason
+        else:
+            self.idle_asked = True
+            self.idle_w, self.no_idle = event.power_w, event.reason
 
     def _take_variants(self, event: Event) -> None:
         if isinstance(event, Prepared):
@@ -129,6 +141,22 @@ class Records:
         return tuple(
             record.task(index) for index, record in enumerate(self.variants) if record.ended is None
         )
+
+    def give_up(self, reason: str) -> None:
+        """End all variants that have not ended; what is measured well enough stays.
+
+        Args:
+            reason: a sentence.
+        """
+        least = min(FOR_AN_INTERVAL, self.options.least_windows)
+        for record in self.variants:
+            if record.ended is not None:
+                continue
+            if len(record.windows) < least:
+                record.fail("launch error", reason)
+                continue
+            record.ended = "cut short"
+            _note_once(record, f"cut short after {len(record.windows)} windows: {reason}")
 
     def progress(self) -> Progress:
         """Return what runs now and what is left."""

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from eatss.diagnostics import InputError
+from eatss.diagnostics import InputError, InternalError
 from eatss.measure.arguments import temporaries_of
-from eatss.measure.card import CompileError, LaunchError, WrongResultError
+from eatss.measure.card import CompileError, LaunchError, NotComparedError, WrongResultError
 from eatss.measure.compile import Toolchain, compile_program
 from eatss.measure.cupy_module import import_cupy
 from eatss.measure.kernels import Kernels
@@ -94,10 +94,12 @@ def compare_with_original(
         on_card: where it is measured.
 
     Returns:
-        What it was compared with, or why it was not, in words.
+        What it was compared with, in words.
 
     Raises:
         WrongResultError: results differ.
+        NotComparedError: the original cannot be called or compiled, or the process that compares
+            fails, which says nothing of the program.
         LaunchError: a kernel cannot be launched, fails or hangs.
         CompileError: the program does not compile at these sizes.
     """
@@ -113,9 +115,8 @@ def compare_with_original(
             timeout_s=timeout_s,
             machine=(_MACHINE, *on_card.words()),
         )
-    except InputError as error:
-        first = error.diagnostics[0]
-        return f"not compared with the original C: {first.message}"
+    except (InputError, InternalError) as error:
+        raise NotComparedError(error.diagnostics[0].message) from error
     return verdict(found)
 
 
@@ -156,7 +157,7 @@ def verdict(found: Verification) -> str:
         raise WrongResultError(said)
     if failed.status == "compile error":
         raise CompileError(said)
-    raise LaunchError(said)
+    raise LaunchError(said, timed_out=failed.status == "timeout")
 
 
 def _sizes_text(sizes: Sequence[tuple[str, int]]) -> str:

@@ -34,7 +34,8 @@ _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_FORM = re.compile(r"\s*([A-Za-z-]+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d*)?|\.\d+)\s*")
+_NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_FORM = re.compile(rf"\s*([A-Za-z-]+)\s*(<=|>=|<|>)\s*({_NUMBER})\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,19 +73,43 @@ def parse_requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:
     return tuple(_parse(part, text) for text in texts for part in text.split(","))
 
 
-def required_variant(comparison: Comparison) -> ComparisonRow:
-    """Return the row that requirements are for.
+def check_required(
+    requirements: Sequence[Requirement], labels: Sequence[str], baseline: str
+) -> None:
+    """Refuse requirements where no variant is there that could meet them.
+
+    Args:
+        requirements: what is asked for.
+        labels: the variants.
+        baseline: what they are set beside.
+
+    Raises:
+        InputError: ``EATSS-E044``.
+    """
+    if requirements and not any(label != baseline for label in labels):
+        raise input_error(
+            "EATSS-E044",
+            f"--require is '{requirements[0]}', and there is no variant besides the baseline "
+            f"'{baseline}'",
+            hint="give another variant: several --tiles, or several folders",
+        )
+
+
+def required_variant(comparison: Comparison) -> ComparisonRow | None:
+    """Return the row that requirements are for; ``None`` if there is only the baseline's.
 
     That of ``selected``, unless it is the baseline; else the first that is not the baseline.
     """
     others = [row for row in comparison.rows if row.measurement.variant != comparison.baseline]
     selected = [row for row in others if row.measurement.variant == SELECTED]
-    return (*selected, *others, *comparison.rows)[0]
+    return next(iter((*selected, *others)), None)
 
 
 def judge(comparison: Comparison, requirements: Sequence[Requirement]) -> tuple[Verdict, ...]:
     """Return whether the variant of :func:`required_variant` meets the requirements."""
     row = required_variant(comparison)
+    if row is None:
+        return tuple(_unmeasured(comparison, requirement) for requirement in requirements)
     return tuple(_verdict(comparison, row, requirement) for requirement in requirements)
 
 
@@ -124,6 +149,15 @@ def _verdict(comparison: Comparison, row: ComparisonRow, requirement: Requiremen
     else:
         message += "; no interval is known"
     return Verdict(requirement=requirement, variant=variant, met=met, ratio=ratio, message=message)
+
+
+def _unmeasured(comparison: Comparison, requirement: Requirement) -> Verdict:
+    """Return the verdict where the baseline alone was measured: it is never set beside itself."""
+    bound = f"{requirement.relation} {requirement.bound:g}"
+    message = (
+        f"nothing but the baseline '{comparison.baseline}' was measured, so {bound} is not met"
+    )
+    return Verdict(requirement=requirement, variant="", met=False, ratio=None, message=message)
 
 
 def _interval(ratio: Ratio) -> str:

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from eatss.diagnostics import InputError
 from eatss.gpu.environment import Check
+from eatss.measure.cupy_module import cuda_card, import_cupy
 from eatss.measure.measurement import Reading
 from eatss.measure.meters.choose import choose_meters
 from eatss.measure.meters.counter import CounterMeter
@@ -45,27 +47,33 @@ def examine_sensors(
     with_load: bool = False,
     module: Any = None,
     trial: SensorTrial | None = None,
+    find: Callable[[int | str], str | None] | None = None,
 ) -> tuple[Check, ...]:
     """Look at the energy sensors of a card; takes two seconds, with a load some more.
 
     Args:
-        device: the card's number as the driver lists it, or its UUID.
+        device: the card's number as CUDA counts those it sees, or its UUID, as for measuring.
         with_load: make the card work for some seconds, to compare its two sensors.
         module: what stands in for ``pynvml``.
         trial: how long to look, and with what load.
+        find: what turns the number into a UUID; asks CUDA if not given.
     """
     trial = trial or SensorTrial()
+    named, numbering = _named(device, find or cuda_uuid)
+    if named is None:
+        return numbering
+    device = named
     try:
         card = NvmlDevice(device, module=module)
     except MeterError as error:
-        return (_meters(device, None, error),)
+        return (_meters(device, None, error), *numbering)
     with card:
         return (
             _meters(device, card, None),
             _others(card),
             _period(card, trial),
             _agreement(card, trial) if with_load else _no_load(),
-            *_numbering(),
+            *numbering,
         )
 
 
@@ -143,7 +151,8 @@ def _no_load() -> Check:
     return Check(
         name="counter against power",
         ok=None,
-        found="not tried: it makes the card work for some seconds",
+        found="not tried; eatss doctor --sensors tells their ratio, and makes the card work for "
+        "some seconds",
         needed_for=_TRUST,
         remedy="eatss doctor --sensors",
     )
@@ -212,17 +221,50 @@ def _told(trace: Trace | MeterError, begin_s: float, end_s: float, settle_s: flo
     return reading
 
 
-def _numbering() -> tuple[Check, ...]:
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
+def cuda_uuid(device: int | str) -> str | None:
+    """Return the UUID of a card that CUDA sees, by its number or UUID; ``None`` if not told.
+
+    Raises:
+        InputError: ``EATSS-E021`` there is no CuPy, ``EATSS-E022`` CUDA finds no card,
+            ``EATSS-E023`` none of this number or UUID.
+    """
+    return cuda_card(import_cupy(), device).uuid
+
+
+def _named(
+    device: int | str, find: Callable[[int | str], str | None]
+) -> tuple[int | str | None, tuple[Check, ...]]:
+    """Return the card as NVML is to be asked for it, and a line if its number may mislead.
+
+    Where CUDA cannot be asked, a number is the driver's; where CUDA sees no such card, it is
+    ``None``.
+    """
+    if isinstance(device, str):
+        return device, ()
+    try:
+        uuid = find(device)
+    except InputError as error:
+        said = error.diagnostics[0]
+        if error.code == "EATSS-E023":
+            return None, (_not("energy meter", MeterError(said.message, said.hint or ""), _ENERGY),)
+        return device, _guessed(device, said.message)
+    except Exception as error:  # a broken CuPy raises anything; its own line says more
+        return device, _guessed(device, f"{type(error).__name__}: {error}")
+    return (uuid, ()) if uuid else (device, _guessed(device, "CUDA tells no UUID of it"))
+
+
+def _guessed(device: int, why: str) -> tuple[Check, ...]:
+    """Return a line where the number could be another card's."""
+    if "CUDA_VISIBLE_DEVICES" not in os.environ:
         return ()
     return (
         Check(
             name="numbers of cards",
             ok=None,
-            found=f"CUDA_VISIBLE_DEVICES is {visible!r}: CUDA may count the cards otherwise",
+            found=f"card {device} is counted as the driver does, since CUDA cannot be asked "
+            f"({why}); CUDA_VISIBLE_DEVICES is {os.environ['CUDA_VISIBLE_DEVICES']!r}",
             needed_for="measuring the card that computes",
-            remedy="unset it, or name cards by UUID, which no variable changes (nvidia-smi -L)",
+            remedy="name the card by its UUID, which no variable changes (nvidia-smi -L)",
         ),
     )
 

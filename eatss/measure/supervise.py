@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import IO
 
 from eatss.diagnostics import Diagnostic, InputError
-from eatss.measure.job import CardLost, Done, Entered, Event, Job, Refused, event_from_dict
+from eatss.guard import guarded
+from eatss.measure.job import Broken, CardLost, Done, Entered, Event, Job, Refused, event_from_dict
 from eatss.measure.measurement_json import encode
 from eatss.measure.progress import Progress
 from eatss.measure.record import Record, Records
@@ -34,7 +35,10 @@ BETWEEN_LIMIT_S = 60.0
 """Between one stage and the next there is little to do."""
 
 ENDING_LIMIT_S = 5.0
-"""A worker that is told to end is given this long."""
+"""A worker that is told to end, or has told all, is given this long."""
+
+LONGEST_WAIT_S = 3600.0
+"""Selectors take no wait of months; a longer one is several."""
 
 FRUITLESS_WORKERS = 2
 """So many workers in a row that get nowhere, and the card is taken to be gone."""
@@ -58,6 +62,8 @@ def supervise(records: Records, card: str, progress: Callable[[Progress], None] 
             options=records.options,
             tasks=tasks,
             elapsed_s=time.monotonic() - begin_s,
+            meter=records.meter,
+            idle_known=records.idle_asked,
         )
         windows = records.windows
         ending = _run_worker(job, records, progress)
@@ -67,9 +73,8 @@ def supervise(records: Records, card: str, progress: Callable[[Progress], None] 
         stuck = len(records.left()) == len(tasks) and records.windows == windows
         fruitless = fruitless + 1 if stuck else 0
         if fruitless == FRUITLESS_WORKERS:
-            for record in records.variants:
-                if record.ended is None:
-                    record.fail("launch error", f"the card vanished: {ending.reason}")
+            why = "" if ending.broken else "the card vanished: "
+            records.give_up(f"{why}{ending.reason}")
 
 
 @dataclass(slots=True)
@@ -78,6 +83,7 @@ class _Ending:
 
     done: bool = False
     refused: Refused | None = None
+    broken: bool = False
     reason: str = ""
 
 
@@ -92,8 +98,8 @@ def _run_worker(job: Job, records: Records, progress: Callable[[Progress], None]
     with (
         tempfile.TemporaryFile() as given,
         tempfile.TemporaryFile() as said,
-        subprocess.Popen(
-            [sys.executable, "-m", "eatss.measure.worker"],
+        subprocess.Popen(  # noqa: S603 - our own command line
+            guarded([sys.executable, "-m", "eatss.measure.worker"]),
             stdin=_filled(given, json.dumps(encode(job))),
             stdout=subprocess.PIPE,
             stderr=said,
@@ -103,6 +109,8 @@ def _run_worker(job: Job, records: Records, progress: Callable[[Progress], None]
     ):
         try:
             in_time = _converse(worker, records, ending, progress)
+            if in_time:
+                _wait(worker)  # it may still be ending, and its exit code is what tells of it
         except KeyboardInterrupt:
             _end(worker)
             raise
@@ -141,8 +149,11 @@ def _converse(
     with selectors.DefaultSelector() as selector:
         selector.register(worker.stdout, selectors.EVENT_READ)
         while True:
-            if not selector.select(max(0.0, deadline_s - time.monotonic())):
-                return False
+            left_s = max(0.0, deadline_s - time.monotonic())
+            if not selector.select(min(left_s, LONGEST_WAIT_S)):
+                if left_s <= LONGEST_WAIT_S:
+                    return False
+                continue
             chunk = os.read(worker.stdout.fileno(), 1 << 16)
             if not chunk:
                 return True
@@ -170,8 +181,20 @@ def _take(event: Event, records: Records, ending: _Ending) -> None:
         ending.refused, ending.reason = event, event.message
     elif isinstance(event, CardLost):
         ending.reason = event.reason
+    elif isinstance(event, Broken):
+        _take_fault(event, records, ending)
     else:
         records.take(event)
+
+
+def _take_fault(event: Broken, records: Records, ending: _Ending) -> None:
+    """Note that eatss itself failed, and fail the variant that ran, if one did."""
+    stage = "start" if records.stage is None else records.stage.stage
+    ending.broken = True
+    ending.reason = f"eatss failed in '{stage}', please report it: {event.error}"
+    running = records.running
+    if running is not None and running.ended is None:
+        running.fail("launch error", ending.reason)
 
 
 def _note_end(records: Records, ending: _Ending, *, in_time: bool, code: int, said: str) -> None:
@@ -218,6 +241,10 @@ def _end(worker: subprocess.Popen[bytes]) -> None:
     """Ask a worker, and what it started, to end; its driver then frees the card."""
     with suppress(ProcessLookupError):
         os.killpg(worker.pid, signal.SIGTERM)
+    _wait(worker)
+
+
+def _wait(worker: subprocess.Popen[bytes]) -> None:
     with suppress(subprocess.TimeoutExpired):
         worker.wait(ENDING_LIMIT_S)
 

@@ -1,10 +1,13 @@
 """The trials of a job: every variant prepared, then windows by turns until all are sure enough.
 
 Variants take one window each in every round, in reverse order in every other round, so that drift
-of the card hits all alike; the n-th windows of all variants are of one round. A variant ends when
-it has enough windows and both its intervals are narrow, or when its budget is spent; its seconds
-are those of its warm-up and windows. A budget that is too small still buys the two windows that
-an interval needs.
+of the card hits all alike; the n-th windows of all variants are of one round. A variant is sure
+when it has enough windows and both its intervals are narrow. It stays in the turn until all
+variants of its program are sure, so that a ratio rests on rounds that both took part in; it leaves
+alone only where it failed or its budget is spent, whose seconds are those of its warm-up and
+windows. A budget that is too small still buys the two windows that an interval needs.
+
+The card's idle power is read before anything else, while it is cold, and once more after all.
 """
 
 from __future__ import annotations
@@ -13,9 +16,9 @@ from eatss.diagnostics import InputError
 from eatss.measure.card import Card, CompileError, LaunchError, WrongResultError
 from eatss.measure.job import (
     CardLost,
-    CardOpened,
     Done,
     Ended,
+    Ending,
     Entered,
     Failed,
     IdleRead,
@@ -27,8 +30,10 @@ from eatss.measure.job import (
 )
 from eatss.measure.lane import Lane, Loaded, Preparation, Tell, WarmUp, run_limit_s
 from eatss.measure.measurement import Status
+from eatss.measure.meter_gaps import card_opened
 from eatss.measure.metering import Metering
 from eatss.measure.meters.meter import MeterError
+from eatss.measure.record import FOR_AN_INTERVAL
 from eatss.measure.statistics import energy_estimate, mean_estimate
 from eatss.measure.windows import (
     GAP_LIMIT,
@@ -42,9 +47,9 @@ from eatss.measure.windows import (
 )
 
 IDLE_PAUSE_S = 2.0
-IDLE_S = 2.5
+"""After windows, until the card has come to rest."""
 
-FOR_AN_INTERVAL = 2
+IDLE_S = 2.5
 
 ATTEMPTS = 3
 """A window that is too short is taken again, this often in all."""
@@ -56,11 +61,11 @@ NO_ENERGY_PATIENCE = 4
 def run_trials(card: Card, job: Job, tell: Tell) -> None:
     """Measure the variants of a job and tell what happens, in order."""
     try:
-        metering = Metering(card, job.options.meter)
+        metering = Metering(card, job.options.meter, keep=job.meter)
     except MeterError as error:
         tell(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
         return
-    tell(CardOpened(device=card.info, meter=metering.primary, no_meter=metering.failure))
+    tell(card_opened(card, metering))
     try:
         _Trials(card, metering, job, tell).run()
     except _LostError as lost:
@@ -81,20 +86,27 @@ class _Trials:
         self._tell = tell
         self._origin_s = card.now() - job.elapsed_s
         self._patience = NO_ENERGY_PATIENCE
+        self._others: tuple[str, ...] | None = ()
 
     def run(self) -> None:
         """Prepare all variants, then measure those that are right."""
+        if not self._job.idle_known:
+            self._idle(warm=False)
         preparation = Preparation(self._card, self._job.options, self._tell)
         loaded = [one for task in self._job.tasks if (one := self._loaded(preparation, task))]
         with preparation.checking(loaded):
             lanes = [lane for one in loaded if (lane := self._examined(preparation, one))]
         if not lanes:
             return
-        self._idle()
-        active = list(lanes)
-        while active:
-            self._round(active)
-        self._idle()
+        self._look_for_others("before the first window")
+        programs: dict[tuple[str, ...], list[Lane]] = {}
+        for lane in lanes:
+            programs.setdefault(lane.program, []).append(lane)
+        while any(programs.values()):
+            for active in programs.values():
+                self._round(active)
+        self._look_for_others("after the last window")
+        self._idle(warm=True)
 
     def _loaded(self, preparation: Preparation, task: Task) -> Loaded | None:
         try:
@@ -118,22 +130,36 @@ class _Trials:
             status = "compile error"
         elif isinstance(error, WrongResultError):
             status = "wrong result"
+        elif isinstance(error, LaunchError) and error.timed_out:
+            status = "timeout"
         reason = error.diagnostics[0].message if isinstance(error, InputError) else str(error)
         self._tell(Failed(task=task.index, status=status, reason=reason))
         if isinstance(error, LaunchError) and error.lost:
             raise _LostError(str(error))
 
-    def _idle(self) -> None:
+    def _idle(self, *, warm: bool) -> None:
         self._tell(Entered(task=None, stage="idle power", limit_s=60.0))
-        found = idle_power_w(self._card, self._metering, pause_s=IDLE_PAUSE_S, seconds=IDLE_S)
+        pause_s = IDLE_PAUSE_S if warm else 0.0
+        found = idle_power_w(self._card, self._metering, pause_s=pause_s, seconds=IDLE_S)
         if isinstance(found, str):
-            self._tell(IdleRead(power_w=None, reason=found))
+            self._tell(IdleRead(power_w=None, reason=found, warm=warm))
         else:
-            self._tell(IdleRead(power_w=found, reason=""))
+            self._tell(IdleRead(power_w=found, reason="", warm=warm))
+
+    def _look_for_others(self, when: str) -> None:
+        """Remark on other processes that are on the card, unless they were there before."""
+        found = self._card.others()
+        if found and found != self._others:
+            note = f"{when} the card was also used by {', '.join(found)}: what that draws is in it"
+            self._tell(Remarked(task=None, note=note))
+        if found is None and self._others is not None:
+            note = "whether other processes used the card is not known"
+            self._tell(Remarked(task=None, note=note))
+        self._others = found
 
     def _round(self, active: list[Lane]) -> None:
-        """Let every variant that is behind take a window; drop those that end or fail."""
-        taken = min(len(lane.times_s) for lane in active)
+        """Let every variant of a program that is behind take a window; drop those that end."""
+        taken = min((len(lane.times_s) for lane in active), default=0)
         turn = [lane for lane in active if len(lane.times_s) == taken]
         for lane in reversed(turn) if taken % 2 else turn:
             begin_s = self._card.now()
@@ -147,9 +173,7 @@ class _Trials:
                 lane.workload.close()
                 continue
             self._note(lane, raw, begin_s)
-            if self._ended(lane):
-                active.remove(lane)
-                lane.workload.close()
+        self._drop(active)
 
     def _window(self, lane: Lane) -> RawWindow:
         """Take a window, again where it was too short."""
@@ -192,7 +216,7 @@ class _Trials:
 
     def _note(self, lane: Lane, raw: RawWindow, begin_s: float) -> None:
         """Tell of a window and of what is odd about it."""
-        no_energy = raw.no_energy or (lane.no_restoring if lane.restores_inside else "")
+        no_energy = raw.no_energy or (_no_difference(lane, raw) if lane.restores_inside else "")
         restoring_j = sum(lane.restoring_j) / len(lane.restoring_j) if lane.restoring_j else None
         window = finish_window(
             raw, origin_s=self._origin_s, restoring_j=restoring_j, no_energy=no_energy
@@ -213,16 +237,20 @@ class _Trials:
             WindowTaken(task=lane.task.index, window=window, no_energy=no_energy, spent_s=spent_s)
         )
 
-    def _ended(self, lane: Lane) -> bool:
-        """Tell whether a variant needs no more windows, and why."""
-        if self._sure(lane):
-            self._tell(Ended(task=lane.task.index, ended="interval"))
-            return True
+    def _drop(self, active: list[Lane]) -> None:
+        """Drop the variants of a program that need no more windows, and tell why."""
+        sure = [lane for lane in active if self._sure(lane)]
+        spent = [lane for lane in active if self._spent(lane)]
+        all_done = all(lane in sure or lane in spent for lane in active)
+        for lane in list(active) if all_done else spent:
+            ended: Ending = "interval" if lane in sure else "budget"
+            self._tell(Ended(task=lane.task.index, ended=ended))
+            active.remove(lane)
+            lane.workload.close()
+
+    def _spent(self, lane: Lane) -> bool:
         least = min(FOR_AN_INTERVAL, self._job.options.least_windows)
-        if lane.spent_s >= self._job.options.budget_s and len(lane.times_s) >= least:
-            self._tell(Ended(task=lane.task.index, ended="budget"))
-            return True
-        return False
+        return lane.spent_s >= self._job.options.budget_s and len(lane.times_s) >= least
 
     def _sure(self, lane: Lane) -> bool:
         options = self._job.options
@@ -237,3 +265,19 @@ class _Trials:
 
     def _remark(self, lane: Lane, note: str) -> None:
         self._tell(Remarked(task=lane.task.index, note=note))
+
+
+def _no_difference(lane: Lane, raw: RawWindow) -> str:
+    """Say why the energy of restorings cannot be subtracted, "" if it can."""
+    if lane.no_restoring:
+        return lane.no_restoring
+    gap = raw.gap(lane.restoring_s)
+    if abs(gap) <= GAP_LIMIT:
+        return ""
+    what = f"runs and restorings account for {100 * (1 - gap):.1f} % of a window"
+    why = (
+        "the card waited for this machine between them"
+        if gap > 0
+        else "restoring by itself is slower"
+    )
+    return f"{what} ({why}), so that what restoring takes cannot be subtracted"

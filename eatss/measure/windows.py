@@ -22,9 +22,10 @@ import math
 from dataclasses import dataclass, replace
 
 from eatss.measure.card import Card, Workload
-from eatss.measure.measurement import CardState, Reading, Window
+from eatss.measure.measurement import CardState, LoadState, Reading, Window
 from eatss.measure.metering import Metering, Span
 from eatss.measure.options import MeasureOptions
+from eatss.measure.watching import load_state
 
 SETTLE_S = 0.5
 LONGEST_SETTLE_S = 10.0
@@ -33,8 +34,16 @@ LONGEST_SETTLE_S = 10.0
 MARGIN = 1.02
 """Windows are planned this much longer, so that a slightly faster card does not cut them short."""
 
+SHORT_FACTOR = 1.1
+"""Windows of a variant are planned this much longer once one was too short, for good: to take one
+again since its runs were fast, time and again, would leave the slow ones in the mean."""
+
 GAP_LIMIT = 0.01
-"""Share of a window in which the card did nothing that is worth a remark."""
+"""Share of a window in which the card did nothing that is worth a remark. Where restorings are
+subtracted, energy is not known then: what the card drew waiting is of neither."""
+
+LOOK_S = 0.2
+"""Time between looks at clocks while a load runs; each takes the driver a millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +80,7 @@ class RawWindow:
     no_energy: str
     before: CardState
     after: CardState
+    during: LoadState
 
     @property
     def time_s(self) -> float:
@@ -112,9 +122,10 @@ def take_window(
         load_begin_s = card.now()
         if pace.settling_runs:
             workload.timed(pace.settling_runs, restoring=restoring)
-        begin_s = card.now()
-        card_s = workload.timed(pace.runs, restoring=restoring)
-        end_s = card.now()
+        with card.watching(LOOK_S) as seen:
+            begin_s = card.now()
+            card_s = workload.timed(pace.runs, restoring=restoring)
+            end_s = card.now()
         after = card.state()
     span = Span(load_begin_s=load_begin_s, begin_s=begin_s, end_s=end_s)
     readings, why = metering.readings(recording, span)
@@ -126,6 +137,7 @@ def take_window(
         no_energy=why,
         before=before,
         after=after,
+        during=load_state(seen),
     )
 
 
@@ -145,6 +157,8 @@ def longer(pace: Pace, raw: RawWindow, options: MeasureOptions) -> Pace:
     wanted_s = pace.window_s
     if raw.no_energy:
         wanted_s *= 1.5
+    elif raw.span.duration_s < options.least_window_s:
+        wanted_s *= SHORT_FACTOR
     elif raw.readings and raw.readings[0].updates < options.least_updates:
         reading = raw.readings[0]
         lost_s = raw.span.duration_s - reading.span_s
@@ -185,6 +199,7 @@ def finish_window(
         readings=raw.readings,
         before=raw.before,
         after=raw.after,
+        during=raw.during,
     )
 
 
@@ -211,8 +226,7 @@ def restoring_energy_j(
 def restore(card: Card, workload: Workload, count: int) -> float:
     """Restore inputs ``count`` times, wait, and return the seconds it took."""
     begin_s = card.now()
-    for _ in range(count):
-        workload.restore()
+    workload.restore(count)
     card.wait()
     return card.now() - begin_s
 

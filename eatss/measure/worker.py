@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import traceback
 from importlib import import_module
-from typing import IO
+from types import FrameType
+from typing import IO, NoReturn
 
 from eatss.diagnostics import EatssError
 from eatss.measure.card import Card, LaunchError
-from eatss.measure.job import CardLost, Event, Job, Refused, event_to_dict
+from eatss.measure.job import Broken, CardLost, Event, Job, Refused, event_to_dict
+from eatss.measure.lane import Tell
 from eatss.measure.measurement_json import decode
 from eatss.measure.options import MeasureOptions
 from eatss.measure.trials import run_trials
 
 
 def main() -> None:
-    """Run the job on standard input."""
+    """Run the job on standard input.
+
+    SIGTERM ends it as an exception does, so that what it started is ended too.
+    """
+    signal.signal(signal.SIGTERM, _end)
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what compilers and libraries print is not an event
 
@@ -28,6 +36,20 @@ def main() -> None:
         _send(output, event)
 
     job = decode(Job, json.load(sys.stdin))
+    try:
+        _run(job, tell)
+    except Exception as error:
+        traceback.print_exc()
+        tell(Broken(error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
+        sys.exit(1)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+def _run(job: Job, tell: Tell) -> None:
     try:
         card = open_card(job.card, job.options)
     except LaunchError as error:

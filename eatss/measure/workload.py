@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from eatss.measure.arguments import (
-    ArgumentStore,
     Array,
     ArrayKey,
     Health,
@@ -20,9 +19,10 @@ from eatss.measure.arguments import (
     temporaries_of,
 )
 from eatss.measure.card import Difference, LaunchError
+from eatss.measure.card_memory import CardMemory, DataChoice, Group, Kept
 from eatss.measure.compile import Compiled
 from eatss.measure.cuda_errors import is_out_of_memory, translated
-from eatss.measure.differences import difference, sum_length
+from eatss.measure.differences import difference, rounding_growth
 from eatss.measure.host_code import HostCode
 from eatss.measure.kernels import Kernels
 from eatss.measure.launches import launches, refusal
@@ -36,48 +36,6 @@ _MOST_FAINT = 0.5
 
 _DRIFT = 0.05
 """Share of denormal numbers and zeros that may come on top of those after one run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataChoice:
-    """The data of programs with the same arguments, and what one run makes of them."""
-
-    flavour: Flavour
-    after_one_run: Mapping[ArrayKey, Health]
-
-    @property
-    def broken(self) -> int:
-        """Infinities and NaN."""
-        return sum(found.broken for found in self.after_one_run.values())
-
-    @property
-    def faint_share(self) -> float:
-        """Share of denormal numbers and zeros."""
-        elements = sum(found.elements for found in self.after_one_run.values())
-        return sum(found.faint for found in self.after_one_run.values()) / max(1, elements)
-
-
-Group: TypeAlias = tuple[str | ArrayKey, ...]
-"""The name of a program and its arrays: variants of it have the same, and get the same data."""
-
-
-@dataclass(slots=True, kw_only=True)
-class CardMemory:
-    """What workloads of one card share: CuPy, the stream, arguments, and the choice of data."""
-
-    cupy: Any
-    stream: Any
-    store: ArgumentStore
-    choices: dict[Group, DataChoice]
-    current: Callable[[], AbstractContextManager[Any]]
-    """Makes the card and its stream the current ones in a block."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """Copies of what a program wrote."""
-
-    arrays: tuple[tuple[ArrayKey, Array], ...]
 
 
 class CupyWorkload:
@@ -115,6 +73,7 @@ class CupyWorkload:
         known = memory.choices.get(self._group)
         self._acquire(FLAVOURS[0] if known is None else known.flavour)
         self._runner = Runner(memory.cupy, memory.stream, self._launch)
+        self._restorer = Runner(memory.cupy, memory.stream, self._restore)
 
     @property
     def compiler(self) -> Literal["nvrtc", "nvcc"]:
@@ -155,10 +114,14 @@ class CupyWorkload:
                 self._choice = self._prepare()
             self._begin()
 
-    def restore(self) -> None:
-        """Enqueue copies of the original data into the inputs that a run overwrites."""
+    def restore(self, count: int = 1) -> None:
+        """Enqueue copies of the original data into the inputs that a run overwrites.
+
+        ``count`` times over, through graphs as runs are, so that the card need not wait.
+        """
+        self._need_data()
         with self._at("restoring"):
-            self._restore()
+            self._restorer.run(count)
 
     def run(self, count: int = 1, *, restoring: bool = False) -> None:
         """Enqueue runs; does not wait.
@@ -172,7 +135,7 @@ class CupyWorkload:
                 self._runner.run(count)
                 return
             for _ in range(count):
-                self._restore()
+                self._restorer.run(1)
                 self._runner.run(1)
 
     def timed(self, count: int, *, restoring: bool = False) -> float:
@@ -184,7 +147,7 @@ class CupyWorkload:
         self._need_data()
         with self._at("running"):
             if restoring:
-                return self._runner.timed_apart(count, self._restore)
+                return self._runner.timed_apart(count, lambda: self._restorer.run(1))
             return self._runner.timed(lambda: self._runner.run(count))
 
     def drifted(self) -> str:
@@ -217,7 +180,6 @@ class CupyWorkload:
         """Compare the outputs with what :meth:`keep` of another workload returned."""
         assert isinstance(reference, Kept)
         theirs = dict(reference.arrays)
-        length = sum_length(self._program, self._sizes)
         worst = Difference(equal=True, argument="", worst=0.0, message="")
         with self._at("comparing results"):
             for use in self._uses:
@@ -231,7 +193,7 @@ class CupyWorkload:
                     use.key.name,
                     self._array(use.key),
                     theirs[use.key],
-                    length,
+                    self._growth(use.key),
                 )
                 if not found.equal:
                     return found
@@ -246,6 +208,7 @@ class CupyWorkload:
 
         Raises:
             WrongResultError: results differ.
+            NotComparedError: the original cannot be compared with.
             LaunchError: a kernel cannot be launched, fails or hangs.
             CompileError: the program does not compile at the sizes compared at.
         """
@@ -258,7 +221,7 @@ class CupyWorkload:
         if self._closed:
             return
         self._closed = True
-        del self._runner, self._kernels
+        del self._runner, self._restorer, self._kernels
         self._release()
         with self._at("freeing memory"):
             self._memory.cupy.get_default_memory_pool().free_all_blocks()
@@ -288,6 +251,8 @@ class CupyWorkload:
             run_s = self._runner.timed(self._runner.launch_once)
         if self._host_code is None:
             self._runner.prepare(run_s)
+        if self.overwrites_inputs:
+            self._restorer.prepare(self._runner.timed(self._restorer.launch_once))
         return choice
 
     def _choose(self) -> tuple[DataChoice, float]:
@@ -313,15 +278,23 @@ class CupyWorkload:
         for use in self._uses:
             self._memory.store.begin(replace(use, key=self._with_data(use.key)))
 
-    def _restore(self) -> None:
+    def _restore(self) -> Iterator[None]:
+        """Enqueue the copies of one restoring, one a step."""
         for use in self._uses:
             if use.overwritten:
                 original = self._memory.store.original(self._with_data(use.key))
                 self._memory.cupy.copyto(self._array(use.key), original)
+                yield
 
     def _healths(self) -> dict[ArrayKey, Health]:
         cupy = self._memory.cupy
         return {use.key: health(cupy, self._array(use.key)) for use in self._uses if use.writes}
+
+    def _growth(self, key: ArrayKey) -> float:
+        """Return how rounding errors of an array grow; integers have none."""
+        if key.dtype.kind != "f":
+            return 0.0
+        return rounding_growth(self._program, self._sizes, key.shape, key.dtype)
 
     def _with_data(self, key: ArrayKey) -> ArrayKey:
         return replace(key, flavour=self._flavour)

@@ -62,6 +62,8 @@ def comparison_table(comparison: Comparison, verdicts: Sequence[Verdict] = ()) -
         "",
         _notes(measurements),
     ]
+    if comparison.notes:
+        parts += ["", *(Text(f"not alike: {note}", style="yellow") for note in comparison.notes)]
     if any(found.counters is not None for found in measurements):
         parts += ["", counters_table(measurements)]
     met = _met(verdicts)

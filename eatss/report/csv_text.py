@@ -58,6 +58,7 @@ def _measurement(found: Measurement) -> dict[str, _Cell]:
         "compiler": method.compiler,
         "launched_by": method.launched_by,
         "restoring": method.restoring,
+        "data": method.data,
         "device": None if device is None else device.name,
         "device_uuid": None if device is None else device.uuid,
         "driver": None if device is None else device.driver,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eatss.measure.measurement import CardState, Measurement
+from eatss.measure.measurement import LoadState, Measurement
 from eatss.report.figures import figure
 
 _ENDED = {
@@ -12,12 +12,21 @@ _ENDED = {
     "budget": "the budget ended before the interval was narrow enough",
     "interrupted": "interrupted",
     "failed": "ended by a failure",
+    "cut short": "cut short",
 }
 _RESTORING = {
     "none": "",
     "between windows": "overwritten inputs restored between windows",
     "inside windows": "overwritten inputs restored inside windows, their cost subtracted",
 }
+
+
+_DATA = {
+    "dominant": "random numbers in [0, 1) with a heavy diagonal",
+    "offset": "random numbers in [1, 2)",
+    "small": "random numbers in [0, 1/n), n the longest extent",
+}
+"""Kinds of data other than the first choice, [0, 1)."""
 
 
 def subject(measurement: Measurement) -> str:
@@ -111,6 +120,8 @@ def _method(measurement: Measurement) -> str:
         ways = {"graph": "a CUDA graph", "stream": "a stream", "host code": "compiled host code"}
         how = ways[method.launched_by]
         parts.append(f"{method.compiler}, launched by {how}")
+    if method.data not in (None, "uniform"):
+        parts.append(f"data: {_DATA.get(method.data or '', method.data)}")
     return "; ".join([*parts, *filter(None, [_RESTORING[method.restoring]])])
 
 
@@ -136,32 +147,29 @@ def _other_meters(measurement: Measurement) -> Iterator[str]:
 
 
 def _clocks(measurement: Measurement) -> str:
-    windows = measurement.windows
-    before, after = windows[0].before, windows[-1].after
-    parts = list(
-        filter(
-            None,
-            (
-                _change(before.sm_clock_mhz, after.sm_clock_mhz, "MHz"),
-                _change(before.memory_clock_mhz, after.memory_clock_mhz, "MHz memory"),
-                _change(before.temperature_c, after.temperature_c, "°C"),
-            ),
-        )
+    """Return clocks, temperature and what held the clocks back while the load ran."""
+    loads = [window.during for window in measurement.windows if window.during is not None]
+    clocks = [(load.sm_clock_lowest_mhz, load.sm_clock_highest_mhz) for load in loads]
+    parts = (
+        _range([clock for pair in clocks for clock in pair], "MHz"),
+        _range([load.memory_clock_mhz for load in loads], "MHz memory"),
+        _range([load.temperature_c for load in loads], "°C"),
     )
-    states = [state for window in windows for state in (window.before, window.after)]
-    return ", ".join(parts) + ("; " if parts else "") + throttling(states)
+    return "; ".join(filter(None, (", ".join(filter(None, parts)), throttling(loads))))
 
 
-def _change(before: int | None, after: int | None, unit: str) -> str:
-    if before is None or after is None:
+def _range(values: Sequence[int | None], unit: str) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
         return ""
-    return f"{before} {unit}" if before == after else f"{before} → {after} {unit}"
+    lowest, highest = min(known), max(known)
+    return f"{lowest} {unit}" if lowest == highest else f"{lowest}–{highest} {unit}"
 
 
-def throttling(states: Sequence[CardState]) -> str:
-    """Return what held the clocks back, in words."""
-    known = [state.throttle for state in states if state.throttle is not None]
+def throttling(loads: Sequence[LoadState]) -> str:
+    """Return what held the clocks back under the load, in words."""
+    known = [load.throttle for load in loads if load.throttle is not None]
     if not known:
         return "unknown whether anything held them back"
     reasons = dict.fromkeys(reason for reasons in known for reason in reasons)
-    return f"held back by {', '.join(reasons)}" if reasons else "not held back"
+    return f"held back: {', '.join(reasons)}" if reasons else "not held back"

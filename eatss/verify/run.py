@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
+from eatss.guard import guarded
 from eatss.program import Program, load_program
 from eatss.verify.compare import must_be_bit_equal
 from eatss.verify.job import Job, Run
@@ -213,8 +214,8 @@ def _supervise(job: Job, report: _Report) -> None:
     """Run the worker and note what it tells, how it ends or that it does not."""
     with (
         (Path(job.work) / "stderr").open("w+b") as said,
-        subprocess.Popen(
-            [sys.executable, "-m", "eatss.verify.worker"],
+        subprocess.Popen(  # noqa: S603 - our own command line
+            guarded([sys.executable, "-m", "eatss.verify.worker"]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,

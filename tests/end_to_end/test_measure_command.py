@@ -97,8 +97,8 @@ def test_several_sources_are_measured_one_after_another(gemm: Path, tmp_path: Pa
     done = eatss("measure", *sources, "-g", "h200", "-o", tmp_path, "--format", "csv", card=PATH)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(StringIO(done.stdout)))
-    assert [row["program"] for row in rows] == ["gemm", "gemm", "atax"]
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["atax", "gemm"]
+    assert [row["variant"] for row in rows] == ["gemm", "gemm-2", "atax"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["atax", "gemm-2"]
 
 
 def test_a_wrong_program_is_a_failure_with_its_reason(tmp_path: Path) -> None:

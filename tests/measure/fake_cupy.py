@@ -110,6 +110,7 @@ class FakeCupy:
         self.bodies = bodies
         self.launch_s = launch_s
         self.clock_s = 0.0
+        self.copy_s = 0.0
         self.launched: list[str] = []
         self.graph_launches: list[int] = []
         self.captured: list[Callable[[], None]] | None = None
@@ -129,6 +130,16 @@ class FakeCupy:
         if int(np.prod(shape)) * dtype.itemsize > self.memory_bytes:
             raise MemoryError("out of memory")
         return np.empty(shape, dtype)
+
+    def copyto(self, into: Any, source: Any) -> None:
+        def copy() -> None:
+            self.clock_s += self.copy_s
+            np.copyto(into, source)
+
+        if self.captured is None:
+            copy()
+        else:
+            self.captured.append(copy)
 
     def RawModule(self, *, path: str) -> Any:
         def get_function(name: str) -> FakeKernel:

@@ -10,18 +10,18 @@ import json
 import os
 import signal
 import time
-from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from eatss.diagnostics import input_error
 from eatss.measure.card import CompileError, Difference, LaunchError, WrongResultError
 from eatss.measure.measurement import CardState, DeviceInfo
-from eatss.measure.meters.meter import Meter, MeterError, Sample, Trace
+from eatss.measure.meters.meter import Meter, MeterError
 from eatss.measure.options import Variant
 from eatss.program import (
     Apply,
@@ -38,6 +38,7 @@ from eatss.program import (
     Work,
     save_program,
 )
+from tests.measure.scripted_power import ScriptedMeter, Timeline
 
 PATH = "tests.measure.scripted_card:ScriptedCard"
 RAMP_S = 0.2
@@ -46,7 +47,9 @@ RAMP_S = 0.2
 CALL_S = 1e-4
 """The card waits this long at each call of ``timed``."""
 
-Failure = Literal["compile error", "launch error", "wrong", "hang", "exit", "segv", "lost", "bug"]
+Failure = Literal[
+    "compile error", "launch error", "wrong", "hang", "exit", "segv", "lost", "bug", "slow exit"
+]
 Place = Literal["", "load", "check", "first run", "compare", "window"]
 
 
@@ -56,7 +59,8 @@ class Script:
 
     ``noise`` is the relative standard deviation of time and of power from one call of ``timed`` to
     the next, ``drift`` by how much time grows each virtual second. ``drifts_after`` runs in a row
-    spoil the data, 0 never. ``checks_apart`` lets checks run ahead of their turn.
+    spoil the data, 0 never. ``checks_apart`` lets checks run ahead of their turn. Between a
+    restoring and a run the card waits ``host_s``.
     """
 
     time_s: float = 0.01
@@ -67,6 +71,8 @@ class Script:
     drifts_after: int = 0
     restore_s: float = 0.0
     restore_w: float = 0.0
+    host_s: float = 0.0
+    seed: int = 0
     result: float = 1.0
     fails_at: Place = ""
     fails_by: Failure = "launch error"
@@ -76,7 +82,12 @@ class Script:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardScript:
-    """The truth about the card. ``dead_meter_after`` counts recordings, 0 is never."""
+    """The truth about the card. ``dead_meter_after`` counts recordings, 0 is never.
+
+    ``load_clock_mhz`` and ``load_throttle`` are of a card under load, at rest it runs at 1980 MHz.
+    ``others`` are other processes, ``None`` if not known. ``meters_again`` are the meters that a
+    card has which is opened after another one.
+    """
 
     idle_w: float = 100.0
     meters: tuple[str, ...] = ("counter", "power")
@@ -84,77 +95,22 @@ class CardScript:
     dead_meter_after: int = 0
     frozen_meter: bool = False
     gone: Literal["", "refuses", "crashes", "once lost"] = ""
-
-
-class Timeline:
-    """Power over virtual time: stretches of constant power."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-        self._begins = [self.now_s]
-        self._powers = [0.0]
-        self._energies = [0.0]
-
-    def spend(self, seconds: float, power_w: float) -> None:
-        if seconds <= 0:
-            return
-        if power_w != self._powers[-1]:
-            self._energies.append(self.energy_j(self.now_s))
-            self._begins.append(self.now_s)
-            self._powers.append(power_w)
-        self.now_s += seconds
-
-    def energy_j(self, at_s: float) -> float:
-        n = bisect_right(self._begins, at_s) - 1
-        return self._energies[n] + self._powers[n] * (at_s - self._begins[n])
-
-
-class ScriptedMeter:
-    """A counter that moves every ``period_s``, or the mean power of the last second."""
-
-    def __init__(self, kind: str, card: ScriptedCard) -> None:
-        self._kind = kind
-        self._card = card
-        self._begin_s = 0.0
-        self.recordings = 0
-
-    @property
-    def name(self) -> str:
-        return f"scripted {self._kind}"
-
-    def start(self) -> None:
-        self.recordings += 1
-        dead = self._card.script.dead_meter_after
-        if dead and self.recordings > dead:
-            raise MeterError("the sensor stopped answering", "load the driver again")
-        self._begin_s = self._card.now()
-
-    def stop(self) -> Trace:
-        period_s, timeline = self._card.script.period_s, self._card.timeline
-        first = int(np.ceil(self._begin_s / period_s))
-        times = np.arange(first, int(self._card.now() / period_s) + 1) * period_s
-        if self._kind == "counter":
-            values = [timeline.energy_j(t) for t in times]
-        else:
-            values = [timeline.energy_j(t) - timeline.energy_j(t - 1) for t in times]
-        if self._card.script.frozen_meter:
-            times, values = times[:1], values[:1]
-        samples = tuple(
-            Sample(time_s=float(t), value=float(v)) for t, v in zip(times, values, strict=True)
-        )
-        kind: Literal["energy", "power"] = "energy" if self._kind == "counter" else "power"
-        return Trace(meter=self.name, kind=kind, samples=samples)
+    load_clock_mhz: int = 1980
+    load_throttle: tuple[str, ...] = ()
+    others: tuple[str, ...] | None = ()
+    meters_again: tuple[str, ...] | None = None
 
 
 class ScriptedWorkload:
     compiler: Literal["nvrtc", "nvcc"] = "nvrtc"
     launched_by: Literal["graph", "stream"] = "graph"
+    flavour: str | None = "uniform"
 
     def __init__(self, card: ScriptedCard, label: str, script: Script) -> None:
         self._card = card
         self._script = script
         self._label = label
-        self._random = np.random.default_rng(sum(label.encode()))
+        self._random = np.random.default_rng(sum(label.encode()) + 1000 * script.seed)
         self._in_a_row = 0
         self._windows = 0
         self._ran = False
@@ -168,8 +124,8 @@ class ScriptedWorkload:
         self._card.sleep(0.01)
         self._in_a_row = 0
 
-    def restore(self) -> None:
-        self._card.timeline.spend(self._script.restore_s, self._script.restore_w)
+    def restore(self, count: int = 1) -> None:
+        self._card.timeline.spend(count * self._script.restore_s, self._script.restore_w)
         self._in_a_row = 0
 
     def run(self, count: int = 1, *, restoring: bool = False) -> None:
@@ -195,6 +151,7 @@ class ScriptedWorkload:
             restored_s = count * script.restore_s
             mixed_w = (power_w * seconds + script.restore_w * restored_s) / (seconds + restored_s)
             self._card.draw(seconds + restored_s, mixed_w)
+            self._card.wake(count * script.host_s)
         else:
             self._card.draw(seconds, power_w)
         return seconds
@@ -240,6 +197,10 @@ def fail(how: Failure, card: ScriptedCard) -> None:
         time.sleep(60)
     if how == "exit":
         os._exit(7)
+    if how == "slow exit":
+        os.closerange(3, 64)
+        time.sleep(0.3)
+        os._exit(7)
     if how == "segv":
         os.kill(os.getpid(), signal.SIGSEGV)
     if how == "lost":
@@ -258,10 +219,17 @@ class ScriptedCard:
     ) -> None:
         self._file = Path(os.environ.get("SCRIPTED_CARD", os.devnull))
         self.script = script or _read_card(self._file)
+        again = self._file.with_name("opened")
+        if self.script.meters_again is not None:
+            if again.exists():
+                self.script = replace(self.script, meters=self.script.meters_again)
+            again.touch()
         self.timeline = Timeline()
         self.log: list[tuple[str, str]] = []
         self._made: list[ScriptedMeter] = []
         self._idle = True
+        self._seen: list[CardState] = []
+        self._watch_s = 0.0
         if self.script.gone == "refuses":
             raise input_error("EATSS-E999", "there is no card", hint="buy one")
         if self.script.gone == "crashes":
@@ -280,11 +248,32 @@ class ScriptedCard:
     @property
     def info(self) -> DeviceInfo:
         return DeviceInfo(
-            name="Scripted", uuid="GPU-0", compute_capability=90, driver="1", toolkit="13.0"
+            name="Scripted",
+            uuid="GPU-0",
+            compute_capability=90,
+            driver="1",
+            toolkit="13.0",
+            power_limit_w=700.0,
         )
 
     def state(self) -> CardState:
-        return CardState(sm_clock_mhz=1980, temperature_c=40, throttle=())
+        return CardState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, throttle=())
+
+    @property
+    def _under_load(self) -> CardState:
+        clock, reasons = self.script.load_clock_mhz, self.script.load_throttle
+        return CardState(sm_clock_mhz=clock, temperature_c=60, throttle=reasons)
+
+    @contextmanager
+    def watching(self, period_s: float) -> Iterator[Sequence[CardState]]:
+        self._seen, self._watch_s = [], period_s
+        try:
+            yield self._seen
+        finally:
+            self._watch_s = 0.0
+
+    def others(self) -> tuple[str, ...] | None:
+        return self.script.others
 
     def meters(self, choice: str) -> tuple[Meter, ...]:
         if choice == "none":
@@ -323,12 +312,15 @@ class ScriptedCard:
         self.timeline.spend(ramp_s, power_w / 2)
         self.timeline.spend(seconds - ramp_s, power_w)
         self._idle = False
+        if self._watch_s:
+            self._seen += [self._under_load] * int(min(50, seconds / self._watch_s))
 
 
 def _read_card(file: Path) -> CardScript:
     text = file.read_text()
-    given = json.loads(text) if text else {}
-    return CardScript(**{**given, "meters": tuple(given.get("meters", ("counter", "power")))})
+    given: dict[str, Any] = json.loads(text) if text else {}
+    lists: dict[str, Any] = {name: tuple(v) for name, v in given.items() if isinstance(v, list)}
+    return CardScript(**(given | lists))
 
 
 @dataclass(frozen=True, slots=True)

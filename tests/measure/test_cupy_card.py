@@ -17,6 +17,9 @@ from eatss.measure.compile import Compiled, Toolchain
 from eatss.measure.cuda_errors import launch_error, translated
 from eatss.measure.cupy_card import CupyCard
 from eatss.measure.cupy_module import cuda_card, import_cupy
+from eatss.measure.measurement import Missing
+from eatss.measure.meter_gaps import TellsMeterReasons
+from eatss.measure.meters.choose import ChosenMeters
 from eatss.measure.meters.meter import MeterError
 from eatss.program import load_program
 from tests.measure.fake_cupy import CudaError, FakeCupy, FakeStream
@@ -114,6 +117,27 @@ def test_a_number_that_no_card_has_is_refused(number: int) -> None:
     with pytest.raises(InputError, match="CUDA sees 2") as caught:
         cuda_card(cupy_with_two_cards(), number)
     assert caught.value.code == "EATSS-E023"
+
+
+def test_a_card_may_be_named_by_its_uuid() -> None:
+    assert cuda_card(cupy_with_two_cards(), f"GPU-{UUIDS[1]}").number == 1
+    with pytest.raises(InputError, match="there is no card GPU-x: CUDA sees GPU-0000") as caught:
+        cuda_card(cupy_with_two_cards(), "GPU-x")
+    assert caught.value.code == "EATSS-E023"
+
+
+def test_why_meters_were_left_out_is_kept(
+    opened: CupyCard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gap = Missing(what="energy by counter", reason="this card does not offer it")
+    chosen = ChosenMeters(meters=(), missing=(gap,))
+    monkeypatch.setattr(cupy_card, "choose_meters", lambda *_, **__: chosen)
+    assert isinstance(opened, TellsMeterReasons)
+    assert opened.meter_reasons() == ()
+    opened.meters("auto")
+    assert opened.meter_reasons() == (gap,)
+    opened.meters("none")
+    assert opened.meter_reasons() == ()
 
 
 def test_a_missing_cupy_is_a_sentence_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eatss.diagnostics import input_error
+from eatss.diagnostics import Diagnostic, EatssError, InternalError, input_error
 from eatss.measure import reduced
-from eatss.measure.card import CompileError, LaunchError, WrongResultError
+from eatss.measure.card import CompileError, LaunchError, NotComparedError, WrongResultError
 from eatss.measure.compile import Toolchain
 from eatss.measure.reduced import (
     CupyMachine,
@@ -81,7 +81,6 @@ def test_success_names_the_sizes() -> None:
         ("compile error", CompileError),
         ("launch error", LaunchError),
         ("crash", LaunchError),
-        ("timeout", LaunchError),
     ],
 )
 def test_a_failure_is_raised_with_the_sizes(status: Status, error: type[Exception]) -> None:
@@ -89,19 +88,42 @@ def test_a_failure_is_raised_with_the_sizes(status: Status, error: type[Exceptio
         verdict(verification(("ok", ""), (status, "A[3] is 1")))
 
 
-def test_an_original_that_cannot_be_called_is_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_hang_is_told_from_other_failures() -> None:
+    with pytest.raises(LaunchError, match="took longer") as caught:
+        verdict(verification(("timeout", "took longer than 60 s")))
+    assert caught.value.timed_out
+    with pytest.raises(LaunchError) as caught:
+        verdict(verification(("crash", "was ended by signal SIGSEGV")))
+    assert not caught.value.timed_out
+
+
+@pytest.mark.parametrize(
+    ("refusal", "words"),
+    [
+        (
+            input_error("EATSS-V010", "the compiler 'gcc' is not on the path"),
+            "the compiler 'gcc' is not on the path",
+        ),
+        (
+            InternalError(Diagnostic(code="EATSS-V900", message="the verifying process ended")),
+            "the verifying process ended",
+        ),
+    ],
+)
+def test_an_original_that_cannot_be_compared_with_is_a_sentence(
+    refusal: EatssError, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def refuse(*_: Any, **__: Any) -> Verification:
-        raise input_error("EATSS-V010", "the compiler 'gcc' is not on the path")
+        raise refusal
 
     def no_code(*_: Any, **__: Any) -> Path:
         raise CompileError("not here")
 
     monkeypatch.setattr(reduced, "verify", refuse)
     monkeypatch.setattr(reduced, "compile_program", no_code)
-    said = compare_with_original(load_program(LU), LU, 0, 1.0, on_card(tmp_path))
-    assert said == "not compared with the original C: the compiler 'gcc' is not on the path"
+    with pytest.raises(NotComparedError) as caught:
+        compare_with_original(load_program(LU), LU, 0, 1.0, on_card(tmp_path))
+    assert str(caught.value) == words
 
 
 def divide_row(n: int) -> Callable[..., None]:

@@ -7,11 +7,23 @@ from dataclasses import replace
 import pytest
 
 from eatss.diagnostics import InputError
+from eatss.measure.comparison import Comparison
 from eatss.measure.measurement import Missing
-from eatss.measure.requirement import judge, parse_requirements, required_variant
+from eatss.measure.requirement import (
+    check_required,
+    judge,
+    parse_requirements,
+    required_variant,
+)
 from tests.report.measurements import comparison, failed_row, row
 
 BETTER = comparison(row("64", 1.5, 0.9), row("selected", 2.0, 0.5))
+
+
+def judged(sides: Comparison) -> str:
+    found = required_variant(sides)
+    assert found is not None
+    return found.measurement.variant
 
 
 def message(text: str) -> tuple[bool, str]:
@@ -20,15 +32,15 @@ def message(text: str) -> tuple[bool, str]:
 
 
 def test_selected_is_judged_before_others() -> None:
-    assert required_variant(BETTER).measurement.variant == "selected"
+    assert judged(BETTER) == "selected"
 
 
 def test_without_selected_the_first_that_is_not_the_baseline_is_judged() -> None:
     sides = comparison(row("64"), row("128"))
-    assert required_variant(sides).measurement.variant == "64"
+    assert judged(sides) == "64"
     turned = comparison(row("64"), row("selected"), baseline="32")
     turned = replace(turned, baseline="selected")
-    assert required_variant(turned).measurement.variant == "64"
+    assert judged(turned) == "64"
 
 
 @pytest.mark.parametrize(
@@ -96,6 +108,28 @@ def test_a_ratio_without_interval_says_so() -> None:
 def test_several_requirements_may_stand_in_one_text() -> None:
     found = parse_requirements(["energy<=1.0,time<=0.95", "ppw>=1"])
     assert list(map(str, found)) == ["energy<=1", "time<=0.95", "ppw>=1"]
+
+
+def test_numbers_may_have_exponents() -> None:
+    found = parse_requirements(["energy<=1e-3,time<=2.5E+2", "ppw>=.5e1"])
+    assert [requirement.bound for requirement in found] == [1e-3, 250, 5]
+
+
+def test_the_baseline_is_never_judged_against_itself() -> None:
+    alone = comparison()
+    assert required_variant(alone) is None
+    (verdict,) = judge(alone, parse_requirements(["energy<=1"]))
+    assert not verdict.met
+    assert "nothing but the baseline '32' was measured" in verdict.message
+
+
+def test_requirements_without_a_variant_that_could_meet_them_are_refused() -> None:
+    asked = parse_requirements(["energy<=1"])
+    with pytest.raises(InputError, match="no variant besides the baseline 'selected'") as caught:
+        check_required(asked, ["selected"], "selected")
+    assert caught.value.code == "EATSS-E044"
+    check_required(asked, ["selected", "32"], "selected")
+    check_required((), ["selected"], "selected")
 
 
 @pytest.mark.parametrize("text", ["", "energy", "energy=1", "energy<=", "power<=1", "energy<=1,"])

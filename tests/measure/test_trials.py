@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measure import Measurement, MeasureOptions, Progress, Variant, compare, measure
+from eatss.measure import Measurement, MeasureOptions, Progress, Variant, measure
 from eatss.measure.measurement import CardState
+from eatss.measure.metering import Metering
+from eatss.measure.meters.meter import Meter, MeterError
 from tests.measure.scripted_card import CardScript, Folders, ScriptedCard
 
 NOISE = 0.003
@@ -27,10 +29,6 @@ def measured(
     card = card or ScriptedCard(script=CardScript())
     found = measure(variants, MeasureOptions(**options), card=card)
     return {measurement.variant: measurement for measurement in found}
-
-
-def windows_in_order(card: ScriptedCard) -> list[str]:
-    return [label for what, label in card.log if what == "window"]
 
 
 def within(found: float | None, truth: float, share: float) -> bool:
@@ -106,31 +104,6 @@ def test_a_card_that_waits_in_a_window_is_remarked(folders: Folders) -> None:
     found = measured([folders.variant("a")], card=Waiting(script=CardScript()))["a"]
     assert found.time_s == pytest.approx(0.01)
     assert found.notes[0].startswith("in window 1 the card waited 4.")
-
-
-def test_variants_take_turns_in_alternating_order(folders: Folders) -> None:
-    card = ScriptedCard(script=CardScript())
-    variants = [folders.variant(label, time_s=0.01) for label in "abc"]
-    measured(variants, card=card)
-    assert "".join(windows_in_order(card)) == "abccbaabc"
-
-
-def test_windows_of_one_round_overlap_no_other_round(folders: Folders) -> None:
-    variants = [folders.variant(label, time_s=0.01) for label in "ab"]
-    found = measured(variants)
-    rounds = zip(found["a"].windows, found["b"].windows, strict=True)
-    ends = [max(a.begin_s, b.begin_s) for a, b in rounds]
-    assert ends == sorted(ends)
-
-
-def test_a_noisy_variant_goes_on_alone(folders: Folders) -> None:
-    card = ScriptedCard(script=CardScript())
-    variants = [folders.variant("calm"), folders.variant("noisy", noise=0.01)]
-    found = measured(variants, card=card)
-    assert len(found["calm"].windows) == 3
-    assert len(found["noisy"].windows) > 3
-    assert found["noisy"].method.ended == "interval"
-    assert set(windows_in_order(card)[6:]) == {"noisy"}
 
 
 def test_the_budget_ends_what_stays_noisy(folders: Folders) -> None:
@@ -234,6 +207,19 @@ def test_another_meter_does_not_take_the_place_of_one_that_failed(folders: Folde
     assert found.energy_j is None
 
 
+def test_a_meter_asked_for_by_name_that_is_gone_later_leaves_time() -> None:
+    class Gone(ScriptedCard):
+        def meters(self, choice: str) -> tuple[Meter, ...]:
+            raise MeterError("the counter does not answer")
+
+    found = Metering(Gone(script=CardScript()), "counter", keep="scripted counter")
+    assert found.primary == "scripted counter"
+    assert not found.works
+    assert found.failure == (
+        "the meter of earlier windows, scripted counter, is gone: the counter does not answer"
+    )
+
+
 def test_a_sensor_that_never_moves_gives_no_energy(folders: Folders) -> None:
     card = ScriptedCard(script=CardScript(frozen_meter=True))
     found = measured([folders.variant("a")], card=card)["a"]
@@ -256,8 +242,88 @@ def test_an_idle_power_that_changed_is_remarked(folders: Folders) -> None:
             self.timeline.spend(seconds, idle_w)
 
     found = measured([folders.variant("a")], card=Warming(script=CardScript()))["a"]
-    assert found.idle_power_w == pytest.approx(112.0)
-    assert found.notes == ("the idle card drew 94 W and 130 W; net energy rests on the mean",)
+    assert found.idle_power_w == pytest.approx(94.0)
+    assert found.idle_power_after_w == pytest.approx(130.0)
+    assert found.net_energy_j == pytest.approx(5.0 - 0.94, rel=1e-3)
+    assert found.notes == (
+        "the idle card drew 94 W before the windows and 130 W after them; "
+        "net energy rests on the first",
+    )
+
+
+def test_the_cold_card_is_read_before_anything_is_loaded(folders: Folders) -> None:
+    seen: list[str] = []
+
+    class Heating(ScriptedCard):
+        def load(self, *given: Any) -> Any:
+            seen.append(f"{self.now() - 1000:.1f}")
+            self.script = replace(self.script, idle_w=140.0)
+            return super().load(*given)
+
+    found = measured([folders.variant("a")], card=Heating(script=CardScript()))["a"]
+    assert seen == ["2.5"]
+    assert found.idle_power_w == pytest.approx(100.0)
+    assert found.idle_power_after_w == pytest.approx(140.0)
+
+
+def test_clocks_and_reasons_are_those_of_the_load(folders: Folders) -> None:
+    card = ScriptedCard(
+        script=CardScript(load_clock_mhz=1545, load_throttle=("software power cap",))
+    )
+    found = measured([folders.variant("a")], card=card)["a"]
+    for window in found.windows:
+        assert window.before.throttle == window.after.throttle == ()
+        assert window.during is not None
+        assert window.during.samples >= 9
+        assert window.during.sm_clock_lowest_mhz == window.during.sm_clock_highest_mhz == 1545
+        assert window.during.throttle == ("software power cap",)
+
+
+def test_other_processes_on_the_card_are_remarked_for_all(folders: Folders) -> None:
+    class Busy(ScriptedCard):
+        def others(self) -> tuple[str, ...]:
+            windows = sum(what == "window" for what, _ in self.log)
+            return ("process 7 (300 MiB)",) if windows else ()
+
+    found = measured([folders.variant("a"), folders.variant("b")], card=Busy(script=CardScript()))
+    for one in found.values():
+        assert one.notes == (
+            "after the last window the card was also used by process 7 (300 MiB): "
+            "what that draws is in it",
+        )
+
+
+def test_not_knowing_of_other_processes_is_remarked_once(folders: Folders) -> None:
+    found = measured([folders.variant("a")], card=ScriptedCard(script=CardScript(others=None)))
+    assert found["a"].notes == ("whether other processes used the card is not known",)
+
+
+def test_energy_is_not_known_where_the_host_holds_up_restorings(folders: Folders) -> None:
+    script: dict[str, Any] = {"overwrites": True, "drifts_after": 5, "restore_s": 0.001}
+    found = measured([folders.variant("a", restore_w=300.0, host_s=0.001, **script)])["a"]
+    assert found.time_s == pytest.approx(0.01)
+    assert found.energy_j is None
+    reasons = {missing.what: missing.reason for missing in found.missing}
+    assert "account for 91." in reasons["energy_j"]
+    assert "the card waited for this machine" in reasons["energy_j"]
+
+
+def test_a_budget_without_an_interval_is_unstable(folders: Folders) -> None:
+    card = ScriptedCard(script=CardScript(dead_meter_after=5, meters=("counter",)))
+    found = measured([folders.variant("a")], card=card, budget_s=1.0)["a"]
+    known = [window for window in found.windows if window.energy_j is not None]
+    assert (len(known), len(found.windows)) == (1, 2)
+    assert found.status == "unstable"
+    assert found.reason == "energy rests on one window, so nothing is known of its spread"
+
+
+def test_one_window_is_enough_for_who_asks_for_one(folders: Folders) -> None:
+    found = measured([folders.variant("a")], budget_s=1.0, least_windows=1)["a"]
+    assert len(found.windows) == 1
+    assert found.status == "ok"
+    assert found.time_estimate is not None
+    assert found.time_estimate.low is None
+    assert found.notes == ("one window, as asked for: there is no interval",)
 
 
 def test_the_first_right_variant_is_the_reference_of_the_others(folders: Folders) -> None:
@@ -313,87 +379,12 @@ def test_a_variant_that_was_rejected_is_reported_as_such(folders: Folders) -> No
     assert {missing.what for missing in found["no"].missing} >= {"time_s", "flops", "text_hash"}
 
 
-def test_a_comparison_puts_the_scripts_ratios_inside_its_intervals(folders: Folders) -> None:
-    variants = [
-        folders.variant("slow", time_s=0.02, power_w=400.0, noise=NOISE),
-        folders.variant("fast", time_s=0.01, power_w=600.0, noise=NOISE),
-    ]
-    row = compare(tuple(measured(variants).values()), "slow").row("fast")
-    assert row.speedup is not None
-    assert row.energy_ratio is not None
-    assert row.ppw_ratio is not None
-    for ratio, truth in ((row.speedup, 2.0), (row.energy_ratio, 0.75), (row.ppw_ratio, 4 / 3)):
-        assert ratio.low is not None
-        assert ratio.high is not None
-        assert ratio.low <= truth <= ratio.high
-
-
-def test_drift_that_hits_all_alike_leaves_ratios_alone(folders: Folders) -> None:
-    variants = [
-        folders.variant("a", time_s=0.02, drift=0.002),
-        folders.variant("b", time_s=0.01, drift=0.002),
-    ]
-    found = measured(variants, least_windows=4, budget_s=12.0)
-    speedup = compare(tuple(found.values()), "a").row("b").speedup
-    assert speedup is not None
-    assert speedup.value == pytest.approx(2.0, rel=0.003)
-
-
-def test_a_failed_variant_has_no_ratios_and_a_missing_baseline_is_refused(
-    folders: Folders,
-) -> None:
-    variants = [folders.variant("a"), folders.variant("b", fails_at="load")]
-    found = tuple(measured(variants).values())
-    row = compare(found, "a").row("b")
-    assert (row.speedup, row.energy_ratio, row.ppw_ratio) == (None, None, None)
-    with pytest.raises(InputError) as caught:
-        compare(found, "c")
-    assert caught.value.code == "EATSS-E078"
-
-
-def test_measurements_at_other_sizes_are_not_compared(folders: Folders) -> None:
-    small = measured([folders.variant("a")], sizes={"N": 10})["a"]
-    large = measured([folders.variant("b")], sizes={"N": 20})["b"]
-    with pytest.raises(InputError) as caught:
-        compare((small, large), "a")
-    assert caught.value.code == "EATSS-E079"
-
-
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        ({"sizes": {"M": 3}}, "EATSS-E072"),
-        ({"confidence": 1.0}, "EATSS-E075"),
-        ({"target": 0.0}, "EATSS-E075"),
-        ({"least_windows": 0}, "EATSS-E075"),
-        ({"device": -1}, "EATSS-E075"),
-        ({"warm_up_s": -1.0}, "EATSS-E075"),
-    ],
-)
-def test_options_without_sense_are_refused(
-    folders: Folders, options: dict[str, Any], code: str
-) -> None:
-    with pytest.raises(InputError) as caught:
-        measured([folders.variant("a")], **options)
-    assert caught.value.code == code
-
-
-def test_labels_tell_variants_apart(folders: Folders) -> None:
-    variant = folders.variant("a")
-    with pytest.raises(InputError) as caught:
-        measured([variant, variant])
-    assert caught.value.code == "EATSS-E077"
-    with pytest.raises(InputError) as caught:
-        measured([])
-    assert caught.value.code == "EATSS-E076"
-
-
 def test_progress_tells_what_runs_and_how_much_is_left(folders: Folders) -> None:
     seen: list[Progress] = []
     card = ScriptedCard(script=CardScript())
     measure([folders.variant("a"), folders.variant("b")], progress=seen.append, card=card)
     stages = [stage for stage, _ in itertools.groupby(progress.stage for progress in seen)]
-    assert stages[:5] == ["start", "compile", "check", "first run", "compare"]
+    assert stages[:6] == ["start", "idle power", "compile", "check", "first run", "compare"]
     assert next(p.window for p in seen if p.stage == "window") == 1
     assert seen[-1].variants_done == seen[-1].variants == 2
     assert seen[-1].windows_done == 6

@@ -30,6 +30,7 @@ def machine(*gpus: DetectedGpu, reasons: tuple[str, ...] = ()) -> Detection:
 def test_auto_is_the_shipped_profile_of_the_card_in_the_machine() -> None:
     assert profile_of_device(machine(H200), 0).name == "h200"
     assert profile_of_device(machine(H200, A100), 1).name == "a100-40gb"
+    assert profile_of_device(machine(H200, A100), A100.uuid).name == "a100-40gb"
 
 
 def test_cards_are_counted_as_cuda_counts_them() -> None:

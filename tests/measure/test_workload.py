@@ -14,9 +14,10 @@ import pytest
 from eatss.measure import runner
 from eatss.measure.arguments import ArgumentStore
 from eatss.measure.card import LaunchError, Workload
+from eatss.measure.card_memory import CardMemory
 from eatss.measure.compile import Compiled, Toolchain
 from eatss.measure.reduced import OnCard
-from eatss.measure.workload import CardMemory, CupyWorkload
+from eatss.measure.workload import CupyWorkload
 from eatss.program import Constant, HostLoop, Program, load_program
 from tests.measure.fake_cupy import CudaError, FakeCupy, FakeStream, KernelBody
 
@@ -114,6 +115,20 @@ def test_restoring_before_each_run_makes_every_run_the_same() -> None:
     assert np.array_equal(array_of(lu), once)
 
 
+def test_restoring_is_replayed_many_times_at_once_and_not_one_copy_after_another() -> None:
+    cupy, lu = made()
+    cupy.copy_s = 2**-17
+    lu.reset()
+    before = array_of(lu)
+    lu.run(1)
+    cupy.graph_launches.clear()
+    begin_s = cupy.clock_s
+    lu.restore(1000)
+    assert np.array_equal(array_of(lu), before)
+    assert cupy.clock_s - begin_s == pytest.approx(1000 * 2**-17)
+    assert cupy.graph_launches == [655] + [1] * 345
+
+
 def test_short_runs_are_replayed_several_at_a_time_and_none_is_lost() -> None:
     cupy, lu = made(first=nothing, second=nothing, launch_s=2**-17)
     lu.reset()
@@ -151,6 +166,7 @@ def test_a_run_of_too_many_launches_is_launched_one_by_one(
     cupy, lu = made(first=nothing, second=nothing)
     lu.reset()
     cupy.launched.clear()
+    cupy.graph_launches.clear()
     lu.run(2)
     assert lu.launched_by == "stream"
     assert cupy.graph_launches == []

@@ -9,6 +9,7 @@ from eatss.measure.estimate import Estimate, Ratio
 from eatss.measure.measurement import (
     CardState,
     DeviceInfo,
+    LoadState,
     Measurement,
     Method,
     Missing,
@@ -18,8 +19,14 @@ from eatss.measure.measurement import (
 )
 
 _COOL = CardState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=41, throttle=())
-_HOT = CardState(
-    sm_clock_mhz=1755, memory_clock_mhz=3201, temperature_c=63, throttle=("power cap",)
+LOAD = LoadState(
+    samples=9,
+    sm_clock_lowest_mhz=1545,
+    sm_clock_mean_mhz=1755.0,
+    sm_clock_highest_mhz=1980,
+    memory_clock_mhz=3201,
+    temperature_c=63,
+    throttle=("power cap",),
 )
 
 
@@ -44,7 +51,8 @@ def window(time_s: float = 7.0e-3, energy_j: float = 4.8, begin_s: float = 0.0) 
             for name, factor in meters
         ),
         before=_COOL,
-        after=_HOT,
+        after=_COOL,
+        during=LOAD,
     )
 
 

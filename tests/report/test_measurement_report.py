@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eatss.measure.measurement import CardState, Counter, KernelCounters, Measurement, Missing
+from eatss.measure.measurement import Counter, KernelCounters, LoadState, Measurement, Missing
 from eatss.measure.measurement_json import measurement_from_dict
 from eatss.report.figures import bytes_amount, figure, ratio_text, scaled, seconds, with_prefix
 from eatss.report.measurement import render_measurements
@@ -36,7 +36,7 @@ def test_the_method_the_meter_and_how_sure_stand_below() -> None:
     assert "interval narrow enough" in text
     assert "4.142 J without what the idle card draws" in text
     assert "NVML power samples: 1.2 % more" in text
-    assert "1980 → 1755 MHz, 3201 MHz memory, 41 → 63 °C; held back by power cap" in text
+    assert "1545–1980 MHz, 3201 MHz memory, 63 °C; held back: power cap" in text
     assert "nvrtc, launched by a CUDA graph; overwritten inputs restored between windows" in text
     assert "checked the original at NI=37 NJ=41 NK=43" in text
 
@@ -47,11 +47,11 @@ def test_a_window_shorter_than_asked_for_is_not_called_longer() -> None:
 
 
 def test_unknown_throttling_is_not_called_none() -> None:
-    dark = CardState()
-    text = table(measured(windows=(replace(window(), before=dark, after=dark),)))
-    assert "unknown whether anything held them back" in text
-    calm = CardState(throttle=())
-    text = table(measured(windows=(replace(window(), before=calm, after=calm),)))
+    for dark in (None, LoadState()):
+        text = table(measured(windows=(replace(window(), during=dark),)))
+        assert "clocks   unknown whether anything held them back" in text
+    calm = LoadState(samples=1, throttle=())
+    text = table(measured(windows=(replace(window(), during=calm),)))
     assert "clocks   not held back" in text
 
 

@@ -26,9 +26,6 @@ from eatss.measure.meters.nvml_errors import (
 
 _Answer = TypeVar("_Answer")
 
-POWER_AVERAGE_FIELD = 185
-POWER_INSTANT_FIELD = 186
-
 _IDLE_BIT = 0x1
 THROTTLE_WORDS = {
     0x2: "application clocks",
@@ -161,18 +158,6 @@ class NvmlDevice:
             / 1000
         )
 
-    def instant_power_w(self) -> float:
-        """Return the power of the last few milliseconds, where there is such a field."""
-        return self._field("instantaneous power", POWER_INSTANT_FIELD) / 1000
-
-    def _field(self, what: str, field_id: int) -> int:
-        values = self._ask(
-            what, lambda: self._module.nvmlDeviceGetFieldValues(self._handle, [field_id])
-        )
-        if values[0].nvmlReturn != 0:
-            raise nvml_error(what, int(values[0].nvmlReturn), root=self._root)
-        return int(values[0].value.uiVal)
-
     def sm_clock_mhz(self) -> int:
         """Return the clock of the SMs."""
         return self._clock("SM clock", "NVML_CLOCK_SM")
@@ -238,6 +223,10 @@ class NvmlDevice:
         In a container the driver may tell the numbers of the host; then this process,
         once it uses the card, looks like another one.
         """
+        return tuple(process for process in self.processes() if process.pid != os.getpid())
+
+    def processes(self) -> tuple[GpuProcess, ...]:
+        """Return the processes that compute on the card, by the numbers the driver tells."""
         listed = self._ask(
             "processes",
             lambda: self._module.nvmlDeviceGetComputeRunningProcesses(self._handle),
@@ -248,7 +237,6 @@ class NvmlDevice:
                 memory_bytes=None if process.usedGpuMemory is None else int(process.usedGpuMemory),
             )
             for process in listed
-            if int(process.pid) != os.getpid()
         )
 
     def mig_enabled(self) -> bool:

@@ -52,15 +52,8 @@ def test_units_are_joules_watts_and_megahertz(fake: FakeNvml) -> None:
     with NvmlDevice(1, module=fake) as device:
         assert device.total_energy_j() == pytest.approx(4000)
         assert device.power_w() == pytest.approx(400, abs=1)
-        assert device.instant_power_w() == pytest.approx(412)
         assert device.power_limit_w() == pytest.approx(700)
         assert (device.name, device.uuid) == ("NVIDIA H200", "GPU-1")
-
-
-def test_a_field_that_the_card_lacks_is_refused(fake: FakeNvml) -> None:
-    fake.failing["field"] = 3
-    with pytest.raises(NvmlError, match="instantaneous power: this card does not offer it"):
-        NvmlDevice(module=fake).instant_power_w()
 
 
 def test_nvml_is_given_back_as_often_as_it_was_taken(fake: FakeNvml) -> None:

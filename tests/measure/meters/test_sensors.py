@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from eatss.diagnostics import input_error
 from eatss.gpu.environment import Check
 from eatss.measure.meters import MeterError, NvmlDevice
 from eatss.measure.sensors import SensorTrial, examine_sensors
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
 TRIAL = SensorTrial(idle_s=0.15, load_s=0.15, settle_s=0.03, load=time.sleep)
 
 
+def no_cuda(_: int | str) -> str | None:
+    raise input_error("EATSS-E021", "CuPy does not load", hint="pip install 'eatss[gpu]'")
+
+
 def look(
     fake: FakeNvml, *, with_load: bool = False, trial: SensorTrial = TRIAL
 ) -> dict[str, Check]:
-    found = examine_sensors(module=fake, with_load=with_load, trial=trial)
+    found = examine_sensors(module=fake, with_load=with_load, trial=trial, find=no_cuda)
     assert all(bool(check.remedy) == (check.ok is not True) for check in found)
     assert all(check.ok is not False for check in found)
     return {check.name: check for check in found}
@@ -108,6 +113,29 @@ def test_without_a_driver_one_line_says_so(fake: FakeNvml) -> None:
     checks = look(fake)
     assert list(checks) == ["energy meter"]
     assert "driver is not loaded" in checks["energy meter"].found
+
+
+def test_a_card_is_counted_as_cuda_does_however_the_driver_lists_it(fake: FakeNvml) -> None:
+    asked: list[str] = []
+    find_card = fake.nvmlDeviceGetHandleByUUID
+
+    def by_uuid(uuid: str) -> Any:
+        asked.append(uuid)
+        return find_card(uuid)
+
+    fake.nvmlDeviceGetHandleByUUID = by_uuid  # type: ignore[method-assign]
+    examine_sensors(0, module=fake, trial=TRIAL, find=lambda device: f"GPU-{1 - int(device)}")
+    assert set(asked) == {"GPU-1"}
+
+
+def test_a_card_that_cuda_does_not_have_is_not_looked_for_in_the_drivers_list(
+    fake: FakeNvml,
+) -> None:
+    def find(device: int | str) -> str | None:
+        raise input_error("EATSS-E023", f"there is no card {device}: CUDA sees 1", hint="see it")
+
+    (check,) = examine_sensors(1, module=fake, trial=TRIAL, find=find)
+    assert (check.name, check.found) == ("energy meter", "there is no card 1: CUDA sees 1")
 
 
 def test_a_variable_that_renumbers_the_cards_is_pointed_out(

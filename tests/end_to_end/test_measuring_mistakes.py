@@ -1,0 +1,186 @@
+"""Mistakes in measuring several programs are found before anything is measured, or lose nothing."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+import eatss as package
+from eatss import variants as generating
+from eatss.diagnostics import Diagnostic, InputError, NoSolutionError
+from eatss.measure import api
+from eatss.measure.options import MeasureOptions, Variant
+from eatss.measuring import numbered
+from eatss.program import Program
+from tests.end_to_end.measuring import KERNELS, eatss, mistake
+from tests.end_to_end.scripted_for_any import PATH, AnyProgram
+from tests.measure.scripted_card import Script, ScriptedWorkload
+
+GEMM = KERNELS / "gemm.c"
+H200 = ("--gpu", "h200")
+NOISY = "tests.end_to_end.test_measuring_mistakes:Noisy"
+PROBE = "tests.end_to_end.test_measuring_mistakes:Probe"
+
+
+class Noisy(AnyProgram):
+    """Every run takes another time."""
+
+    def truth(self, label: str) -> Script:
+        return Script(time_s=0.01, noise=0.5)
+
+
+class Probe(AnyProgram):
+    """A card that nothing may be loaded on."""
+
+    def load(
+        self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
+    ) -> ScriptedWorkload:
+        raise AssertionError("something was measured")
+
+
+class CtrlCBeforeTheBaseline(AnyProgram):
+    """The user presses Ctrl-C in the first window of the second program."""
+
+    windows = 0
+
+    def draw(self, seconds: float, power_w: float) -> None:
+        self.windows += seconds >= 1.9
+        if self.windows == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        super().draw(seconds, power_w)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of programs: gemm and lu, and gemm in float."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name in ("gemm", "lu"):
+        package.codegen(KERNELS / f"{name}.c", gpu="h200", output=folder / name)
+    package.codegen(GEMM, gpu="h200", dtype="float", output=folder / "gemm-float")
+    return folder
+
+
+def test_names_that_are_there_twice_are_numbered() -> None:
+    assert numbered(["gemm", "lu", "gemm", "gemm"]) == ("gemm", "lu", "gemm-2", "gemm-3")
+    assert numbered(["gemm", "gemm", "gemm-2"]) == ("gemm", "gemm-3", "gemm-2")
+
+
+def test_two_files_of_one_name_are_two_programs(tmp_path: Path) -> None:
+    text = GEMM.read_text()
+    for place, size in (("x", 640), ("y", 320)):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "gemm.c").write_text(text.replace("4000", str(size)))
+    sources = (tmp_path / "x" / "gemm.c", tmp_path / "y" / "gemm.c")
+    kept = tmp_path / "kept"
+    done = eatss("measure", *sources, *H200, "-o", kept, "-f", "csv", card=PATH)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(StringIO(done.stdout)))
+    assert [row["variant"] for row in rows] == ["gemm", "gemm-2"]
+    assert ["640" in row["sizes"] for row in rows] == [True, False]
+    assert sorted(entry.name for entry in kept.iterdir()) == ["gemm", "gemm-2"]
+
+
+def test_sizes_that_one_program_lacks_are_refused_before_the_first_is_measured(
+    programs: Path,
+) -> None:
+    sources = (programs / "gemm", programs / "lu")
+    said = mistake("measure", *sources, "--size", "NI=100", card=PROBE)
+    assert "EATSS-E072" in said
+    assert "'lu' has no size 'NI'" in said
+
+
+@pytest.mark.parametrize(("other", "what"), [("lu", "program"), ("gemm-float", "type")])
+def test_what_cannot_be_compared_is_refused_before_it_is_measured(
+    other: str, what: str, programs: Path
+) -> None:
+    said = mistake("compare", programs / "gemm", programs / other, card=PROBE)
+    assert "EATSS-E079" in said
+    assert f"differ in their {what}" in said
+    with pytest.raises(InputError) as caught:
+        package.compare([programs / "gemm", programs / other], card=PROBE)
+    assert caught.value.code == "EATSS-E079"
+
+
+def test_what_was_measured_is_printed_where_a_later_program_fails(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = api.measure
+
+    def fail_at_lu(variants: tuple[Variant, ...], *rest: object, **named: object) -> object:
+        if variants[0].label == "lu":
+            raise InputError(Diagnostic(code="EATSS-E074", message="the meter is gone", hint="x"))
+        return run(variants, *rest, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(api, "measure", fail_at_lu)
+    done = eatss("measure", programs / "gemm", programs / "lu", card=PATH)
+    assert done.returncode == 2
+    assert done.stdout.startswith("gemm  ok\n")
+    assert "the meter is gone" in done.stderr
+
+
+def test_a_file_that_the_card_is_too_small_for_does_not_stop_the_others(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> object:
+        raise NoSolutionError(Diagnostic(code="EATSS-M020", message="no tile sizes fit"))
+
+    monkeypatch.setattr(generating, "generate_one", refuse)
+    done = eatss("measure", programs / "gemm", KERNELS / "lu.c", *H200, "-f", "csv", card=PATH)
+    assert done.returncode == 1
+    rows = list(csv.DictReader(StringIO(done.stdout)))
+    assert [row["status"] for row in rows] == ["ok", "rejected by the model"]
+    assert (rows[1]["variant"], rows[1]["reason"]) == ("lu", "no tile sizes fit")
+
+
+def test_a_requirement_needs_a_variant_besides_the_baseline() -> None:
+    chosen = ("--tiles", "selected", "--require", "energy<=1")
+    said = mistake("compare", GEMM, *H200, *chosen, card=PROBE)
+    assert "EATSS-E044" in said
+    assert "no variant besides the baseline 'selected'" in said
+
+
+def test_an_unstable_program_is_measured_and_right(programs: Path) -> None:
+    short = ("--budget", "8", "--target", "0.01%")
+    for command in (("measure",), ("compare",)):
+        done = eatss(*command, programs / "gemm", *short, card=NOISY)
+        assert "unstable" in done.stdout
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "code", "words"),
+    [
+        ("--budget", "0", "EATSS-E075", "budget_s (--budget) is 0"),
+        ("--device", "first", "EATSS-E049", "--device is 'first'"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_named(
+    option: str, value: str, code: str, words: str, programs: Path
+) -> None:
+    said = mistake("measure", programs / "gemm", option, value, card=PROBE)
+    assert code in said
+    assert words in said
+
+
+def test_a_card_may_be_named_by_its_uuid(programs: Path) -> None:
+    done = eatss("measure", programs / "gemm", "--device", "GPU-0-1", "-f", "json", card=PATH)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["measurements"][0]["status"] == "ok"
+
+
+def test_python_hands_over_what_was_measured_before_ctrl_c(programs: Path, tmp_path: Path) -> None:
+    twin = tmp_path / "twin"
+    package.codegen(GEMM, gpu="h200", output=twin)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        package.compare(
+            [programs / "gemm", twin], options=MeasureOptions(), card=CtrlCBeforeTheBaseline()
+        )
+    assert isinstance(caught.value, package.Interrupted)
+    assert [found.variant for found in caught.value.measurements] == ["gemm"]

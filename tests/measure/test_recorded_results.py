@@ -1,0 +1,80 @@
+"""What was recorded on an H200, read and evaluated again without a card."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eatss.measure.measurement import Measurement
+from eatss.measure.meters import ReplayMeter, Sample, Trace, read
+from eatss.measure.meters.smi import parse_smi_log
+
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "h200"
+HEADER = "timestamp, power.draw [W]\n"
+
+
+def recorded(name: str) -> tuple[Measurement, ...]:
+    found: tuple[Measurement, ...] = benchmark("recorded").load(RESULTS / name)
+    return found
+
+
+def benchmark(name: str) -> Any:
+    return importlib.import_module(f"benchmarks.{name}")
+
+
+def calibrations() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((RESULTS / "calibration.json").read_text())
+    return found
+
+
+def loaded(samples: tuple[Sample, ...]) -> tuple[float, float]:
+    """Return when a load began and ended, by the power that was logged."""
+    half = max(sample.value for sample in samples) / 2
+    busy = [sample.time_s for sample in samples if sample.value > half]
+    return busy[0], busy[-1]
+
+
+@pytest.mark.parametrize("load", ["copy", "fma"])
+def test_a_replayed_log_of_nvidia_smi_gives_the_energy_that_the_counter_gave(load: str) -> None:
+    text = (RESULTS / f"{load}-calibration-nvidia-smi.csv").read_text()
+    samples = parse_smi_log(HEADER + text)
+    meter = ReplayMeter([Trace(meter="nvidia-smi", kind="power", samples=samples)])
+    meter.start()
+    reading = read(meter.stop(), *loaded(samples))
+    assert not isinstance(reading, str)
+    (row,) = (row for row in calibrations() if row["load"] == load)
+    assert reading.power_w == pytest.approx(row["power_w"], rel=0.05)
+
+
+def test_the_meter_and_an_independent_log_agree_within_five_percent() -> None:
+    for row in calibrations():
+        assert row["energy_j"] == pytest.approx(row["smi_energy_j"], rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["h200", "selected_and_default", "repeatability", "calibration"])
+def test_the_report_of_a_benchmark_is_what_is_committed(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = benchmark(name)
+    module.report(RESULTS)
+    committed = RESULTS / f"{name.replace('_', '-')}.txt"
+    assert capsys.readouterr().out == committed.read_text(encoding="utf-8")
+
+
+def test_every_recorded_measurement_says_how_it_was_made() -> None:
+    for name in ("selected-and-default.json", "repeatability.json", "sectors-and-power.json"):
+        for one in recorded(name):
+            assert one.provenance.option_hash
+            assert one.device is not None
+            assert one.device.name == "NVIDIA H200"
+            if one.energy_j is not None:
+                assert one.method.meter == "NVML energy counter"
+                assert one.windows
+            for value, what in ((one.energy_j, "energy_j"), (one.time_s, "time_s")):
+                assert value is None or value > 0, what
+            if one.time_s is None:
+                assert one.reason
