@@ -44,8 +44,8 @@ FILE = "sectors-and-power.json"
 SECTORS_FILE = "sectors.json"
 SECTORS = "lts__t_sectors_srcunit_tex_op_read.sum"
 OPTIONS = MeasureOptions(
-    least_window_s=0.8, least_updates=8, least_windows=1, budget_s=0.5, warm_up_s=0.5,
-    check=False, timeout_s=20.0,
+    least_window_s=0.8, least_updates=6, least_windows=1, budget_s=0.5, warm_up_s=0.0,
+    check=False, timeout_s=20.0, restoring="between windows",
 )  # fmt: skip
 _RUN_ALL = "run-all"
 

@@ -36,7 +36,7 @@ COMPILE_LIMIT_S = 900.0
 CHECK_RUNS = 10
 """Checks run the program and the original a few times each."""
 
-MOST_CHECKS = 8
+MOST_CHECKS = 16
 """Variants that are checked at once."""
 
 FILL_LIMIT_S = 30.0
@@ -138,7 +138,7 @@ class Preparation:
         Only those whose checks are processes of their own: one that crashes here would be taken
         for the variant whose turn it is.
         """
-        with ThreadPoolExecutor(max(1, min(MOST_CHECKS, (cpu_count() or 1) // 2))) as pool:
+        with ThreadPoolExecutor(min(MOST_CHECKS, cpu_count() or 1)) as pool:
             try:
                 for one in variants:
                     if self._needs_check(one.task) and one.workload.checks_apart:
@@ -263,7 +263,7 @@ class Preparation:
             return "none", 0
         runs = math.ceil(DRIFT_FACTOR * (pace.runs + pace.settling_runs))
         known = self._repeatable.get(variant.same_results, 0)
-        if runs <= known:
+        if runs <= known or self._options.restoring == "between windows":
             return "between windows", known
         self._enter(task, "try repeating", run_limit_s(self._options, runs * pace.run_s))
         workload.reset()
@@ -306,7 +306,7 @@ class WarmUp:
         self._card.wait()
         loaded_s, trace = self._load(lane)
         self._tell(WarmedUp(task=index, warm_up_s=loaded_s))
-        if trace is not None and not _steady(trace):
+        if self._options.warm_up_s and trace is not None and not _steady(trace):
             note = f"power had not settled after {loaded_s:.1f} s of warm-up"
             self._tell(Remarked(task=index, note=note))
         if lane.restores_inside:
@@ -331,7 +331,7 @@ class WarmUp:
                 window_s = max(least_window_s(options, period_s), lane.pace.window_s)
                 lane.pace = replace(lane.pace, window_s=window_s)
             trace = _joined(trace, self._metering.primary_trace(recording))
-            settled = trace is None or _steady(trace)
+            settled = trace is None or _steady(trace) or options.warm_up_s == 0
             if loaded_s >= longest_s or (loaded_s >= options.warm_up_s and settled):
                 return loaded_s, trace
             piece_s = WARM_UP_PIECE_S
