@@ -26,7 +26,12 @@ KERNELS = ("gemm", "jacobi-2d")
 REPETITIONS = 10
 FILE = "repeatability.json"
 OPTIONS = MeasureOptions(
-    least_windows=1, budget_s=1.0, warm_up_s=0.0, timeout_s=30.0, restoring="between windows"
+    least_window_s=2.3,
+    least_windows=1,
+    budget_s=1.0,
+    warm_up_s=0.0,
+    timeout_s=30.0,
+    restoring="between windows",
 )
 
 

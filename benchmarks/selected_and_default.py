@@ -5,8 +5,9 @@
     python benchmarks/selected_and_default.py                  # prints what was measured
 
 Variants are measured in turns, in one process, at the sizes of the source, after their results were
-compared with the original and with each other. Windows are of 0.8 seconds. floyd-warshall, of which
-a run takes over five seconds, is left out. ``measure`` needs NumPy, SciPy, CuPy, NVML and nvcc.
+compared with the original and with each other. Each has two windows of 0.8 seconds. floyd-warshall,
+of which a run takes over five seconds, is left out. ``measure`` needs NumPy, SciPy, CuPy, NVML and
+nvcc or NVRTC.
 """
 
 from __future__ import annotations
@@ -37,9 +38,15 @@ from eatss.resources import data_directory
 SELECTED, DEFAULT = "selected", "32"
 FILE = "selected-and-default.json"
 OPTIONS = MeasureOptions(
-    least_window_s=0.8, least_updates=6, warm_up_s=0.0, budget_s=4.0, timeout_s=30.0,
+    least_window_s=0.8,
+    least_updates=6,
+    least_windows=2,
+    target=0.02,
+    warm_up_s=0.0,
+    budget_s=1.0,
+    timeout_s=30.0,
     restoring="between windows",
-)  # fmt: skip
+)
 LONG = "floyd-warshall"
 GROUPS = 3
 

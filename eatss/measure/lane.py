@@ -304,9 +304,9 @@ class WarmUp:
         self._tell(Entered(task=index, stage="warm-up", limit_s=limit_s))
         lane.workload.reset()
         self._card.wait()
-        loaded_s, trace = self._load(lane)
+        loaded_s, trace = self._load(lane) if self._options.warm_up_s else (0.0, None)
         self._tell(WarmedUp(task=index, warm_up_s=loaded_s))
-        if self._options.warm_up_s and trace is not None and not _steady(trace):
+        if trace is not None and not _steady(trace):
             note = f"power had not settled after {loaded_s:.1f} s of warm-up"
             self._tell(Remarked(task=index, note=note))
         if lane.restores_inside:
@@ -331,7 +331,7 @@ class WarmUp:
                 window_s = max(least_window_s(options, period_s), lane.pace.window_s)
                 lane.pace = replace(lane.pace, window_s=window_s)
             trace = _joined(trace, self._metering.primary_trace(recording))
-            settled = trace is None or _steady(trace) or options.warm_up_s == 0
+            settled = trace is None or _steady(trace)
             if loaded_s >= longest_s or (loaded_s >= options.warm_up_s and settled):
                 return loaded_s, trace
             piece_s = WARM_UP_PIECE_S
