@@ -101,6 +101,11 @@ def load(path: Path) -> tuple[Measurement, ...]:
     return tuple(measurement_from_dict(d) for d in json.loads(path.read_text(encoding="utf-8")))
 
 
+def drifted(one: Measurement) -> bool:
+    """Tell whether repeated runs spoilt the data: its power may be below that on ordinary data."""
+    return any("in a row drift" in note for note in one.notes)
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     """Return the geometric mean; NaN of nothing."""
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan

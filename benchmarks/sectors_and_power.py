@@ -47,6 +47,7 @@ OPTIONS = MeasureOptions(
     least_window_s=0.8, least_updates=6, least_windows=1, budget_s=0.5, warm_up_s=0.0,
     check=False, timeout_s=20.0, restoring="between windows",
 )  # fmt: skip
+CAP = "software power cap"
 _RUN_ALL = "run-all"
 
 
@@ -130,16 +131,27 @@ def report(results: Path) -> None:
 
     measurements = load(results / FILE)
     figure = Figure(figsize=(9, 4), layout="constrained")
-    print(f"{'kernel':8} {'variants':>8} {'Pearson':>8} {'paper':>6}")
+    print(
+        f"{'kernel':8} {'variants':>8} {'Pearson':>8} {'paper':>6} {'capped':>7} "
+        f"{'Pearson with energy':>20}"
+    )
     for place, (kernel, paper) in enumerate(zip(KERNELS, (0.75, 0.85), strict=True), start=1):
         values = np.array(points(results, measurements, kernel))
         correlation = float(np.corrcoef(values.T)[0, 1])
-        print(f"{kernel:8} {len(values):8} {correlation:8.2f} {paper:6.2f}")
+        own = [one for one in measurements if one.program == kernel and one.power_w is not None]
+        loads = [one.windows[0].during for one in own]
+        capped = sum(CAP in (load.throttle or ()) for load in loads if load is not None)
+        energies = np.array([one.energy_j for one in own], dtype=float)
+        energy = float(np.corrcoef(values[:, 0], energies)[0, 1])
+        print(
+            f"{kernel:8} {len(values):8} {correlation:8.2f} {paper:6.2f} {capped:7} {energy:20.2f}"
+        )
         axes = figure.add_subplot(1, 2, place)
         axes.scatter(values[:, 0], values[:, 1], s=18)
         axes.set_title(f"{kernel}: Pearson {correlation:.2f}, {len(values)} variants")
         axes.set_xlabel("L2 sectors read by L1 in a run")
         axes.set_ylabel("average power, W")
+    print("capped: variants held back by the power limit of 700 W, whose power tells little.")
     figure.savefig(results / "sectors-and-power.png", dpi=120)
 
 

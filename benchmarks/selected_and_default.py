@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.recorded import (
     command_line,
     compile_ahead,
+    drifted,
     geometric_mean,
     load,
     prepare,
@@ -90,7 +91,9 @@ def report(results: Path) -> None:
     speedups, energies = [], []
     for comparison in found:
         base, row = comparison.row(DEFAULT), comparison.row(SELECTED)
-        print(f"{comparison.program:16} {_pair(base.measurement, row.measurement)}", end="")
+        spoilt = drifted(base.measurement) or drifted(row.measurement)
+        name = comparison.program + " ~" * spoilt
+        print(f"{name:16} {_pair(base.measurement, row.measurement)}", end="")
         if row.speedup is None or row.energy_ratio is None or row.ppw_ratio is None:
             print(f"  {base.measurement.status} / {row.measurement.status}")
             continue
@@ -101,6 +104,16 @@ def report(results: Path) -> None:
         f"geometric mean of {len(speedups)} kernels: speed-up {geometric_mean(speedups):.2f}, "
         f"energy ratio {geometric_mean(energies):.3f}"
     )
+    print(
+        "~ repeated runs spoilt the data (zeros, infinities): energy on ordinary data may be more."
+    )
+    unsure = sorted(
+        m.measurement.variant + " of " + c.program
+        for c in found
+        for m in c.rows
+        if m.measurement.status == "unstable"
+    )
+    print(f"unstable (95 % intervals of two windows beyond ±10 %): {', '.join(unsure)}")
     plot_comparisons(found, results / "selected-and-default.png")
 
 

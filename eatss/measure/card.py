@@ -114,6 +114,16 @@ class Workload(Protocol):
         """Compare the outputs with what :meth:`keep` of another workload returned."""
         ...
 
+    def magnified(self, found: Difference) -> str:
+        """Say in words that a difference is of rounding which the program magnifies, or return "".
+
+        Runs the program once more, on inputs changed in their last bit.
+
+        Raises:
+            LaunchError: the card refused or a kernel failed.
+        """
+        ...
+
     def check(self, timeout_s: float) -> str:
         """Compare with the original C at reduced sizes; return what was compared, in words.
 

@@ -23,8 +23,12 @@ Two kinds of programs are bound by the worst case, 8 d ε max|b|, which is all b
 sums in float. Those that divide or take roots multiply errors by a condition number that nobody
 knows here. And from 1/(8 ε) terms on, a million in float, additions lose terms, and roundings are
 random no more. Cancellation, recurrences that are worse conditioned still, and roundings that all
-go one way (the same constants added again and again) are not covered: where they show, results
-are reported as different.
+go one way (the same constants added again and again) are not covered by either law.
+
+A difference beyond the bound is therefore held against what the program makes of the least change
+of its inputs, ε of each: a condition number met on the way, times ε. What d roundings on the way
+may do is 8 √d times that. Only where the difference is below it is it taken for rounding, and the
+measurement says so: for such a program the comparison at full size says little.
 """
 
 from __future__ import annotations
@@ -123,6 +127,39 @@ def difference(xp: Any, name: str, mine: Array, theirs: Array, growth: float) ->
     if worst <= 1:
         return Difference(equal=True, argument=name, worst=worst, message="")
     return _reported(name, mine, theirs, found.at, worst, f"; rounding allows {allowed:.3g}")
+
+
+def change_last_bits(array: Array) -> None:
+    """Change floating-point numbers by ε of themselves: of three, one up and one down."""
+    if array.dtype.kind == "f":
+        flat, step = array.reshape(-1), float(np.finfo(array.dtype).eps)
+        flat[::3] *= 1 + step
+        flat[1::3] *= 1 - step
+
+
+def magnified(
+    found: Difference,
+    moved: Difference,
+    program: Program,
+    sizes: Mapping[str, int],
+    shape: Sequence[int],
+) -> str:
+    """Say that a difference is of rounding that the program magnifies, "" if it is not.
+
+    Args:
+        found: the difference from another program's result.
+        moved: how far the result moves where its inputs change in their last bit.
+        program: whose results are compared.
+        sizes: values of its parameters.
+        shape: extents of the array in which they differ.
+    """
+    room = _SLACK * sqrt(accumulation_length(program, sizes, shape))
+    if not found.worst <= room * moved.worst < inf:
+        return ""
+    return (
+        f"{found.argument} differs by {found.worst:.2g} times what rounding usually does, and by "
+        f"{moved.worst:.2g} times that where inputs change in their last bit"
+    )
 
 
 def _compare(xp: Any, mine: Array, theirs: Array) -> _Compared:

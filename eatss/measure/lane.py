@@ -231,12 +231,15 @@ class Preparation:
             self._references[key] = (task.label, workload.keep())
             return
         label, reference = self._references[key]
+        words = f"the result of '{label}' at full size"
         difference = workload.difference(reference)
         if not difference.equal:
-            raise WrongResultError(
-                f"at full size the result differs from that of '{label}': {difference.message}"
-            )
-        words = f"the result of '{label}' at full size"
+            said = workload.magnified(difference)
+            if not said:
+                raise WrongResultError(
+                    f"at full size the result differs from that of '{label}': {difference.message}"
+                )
+            words += f" ({said})"
         if words not in checked:
             checked.append(words)
 

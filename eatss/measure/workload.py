@@ -22,7 +22,12 @@ from eatss.measure.card import Difference, LaunchError
 from eatss.measure.card_memory import CardMemory, DataChoice, Group, Kept
 from eatss.measure.compile import Compiled
 from eatss.measure.cuda_errors import is_out_of_memory, translated
-from eatss.measure.differences import difference, rounding_growth
+from eatss.measure.differences import (
+    change_last_bits,
+    difference,
+    magnified,
+    rounding_growth,
+)
 from eatss.measure.host_code import HostCode
 from eatss.measure.kernels import Kernels
 from eatss.measure.launches import launches, refusal
@@ -199,6 +204,22 @@ class CupyWorkload:
                     return found
                 worst = max(worst, found, key=lambda each: each.worst)
         return worst
+
+    def magnified(self, found: Difference) -> str:
+        """Say that a difference is of rounding which the program magnifies, "" if it is not."""
+        own = dict(self.keep().arrays)
+        (key,) = [use.key for use in self._uses if use.writes and use.key.name == found.argument]
+        self.reset()
+        with self._at("changing inputs"):
+            for use in self._uses:
+                if use.reads:
+                    change_last_bits(self._array(use.key))
+        self.timed(1)
+        with self._at("comparing results"):
+            mine, growth = self._array(key), self._growth(key)
+            moved = difference(self._memory.cupy, key.name, mine, own[key], growth)
+        self.reset()
+        return magnified(found, moved, self._program, self._sizes, key.shape)
 
     def check(self, timeout_s: float) -> str:
         """Compare with the original C at reduced sizes; return what was compared, in words.

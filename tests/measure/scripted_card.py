@@ -1,7 +1,7 @@
 """A card that exists in a script only: virtual time, true power, failures on demand.
 
-A program's folder holds ``script.json``, a :class:`Script`; the file that ``SCRIPTED_CARD`` in the
-environment names holds a :class:`CardScript`. Runs take no real time, apart from a hang.
+A program's folder holds ``script.json``, a :class:`Script`; ``SCRIPTED_CARD`` in the environment
+names the file of a :class:`CardScript`. Runs take no real time, apart from a hang.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Script:
 
     ``noise`` is the relative standard deviation of time and of power from one call of ``timed`` to
     the next, ``drift`` by how much time grows each virtual second. ``drifts_after`` runs in a row
-    spoil the data, 0 never. ``checks_apart`` lets checks run ahead of their turn. Between a
-    restoring and a run the card waits ``host_s``.
+    spoil the data, 0 never. ``magnifies`` excuses results that differ. Between a restoring and a
+    run the card waits ``host_s``.
     """
 
     time_s: float = 0.01
@@ -78,6 +78,7 @@ class Script:
     fails_by: Failure = "launch error"
     fails_in_window: int = 1
     checks_apart: bool = False
+    magnifies: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,10 +166,11 @@ class ScriptedWorkload:
 
     def difference(self, reference: object) -> Difference:
         self._fail("compare")
-        equal = self._script.result == reference
-        return Difference(
-            equal=equal, argument="C", worst=0.0 if equal else 9.0, message="C[0] is 9 times off"
-        )
+        equal, message = self._script.result == reference, "C[0] is 9 times off"
+        return Difference(equal=equal, argument="C", worst=9.0 * (not equal), message=message)
+
+    def magnified(self, found: Difference) -> str:
+        return self._script.magnifies
 
     @property
     def checks_apart(self) -> bool:

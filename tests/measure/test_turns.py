@@ -158,3 +158,10 @@ def test_measurements_at_other_sizes_are_not_compared(folders: Folders) -> None:
     with pytest.raises(InputError) as caught:
         compare((small, large), "a")
     assert caught.value.code == "EATSS-E079"
+
+
+def test_a_difference_that_rounding_explains_is_right_and_told(folders: Folders) -> None:
+    variants = [folders.variant("a"), folders.variant("b", result=2.0, magnifies="C is sensitive")]
+    found = measured(variants)["b"]
+    assert found.status == "ok"
+    assert found.method.checked[-1] == "the result of 'a' at full size (C is sensitive)"

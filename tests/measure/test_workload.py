@@ -272,6 +272,35 @@ def test_results_of_another_variant_are_compared_and_the_place_is_named() -> Non
     assert found.message.startswith("A[3][4] is")
 
 
+def sensitive_sum(k: np.int32, a: Any) -> None:
+    """Magnify what the fraction of the first element is, as recurrences do."""
+    if k == 0:
+        a[1:, 1:] = np.sin(a[0, 0] * 1e12)
+
+
+@pytest.mark.parametrize(("off", "explained"), [(1e-15, True), (1.0, False)])
+def test_a_difference_is_held_against_what_the_program_makes_of_a_last_bit(
+    off: float, explained: bool
+) -> None:
+    cupy = FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": sensitive_sum})
+    lu = loaded(memory_with(cupy))
+    lu.reset()
+    lu.run()
+    kept = lu.keep()
+
+    def other(k: np.int32, a: Any) -> None:
+        sensitive_sum(k, a)
+        a[1:, 1:] += off * 1e9
+
+    cupy.bodies["kernel_lu_k1"] = other
+    lu.reset()
+    lu.run()
+    found = lu.difference(kept)
+    assert not found.equal
+    assert bool(lu.magnified(found)) == explained
+    assert "last bit" in lu.magnified(found) or not explained
+
+
 def test_other_data_are_not_compared() -> None:
     cupy = FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": nothing})
     memory = memory_with(cupy)
