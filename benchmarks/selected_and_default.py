@@ -78,7 +78,7 @@ def comparisons(results: Path) -> list[Comparison]:
     for one in load(results / FILE):
         kernel, _, choice = one.variant.partition(":")
         programs.setdefault(kernel, []).append(replace(one, variant=choice))
-    return [compare(pair, DEFAULT) for pair in programs.values() if len(pair) == 2]
+    return [compare(pair, DEFAULT) for _, pair in sorted(programs.items()) if len(pair) == 2]
 
 
 def report(results: Path) -> None:
