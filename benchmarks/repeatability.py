@@ -4,7 +4,8 @@
     python benchmarks/repeatability.py measure DIR      # where the card is
     python benchmarks/repeatability.py                  # prints what was measured
 
-Twenty measurements in turns, each of one window of two seconds after half a second of load.
+Twenty measurements in turns within one call, each of one window of 2.3 seconds after half a second
+of load.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -125,34 +126,49 @@ def points(results: Path, measurements: Sequence[Measurement], kernel: str) -> l
     ]
 
 
-def report(results: Path) -> None:
-    """Print the correlations and draw the points."""
+def report(results: Path, plots: Path | None = None) -> None:
+    """Print the correlations and draw the points, beside the results or in ``plots``."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - only where results are looked at
 
     measurements = load(results / FILE)
     figure = Figure(figsize=(9, 4), layout="constrained")
+    print("Pearson correlation of L2 sectors read in a run with")
     print(
-        f"{'kernel':8} {'variants':>8} {'Pearson':>8} {'paper':>6} {'capped':>7} "
-        f"{'Pearson with energy':>20}"
+        f"{'kernel':8} {'variants':>8} {'power':>6} {'paper':>6} {'power, not capped':>18} "
+        f"{'energy':>7} {'time':>6}"
     )
+    watts: list[float] = []
     for place, (kernel, paper) in enumerate(zip(KERNELS, (0.75, 0.85), strict=True), start=1):
         values = np.array(points(results, measurements, kernel))
-        correlation = float(np.corrcoef(values.T)[0, 1])
         own = [one for one in measurements if one.program == kernel and one.power_w is not None]
-        loads = [one.windows[0].during for one in own]
-        capped = sum(CAP in (load.throttle or ()) for load in loads if load is not None)
-        energies = np.array([one.energy_j for one in own], dtype=float)
-        energy = float(np.corrcoef(values[:, 0], energies)[0, 1])
+        capped = np.array([CAP in _throttle(one) for one in own])
+        watts += list(values[capped, 1])
+        sectors, free = values[:, 0], values[~capped]
         print(
-            f"{kernel:8} {len(values):8} {correlation:8.2f} {paper:6.2f} {capped:7} {energy:20.2f}"
+            f"{kernel:8} {len(values):8} {_pearson(sectors, values[:, 1]):6.2f} {paper:6.2f} "
+            f"{_pearson(free[:, 0], free[:, 1]):7.2f} of {len(free):2} variants "
+            f"{_pearson(sectors, np.array([one.energy_j for one in own], dtype=float)):6.2f} "
+            f"{_pearson(sectors, np.array([one.time_s for one in own], dtype=float)):6.2f}"
         )
         axes = figure.add_subplot(1, 2, place)
         axes.scatter(values[:, 0], values[:, 1], s=18)
-        axes.set_title(f"{kernel}: Pearson {correlation:.2f}, {len(values)} variants")
+        axes.set_title(f"{kernel}: {_pearson(sectors, values[:, 1]):.2f}, {len(values)} variants")
         axes.set_xlabel("L2 sectors read by L1 in a run")
         axes.set_ylabel("average power, W")
-    print("capped: variants held back by the power limit of 700 W, whose power tells little.")
-    figure.savefig(results / "sectors-and-power.png", dpi=120)
+    print(
+        "capped: held back by the power limit of 700 W in a window; these drew "
+        f"{min(watts):.0f} to {max(watts):.0f} W."
+    )
+    figure.savefig((plots or results) / "sectors-and-power.png", dpi=120)
+
+
+def _pearson(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def _throttle(one: Measurement) -> tuple[str, ...]:
+    load_state = one.windows[0].during
+    return () if load_state is None else load_state.throttle or ()
 
 
 if __name__ == "__main__" and sys.argv[1:2] == [_RUN_ALL]:

@@ -31,6 +31,7 @@ from benchmarks.recorded import (
 )
 from eatss.measure import compare, measure
 from eatss.measure.comparison import Comparison
+from eatss.measure.estimate import Ratio
 from eatss.measure.measurement import Measurement
 from eatss.measure.options import MeasureOptions
 from eatss.report.comparison_plot import plot_comparisons
@@ -81,40 +82,59 @@ def comparisons(results: Path) -> list[Comparison]:
     return [compare(pair, DEFAULT) for _, pair in sorted(programs.items()) if len(pair) == 2]
 
 
-def report(results: Path) -> None:
-    """Print the table and draw the figure beside it."""
+def report(results: Path, plots: Path | None = None) -> None:
+    """Print the table and draw the figure, beside the results or in ``plots``."""
     found = comparisons(results)
     print(
         f"{'kernel':16} {'32^d ms':>10} {'selected':>10} {'32^d J':>10} {'selected':>10} "
-        f"{'32^d PPW':>9} {'selected':>9} {'speed-up':>9} {'energy':>7} {'PPW':>6}"
+        f"{'32^d PPW':>9} {'selected':>9} {'speed-up':>9} {'energy':>7} {'95 % interval':>15} "
+        f"{'PPW':>6}"
     )
-    speedups, energies = [], []
+    ratios: dict[str, tuple[float, float]] = {}
+    spoilt: set[str] = set()
     for comparison in found:
         base, row = comparison.row(DEFAULT), comparison.row(SELECTED)
-        spoilt = drifted(base.measurement) or drifted(row.measurement)
-        name = comparison.program + " ~" * spoilt
+        if drifted(base.measurement) or drifted(row.measurement):
+            spoilt.add(comparison.program)
+        name = comparison.program + " ~" * (comparison.program in spoilt)
         print(f"{name:16} {_pair(base.measurement, row.measurement)}", end="")
         if row.speedup is None or row.energy_ratio is None or row.ppw_ratio is None:
             print(f"  {base.measurement.status} / {row.measurement.status}")
             continue
-        speedups.append(row.speedup.value)
-        energies.append(row.energy_ratio.value)
-        print(f" {row.speedup.value:9.2f} {row.energy_ratio.value:7.3f} {row.ppw_ratio.value:6.2f}")
-    print(
-        f"geometric mean of {len(speedups)} kernels: speed-up {geometric_mean(speedups):.2f}, "
-        f"energy ratio {geometric_mean(energies):.3f}"
-    )
-    print(
-        "~ repeated runs spoilt the data (zeros, infinities): energy on ordinary data may be more."
-    )
+        ratios[comparison.program] = row.speedup.value, row.energy_ratio.value
+        print(
+            f" {row.speedup.value:9.2f} {row.energy_ratio.value:7.3f} "
+            f"{_interval(row.energy_ratio):>15} {row.ppw_ratio.value:6.2f}"
+        )
+    for which, own in (
+        ("all", list(ratios.values())),
+        ("those without ~", [pair for kernel, pair in ratios.items() if kernel not in spoilt]),
+    ):
+        print(
+            f"geometric mean of {which} ({len(own)} kernels): "
+            f"speed-up {geometric_mean([speed for speed, _ in own]):.2f}, "
+            f"energy ratio {geometric_mean([energy for _, energy in own]):.3f}"
+        )
+    print("~ repeated runs spoilt the data (zeros, infinities) of one or both: unlike data.")
     unsure = sorted(
-        m.measurement.variant + " of " + c.program
-        for c in found
-        for m in c.rows
-        if m.measurement.status == "unstable"
+        f"{row.measurement.variant} of {comparison.program}"
+        for comparison in found
+        for row in comparison.rows
+        if row.measurement.status == "unstable"
     )
     print(f"unstable (95 % intervals of two windows beyond ±10 %): {', '.join(unsure)}")
-    plot_comparisons(found, results / "selected-and-default.png")
+    for comparison in found:
+        for row in comparison.rows:
+            if row.measurement.status not in ("ok", "unstable"):
+                one = row.measurement
+                print(f"{comparison.program}, {one.variant}: {one.status}: {one.reason}")
+    plot_comparisons(found, (plots or results) / "selected-and-default.png")
+
+
+def _interval(ratio: Ratio) -> str:
+    if ratio.low is None or ratio.high is None:
+        return "-"
+    return f"{ratio.low:.3f} to {ratio.high:.3f}"
 
 
 def _pair(base: Measurement, selected: Measurement) -> str:

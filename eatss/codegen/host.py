@@ -36,8 +36,6 @@ from eatss.program import (
     c_text,
 )
 
-_INDENT = "    "
-
 
 @dataclass(frozen=True, slots=True)
 class PlacedKernel:

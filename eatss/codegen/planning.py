@@ -181,15 +181,18 @@ class UnitPlanner:
                 units.append(self._rest(whole, restricted(piece, names_here), tuple(waiting)))
                 waiting.clear()
 
-        for part in whole.parts:
-            loop = sum_loop(piece, part.statements, part.serial, sums, facts, dependences)
-            unit = None if loop is None else self._sum(whole, facts, part, mapped, loop, names)
-            if unit is None:
-                waiting.append(part)
-            else:
-                flush()
-                units.append(unit)
-        flush()
+        try:
+            for part in whole.parts:
+                loop = sum_loop(piece, part.statements, part.serial, sums, facts, dependences)
+                unit = None if loop is None else self._sum(whole, facts, part, mapped, loop, names)
+                if unit is None:
+                    waiting.append(part)
+                else:
+                    flush()
+                    units.append(unit)
+            flush()
+        except NeedsOneThreadError:  # what is left shares a scalar with a sum
+            return [whole]
         split = any(unit.mapping.split is not None for unit in units)
         return units if split and not _share_scalars(units, whole.storage) else [whole]
 

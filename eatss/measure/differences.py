@@ -154,7 +154,7 @@ def magnified(
         shape: extents of the array in which they differ.
     """
     room = _SLACK * sqrt(accumulation_length(program, sizes, shape))
-    if not found.worst <= room * moved.worst < inf:
+    if not 1 < found.worst <= room * moved.worst < inf:
         return ""
     return (
         f"{found.argument} differs by {found.worst:.2g} times what rounding usually does, and by "

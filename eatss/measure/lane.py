@@ -99,11 +99,16 @@ class Loaded:
     directory: Path
     workload: Workload
 
+    sizes: tuple[tuple[str, int], ...]
+
     @property
     def same_results(self) -> tuple[str, ...]:
         """What variants with the same results have in common."""
-        source = (self.directory / self.program.original.file).read_bytes()
-        return (self.program.name, self.program.dtype, sha256(source).hexdigest())
+        original = self.program.original
+        source = (self.directory / original.file).read_bytes()
+        sizes = (f"{name}={value}" for name, value in sorted(self.sizes))
+        made = (self.program.name, self.program.dtype, sha256(source).hexdigest())
+        return (*made, *sizes, *original.defines)
 
 
 class Preparation:
@@ -129,7 +134,13 @@ class Preparation:
         sizes = complete_sizes(program, self._options.sizes)
         self._enter(task, "compile", COMPILE_LIMIT_S)
         workload = self._card.load(program, directory, sizes, self._options.seed)
-        return Loaded(task=task, program=program, directory=directory, workload=workload)
+        return Loaded(
+            task=task,
+            program=program,
+            directory=directory,
+            workload=workload,
+            sizes=tuple(sizes.items()),
+        )
 
     @contextmanager
     def checking(self, variants: Sequence[Loaded]) -> Iterator[None]:
@@ -266,8 +277,11 @@ class Preparation:
             return "none", 0
         runs = math.ceil(DRIFT_FACTOR * (pace.runs + pace.settling_runs))
         known = self._repeatable.get(variant.same_results, 0)
-        if runs <= known or self._options.restoring == "between windows":
+        if runs <= known:
             return "between windows", known
+        if self._options.restoring == "between windows":
+            self._tell(Remarked(task=task.index, note="whether repeated runs drift was not tried"))
+            return "between windows", 0
         self._enter(task, "try repeating", run_limit_s(self._options, runs * pace.run_s))
         workload.reset()
         workload.timed(runs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -191,8 +192,9 @@ class CupyWorkload:
                 if not use.writes:
                     continue
                 if use.key not in theirs:
-                    message = f"the reference has no {use.key.name} of this shape, type and data"
-                    return replace(worst, equal=False, argument=use.key.name, message=message)
+                    name = use.key.name
+                    message = f"the reference has no {name} of this shape, type and data"
+                    return Difference(equal=False, argument=name, worst=inf, message=message)
                 found = difference(
                     self._memory.cupy,
                     use.key.name,
@@ -208,7 +210,10 @@ class CupyWorkload:
     def magnified(self, found: Difference) -> str:
         """Say that a difference is of rounding which the program magnifies, "" if it is not."""
         own = dict(self.keep().arrays)
-        (key,) = [use.key for use in self._uses if use.writes and use.key.name == found.argument]
+        keys = [use.key for use in self._uses if use.writes and use.key.name == found.argument]
+        if len(keys) != 1 or found.worst == inf:
+            return ""
+        (key,) = keys
         self.reset()
         with self._at("changing inputs"):
             for use in self._uses:

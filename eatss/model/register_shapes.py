@@ -54,9 +54,6 @@ HOST_BLOCKS_PER_SM = 8
 FILLING_THREADS = 128
 """Threads of each of these blocks; where blocks are smaller, more are needed."""
 
-STAGES = 1
-"""Copies of a staged tile that a block holds; 2 where one is filled while the other is read."""
-
 COALESCED_THREADS = 32
 """Threads along x where it walks memory through L1."""
 
@@ -257,7 +254,7 @@ def staged_limits(
     threads = shapes.product(shapes.threads)
     used = np.zeros(len(shapes), dtype=np.int64)
     for at in staged:
-        used = used + STAGES * staged_bytes(nest, nest.families[at], shapes)
+        used = used + staged_bytes(nest, nest.families[at], shapes)
     resident = RESIDENT_WARPS * profile.threads_per_warp // threads
     blocks = np.maximum(STAGED_BLOCKS, resident) if staged else np.maximum(1, resident)
     limits = [

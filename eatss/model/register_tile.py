@@ -103,10 +103,10 @@ def select_register_tile(
 def best_layout(facts: KernelFacts, profile: GpuProfile, options: ModelOptions) -> Layout:
     """Return the best of all layouts.
 
-    Equal energies are decided by, in this order: more threads a block; the tile with the
-    fewest rows and sectors a row together; the smaller serial tiles, outermost first; fewer
-    staged families; fewer threads along x where sums are kept in registers, more where not; more
-    points a thread along the loops, outermost first.
+    Equal energies are decided by, in this order: more threads a block; tiles along fewer loops; the
+    tile with the fewest rows and sectors a row together; the smaller serial tiles, outermost first;
+    fewer staged families; fewer threads along x where sums are kept in registers, more where not;
+    the smaller tiles, outermost first.
 
     Raises:
         NoSolutionError: ``EATSS-M020``.
