@@ -114,7 +114,8 @@ class Method:
     ``launched_by`` says who launches the kernels of a run: a CUDA ``graph``, Python launch by
     launch on a ``stream``, or the program's own compiled ``host code`` where they are very many.
 
-    ``restoring`` says how overwritten inputs were put back: ``none`` (nothing is overwritten that
+    ``restoring`` says how overwritten inputs were put back (``Measurement.notes`` say where drift
+    was not tried): ``none`` (nothing is overwritten that
     is read, or repeating does not drift), ``between windows``, or ``inside windows`` (repeating
     drifts within a window; what restoring takes was measured apart and subtracted).
     ``checked`` says in words what results were compared with, ``data`` what kind of random numbers
