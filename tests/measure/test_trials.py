@@ -165,7 +165,8 @@ def test_gflops_and_ppw_come_from_the_counted_work(folders: Folders) -> None:
     assert found.gflops_per_joule == pytest.approx(3.2, rel=1e-3)
     assert found.provenance.text_hash is not None
     assert found.provenance.source_hash is not None
-    assert not found.missing
+    unknown = {missing.what for missing in found.missing}
+    assert unknown <= {"revision"}  # eatss may be installed, not run from a checkout
 
 
 def test_without_a_meter_time_is_still_measured(folders: Folders) -> None:
