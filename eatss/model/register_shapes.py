@@ -258,22 +258,8 @@ def staged_limits(
     resident = RESIDENT_WARPS * profile.threads_per_warp // threads
     blocks = np.maximum(STAGED_BLOCKS, resident) if staged else np.maximum(1, resident)
     limits = [
-        Limit(
-            name="shared_per_block",
-            title="shared memory",
-            used=used,
-            available=block_bytes,
-            unit="bytes",
-            detail="",
-        ),
-        Limit(
-            name="shared_per_sm",
-            title="shared memory",
-            used=used * blocks,
-            available=sm_bytes,
-            unit="bytes",
-            detail="",
-        ),
+        _shared("shared_per_block", used, block_bytes),
+        _shared("shared_per_sm", used * blocks, sm_bytes),
     ]
     if staged:
         limits.append(
@@ -300,6 +286,17 @@ def staged_limits(
     elif staged and nest.accumulators:
         limits.append(_narrow(nest, shapes))
     return tuple(limits)
+
+
+def _shared(name: str, used: Array, available: int) -> Limit:
+    return Limit(
+        name=name,
+        title="shared memory",
+        used=used,
+        available=available,
+        unit="bytes",
+        detail="",
+    )
 
 
 def _walked_lines(
