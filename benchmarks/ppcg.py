@@ -1,0 +1,206 @@
+"""Every kernel through PPCG: its default, our sizes, the paper's, and the best of random ones.
+
+    python benchmarks/ppcg.py prepare DIR --ppcg BINARY       # where eatss is installed
+    python benchmarks/ppcg.py measure DIR --results R         # where the card is
+    python benchmarks/ppcg.py report --results R              # prints what was measured
+    python benchmarks/ppcg.py all DIR --ppcg BINARY           # all three, on one machine
+
+The paper's Fig. 7 on the reader's own card. ``prepare`` generates variants: PPCG without sizes
+(``default``), with the sizes of ``eatss select`` (``selected``), with those of the published model
+(``paper``), and with random ones. ``measure`` compiles them so that only the device part runs,
+again and again, in a process for each variant; it compares results with the default's, and takes
+time and energy in one window. Results are JSON, one row a line; measuring again adds what is
+missing. ``measure`` needs NumPy, SciPy, NVML and nvcc; it never touches clocks or power limits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.ppcg_records import DEFAULT, Row, load_rows
+from benchmarks.recorded import geometric_mean
+from eatss.resources import data_directory
+
+RESULTS = Path("ppcg-results.jsonl")
+
+
+def prepare_all(options: argparse.Namespace) -> None:
+    """Generate the variants."""
+    # not on the machine with the card
+    from benchmarks.ppcg_variants import SETTINGS, Request, prepare  # noqa: PLC0415
+
+    chosen = None if options.kernels is None else set(options.kernels.split(","))
+    sources = sorted(data_directory("kernels").glob("*.c"))
+    settings = dict(SETTINGS)
+    for one in options.settings:
+        name, _, arguments = one.partition(":")
+        settings[name] = arguments
+    prepare(
+        options.directory,
+        Request(
+            ppcg=options.ppcg,
+            gpu=options.gpu,
+            kernels=tuple(s for s in sources if chosen is None or s.stem in chosen),
+            dtypes=tuple(options.dtype.split(",")),
+            settings=settings,
+            random=options.random,
+            seed=options.seed,
+            include=tuple(options.include),
+        ),
+    )
+
+
+def measure_all(options: argparse.Namespace) -> None:
+    """Measure them."""
+    from benchmarks.ppcg_measure import MeasureRequest, measure  # noqa: PLC0415
+
+    measure(
+        options.directory,
+        MeasureRequest(
+            results=options.results,
+            window_s=options.window,
+            budget_s=options.budget,
+            longest_run_s=options.longest_run,
+            warm_up_s=options.warm_up,
+            nvcc=options.nvcc,
+        ),
+    )
+
+
+def report(paths: Sequence[Path]) -> None:
+    """Print default, selected, paper and the best tried of every program."""
+    rows = load_rows(paths)
+    programs = sorted({(row.dtype, row.kernel) for row in rows})
+    dtypes = sorted({dtype for dtype, _ in programs})
+    for dtype in dtypes:
+        _report_one(dtype, rows, [kernel for own, kernel in programs if own == dtype])
+    failures = [row for row in rows if row.status not in ("ok", "alias")]
+    print(f"\n{len(failures)} of {len(rows)} rows failed or are not right:")
+    for row in failures:
+        print(f"  {row.kernel} {row.dtype} {row.variant}: {row.status}: {row.reason}")
+
+
+def _report_one(dtype: str, rows: Sequence[Row], kernels: Sequence[str]) -> None:
+    print(
+        f"\n{dtype}\n{'':16} {'default':>20} {'selected':>20} {'paper':>20} "
+        f"{'least energy tried':>31} {'default/selected':>17} {'selected/best':>14}"
+    )
+    print(
+        f"{'kernel':16} " + f"{'ms':>10} {'J':>9} " * 3 + f"{'ms':>10} {'J':>9} {'':>10} "
+        f"{'time':>8} {'energy':>8} {'energy':>14}"
+    )
+    ratios: dict[str, list[float]] = {"time": [], "energy": [], "best": []}
+    for kernel in kernels:
+        own = [r for r in rows if (r.kernel, r.dtype) == (kernel, dtype) and r.status == "ok"]
+        named = {
+            name: _mean([row for row in own if row.variant == name])
+            for name in {row.variant for row in own}
+        }
+        for row in rows:
+            alias = (row.kernel, row.dtype, row.status) == (kernel, dtype, "alias")
+            if alias and row.reason in named:
+                named[row.variant] = named[row.reason]
+        line = f"{kernel:16} "
+        for name in (DEFAULT, "selected", "paper"):
+            line += _columns(named.get(name))
+        best = min(
+            ((joule, name) for name, (_, joule) in named.items() if joule is not None),
+            default=None,
+        )
+        line += _columns(None if best is None else named[best[1]])
+        line += f"{'-' if best is None else best[1]:>10} "
+        default, selected = named.get(DEFAULT), named.get("selected")
+        for place, what in ((0, "time"), (1, "energy")):
+            before = default[place] if default else None
+            after = selected[place] if selected else None
+            line += _ratio(before, after, ratios[what], 8)
+        line += _ratio(
+            selected[1] if selected else None, best[0] if best else None, ratios["best"], 14
+        )
+        print(line)
+    print(
+        f"geometric means: default/selected time {geometric_mean(ratios['time']):.3f}"
+        f" and energy {geometric_mean(ratios['energy']):.3f} ({len(ratios['energy'])} kernels),"
+        f" selected/best energy {geometric_mean(ratios['best']):.3f}"
+        f" ({len(ratios['best'])} kernels)"
+    )
+
+
+def _mean(rows: Sequence[Row]) -> tuple[float | None, float | None]:
+    times = [row.time_ms for row in rows if row.time_ms is not None]
+    energies = [row.energy_j for row in rows if row.energy_j is not None]
+    return (
+        sum(times) / len(times) if times else None,
+        sum(energies) / len(energies) if energies else None,
+    )
+
+
+def _columns(pair: tuple[float | None, float | None] | None) -> str:
+    time_ms, energy_j = pair or (None, None)
+    first = "-" if time_ms is None else f"{time_ms:.3f}"
+    second = "-" if energy_j is None else f"{energy_j:.4f}"
+    return f"{first:>10} {second:>9} "
+
+
+def _ratio(before: float | None, after: float | None, kept: list[float], width: int) -> str:
+    if before is None or after is None:
+        return f"{'-':>{width}} "
+    kept.append(before / after)
+    return f"{before / after:{width}.3f} "
+
+
+def main() -> None:
+    """Run a step."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    steps = parser.add_subparsers(dest="step", required=True)
+    first = steps.add_parser("prepare", help="generate the variants; needs no card")
+    second = steps.add_parser("measure", help="measure them, on the machine with the card")
+    third = steps.add_parser("report", help="print what was measured")
+    every = steps.add_parser("all", help="all three steps")
+    for step in (first, second, every):
+        step.add_argument("directory", type=Path)
+    for step in (first, every):
+        step.add_argument("--ppcg", type=Path, required=True, help="the binary")
+        step.add_argument("--gpu", default="h200")
+        step.add_argument("--kernels", help="names with commas between; all by default")
+        step.add_argument("--dtype", default="double,float")
+        step.add_argument("--random", type=int, default=30, help="random variants of each program")
+        step.add_argument("--seed", type=int, default=1)
+        step.add_argument(
+            "--settings",
+            action="append",
+            default=[],
+            metavar="NAME:OPTIONS",
+            help="another variant, with what eatss select prints with these options",
+        )
+        step.add_argument("-I", dest="include", action="append", default=[], metavar="DIR")
+    for step in (second, every):
+        step.add_argument("--window", type=float, default=0.5, help="seconds of load")
+        step.add_argument("--budget", type=float, default=math.inf, help="seconds in all")
+        step.add_argument("--longest-run", type=float, default=30.0, help="seconds of one run")
+        step.add_argument("--warm-up", type=float, default=10.0)
+        step.add_argument("--nvcc", default="nvcc")
+    for step in (second, every):
+        step.add_argument("--results", type=Path, default=RESULTS)
+    third.add_argument("--results", type=Path, nargs="+", default=[RESULTS])
+    options = parser.parse_args()
+    if options.step in ("prepare", "all"):
+        prepare_all(options)
+    if options.step in ("measure", "all"):
+        measure_all(options)
+    if options.step == "all":
+        report([options.results])
+    if options.step == "report":
+        report(options.results)
+
+
+if __name__ == "__main__":
+    main()
