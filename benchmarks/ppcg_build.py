@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.ppcg_records import KernelResources, PpcgProgram, PpcgVariant
 
 HERE = Path(__file__).resolve().parent
-COMPILE_TIMEOUT_S = 180.0
+COMPILE_TIMEOUT_S = 120.0
+_running: set[subprocess.Popen[str]] = set()
 _FUNCTION = re.compile(r"Function properties for (\w+)")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
@@ -69,20 +73,33 @@ def build(
     ]
     command += ["-Xptxas", "-v", f"-DDATA_TYPE={program.dtype}", "-I", str(variant_folder)]
     command += ["-I", str(HERE), str(wrapper), str(common), "-o", str(library)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, process_group=0
+    )
+    _running.add(process)
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=COMPILE_TIMEOUT_S,
-            check=False,
-        )
+        _, errors = process.communicate(timeout=COMPILE_TIMEOUT_S)
     except subprocess.TimeoutExpired:
+        _end(process)
         return Built(library=None, reason=f"nvcc took over {COMPILE_TIMEOUT_S:.0f} s")
-    if done.returncode:
-        wrong = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-        return Built(library=None, reason=f"nvcc: {(wrong or [done.stderr])[0].strip()[:300]}")
-    return Built(library=library, resources=resources_in(done.stderr))
+    finally:
+        _running.discard(process)
+    if process.returncode:
+        wrong = [line for line in errors.splitlines() if "error" in line.lower()]
+        return Built(library=None, reason=f"nvcc: {(wrong or [errors])[0].strip()[:300]}")
+    return Built(library=library, resources=resources_in(errors))
+
+
+def stop_builds() -> None:
+    """End the compilations under way, for nobody needs them."""
+    for process in tuple(_running):
+        _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def wrapper_text(program: PpcgProgram) -> str:

@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.ppcg_build import Built, build, build_runtime
+from benchmarks.ppcg_build import Built, build, build_runtime, stop_builds
 from benchmarks.ppcg_child import DIGEST
 from benchmarks.ppcg_records import (
     DEFAULT,
@@ -47,6 +47,7 @@ WARM_UP_S = 10.0
 SETTLE_S = 0.25
 SHORT_S = 0.1
 SHORT_WINDOW_S = 0.3
+LONG_AND_SLOW_S = 1.0
 LONG_RUN_S = 2.5
 """A run that takes longer is not repeated."""
 
@@ -59,6 +60,9 @@ RESTORING_SHARE = 0.01
 RESTORING_BYTES_PER_S = 2.5e12
 OPEN_TIMEOUT_S = 60.0
 TOLERANCE: Mapping[str, float] = {"double": 1e-6, "float": 1e-2}
+LOOK_AHEAD = 100
+"""Jobs among which the next is chosen."""
+
 REPEAT_DEFAULT = 10
 """Variants between two measurements of the default."""
 
@@ -91,6 +95,19 @@ class _Job:
     group: _Group
     built: Future[Built]
     child: _Child | None = field(default=None)
+
+
+def _taken(jobs: list[_Job]) -> _Job | None:
+    """Take the next job, one that need not wait for its compilation if there is any.
+
+    The jobs of a program keep their order.
+    """
+    begun: set[int] = set()
+    for place, job in enumerate(jobs[:LOOK_AHEAD]):
+        if id(job.group) not in begun and job.built.done():
+            return jobs.pop(place)
+        begun.add(id(job.group))
+    return jobs.pop(0) if jobs else None
 
 
 class ChildError(Exception):
@@ -237,6 +254,7 @@ class Bench:
         self._leaving: list[_Child] = []
         rows = load_rows([request.results]) if request.results.is_file() else ()
         self._plan = plan(manifest, rows)
+        self._nvcc = shutil.which(request.nvcc) or "/usr/local/cuda/bin/nvcc"
         known = {(row.kernel, row.dtype, row.variant) for row in rows}
         for one in manifest.variants:
             if one.status != "generated" and (one.kernel, one.dtype, one.name) not in known:
@@ -245,7 +263,7 @@ class Bench:
 
     def run(self) -> None:
         """Measure until everything or the time is used up."""
-        common = build_runtime(self._folder, self._capability, self._request.nvcc)
+        common = build_runtime(self._folder, self._capability, self._nvcc)
         workers = max(1, (os.cpu_count() or 1) - 4)
         built: dict[str, Future[Built]] = {}
         pool = ThreadPoolExecutor(workers)
@@ -267,22 +285,24 @@ class Bench:
                 f" {self._metering.primary or self._metering.failure}",
                 flush=True,
             )
-            for number, job in enumerate(jobs):
+            following = _taken(jobs)
+            while following is not None:
+                job, following = following, _taken(jobs)
                 if time.monotonic() > self._end_s:
-                    print(f"the time is used up; {len(jobs) - number} are left")
+                    print(f"the time is used up; {len(jobs) + 1} are left", flush=True)
                     break
-                following = jobs[number + 1] if number + 1 < len(jobs) else None
                 self._write(self._measured(job, following))
-                last_use = all(later.built is not job.built for later in jobs[number + 1 :])
-                result = job.built.result() if job.built.done() else None
-                if last_use and result is not None and result.library is not None:
-                    result.library.unlink(missing_ok=True)
-            for job in jobs:
-                if job.child is not None:
-                    self._leave(job, kill=True)
+                library = job.built.result().library
+                later = [*jobs, following] if following is not None else jobs
+                if library is not None and all(one.built is not job.built for one in later):
+                    library.unlink(missing_ok=True)
+            if following is not None:
+                self._leave(following, kill=True)
             self._see_off()
         finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop_builds()
+            pool.shutdown()
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _build(self, variant: PpcgVariant, common: Path) -> Built:
@@ -294,7 +314,7 @@ class Bench:
             variant,
             common,
             self._capability,
-            self._request.nvcc,
+            self._nvcc,
         )
 
     def _warm_up(self) -> None:
@@ -309,8 +329,7 @@ class Bench:
     def _measured(self, job: _Job, following: _Job | None) -> Row:
         """Measure a variant; whatever fails is a row."""
         variant = job.variant
-        timeout_s = max(5.0, self._end_s - time.monotonic())
-        built = job.built.result(timeout=timeout_s + 200)
+        built = job.built.result()
         row = self._row(variant, status="ok")
         row = replace(
             row,
@@ -352,7 +371,7 @@ class Bench:
             group.restoring = not job.variant.host_statements and share < RESTORING_SHARE
         row = replace(row, restored=group.restoring)
         self._quiet(following)
-        if first_s > LONG_RUN_S or (self._far(group, first_s) and first_s > SHORT_WINDOW_S):
+        if first_s > LONG_RUN_S or (self._far(group, first_s) and first_s > LONG_AND_SLOW_S):
             if group.time_s is None:
                 group.time_s = first_s
             return self._filled(row, first, runs=1, settle_s=SETTLE_S)

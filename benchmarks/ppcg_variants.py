@@ -237,7 +237,7 @@ def _selected(source: Path, dtype: str, gpu: str, options: str) -> tuple[str, ..
     except subprocess.TimeoutExpired:
         return f"eatss select took over {SELECT_TIMEOUT_S:.0f} s"
     if done.returncode:
-        return f"eatss select: {_last(done.stderr)}"
+        return f"eatss select: {' '.join(done.stderr.split())[:300]}"
     return tuple(done.stdout.split("\n")[:-1])
 
 
