@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from eatss.api import codegen, inspect, select
+    from eatss.api import codegen, inspect, predict, select
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
     from eatss.gpu import GpuProfile, list_profiles, load_profile
     from eatss.measure.comparison import Comparison
@@ -55,6 +55,7 @@ _HOME = {
     "inspect": "eatss.api",
     "list_profiles": "eatss.gpu",
     "load_profile": "eatss.gpu",
+    "predict": "eatss.api",
     "select": "eatss.api",
 }
 
@@ -82,6 +83,7 @@ __all__ = [
     "list_profiles",
     "load_profile",
     "measure",
+    "predict",
     "select",
 ]
 

@@ -10,17 +10,28 @@ from eatss.analysis import VolumeKind
 from eatss.diagnostics import InputError, input_error
 from eatss.frontend import FrontendOptions
 from eatss.gpu import GpuProfile, load_profile
-from eatss.model import CODEGEN_MODEL, ModelName, ModelOptions, Selection
+from eatss.model import (
+    CODEGEN_MODEL,
+    PUBLISHED,
+    ModelName,
+    ModelOptions,
+    ObjectiveName,
+    PpcgOptions,
+    Selection,
+    TargetName,
+)
 from eatss.pipeline import (
     AnalysedProgram,
     AnalysisOptions,
     analyse_program,
+    functions_of,
     select_for,
 )
 from eatss.program import Program
 
 if TYPE_CHECKING:
     from eatss.codegen.requests import Block, Tiles
+    from eatss.model.expectation import ProgramExpectation
 
 
 def select(
@@ -28,7 +39,9 @@ def select(
     *,
     gpu: str | PathLike[str] | GpuProfile,
     dtype: Literal["float", "double"] | None = None,
-    model: ModelName = "eatss",
+    target: TargetName = "ppcg",
+    objective: ObjectiveName | None = None,
+    model: ModelName | None = None,
     volume: Literal["product", "footprint"] | None = None,
     split: float | Literal["auto"] = "auto",
     warp_fraction: float | Literal["auto"] = "auto",
@@ -51,9 +64,11 @@ def select(
         gpu: Name of a shipped profile (``"a100"``), path of a TOML profile, or a
             profile.
         dtype: Overrides the floating-point type of the source.
-        model: ``"paper"`` keeps to EATSS as published, ``"eatss"`` counts exact
-            footprints, ``"register-tile"`` chooses sizes, threads and placements for code that
-            eatss generates.
+        target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
+        objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted, or
+            ``"paper"``, the objective of EATSS.
+        model: For the paper's objective: ``"paper"`` keeps to EATSS as published, ``"eatss"``
+            counts exact footprints.
         volume: How tile volumes are counted; by default ``"product"`` for the paper's
             model, else ``"footprint"``.
         split: Share of L1 + shared memory that is shared, 0 to 1; ``"auto"`` tries the
@@ -77,10 +92,16 @@ def select(
             findings.
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
+    name, goal = resolve_model(
+        target=target,
+        objective=objective,
+        model=model,
+        published=uniform or warp_fraction != "auto" or split != "auto" or volume is not None,
+    )
     program = inspect(
         source,
         dtype=dtype,
-        volume=volume or default_volume(model),
+        volume=volume or default_volume(name),
         defines=defines,
         include_dirs=include_dirs,
         parameters=parameters,
@@ -91,7 +112,9 @@ def select(
     return select_analysed(
         program,
         gpu=gpu,
-        model=model,
+        target=target,
+        objective=goal,
+        model=name,
         split=split,
         warp_fraction=warp_fraction,
         uniform=uniform,
@@ -100,11 +123,65 @@ def select(
     )
 
 
+def resolve_model(
+    *,
+    target: TargetName,
+    objective: ObjectiveName | None,
+    model: ModelName | None,
+    published: bool,
+) -> tuple[ModelName, ObjectiveName]:
+    """Return how the objective is computed, and the objective.
+
+    Args:
+        target: what makes the code.
+        objective: what the user names, if anything.
+        model: likewise.
+        published: whether an option is given that only the paper's objective has (a split, a warp
+            fraction, one vector, a way to count volumes).
+
+    Raises:
+        InputError: ``EATSS-C012``, they do not go together.
+    """
+    _one_of("target", target, ("ppcg", "cuda"))
+    if objective is not None:
+        _one_of("objective", objective, ("energy", "time", "edp", "paper"))
+    if (
+        model in PUBLISHED
+        or objective == "paper"
+        or (published and objective is None and model is None and target == "ppcg")
+    ):
+        if objective not in (None, "paper"):
+            raise input_error(
+                "EATSS-C012",
+                f"the model {model} has an objective of its own, not {objective}",
+                hint="leave out one of the two",
+            )
+        return model or ("paper" if objective == "paper" and not published else "eatss"), "paper"
+    goal = objective or "energy"
+    if target == "cuda" or model == "register-tile":
+        if goal != "energy":
+            raise input_error(
+                "EATSS-C012",
+                f"the objective {goal} is not there for --target cuda yet",
+                hint="take energy",
+            )
+        return "register-tile", goal
+    if published:
+        raise input_error(
+            "EATSS-C012",
+            f"splits, warp fractions, volumes and one vector belong to the paper's objective, not to {goal}",
+            hint="leave them out, or take --objective paper",
+        )
+    return "prediction", goal
+
+
 def select_analysed(
     program: AnalysedProgram,
     *,
     gpu: str | PathLike[str] | GpuProfile,
-    model: ModelName = "eatss",
+    target: TargetName = "ppcg",
+    objective: ObjectiveName | None = None,
+    model: ModelName | None = None,
     split: float | Literal["auto"] = "auto",
     warp_fraction: float | Literal["auto"] = "auto",
     uniform: bool = False,
@@ -116,8 +193,16 @@ def select_analysed(
     Arguments and errors are those of :func:`select`.
     """
     profile = _profile(gpu)
-    options = ModelOptions(
+    name, goal = resolve_model(
+        target=target,
+        objective=objective,
         model=model,
+        published=uniform or warp_fraction not in ("auto", None) or split not in ("auto", None),
+    )
+    options = ModelOptions(
+        model=name,
+        target=target,
+        objective=goal,
         split=_number("split", split),
         warp_fraction=_number("warp_fraction", warp_fraction),
         uniform=uniform,
@@ -125,6 +210,90 @@ def select_analysed(
         shared_per_block_bytes=shared_limit_bytes(profile, shared_per_block),
     )
     return select_for(program, profile, options)
+
+
+def predict(
+    source: str | PathLike[str],
+    *,
+    gpu: str | PathLike[str] | GpuProfile,
+    tiles: Tiles | None = None,
+    block: Block = (),
+    max_shared_memory: int = 8192,
+    unroll_gpu_tile: bool = False,
+    dtype: Literal["float", "double"] | None = None,
+    defines: Mapping[str, str | int] | Sequence[str] = (),
+    include_dirs: Sequence[str | PathLike[str]] = (),
+    parameters: Mapping[str, int] | None = None,
+    function: str | None = None,
+    scop: int | None = None,
+    max_operations: int | None = None,
+) -> ProgramExpectation:
+    """Predict time and energy of PPCG's code for a C file at given sizes.
+
+    What is not given is PPCG's default. Arguments from ``dtype`` on are those of :func:`select`.
+
+    Args:
+        source: Path of a C file, or C source text.
+        gpu: The card.
+        tiles: Tile sizes by loop (``{"i": 32}``) or by kernel and loop.
+        block: Threads of a block in the order of the loops, the last along ``x``; by kernel if a
+            mapping.
+        max_shared_memory: Bytes of shared memory that PPCG may use for a block.
+        unroll_gpu_tile: Whether PPCG unrolls the points of a thread.
+
+    Raises:
+        InputError: the source, the profile or a size is wrong.
+    """
+    program = inspect(
+        source,
+        dtype=dtype,
+        defines=defines,
+        include_dirs=include_dirs,
+        parameters=parameters,
+        function=function,
+        scop=scop,
+        max_operations=max_operations,
+    )
+    return expect_analysed(
+        program,
+        gpu=gpu,
+        tiles=tiles or {},
+        block=block,
+        max_shared_memory=max_shared_memory,
+        unroll_gpu_tile=unroll_gpu_tile,
+    )
+
+
+def expect_analysed(
+    program: AnalysedProgram,
+    *,
+    gpu: str | PathLike[str] | GpuProfile,
+    tiles: Tiles,
+    block: Block,
+    max_shared_memory: int = 8192,
+    unroll_gpu_tile: bool = False,
+) -> ProgramExpectation:
+    """Predict for a program that :func:`inspect` analysed; arguments are those of :func:`predict`."""
+    from eatss.codegen.requests import tile_sizes_of  # noqa: PLC0415
+    from eatss.model.expectation import ProgramExpectation, expect  # noqa: PLC0415
+
+    profile = _profile(gpu)
+    blocks = block if isinstance(block, Mapping) else ({"": tuple(block)} if block else {})
+    options = PpcgOptions(max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile)
+    return ProgramExpectation(
+        file=program.file,
+        functions=functions_of(program),
+        gpu=profile.name,
+        dtype=program.dtype,
+        options=options,
+        kernels=expect(
+            program.facts,
+            profile,
+            tiles=tile_sizes_of(tiles, program.facts),
+            blocks=blocks,
+            options=options,
+        ),
+    )
 
 
 def default_volume(model: str) -> Literal["product", "footprint"]:

@@ -12,6 +12,7 @@ from eatss.analysis.coalescing import (
 )
 from eatss.analysis.facts import KernelFacts, Memory, ReferenceFacts, Volume, VolumeKind
 from eatss.analysis.reuse import count_distinct_references, invariant_loops, temporal_loops
+from eatss.analysis.work import kernel_work, overlapping
 from eatss.polyhedral.footprint import footprint
 from eatss.polyhedral.kernel import Kernel, Reference
 from eatss.polyhedral.program import ScheduledScop
@@ -76,6 +77,8 @@ def analyse_kernel(
             (loop.name, count_stride_one(references, loop.name)) for loop in kernel.loops
         ),
         distinct_references=count_distinct_references(kernel.statements, references, element_bytes),
+        work=kernel_work(scop, kernel, references, element_type),
+        overlaps=overlapping(references),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from eatss.analysis.work import KernelWork
 from eatss.polyhedral.kernel import Loop, Reduction
 from eatss.polynomial import Polynomial
 
@@ -73,7 +74,9 @@ class KernelFacts:
     ``element_bytes`` is the width of the kernel's widest element. ``stride_one``
     counts, for each tile loop, the references in which it is the fastest-varying subscript
     (the unscaled ``H_i`` of Sec. IV-K). ``distinct_references`` counts those that
-    touch different cache lines, in the statement with the most [Sec. IV-G].
+    touch different cache lines, in the statement with the most [Sec. IV-G]. ``work`` is what
+    the kernel does in numbers. ``overlaps`` are the pairs of references to a written array that may
+    touch the same element in one launch.
     """
 
     name: str
@@ -90,6 +93,8 @@ class KernelFacts:
     volumes: tuple[Volume, ...]
     stride_one: tuple[tuple[str, int], ...]
     distinct_references: int
+    work: KernelWork = KernelWork()
+    overlaps: frozenset[frozenset[int]] = frozenset()
 
     @property
     def parallel_loops(self) -> tuple[Loop, ...]:

@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from eatss.cli import codegen, compare, doctor, inspect, measure, profiles, select, verify
+from eatss.cli import codegen, compare, doctor, inspect, measure, predict, profiles, select, verify
 from eatss.cli.common import internal_fault, report_error
 from eatss.diagnostics import EatssError, ExitCode
 from eatss.interrupts import ended_as_interrupted
@@ -26,6 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=select.EXAMPLES)(select.select)
+app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=codegen.EXAMPLES)(codegen.codegen)
 app.command(epilog=verify.EXAMPLES)(verify.verify)
 app.command(epilog=measure.EXAMPLES)(measure.measure)

@@ -49,12 +49,27 @@ class OutputFormat(StrEnum):
     SMT2 = "smt2"
 
 
+class TargetChoice(StrEnum):
+    """Values of ``--target``."""
+
+    PPCG = "ppcg"
+    CUDA = "cuda"
+
+
+class ObjectiveChoice(StrEnum):
+    """Values of ``--objective``."""
+
+    ENERGY = "energy"
+    TIME = "time"
+    EDP = "edp"
+    PAPER = "paper"
+
+
 class ModelChoice(StrEnum):
     """Values of ``--model``."""
 
     EATSS = "eatss"
     PAPER = "paper"
-    REGISTER_TILE = "register-tile"
 
 
 def select(
@@ -74,14 +89,28 @@ def select(
             rich_help_panel="Output",
         ),
     ] = False,
-    model: Annotated[
-        ModelChoice,
+    target: Annotated[
+        TargetChoice,
         typer.Option(
-            help="Ours or the paper's, both for PPCG; register-tile: tile, threads and points a "
-            "thread chosen together for generated code.",
+            help="What makes code from the sizes: PPCG, or eatss codegen (cuda).",
             rich_help_panel="Model",
         ),
-    ] = ModelChoice.EATSS,
+    ] = TargetChoice.PPCG,
+    objective: Annotated[
+        ObjectiveChoice | None,
+        typer.Option(
+            help="What is best: least energy (default), time or energy × time of a run as "
+            "predicted, or the objective of the EATSS paper.",
+            rich_help_panel="Model",
+        ),
+    ] = None,
+    model: Annotated[
+        ModelChoice | None,
+        typer.Option(
+            help="For --objective paper: as published, or with exact footprints (eatss).",
+            rich_help_panel="Model",
+        ),
+    ] = None,
     volume: Annotated[
         VolumeChoice | None,
         typer.Option(
@@ -146,11 +175,17 @@ def select(
     from eatss.report.selection import render_selection  # noqa: PLC0415
 
     profile = load_profile(gpu)
+    name, goal = api.resolve_model(
+        target=target.value,
+        objective=None if objective is None else objective.value,
+        model=None if model is None else model.value,
+        published=uniform or volume is not None or (split, warp_fraction) != ("auto", "auto"),
+    )
     with working(f"analysing {file}"):
         program = api.inspect(
             file,
             dtype=None if dtype is None else dtype.value,
-            volume=api.default_volume(model.value) if volume is None else volume.value,
+            volume=api.default_volume(name) if volume is None else volume.value,
             defines=tuple(define or ()),
             include_dirs=tuple(include or ()),
             parameters=parse_parameters(param),
@@ -163,7 +198,9 @@ def select(
         selection = api.select_analysed(
             program,
             gpu=profile,
-            model=model.value,
+            target=target.value,
+            objective=goal,
+            model=name,
             split=parse_fraction("--split", split),
             warp_fraction=parse_fraction("--warp-fraction", warp_fraction),
             uniform=uniform,

@@ -62,6 +62,16 @@ def checked_options(
     )
 
 
+def tile_sizes_of(tiles: Tiles, facts: Sequence[KernelFacts]) -> dict[str, dict[str, int]]:
+    """Return the tile sizes that are asked for, by kernel and loop.
+
+    Raises:
+        InputError: as :func:`checked_options`.
+    """
+    names = [kernel.name for kernel in facts]
+    return {name: dict(sizes) for name, sizes in _tile_sizes(tiles, facts, names)}
+
+
 def check_selection(
     selection: Selection, facts: Sequence[KernelFacts], profile: GpuProfile, dtype: str
 ) -> None:

@@ -186,6 +186,12 @@ def drop_leading_outputs(relation: isl.Map, count: int) -> isl.Map:
     return relation.set_tuple_name(isl.dim_type.out, tuple_name)
 
 
+def leading_dims(points: isl.Set, count: int) -> isl.Set:
+    """Return the values of the first ``count`` dimensions."""
+    rest = points.n_dim() - count
+    return points.project_out(isl.dim_type.set, count, rest)
+
+
 def name_inputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
     """Name the input dimensions, in order."""
     for position, name in enumerate(names):

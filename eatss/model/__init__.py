@@ -7,13 +7,16 @@ from eatss.model.build import build_problem
 from eatss.model.enumerate import enumerate_best
 from eatss.model.options import (
     CODEGEN_MODEL,
+    PUBLISHED,
     SPLITS,
     WARP_FRACTIONS,
     Cell,
     ModelName,
     ModelOptions,
+    ObjectiveName,
+    TargetName,
 )
-from eatss.model.ppcg import ppcg_max_shared_memory, ppcg_sizes
+from eatss.model.ppcg import ppcg_arguments, ppcg_max_shared_memory, ppcg_sizes
 from eatss.model.problem import Constraint, Direction, Problem, Variable
 from eatss.model.select import select_kernel, select_program
 from eatss.model.selection import (
@@ -21,6 +24,7 @@ from eatss.model.selection import (
     CellResult,
     DroppedCell,
     KernelSelection,
+    PpcgOptions,
     ReferenceSelection,
     Selection,
     Usage,
@@ -32,6 +36,7 @@ from eatss.model.uniform import build_uniform_problem
 
 __all__ = [
     "CODEGEN_MODEL",
+    "PUBLISHED",
     "SCHEMA_VERSION",
     "SPLITS",
     "WARP_FRACTIONS",
@@ -44,15 +49,19 @@ __all__ = [
     "KernelSelection",
     "ModelName",
     "ModelOptions",
+    "ObjectiveName",
+    "PpcgOptions",
     "Problem",
     "ReferenceSelection",
     "Selection",
     "Solution",
+    "TargetName",
     "Usage",
     "Variable",
     "build_problem",
     "build_uniform_problem",
     "enumerate_best",
+    "ppcg_arguments",
     "ppcg_max_shared_memory",
     "ppcg_sizes",
     "program_to_smt2",

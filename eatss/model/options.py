@@ -9,7 +9,17 @@ from typing import Literal, get_args
 from eatss.diagnostics import input_error
 from eatss.gpu.profile import GpuProfile
 
-ModelName = Literal["eatss", "paper", "register-tile"]
+ModelName = Literal["prediction", "eatss", "paper", "register-tile"]
+"""How an objective is computed: the published one by the paper's rules or with exact footprints
+(``eatss``), others by the prediction of time and energy, for generated code by ``register-tile``."""
+
+TargetName = Literal["ppcg", "cuda"]
+"""What makes code from the sizes: PPCG, or eatss itself."""
+
+ObjectiveName = Literal["energy", "time", "edp", "paper"]
+"""What is best: least energy, time or energy × time of a run, or most of the paper's ``OBJ``."""
+
+PUBLISHED: tuple[ModelName, ...] = ("eatss", "paper")
 
 CODEGEN_MODEL: ModelName = "register-tile"
 """The model that chooses sizes for code that eatss generates itself."""
@@ -54,7 +64,9 @@ class ModelOptions:
         InputError: a value is out of its range.
     """
 
-    model: ModelName = "eatss"
+    model: ModelName = "prediction"
+    target: TargetName = "ppcg"
+    objective: ObjectiveName = "energy"
     split: float | None = None
     warp_fraction: float | None = None
     uniform: bool = False
@@ -72,8 +84,12 @@ class ModelOptions:
             raise input_error(
                 "EATSS-M001",
                 f"there is no model {self.model!r}",
-                hint="write eatss, paper or register-tile",
+                hint="write eatss or paper, or leave it out and name an objective",
             )
+        if self.model in PUBLISHED:
+            object.__setattr__(self, "objective", "paper")
+        elif self.model == "register-tile":
+            object.__setattr__(self, "target", "cuda")
         if self.model == "register-tile" and (self.uniform or self.warp_fraction is not None):
             what = "one vector for all kernels" if self.uniform else "a warp fraction"
             raise input_error(

@@ -15,10 +15,14 @@ from eatss.model.selection import KernelSelection, Selection
 def ppcg_sizes(selection: Selection) -> str:
     """Return the argument of ``ppcg --sizes``.
 
-    Kernels that run in one thread have nothing to size and are left out.
+    Kernels that run in one thread have nothing to size and are left out, and so are those that
+    keep PPCG's own sizes.
     """
     entries = [
-        entry for kernel in selection.kernels if kernel.tile_sizes for entry in _entries(kernel)
+        entry
+        for kernel in selection.kernels
+        if kernel.tile_sizes and not kernel.keeps_default
+        for entry in _entries(kernel)
     ]
     return f"{{ {'; '.join(entries)} }}" if entries else "{ }"
 
@@ -30,8 +34,20 @@ def ppcg_max_shared_memory(selection: Selection) -> int:
     limits, and 0 where no kernel uses shared memory. PPCG declares shared arrays
     statically, which never gives a block more than the default limit of the card.
     """
+    if selection.ppcg_options is not None:
+        return selection.ppcg_options.max_shared_memory
     limits = [kernel.shared_limit_bytes for kernel in selection.kernels if kernel.tile_sizes]
     return min(max(limits, default=0), selection.static_shared_bytes)
+
+
+def ppcg_arguments(selection: Selection) -> tuple[str, ...]:
+    """Return all arguments of PPCG that the selection needs, none where PPCG's default stands."""
+    if selection.keeps_default:
+        return ()
+    arguments = [f"--max-shared-memory={ppcg_max_shared_memory(selection)}"]
+    if selection.ppcg_options is not None and selection.ppcg_options.unroll_gpu_tile:
+        arguments.append("--unroll-gpu-tile")
+    return (*arguments, f"--sizes={ppcg_sizes(selection)}")
 
 
 def _entries(kernel: KernelSelection) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from eatss.polynomial import Polynomial
 
@@ -59,6 +60,24 @@ class Constraint:
     element_bytes: int | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A function of all variables of a problem, given by its values.
+
+    ``rows`` are the vectors it is defined at, entries in the order of the variables; ``values``
+    are integers in ``unit``. Vectors without a row are no solutions.
+    """
+
+    rows: tuple[tuple[int, ...], ...]
+    values: tuple[int, ...]
+    unit: str
+
+    @cached_property
+    def entries(self) -> dict[tuple[int, ...], int]:
+        """The values by vector."""
+        return dict(zip(self.rows, self.values, strict=True))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """Maximise ``objective`` over ``variables`` under ``constraints``.
@@ -72,3 +91,15 @@ class Problem:
     constraints: tuple[Constraint, ...]
     objective: Polynomial
     preference: tuple[tuple[str, Direction], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableProblem:
+    """Minimise ``cost`` over its rows; of equal costs the first row counts.
+
+    ``variables`` name the entries of a row.
+    """
+
+    kernel: str
+    variables: tuple[str, ...]
+    cost: Table

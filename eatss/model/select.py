@@ -19,6 +19,7 @@ from eatss.model.build import (
 )
 from eatss.model.grid import SolvedCell, SolvedGrid, no_solution, solve_grid, traffic
 from eatss.model.options import Cell, ModelOptions
+from eatss.model.predicted import select_predicted
 from eatss.model.problem import Constraint, Problem
 from eatss.model.register_tile import select_register_tile
 from eatss.model.selection import (
@@ -63,8 +64,12 @@ def select_program(
         NoSolutionError: kernels without tile sizes within the limits, one finding each.
     """
     vector: tuple[int, ...] | None = None
+    ppcg_options = None
     if options.uniform and any(facts.loops for facts in kernels):
         selections, vector = _select_uniform(kernels, profile, options)
+    elif options.model == "prediction":
+        predicted = select_predicted(kernels, profile, options)
+        selections, ppcg_options = predicted.kernels, predicted.options
     else:
         selections = _select_each(kernels, profile, options)
     widest = max((element_bytes(facts, options) for facts in kernels), default=8)
@@ -78,6 +83,7 @@ def select_program(
         kernels=selections,
         static_shared_bytes=profile.shared_per_block_bytes,
         uniform_sizes=vector,
+        ppcg_options=ppcg_options,
     )
 
 

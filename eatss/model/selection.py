@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from eatss.model.options import ModelOptions
+from eatss.prediction.expected import Prediction
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the JSON form; it grows when a reader of the old form would fail."""
 
 Optimality = Literal["proven", "best found"]
@@ -43,10 +44,18 @@ class ReferenceSelection:
     access: str
     statements: tuple[str, ...]
     memory: Literal["l1", "shared"]
-    placement: Literal["l1", "shared"]
+    placement: Literal["l1", "shared", "private"]
     cma: bool
     temporal: tuple[str, ...]
     spatial: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PpcgOptions:
+    """Options of PPCG that hold for a whole program; ``max_shared_memory`` is in bytes."""
+
+    max_shared_memory: int
+    unroll_gpu_tile: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +95,9 @@ class KernelSelection:
     vector for the program, ``optimal``, ``solver_calls`` and ``solve_time_s`` are those of
     the program's problem. ``solve_time_s`` is a measurement and takes no part in
     comparison. ``compared`` is the number of layouts that were looked at where that is the proof.
+    ``predicted`` is what the model expects of these sizes and ``default`` of those that the target
+    takes by itself, where the objective is a prediction (``None`` where they do not launch);
+    ``keeps_default`` says that these are those.
     """
 
     name: str
@@ -117,6 +129,9 @@ class KernelSelection:
     cells: int = 1
     note: str | None = None
     compared: int = 0
+    predicted: Prediction | None = None
+    default: Prediction | None = None
+    keeps_default: bool = False
 
     @property
     def threads_per_block(self) -> int:
@@ -138,7 +153,8 @@ class Selection:
     ``host_statements`` (``function: S0``) are in no kernel, because nothing is parallel there.
     ``uniform_sizes`` is the program's one vector of tile sizes, outermost first, where
     one was asked for. ``static_shared_bytes`` is the shared memory a block may have
-    without opting in to more.
+    without opting in to more. ``ppcg_options`` are chosen with the sizes where the objective is a
+    prediction of PPCG's code.
     """
 
     file: str
@@ -150,12 +166,18 @@ class Selection:
     kernels: tuple[KernelSelection, ...]
     static_shared_bytes: int
     uniform_sizes: tuple[int, ...] | None = None
+    ppcg_options: PpcgOptions | None = None
     schema_version: int = SCHEMA_VERSION
 
     @property
     def model(self) -> str:
         """The name of the model."""
         return self.options.model
+
+    @property
+    def keeps_default(self) -> bool:
+        """Whether every kernel keeps the sizes that the target takes by itself."""
+        return self.ppcg_options is not None and all(k.keeps_default for k in self.kernels)
 
     @property
     def optimal(self) -> Optimality:

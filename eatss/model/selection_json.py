@@ -8,26 +8,29 @@ from typing import Any
 
 from eatss.diagnostics import EatssError, InputError, input_error
 from eatss.model.options import ModelOptions
-from eatss.model.ppcg import ppcg_max_shared_memory, ppcg_sizes
+from eatss.model.ppcg import ppcg_arguments, ppcg_max_shared_memory, ppcg_sizes
 from eatss.model.selection import (
     SCHEMA_VERSION,
     CellResult,
     DroppedCell,
     KernelSelection,
+    PpcgOptions,
     ReferenceSelection,
     Selection,
     Sizes,
     Usage,
 )
+from eatss.prediction.expected import Prediction
 
 _DERIVED = ("threads_per_block",)
+_PREDICTIONS = ("predicted", "default")
 _SIZES = ("tile_sizes", "weights", "block")
 _NAMES = ("statements", "host_loops", "loops", "parallel", "inner_loops")
 
 
 def selection_to_dict(selection: Selection) -> dict[str, Any]:
     """Return ``selection`` as plain JSON types, keys in a fixed order."""
-    uniform = selection.uniform_sizes
+    uniform, options = selection.uniform_sizes, selection.ppcg_options
     return {
         "schema_version": selection.schema_version,
         "file": selection.file,
@@ -35,6 +38,8 @@ def selection_to_dict(selection: Selection) -> dict[str, Any]:
         "host_statements": list(selection.host_statements),
         "gpu": selection.gpu,
         "dtype": selection.dtype,
+        "target": selection.options.target,
+        "objective": selection.options.objective,
         "model": selection.model,
         "options": _flat(selection.options),
         "optimal": selection.optimal,
@@ -42,6 +47,8 @@ def selection_to_dict(selection: Selection) -> dict[str, Any]:
         "ppcg_max_shared_memory": ppcg_max_shared_memory(selection),
         "static_shared_bytes": selection.static_shared_bytes,
         "uniform_sizes": None if uniform is None else list(uniform),
+        "ppcg_options": None if options is None else _flat(options),
+        "ppcg_arguments": list(ppcg_arguments(selection)),
         "kernels": [_kernel_to_dict(kernel) for kernel in selection.kernels],
     }
 
@@ -85,6 +92,9 @@ def _read(document: Mapping[str, Any]) -> Selection:
         kernels=tuple(_kernel_from_dict(kernel) for kernel in document["kernels"]),
         static_shared_bytes=int(document["static_shared_bytes"]),
         uniform_sizes=None if uniform is None else tuple(int(size) for size in uniform),
+        ppcg_options=None
+        if document["ppcg_options"] is None
+        else PpcgOptions(**document["ppcg_options"]),
     )
 
 
@@ -106,6 +116,8 @@ def _kernel_to_dict(kernel: KernelSelection) -> dict[str, Any]:
     }
     entries["alternatives"] = [_cell_to_dict(cell) for cell in kernel.alternatives]
     entries["dropped"] = [_flat(cell) for cell in kernel.dropped]
+    for name in _PREDICTIONS:
+        entries[name] = _prediction_to_dict(getattr(kernel, name))
     return entries
 
 
@@ -130,9 +142,31 @@ def _kernel_from_dict(document: Mapping[str, Any]) -> KernelSelection:
         DroppedCell(**{**cell, "constraints": _texts(cell["constraints"])})
         for cell in document["dropped"]
     )
+    for name in _PREDICTIONS:
+        entries[name] = _prediction_from_dict(document[name])
     if entries["optimal"] not in ("proven", "best found"):
         raise ValueError(f"optimal is {entries['optimal']!r}")
     return KernelSelection(**entries)
+
+
+def _prediction_to_dict(prediction: Prediction | None) -> dict[str, Any] | None:
+    if prediction is None:
+        return None
+    return {
+        **_flat(prediction),
+        "power_w": prediction.power_w,
+        "times_s": dict(prediction.times_s),
+        "energies_j": dict(prediction.energies_j),
+    }
+
+
+def _prediction_from_dict(document: Mapping[str, Any] | None) -> Prediction | None:
+    if document is None:
+        return None
+    entries = {name: value for name, value in document.items() if name != "power_w"}
+    for name in ("times_s", "energies_j"):
+        entries[name] = tuple((_text(key), float(value)) for key, value in document[name].items())
+    return Prediction(**entries)
 
 
 def _cell_to_dict(cell: CellResult) -> dict[str, Any]:

@@ -96,7 +96,8 @@ class Kernel:
     kernel without a band (no loop of it is parallel) has none and runs in one
     thread. ``host_loops`` run on the host around the launch; ``inner_loops`` run
     inside a tile and are not tiled. ``schedule`` maps statement instances to
-    ``kernel[loops…, inner loops…]``.
+    ``kernel[loops…, inner loops…]``. ``launch_domain`` are the values of the host loops for
+    which it is launched.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Kernel:
     inner_loops: tuple[Loop, ...]
     permutable: bool
     schedule: isl.UnionMap
+    launch_domain: isl.Set
     references: tuple[Reference, ...]
     reductions: tuple[Reduction, ...]
 

@@ -10,9 +10,11 @@ import islpy as isl
 from eatss.isl_names import (
     affine_form,
     bind_leading_outputs,
+    coalesced,
     constant_value,
     drop_leading_outputs,
     function_on,
+    leading_dims,
     named_map,
 )
 from eatss.polyhedral.kernel import Kernel, Loop
@@ -77,7 +79,9 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
         for m, p in zip(full, placements, strict=True)
     )
     schedule = isl.UnionMap.empty(scop.context.get_space())
+    launches = leading_dims(full[0].range(), n_host)
     for relation in full:
+        launches = launches.union(leading_dims(relation.range(), n_host))
         schedule = schedule.union(isl.UnionMap.from_map(drop_leading_outputs(relation, n_host)))
     references = merge_references(placed, names[n_host:])
     return Kernel(
@@ -89,6 +93,7 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
         inner_loops=loops[len(tree.band) :],
         permutable=tree.permutable,
         schedule=schedule,
+        launch_domain=coalesced(launches),
         references=references,
         reductions=find_reductions(scop, dependences, placed, references),
     )

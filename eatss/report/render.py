@@ -6,9 +6,19 @@ import shutil
 import sys
 from io import StringIO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, JustifyMethod, RenderableType
+from rich.table import Table
 
 _WIDTH_OF_A_FILE = 120
+
+
+def indented_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
+    """Return an indented table without rules; ``numbers`` are aligned to the right."""
+    table = Table(box=None, padding=(0, 0, 0, 2))
+    for column in columns:
+        justify: JustifyMethod = "right" if column in numbers else "left"
+        table.add_column(column, justify=justify, header_style="dim", overflow="fold")
+    return table
 
 
 def render(*renderables: RenderableType) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from math import prod
 
-from rich.console import JustifyMethod, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.model import Selection
+from eatss.model import PUBLISHED, Selection
 from eatss.model.build import bytes_text
-from eatss.model.ppcg import ppcg_max_shared_memory
+from eatss.model.ppcg import ppcg_arguments
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
-from eatss.report.render import render
+from eatss.prediction.expected import Prediction
+from eatss.report.expectation import terms_tables
+from eatss.report.render import indented_table, render
 
 _LIMITS = {
     "shared_per_sm": "shared memory of an SM",
@@ -28,10 +31,7 @@ def render_selection(selection: Selection, output: str, *, explain: bool = False
     if output == "ppcg":
         return selection.ppcg_sizes + "\n"
     if output == "ppcg-args":
-        return (
-            f"--max-shared-memory={ppcg_max_shared_memory(selection)}\n"
-            f"--sizes={selection.ppcg_sizes}\n"
-        )
+        return "".join(f"{argument}\n" for argument in ppcg_arguments(selection))
     return selection_table(selection, explain=explain)
 
 
@@ -39,17 +39,53 @@ def selection_table(selection: Selection, *, explain: bool) -> str:
     """Return a selection for people; ``explain`` adds the grid and the objective."""
     head = Text(selection.file, style="bold")
     head.append(f"  {', '.join(selection.functions)}", style="not bold")
-    head.append(f"\n{selection.gpu}, {selection.dtype}, model {selection.model}", style="not bold")
+    head.append(f"\n{selection.gpu}, {selection.dtype}, {_goal(selection)}", style="not bold")
     if selection.uniform_sizes is not None:
         sizes = ", ".join(map(str, selection.uniform_sizes))
         head.append(f", one vector for the program: {sizes}", style="not bold")
     parts: list[RenderableType] = [head]
     for kernel in selection.kernels:
         parts += ["", *_kernel(kernel, explain=explain)]
+    if selection.ppcg_options is not None:
+        parts += ["", _program_verdict(selection)]
     if selection.host_statements:
         names = ", ".join(selection.host_statements)
         parts += ["", f"stays on the host, because nothing is parallel there: {names}"]
     return render(*parts)
+
+
+def _goal(selection: Selection) -> str:
+    """Return target and objective; the published objective has two ways of counting."""
+    options = selection.options
+    counted = f", model {options.model}" if options.model in PUBLISHED else ""
+    return f"target {options.target}, objective {options.objective}{counted}"
+
+
+def _program_verdict(selection: Selection) -> Text:
+    """Return what is expected of the program, beside what PPCG takes by itself."""
+    options = selection.ppcg_options
+    assert options is not None
+    default = _expected([kernel.default for kernel in selection.kernels])
+    if selection.keeps_default:
+        known = f": {default}" if default else ""
+        return Text(f"PPCG's default stands, nothing is expected to beat it surely{known}")
+    chosen = _expected([kernel.predicted for kernel in selection.kernels])
+    flags = f"--max-shared-memory={options.max_shared_memory}"
+    flags += " --unroll-gpu-tile" if options.unroll_gpu_tile else ""
+    text = Text(f"expected: {chosen or 'unknown'}, with {flags}")
+    text.append(f"\nPPCG's default: {default or 'does not launch'}")
+    return text
+
+
+def _expected(predictions: Sequence[Prediction | None]) -> str:
+    found = [one for one in predictions if one is not None]
+    if len(found) < len(predictions):
+        return ""
+    return _amounts(sum(one.time_s for one in found), sum(one.energy_j for one in found))
+
+
+def _amounts(time_s: float, energy_j: float) -> str:
+    return f"{1000 * time_s:.4g} ms, {energy_j:.4g} J"
 
 
 def _kernel(kernel: KernelSelection, *, explain: bool) -> list[RenderableType]:
@@ -71,7 +107,28 @@ def _kernel(kernel: KernelSelection, *, explain: bool) -> list[RenderableType]:
     return parts
 
 
+def _predicted_verdict(kernel: KernelSelection) -> str:
+    if kernel.predicted is None:
+        return "PPCG's default, which is not expected to launch; nothing else is either"
+    sizes = "PPCG's default sizes" if kernel.keeps_default else "sizes of ours"
+    one = kernel.predicted
+    text = (
+        f"{sizes}: {_amounts(one.time_s, one.energy_j)}, {one.power_w:.0f} W expected, "
+        f"bound by {one.bound}"
+    )
+    if not kernel.keeps_default:
+        default = kernel.default
+        other = "does not launch" if default is None else _amounts(default.time_s, default.energy_j)
+        text += (
+            f"; default {other}\n  optimal: {kernel.optimal} ({kernel.compared} candidates, "
+            f"{kernel.solver_calls} solver call, {1000 * kernel.solve_time_s:.0f} ms)"
+        )
+    return text
+
+
 def _verdict(kernel: KernelSelection) -> str:
+    if kernel.predicted is not None or kernel.keeps_default:
+        return _predicted_verdict(kernel)
     if kernel.compared:
         return (
             f"{kernel.threads_per_block} threads of {_points(kernel)} points; "
@@ -94,7 +151,9 @@ def _points(kernel: KernelSelection) -> int:
 def _loops(kernel: KernelSelection) -> Table:
     if kernel.compared:
         return _dealt_loops(kernel)
-    table = _table("loop", "", "tile", "threads", "weight", numbers=("tile", "threads", "weight"))
+    table = indented_table(
+        "loop", "", "tile", "threads", "weight", numbers=("tile", "threads", "weight")
+    )
     sizes, block, weights = dict(kernel.tile_sizes), dict(kernel.block), dict(kernel.weights)
     for loop in kernel.loops:
         kind = "parallel" if loop in kernel.parallel else "serial"
@@ -112,7 +171,9 @@ def _loops(kernel: KernelSelection) -> Table:
 
 def _dealt_loops(kernel: KernelSelection) -> Table:
     """Return the loops with the points that each thread has along them."""
-    table = _table("loop", "", "tile", "threads", "points", numbers=("tile", "threads", "points"))
+    table = indented_table(
+        "loop", "", "tile", "threads", "points", numbers=("tile", "threads", "points")
+    )
     sizes, block = dict(kernel.tile_sizes), dict(kernel.block)
     for loop in kernel.loops:
         kind = "parallel" if loop in kernel.parallel else "serial"
@@ -130,7 +191,7 @@ def _dealt_loops(kernel: KernelSelection) -> Table:
 
 
 def _references(kernel: KernelSelection) -> Table:
-    table = _table("reference", "memory", "CMA", "temporal reuse", "spatial reuse")
+    table = indented_table("reference", "memory", "CMA", "temporal reuse", "spatial reuse")
     names = [reference.access for reference in kernel.references]
     for reference in kernel.references:
         several = names.count(reference.access) > 1
@@ -154,7 +215,7 @@ def _memory(kernel: KernelSelection, reference: ReferenceSelection) -> str:
 
 
 def _limits(kernel: KernelSelection) -> Table:
-    table = _table("limit", "used", "available", "", "", numbers=("used", "available", ""))
+    table = indented_table("limit", "used", "available", "", "", numbers=("used", "available", ""))
     for usage in kernel.usage:
         share = f"{usage.used / usage.available:.0%}" if usage.available else "-"
         table.add_row(
@@ -169,7 +230,7 @@ def _limits(kernel: KernelSelection) -> Table:
 
 def _alternatives(kernel: KernelSelection) -> Table:
     columns = ("rank", "split", "fraction", "tile sizes", "objective", "traffic")
-    table = _table(*columns, numbers=("split", "fraction", "objective", "traffic"))
+    table = indented_table(*columns, numbers=("split", "fraction", "objective", "traffic"))
     chosen = CellResult(
         split_factor=kernel.split_factor,
         warp_fraction=kernel.warp_fraction,
@@ -192,6 +253,8 @@ def _alternatives(kernel: KernelSelection) -> Table:
 
 
 def _explanation(kernel: KernelSelection) -> list[RenderableType]:
+    if kernel.predicted is not None:
+        return terms_tables(kernel.predicted)
     if kernel.compared:
         lines = Text(f"  {kernel.objective_formula}")
         lines.append(f"\n  traffic: {kernel.traffic:.4g} elements from L2 an iteration (estimate)")
@@ -207,7 +270,7 @@ def _explanation(kernel: KernelSelection) -> list[RenderableType]:
     )
     if not kernel.dropped:
         return [lines]
-    table = _table("dropped: split", "fraction", "why", numbers=("fraction",))
+    table = indented_table("dropped: split", "fraction", "why", numbers=("fraction",))
     for cell in kernel.dropped:
         table.add_row(f"{cell.split_factor:g}", f"{cell.warp_fraction:g}", cell.reason)
     return [lines, table]
@@ -215,12 +278,3 @@ def _explanation(kernel: KernelSelection) -> list[RenderableType]:
 
 def _amount(amount: int, unit: str) -> str:
     return bytes_text(amount) if unit == "bytes" else f"{amount} {unit}"
-
-
-def _table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
-    """Return an indented table without rules; ``numbers`` are aligned to the right."""
-    table = Table(box=None, padding=(0, 0, 0, 2))
-    for column in columns:
-        justify: JustifyMethod = "right" if column in numbers else "left"
-        table.add_column(column, justify=justify, header_style="dim", overflow="fold")
-    return table

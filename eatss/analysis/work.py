@@ -1,0 +1,248 @@
+"""What a kernel does, counted: instances, operations, accesses and how addresses move.
+
+Counts are those of one run of the program, exact where the sizes are numbers. The prediction of
+time and energy starts from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.codegen.count import count
+from eatss.codegen.operations import operations_of
+from eatss.isl_names import affine_form, constant_value, maps_of, output_affs
+from eatss.polyhedral.kernel import Kernel, Reference
+from eatss.program import Constant
+from eatss.scop import Array, ElementType, Scop, Statement
+
+ASSUMED_SIZE = 4096
+"""Stands for a size that the source leaves open, a trip count or the extent of an array."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessFacts:
+    """A distinct array reference of one statement, read, written or both.
+
+    ``reference`` is its position in ``KernelFacts.references``. ``strides`` pairs the kernel's
+    loops, those below the band included, with the elements that the address moves by when the
+    loop makes a step; loops that do not move it are left out. ``subscripts`` has, for each
+    dimension of the array, the coefficients of the loops and the constant.
+    """
+
+    reference: int
+    array: str
+    element_bytes: int
+    reads: int
+    writes: bool
+    strides: tuple[tuple[str, int], ...]
+    subscripts: tuple[tuple[tuple[tuple[str, int], ...], int], ...]
+    affine: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementFacts:
+    """One statement of a kernel.
+
+    ``loops`` are the kernel's loops its instances move along. ``instances`` counts them over all
+    launches, ``None`` where that depends on an open size. ``operations`` pairs kinds of
+    floating-point operations with how many one instance runs. ``element_bytes`` is the width
+    they are in.
+    """
+
+    name: str
+    loops: tuple[str, ...]
+    instances: int | None
+    operations: tuple[tuple[str, int], ...]
+    element_bytes: int
+    accesses: tuple[AccessFacts, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayFacts:
+    """An array that a kernel touches: its extents (``None`` where open) and element width."""
+
+    name: str
+    element_bytes: int
+    extents: tuple[int | None, ...]
+
+    @property
+    def elements(self) -> int:
+        """Elements of the array, open extents taken as ``ASSUMED_SIZE``."""
+        total = 1
+        for extent in self.extents:
+            total *= ASSUMED_SIZE if extent is None else max(1, extent)
+        return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelWork:
+    """The work of a kernel.
+
+    ``launches`` is how often the host loops launch it, ``None`` where that is open.
+    """
+
+    launches: int | None = 1
+    statements: tuple[StatementFacts, ...] = ()
+    arrays: tuple[ArrayFacts, ...] = ()
+
+
+def kernel_work(
+    scop: Scop,
+    kernel: Kernel,
+    references: tuple[Reference, ...],
+    element_type: ElementType | None = None,
+) -> KernelWork:
+    """Count the work of one kernel.
+
+    Args:
+        scop: the region.
+        kernel: one of its kernels.
+        references: its array references, in the order of ``KernelFacts.references``.
+        element_type: overrides the type of every floating-point array.
+    """
+    used = {reference.array for reference in references}
+    arrays = tuple(_array_facts(a, element_type) for a in scop.arrays if a.name in used)
+    widths = {array.name: array.element_bytes for array in arrays}
+    layouts = {array.name: _dimension_strides(array) for array in arrays}
+    schedules = {m.get_tuple_name(isl.dim_type.in_): m for m in maps_of(kernel.schedule)}
+    names = [loop.name for loop in kernel.loops + kernel.inner_loops]
+    statements = []
+    for name in kernel.statements:
+        statement = scop.statement(name)
+        moving = _moving(schedules[name], names)
+        accesses = _accesses(statement, references, widths, layouts, moving)
+        statements.append(
+            StatementFacts(
+                name=name,
+                loops=moving,
+                instances=_number(statement.domain.intersect_params(scop.context)),
+                operations=tuple(
+                    operations_of(
+                        statement, {a.name: a.element_type for a in scop.arrays}
+                    ).counts.items()
+                ),
+                element_bytes=max((a.element_bytes for a in accesses), default=4),
+                accesses=accesses,
+            )
+        )
+    return KernelWork(launches=_launches(kernel, scop), statements=tuple(statements), arrays=arrays)
+
+
+def overlapping(references: tuple[Reference, ...]) -> frozenset[frozenset[int]]:
+    """Return the pairs of references to a written array that share elements in one launch."""
+    written = {reference.array for reference in references if reference.writes}
+    touched = {
+        position: reference.relation.range()
+        for position, reference in enumerate(references)
+        if reference.array in written
+    }
+    found = set()
+    for one, elements in touched.items():
+        for other, others in touched.items():
+            if one < other and references[one].array == references[other].array:
+                if not elements.is_disjoint(others):
+                    found.add(frozenset((one, other)))
+    return frozenset(found)
+
+
+def _launches(kernel: Kernel, scop: Scop) -> int | None:
+    if not kernel.host_loops:
+        return 1
+    return _number(kernel.launch_domain.intersect_params(scop.context))
+
+
+def _number(points: isl.Set) -> int | None:
+    found = count(points)
+    return found.value if isinstance(found, Constant) else None
+
+
+def _array_facts(array: Array, element_type: ElementType | None) -> ArrayFacts:
+    width = array.element_type
+    if element_type is not None and width.is_floating:
+        width = element_type
+    extents = []
+    for position in range(array.n_dims):
+        last = constant_value(array.extent.dim_max(position)) if _bounded(array, position) else None
+        extents.append(None if last is None else last + 1)
+    return ArrayFacts(name=array.name, element_bytes=width.size_bytes, extents=tuple(extents))
+
+
+def _bounded(array: Array, position: int) -> bool:
+    return bool(array.extent.dim_has_upper_bound(isl.dim_type.set, position))
+
+
+def _dimension_strides(array: ArrayFacts) -> tuple[int, ...]:
+    """Return how many elements apart neighbours along each dimension lie."""
+    strides = []
+    step = 1
+    for extent in reversed(array.extents):
+        strides.append(step)
+        step *= ASSUMED_SIZE if extent is None else max(1, extent)
+    return tuple(reversed(strides))
+
+
+def _moving(schedule: isl.Map, names: list[str]) -> tuple[str, ...]:
+    moving = []
+    for name, function in zip(names, output_affs(schedule), strict=True):
+        form = affine_form(function)
+        if form is None or form.coefficients:
+            moving.append(name)
+    return tuple(moving)
+
+
+def _accesses(
+    statement: Statement,
+    references: tuple[Reference, ...],
+    widths: dict[str, int],
+    layouts: dict[str, tuple[int, ...]],
+    moving: tuple[str, ...],
+) -> tuple[AccessFacts, ...]:
+    reads: dict[int, int] = {}
+    writes: dict[int, bool] = {}
+    for access in statement.accesses:
+        position = _reference_of(access.array, access.text, statement.name, references)
+        if position is None:
+            continue  # a scalar
+        reads[position] = reads.get(position, 0) + (not access.is_write)
+        writes[position] = writes.get(position, False) or access.is_write
+    found = []
+    for position, count_of_reads in reads.items():
+        reference = references[position]
+        steps: dict[str, int] = {}
+        for subscript, apart in zip(reference.subscripts, layouts[reference.array], strict=True):
+            for loop, factor in subscript.coefficients:
+                if loop in moving:
+                    steps[loop] = steps.get(loop, 0) + factor * apart
+        found.append(
+            AccessFacts(
+                reference=position,
+                array=reference.array,
+                element_bytes=widths[reference.array],
+                reads=count_of_reads,
+                writes=writes[position],
+                strides=tuple((loop, step) for loop, step in steps.items() if step),
+                subscripts=tuple(
+                    (tuple((n, c) for n, c in s.coefficients if n in moving), s.offset)
+                    for s in reference.subscripts
+                ),
+                affine=all(s.affine for s in reference.subscripts),
+            )
+        )
+    return tuple(found)
+
+
+def _reference_of(
+    array: str, text: str, statement: str, references: tuple[Reference, ...]
+) -> int | None:
+    """Return which reference an access is: the one of its text, else the first of its array."""
+    mine = [
+        (position, reference)
+        for position, reference in enumerate(references)
+        if reference.array == array and statement in reference.statements
+    ]
+    for position, reference in mine:
+        if reference.text == text:
+            return position
+    return mine[0][0] if mine else None

@@ -1,0 +1,295 @@
+"""Objectives that are predictions: the sizes and options that PPCG's code runs best with.
+
+PPCG has one ``--max-shared-memory`` and one ``--unroll-gpu-tile`` for a program, so the kernels are
+chosen together: for every setting of the options the best sizes of each kernel, then the setting
+with the least sum. PPCG's own default is always a candidate. What is not expected to be better than
+it by more than the model errs, or is expected to be slower, is not taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.analysis.facts import KernelFacts
+from eatss.gpu.profile import GpuProfile
+from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
+from eatss.model.ppcg_lattice import (
+    DEFAULT_SHARED_BYTES,
+    SHARED_LIMITS,
+    Vector,
+    candidates,
+    default_vector,
+    lattice,
+    variable_names,
+)
+from eatss.model.problem import Table, TableProblem
+from eatss.model.selection import KernelSelection, PpcgOptions, ReferenceSelection, Usage
+from eatss.model.table_proof import solve_table
+from eatss.prediction.demand import Demand
+from eatss.prediction.model import PpcgModel, prediction_at
+from eatss.prediction.ppcg import shared_groups
+from eatss.prediction.expected import Prediction
+from eatss.prediction.terms import Predicted
+
+MARGIN = 1.10
+"""Sizes of ours are taken where the default is expected to cost so many times as much: below that
+the model may be wrong about which is better."""
+
+UNITS: dict[ObjectiveName, str] = {"energy": "nJ", "time": "ps", "edp": "fJ s"}
+"""What a table's integers are in."""
+
+FORMULAS: dict[ObjectiveName, str] = {
+    "energy": "least energy of a run, in nJ",
+    "time": "least time of a run, in ps",
+    "edp": "least energy times time of a run, in fJ s",
+}
+
+_DEFAULT = PpcgOptions(max_shared_memory=DEFAULT_SHARED_BYTES, unroll_gpu_tile=False)
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    """A kernel with its vectors; the first one is PPCG's default."""
+
+    facts: KernelFacts
+    model: PpcgModel
+    vectors: tuple[Vector, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """One kernel under one setting of the options, every vector costed."""
+
+    demand: Demand
+    expected: Predicted
+    costs: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedProgram:
+    """The selections of all kernels and the options they share."""
+
+    kernels: tuple[KernelSelection, ...]
+    options: PpcgOptions
+
+
+def select_predicted(
+    kernels: Sequence[KernelFacts], profile: GpuProfile, options: ModelOptions
+) -> PredictedProgram:
+    """Select sizes and options of a program for PPCG."""
+    began = time.perf_counter()
+    spaces = []
+    for facts in kernels:
+        model = PpcgModel.of(facts, profile)
+        vectors = lattice(model.kernel) if model.kernel.threads else ((),)
+        spaces.append(_Space(facts, model, vectors))
+    limits = sorted({min(m, options.shared_per_block(profile)) for m in SHARED_LIMITS[1:]})
+    settings = [_DEFAULT] + [
+        PpcgOptions(max_shared_memory=m, unroll_gpu_tile=unroll)
+        for m in (DEFAULT_SHARED_BYTES, *limits)
+        for unroll in (False, True)
+        if (m, unroll) != (DEFAULT_SHARED_BYTES, False)
+    ]
+    defaults = [_cell(space, _DEFAULT, options.objective) for space in spaces]
+    slowest = [_limit(cell) for cell in defaults]
+    chosen, rows, cells = _best_setting(spaces, settings, defaults, slowest, options.objective)
+    if _total(defaults, [0] * len(spaces)) < MARGIN * _total(cells, rows):
+        chosen, rows, cells = _DEFAULT, [0] * len(spaces), defaults
+    elif chosen == _DEFAULT:
+        rows = [
+            row if defaults[at].costs[0] >= MARGIN * cells[at].costs[row] else 0
+            for at, row in enumerate(rows)
+        ]
+    share_s = (time.perf_counter() - began) / max(1, len(spaces))
+    return PredictedProgram(
+        kernels=tuple(
+            _described(space, cells[at], rows[at], defaults[at], slowest[at], chosen, profile,
+                       options, share_s)
+            for at, space in enumerate(spaces)
+        ),
+        options=chosen,
+    )  # fmt: skip
+
+
+def _best_setting(
+    spaces: Sequence[_Space],
+    settings: Sequence[PpcgOptions],
+    defaults: list[_Cell],
+    slowest: Sequence[float],
+    objective: ObjectiveName,
+) -> tuple[PpcgOptions, list[int], list[_Cell]]:
+    """Return the setting with the least sum of the kernels' least costs, the first of equal ones."""
+    best: tuple[int, PpcgOptions, list[int], list[_Cell]] | None = None
+    for setting in settings:
+        cells = (
+            defaults
+            if setting == _DEFAULT
+            else [_cell(space, setting, objective) for space in spaces]
+        )
+        rows = [_least(cell, limit) for cell, limit in zip(cells, slowest, strict=True)]
+        total = _total(cells, rows)
+        if best is None or total < best[0]:
+            best = total, setting, rows, cells
+    assert best is not None
+    return best[1], best[2], best[3]
+
+
+def _cell(space: _Space, setting: PpcgOptions, objective: ObjectiveName) -> _Cell:
+    demand, expected = space.model.columns(
+        candidates(
+            space.model.kernel,
+            space.vectors,
+            shared_limit_bytes=setting.max_shared_memory,
+            unroll=setting.unroll_gpu_tile,
+        )
+    )
+    return _Cell(demand, expected, costs(expected, objective))
+
+
+def costs(expected: Predicted, objective: ObjectiveName) -> npt.NDArray[np.int64]:
+    """Return the objective of each candidate as an integer; the greatest one where none launches."""
+    value = {
+        "energy": expected.energy_j * 1e9,
+        "time": expected.time_s * 1e12,
+        "edp": expected.energy_j * expected.time_s * 1e15,
+    }[objective]
+    launches = np.isfinite(value)
+    whole = np.round(np.where(launches, value, 0.0)).astype(np.int64)
+    return np.where(launches, whole, _NEVER)
+
+
+def _limit(default: _Cell) -> float:
+    """Return how long a kernel may take: no longer than the default where that launches."""
+    return float(default.expected.time_s[0])
+
+
+def _least(cell: _Cell, limit_s: float) -> int:
+    allowed = np.where(cell.expected.time_s <= limit_s, cell.costs, _NEVER)
+    return int(np.argmin(allowed))
+
+
+def _total(cells: Sequence[_Cell], rows: Sequence[int]) -> int:
+    return sum(int(cell.costs[row]) for cell, row in zip(cells, rows, strict=True))
+
+
+def table_of(
+    space_vectors: Sequence[Vector], cell_costs: npt.NDArray[np.int64], unit: str
+) -> Table:
+    """Return the vectors that launch with their costs."""
+    pairs = [
+        (vector, int(cost))
+        for vector, cost in zip(space_vectors, cell_costs, strict=True)
+        if cost != _NEVER
+    ]
+    return Table(rows=tuple(v for v, _ in pairs), values=tuple(c for _, c in pairs), unit=unit)
+
+
+def _described(
+    space: _Space,
+    cell: _Cell,
+    row: int,
+    default: _Cell,
+    limit_s: float,
+    setting: PpcgOptions,
+    profile: GpuProfile,
+    options: ModelOptions,
+    share_s: float,
+) -> KernelSelection:
+    facts, kernel = space.facts, space.model.kernel
+    vector = space.vectors[row]
+    kept = row == 0 and setting == _DEFAULT
+    prediction = prediction_at(cell.demand, cell.expected, row)
+    solution = None
+    if vector and not kept and prediction is not None:
+        allowed = np.where(cell.expected.time_s <= limit_s, cell.costs, _NEVER)
+        problem = TableProblem(
+            kernel=facts.name,
+            variables=variable_names(kernel),
+            cost=table_of(space.vectors, allowed, UNITS[options.objective]),
+        )
+        solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
+    depth = len(kernel.band)
+    staged, _ = shared_groups(
+        kernel,
+        candidates(
+            kernel, (vector,), shared_limit_bytes=setting.max_shared_memory,
+            unroll=setting.unroll_gpu_tile,
+        ),
+    ) if vector else ([], None)  # fmt: skip
+    shared = {
+        use.access.reference
+        for group, on in zip(kernel.groups, staged, strict=False)
+        if on[0]
+        for use in group.uses
+    }
+    private = {u.access.reference for g in kernel.groups if g.private for u in g.uses}
+    return KernelSelection(
+        name=facts.name,
+        index=facts.index,
+        statements=facts.statements,
+        host_loops=facts.host_loops,
+        loops=kernel.band if vector else (),
+        parallel=tuple(loop.name for loop in facts.parallel_loops) if vector else (),
+        inner_loops=tuple(loop.name for loop in facts.inner_loops),
+        cma_loop=facts.cma_loop,
+        tile_sizes=tuple(zip(kernel.band, vector[:depth], strict=True)) if vector else (),
+        objective=int(cell.costs[row]) if prediction is not None else 0,
+        objective_formula=FORMULAS[options.objective],
+        weights=(),
+        optimal="proven" if solution is None or solution.proven else "best found",
+        split_factor=0.0,
+        warp_fraction=1.0,
+        alignment=1,
+        traffic=0.0,
+        block=tuple(zip(kernel.threads, vector[depth:], strict=True)) if vector else (),
+        shared_limit_bytes=setting.max_shared_memory,
+        solver_calls=0 if solution is None else solution.solver_calls,
+        solve_time_s=share_s + (0.0 if solution is None else solution.solve_time_s),
+        references=tuple(
+            ReferenceSelection(
+                array=reference.array,
+                access=reference.access,
+                statements=reference.statements,
+                memory=reference.memory.value,
+                placement="private" if at in private else "shared" if at in shared else "l1",
+                cma=reference.cma,
+                temporal=reference.temporal,
+                spatial=reference.spatial,
+            )
+            for at, reference in enumerate(facts.references)
+        ),
+        distinct_references=facts.distinct_references,
+        usage=_usage(prediction, profile),
+        note=None
+        if vector
+        else "no loop of it is parallel: it runs in one thread and has nothing to tile",
+        compared=len(space.vectors),
+        predicted=prediction,
+        default=prediction_at(default.demand, default.expected, 0),
+        keeps_default=kept,
+    )
+
+
+def _usage(prediction: Prediction | None, profile: GpuProfile) -> tuple[Usage, ...]:
+    if prediction is None or not prediction.threads:
+        return ()
+    warps = -(-prediction.threads // profile.threads_per_warp)
+    per_sm = prediction.resident_blocks * warps * profile.threads_per_warp
+    limits = (
+        ("threads", "threads of a block", prediction.threads, profile.threads_per_block, "threads"),
+        ("occupancy", "threads of an SM", per_sm, profile.max_threads_per_sm, "threads"),
+        ("registers_thread", "registers of a thread (estimate)", prediction.registers,
+         profile.registers_per_thread, "registers"),
+        ("shared_per_block", "shared memory of a block", prediction.shared_bytes,
+         profile.shared_per_block_bytes, "bytes"),
+    )  # fmt: skip
+    return tuple(
+        Usage(name=n, title=t, used=used, available=most, unit=unit, binding=2 * used > most)
+        for n, t, used, most, unit in limits
+    )

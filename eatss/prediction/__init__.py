@@ -1,0 +1,1 @@
+"""Kernel facts, sizes and a card in; expected time and energy out."""

@@ -1,0 +1,126 @@
+"""How the lanes of a warp meet memory: sectors, lines and banks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.prediction.demand import Column
+
+Integers = npt.NDArray[np.int64]
+
+WARP = 32
+SECTOR_BYTES = 32
+LINE_BYTES = 128
+BANKS = 32
+BANK_BYTES = 4
+
+
+def lanes_of(threads: Sequence[Column]) -> list[Column]:
+    """Return how many lanes of a warp differ along each axis of the block, ``x`` first."""
+    lanes = []
+    left: Column | None = None
+    for count in threads:
+        if left is None:
+            left = np.full(len(count), float(WARP))
+        along = np.maximum(1.0, np.minimum(count, left))
+        lanes.append(along)
+        left = np.maximum(1.0, np.floor(left / along))
+    return lanes
+
+
+def sectors(lanes: Sequence[Column], steps: Sequence[float], element_bytes: int) -> Column:
+    """Return the 32-byte sectors that one request of a warp touches.
+
+    Args:
+        lanes: of :func:`lanes_of`.
+        steps: bytes between neighbours along each axis.
+        element_bytes: width of an element.
+    """
+    return _pieces(lanes, steps, element_bytes, SECTOR_BYTES)
+
+
+def line_wavefronts(
+    lanes: Sequence[Column], steps: Sequence[float], element_bytes: int, line_cycles: float
+) -> Column:
+    """Return the cycles that L1 takes for one request of a warp.
+
+    It gives 128 bytes to registers in a cycle, so elements of eight bytes take two whatever lanes
+    share; each further line takes ``line_cycles``.
+    """
+    least = WARP * element_bytes / LINE_BYTES
+    lines = _pieces(lanes, steps, element_bytes, LINE_BYTES)
+    return np.asarray(least + line_cycles * np.maximum(0.0, lines - least))
+
+
+def _pieces(
+    lanes: Sequence[Column], steps: Sequence[float], element_bytes: int, piece: int
+) -> Column:
+    count = np.ones(len(lanes[0])) if lanes else np.ones(1)
+    within = float(element_bytes)  # bytes that lie together so far
+    extent = np.full(len(count), within)
+    for along, step in zip(lanes, steps, strict=True):
+        apart = abs(step)
+        if apart == 0:
+            continue
+        if apart >= piece:
+            count = count * along
+        else:
+            extent = np.maximum(extent, (along - 1) * apart + element_bytes)
+    return count * np.ceil(extent / piece)
+
+
+def bank_wavefronts(lanes: Sequence[Column], steps: Sequence[Column], element_bytes: int) -> Column:
+    """Return the cycles of one request of a warp to shared memory.
+
+    Lanes that want one word share it; different words of one bank wait for each other. Elements of
+    eight bytes go in two halves of 16 lanes each.
+
+    Args:
+        lanes: of :func:`lanes_of`.
+        steps: elements between neighbours along each axis.
+        element_bytes: width of an element.
+    """
+    if not lanes:
+        return np.ones(1)
+    columns = [*lanes, *(np.broadcast_to(step, lanes[0].shape) for step in steps)]
+    table = np.stack(columns, axis=1).astype(np.int64)
+    unique, back = np.unique(_keys(table), return_index=True, return_inverse=True)[1:]
+    return _conflicts(table[unique], len(lanes), element_bytes)[back.reshape(-1)]
+
+
+def _keys(table: Integers) -> Integers:
+    """Return one number a row, equal for equal rows."""
+    key = np.zeros(len(table), dtype=np.int64)
+    for column in table.T:
+        _, codes = np.unique(column, return_inverse=True)
+        key = key * (int(codes.max()) + 1) + codes.reshape(-1)
+    return key
+
+
+def _conflicts(rows: Integers, axes: int, element_bytes: int) -> Column:
+    """Return the cycles of one request for each row of lanes and steps along the axes."""
+    left = np.broadcast_to(np.arange(WARP), (len(rows), WARP))
+    address = np.zeros((len(rows), WARP), dtype=np.int64)
+    for axis in range(axes):
+        along, step = rows[:, axis : axis + 1], rows[:, axes + axis : axes + axis + 1]
+        address = address + (left % along) * step
+        left = left // along
+    address = np.where(left == 0, address, address[:, :1])  # lanes without work ask for nothing new
+    words = max(1, element_bytes // BANK_BYTES)
+    banks = max(1, BANKS // words)
+    cycles = np.zeros(len(rows))
+    each = WARP // words
+    numbers = np.arange(len(rows))[:, None]
+    for first in range(0, WARP, each):
+        ordered = np.sort(address[:, first : first + each], axis=1)
+        fresh = np.ones(ordered.shape, dtype=bool)
+        fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+        wanted = np.zeros((len(rows), banks), dtype=np.int64)
+        np.add.at(
+            wanted, (np.broadcast_to(numbers, ordered.shape)[fresh], (ordered % banks)[fresh]), 1
+        )
+        cycles += wanted.max(axis=1)
+    return cycles

@@ -1,0 +1,66 @@
+"""The rates and energies of a card, from its profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eatss.gpu.profile import GpuProfile
+
+FALLBACK_CLOCK_MHZ = 1500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What the prediction knows of a card.
+
+    Rates are per second for the whole card or, where named so, per cycle of one SM.
+    """
+
+    sms: int
+    clock_hz: float
+    warp: int
+    threads_per_sm: int
+    blocks_per_sm: int
+    threads_per_block: int
+    registers_per_sm: int
+    registers_per_thread: int
+    shared_per_sm_bytes: int
+    shared_per_block_bytes: int
+    l1_shared_bytes: int
+    l2_bytes: int
+    fp64_per_cycle: float
+    fp32_per_cycle: float
+    dram_bytes_s: float
+    l2_bytes_s: float
+    power_limit_w: float
+
+
+def card_of(profile: GpuProfile) -> Card:
+    """Return the rates of a card; what its profile lacks is derived."""
+    clock_hz = 1e6 * (profile.boost_clock_mhz or profile.base_clock_mhz or FALLBACK_CLOCK_MHZ)
+    cycles = profile.sm_count * clock_hz
+    fp32 = (profile.peak_fp32_gflops or 2 * 64 * cycles / 1e9) * 1e9 / 2 / cycles
+    fp64 = (
+        (profile.peak_fp64_gflops or profile.peak_fp32_gflops or 2e-9 * cycles) * 1e9 / 2 / cycles
+    )
+    if profile.peak_fp64_gflops is None:
+        fp64 = fp32 / 32
+    return Card(
+        sms=profile.sm_count,
+        clock_hz=clock_hz,
+        warp=profile.threads_per_warp,
+        threads_per_sm=profile.max_threads_per_sm,
+        blocks_per_sm=profile.max_blocks_per_sm,
+        threads_per_block=profile.threads_per_block,
+        registers_per_sm=profile.registers_per_sm,
+        registers_per_thread=profile.registers_per_thread,
+        shared_per_sm_bytes=profile.shared_per_sm_bytes,
+        shared_per_block_bytes=profile.shared_per_block_bytes,
+        l1_shared_bytes=profile.l1_shared_bytes,
+        l2_bytes=profile.l2_bytes,
+        fp64_per_cycle=fp64,
+        fp32_per_cycle=fp32,
+        dram_bytes_s=0.9 * profile.bandwidth_gb_s * 1e9,
+        l2_bytes_s=32 * cycles,
+        power_limit_w=profile.tdp_w or 300.0,
+    )

@@ -1,0 +1,58 @@
+"""The noun between code and card: what a kernel's code asks of any card."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+Column = npt.NDArray[np.float64]
+"""A figure of many candidates, one entry each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What candidates for one kernel ask of the card; every field has an entry a candidate.
+
+    ``launches`` are those of a run; everything else is of one launch.
+
+    ``blocks``, ``threads``: blocks of a launch, threads of a block. ``registers``: 32-bit registers
+    of a thread, an estimate; ``spilled_bytes``: what of a thread's private arrays does not fit
+    them. ``shared_bytes``: of a block.
+
+    ``instructions``: warp instructions of any kind. ``fp64``, ``fp32``: those that the units of
+    that width run. ``special``: passes through the units for divisions, roots and functions.
+    ``lanes``: the share of a warp's lanes that have work.
+
+    ``l1_wavefronts``, ``shared_wavefronts``: cycles of an SM's load and store unit.
+    ``l2_bytes``, ``dram_bytes``: moved between SMs and L2, and between L2 and memory.
+
+    ``chain_cycles``: what the slowest thread of a block waits for, one thing after the other:
+    loads that depend on each other, barriers, arithmetic that feeds itself.
+    """
+
+    launches: Column
+    blocks: Column
+    threads: Column
+    registers: Column
+    spilled_bytes: Column
+    shared_bytes: Column
+    instructions: Column
+    fp64: Column
+    fp32: Column
+    special: Column
+    lanes: Column
+    l1_wavefronts: Column
+    shared_wavefronts: Column
+    l2_bytes: Column
+    dram_bytes: Column
+    chain_cycles: Column
+
+    def __len__(self) -> int:
+        """Return the number of candidates."""
+        return len(self.blocks)
+
+    def rows(self, keep: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Demand:
+        """Return some of the candidates."""
+        return Demand(**{f.name: getattr(self, f.name)[keep] for f in fields(self)})

@@ -1,0 +1,36 @@
+"""What the model expects of one kernel: milliseconds, joules and what bounds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """Expected time and energy of a kernel over all its launches of one run.
+
+    ``times_s`` are what each part of the card would take alone, the largest first; ``energies_j``
+    where the energy goes, the largest first. ``blocks`` and ``threads`` are those of a launch and a
+    block, ``resident_blocks`` those of an SM that run at a time.
+    """
+
+    time_s: float
+    energy_j: float
+    times_s: tuple[tuple[str, float], ...]
+    energies_j: tuple[tuple[str, float], ...]
+    launches: int
+    blocks: int
+    threads: int
+    registers: int
+    shared_bytes: int
+    resident_blocks: int
+
+    @property
+    def power_w(self) -> float:
+        """Mean power while the kernel runs."""
+        return self.energy_j / self.time_s if self.time_s else 0.0
+
+    @property
+    def bound(self) -> str:
+        """What takes longest on its own: ``memory``, ``issue``, ``latency`` and so on."""
+        return self.times_s[0][0]

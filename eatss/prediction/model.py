@@ -1,0 +1,62 @@
+"""The prediction for PPCG's code, ready to be asked: one kernel, one card, many candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.work import ASSUMED_SIZE
+from eatss.gpu.profile import GpuProfile
+from eatss.prediction.card import Card, card_of
+from eatss.prediction.demand import Demand
+from eatss.prediction.habits import Habits
+from eatss.prediction.ppcg import PpcgCandidates, ppcg_demand
+from eatss.prediction.ppcg_groups import PpcgKernel, ppcg_kernel
+from eatss.prediction.expected import Prediction
+from eatss.prediction.terms import Predicted, predict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PpcgModel:
+    """What PPCG's code for one kernel does on one card."""
+
+    kernel: PpcgKernel
+    card: Card
+    habits: Habits
+
+    @classmethod
+    def of(cls, facts: KernelFacts, profile: GpuProfile) -> PpcgModel:
+        """Return the model of a kernel on a card."""
+        return cls(kernel=ppcg_kernel(facts, ASSUMED_SIZE), card=card_of(profile), habits=Habits())
+
+    def columns(self, candidates: PpcgCandidates) -> tuple[Demand, Predicted]:
+        """Return demand and prediction of many candidates."""
+        demand = ppcg_demand(self.kernel, candidates, self.card, self.habits)
+        return demand, predict(demand, self.card, self.habits)
+
+    def prediction(self, candidates: PpcgCandidates, row: int = 0) -> Prediction | None:
+        """Return the prediction of one candidate, ``None`` where it cannot launch."""
+        demand, expected = self.columns(candidates)
+        return prediction_at(demand, expected, row)
+
+
+def prediction_at(demand: Demand, expected: Predicted, row: int) -> Prediction | None:
+    """Return one entry of the columns, ``None`` where that candidate cannot launch."""
+    if not expected.resident_blocks[row]:
+        return None
+    return Prediction(
+        time_s=float(expected.time_s[row]),
+        energy_j=float(expected.energy_j[row]),
+        times_s=_ordered({name: float(column[row]) for name, column in expected.terms_s.items()}),
+        energies_j=_ordered({n: float(column[row]) for n, column in expected.terms_j.items()}),
+        launches=int(demand.launches[row]),
+        blocks=int(demand.blocks[row]),
+        threads=int(demand.threads[row]),
+        registers=int(demand.registers[row]),
+        shared_bytes=int(demand.shared_bytes[row]),
+        resident_blocks=int(expected.resident_blocks[row]),
+    )
+
+
+def _ordered(terms: dict[str, float]) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(terms.items(), key=lambda item: -item[1]))

@@ -1,0 +1,647 @@
+"""What PPCG's code for a kernel asks of a card, as a function of tiles, blocks and options.
+
+PPCG gives each block a tile, or several in turn where the grid is smaller; its threads deal out
+the points of the tile one by one, cyclically. Loops that are not mapped run inside each thread.
+Groups of references are private, shared or global (:mod:`eatss.prediction.ppcg_groups`). Where a
+private array has more than one element a thread, PPCG unrolls the points of a thread inside the
+serial loops; else the points are loops around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from eatss.analysis.work import ASSUMED_SIZE, AccessFacts, StatementFacts
+from eatss.prediction.access import bank_wavefronts, lanes_of, line_wavefronts, sectors
+from eatss.prediction.card import Card
+from eatss.prediction.demand import Column, Demand
+from eatss.prediction.habits import Habits
+from eatss.prediction.ppcg_groups import Group, PpcgKernel
+
+GRID_LIMITS = {1: (32768,), 2: (256, 256)}
+"""Blocks that PPCG launches at most along each axis unless told otherwise."""
+
+SECTOR_BYTES = 32
+LINE_BYTES = 128
+_REGISTER_UNIT = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PpcgCandidates:
+    """Choices for one kernel, an entry each.
+
+    ``tiles`` by loop of the band, ``blocks`` by loop mapped to threads, ``shared_limit_bytes`` what
+    ``--max-shared-memory`` says, ``unroll`` 1 with ``--unroll-gpu-tile``.
+    """
+
+    tiles: Mapping[str, Column]
+    blocks: Mapping[str, Column]
+    shared_limit_bytes: Column
+    unroll: Column
+
+    def __len__(self) -> int:
+        """Return the number of candidates."""
+        return len(self.shared_limit_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The loops of a candidate in numbers."""
+
+    tile: dict[str, Column]
+    block: dict[str, Column]
+    points: dict[str, Column]
+    steps: dict[str, Column]
+    blocks: Column
+    threads: Column
+    turns: Column
+
+
+def ppcg_demand(
+    kernel: PpcgKernel, candidates: PpcgCandidates, card: Card, habits: Habits
+) -> Demand:
+    """Return what each candidate's code asks of the card in one launch."""
+    return _Counting(kernel, candidates, card, habits).demand()
+
+
+def shared_groups(kernel: PpcgKernel, candidates: PpcgCandidates) -> tuple[list[Column], Column]:
+    """Return which groups PPCG stages, as 0 or 1, and the shared memory of a block in bytes.
+
+    PPCG takes the groups in the order of the arrays' names while there is room.
+    """
+    tile = {name: np.minimum(size, kernel.trips[name]) for name, size in candidates.tiles.items()}
+    left = candidates.shared_limit_bytes.copy()
+    used = np.zeros(len(candidates))
+    staged = []
+    for group in kernel.groups:
+        if group.private or not group.shareable:
+            staged.append(np.zeros(len(candidates)))
+            continue
+        size = box_elements(kernel, group, tile) * group.element_bytes
+        fits = (size <= left) * 1.0
+        left = left - fits * size
+        used = used + fits * size
+        staged.append(fits)
+    return staged, used
+
+
+def box_sizes(kernel: PpcgKernel, group: Group, tile: Mapping[str, Column]) -> list[Column]:
+    """Return the extents of the box that a group is copied as."""
+    assert group.box is not None
+    inner = dict(kernel.inner)
+    sizes = []
+    for terms, spread in group.box:
+        size: Column = np.full(len(next(iter(tile.values()))), 1.0 + spread)
+        for loop, factor in terms:
+            extent = tile[loop] if loop in tile else inner.get(loop, 1)
+            size = size + abs(factor) * (extent - 1)
+        sizes.append(size)
+    return sizes
+
+
+def box_elements(kernel: PpcgKernel, group: Group, tile: Mapping[str, Column]) -> Column:
+    """Return the elements of the box."""
+    return np.asarray(prod(box_sizes(kernel, group, tile)))
+
+
+class _Counting:
+    """Adds up what one thread, warp and block do."""
+
+    def __init__(
+        self, kernel: PpcgKernel, candidates: PpcgCandidates, card: Card, habits: Habits
+    ) -> None:
+        self.kernel = kernel
+        self.card = card
+        self.habits = habits
+        self.size = len(candidates)
+        self.unroll = candidates.unroll
+        self.shape = _shape(kernel, candidates)
+        self.staged, self.shared_bytes = shared_groups(kernel, candidates)
+        self.lanes = lanes_of([self.shape.block[name] for name in reversed(kernel.threads)])
+        self.warps = np.ceil(self.shape.threads / card.warp)
+        self.zero = np.zeros(self.size)
+        self.instructions = self.zero.copy()
+        self.fp64 = self.zero.copy()
+        self.fp32 = self.zero.copy()
+        self.special = self.zero.copy()
+        self.l1 = self.zero.copy()
+        self.shared = self.zero.copy()
+        self.l2_bytes = self.zero.copy()
+        self.chain = self.zero.copy()
+
+    # one launch has work.launches, and each does this share of the box of its loops
+    def demand(self) -> Demand:
+        """Return the sums."""
+        kernel, shape, card = self.kernel, self.shape, self.card
+        work = kernel.facts.work
+        launches = float(work.launches or 1)
+        private_words = self._private_words()
+        self._unrolled = self._is_unrolled()
+        registers = self._registers(private_words)
+        spilled = np.maximum(0.0, registers - self._register_cap()) * 4
+        registers = np.minimum(registers, self._register_cap())
+        self._resident = self._resident_blocks(registers)
+        self._tile_bytes = self._all_tile_bytes()
+        self._copies()
+        for at, statement in enumerate(work.statements):
+            self._statement(at, statement)
+        self._spills(spilled)
+        self.instructions += (
+            shape.blocks
+            * self.warps
+            * (self.habits.start_instructions + shape.turns * self.habits.turn_instructions)
+        )
+        self.chain += self.habits.start_cycles
+        return Demand(
+            launches=np.full(self.size, launches),
+            blocks=shape.blocks,
+            threads=shape.threads,
+            registers=registers,
+            spilled_bytes=spilled,
+            shared_bytes=self.shared_bytes,
+            instructions=self.instructions,
+            fp64=self.fp64,
+            fp32=self.fp32,
+            special=self.special,
+            lanes=shape.threads / (self.warps * card.warp),
+            l1_wavefronts=self.l1,
+            shared_wavefronts=self.shared,
+            l2_bytes=self.l2_bytes,
+            dram_bytes=self._dram_bytes(launches),
+            chain_cycles=self.chain,
+        )
+
+    def _private_words(self) -> Column:
+        words = self.zero.copy()
+        for group in self.kernel.groups:
+            if group.private:
+                elements = prod(
+                    (self.shape.points[name] for name in self.kernel.threads),
+                    start=np.ones(self.size),
+                )
+                words = words + elements * max(1, group.element_bytes // 4)
+        return words
+
+    def _is_unrolled(self) -> Column:
+        """Return 1 where the points of a thread stand in the text one by one."""
+        points = self._points_of(self.kernel.threads)
+        private = any(group.private for group in self.kernel.groups)
+        return np.where((points > 1) & (private | (self.unroll > 0)), 1.0, 0.0)
+
+    def _points_of(self, loops: tuple[str, ...]) -> Column:
+        return np.asarray(
+            prod((self.shape.points[name] for name in loops), start=np.ones(self.size))
+        )
+
+    def _registers(self, private_words: Column) -> Column:
+        width = max(1, self.kernel.facts.element_bytes // 4)
+        operands = max(
+            (sum(a.reads for a in s.accesses) for s in self.kernel.facts.work.statements),
+            default=1,
+        )
+        points = self._points_of(self.kernel.threads)
+        addresses = np.where(self._unrolled > 0, np.minimum(points, 16.0), 1.0)
+        return np.asarray(
+            self.habits.base_registers
+            + private_words * self.habits.private_register_factor
+            + operands * width * 2
+            + addresses * self.habits.registers_per_point
+        )
+
+    def _register_cap(self) -> Column:
+        """Return the registers a thread may have: nvcc knows nothing of the block, only the card."""
+        return np.full(self.size, float(self.card.registers_per_thread))
+
+    def _resident_blocks(self, registers: Column) -> Column:
+        card = self.card
+        rounded = np.ceil(registers / _REGISTER_UNIT) * _REGISTER_UNIT
+        by_registers = np.floor(card.registers_per_sm / (rounded * self.warps * card.warp))
+        by_threads = np.floor(card.threads_per_sm / (self.warps * card.warp))
+        shared = np.where(self.shared_bytes > 0, self.shared_bytes + 1024, 1024)
+        by_shared = np.floor(card.shared_per_sm_bytes / shared)
+        resident = np.minimum(np.minimum(by_registers, by_threads), by_shared)
+        return np.clip(resident, 0, card.blocks_per_sm)
+
+    def _serial_steps(self, depth: int) -> Column:
+        """Return how often a block runs the tile loops down to position ``depth`` of the band."""
+        steps = self.shape.turns.copy()
+        for position, name in enumerate(self.kernel.band):
+            if name not in self.kernel.grid and position <= depth:
+                steps = steps * self.shape.steps[name]
+        return steps
+
+    def _fill(self, statement: StatementFacts) -> float:
+        """Return the share of the box of its loops that a statement runs at."""
+        if statement.instances is None:
+            return 1.0
+        box = prod(float(self.kernel.trips[name]) for name in statement.loops)
+        launches = float(self.kernel.facts.work.launches or 1)
+        return min(1.0, statement.instances / max(1.0, box * launches))
+
+    def _copies(self) -> None:
+        """Count the copies of private and shared groups."""
+        kernel, shape, habits = self.kernel, self.shape, self.habits
+        fill = max((self._fill(s) for s in kernel.facts.work.statements), default=1.0)
+        barriers = self.zero.copy()
+        for at, group in enumerate(kernel.groups):
+            depth = max((p for p, n in enumerate(kernel.band) if n in group.loops), default=-1)
+            steps = self._serial_steps(depth) * fill
+            ways = (1.0 if group.reads else 0.0) + (1.0 if group.writes else 0.0)
+            if group.private:
+                count = self._points_of(kernel.threads)
+                access = group.uses[0].access
+                wave, sector = self._global_cost(dict(access.strides), group.element_bytes)
+                requests = count * steps * ways
+                self._add_global(requests, wave, sector, 1.0)
+                self.instructions += shape.blocks * self.warps * requests * 2
+                self.chain += steps * habits.memory_cycles * np.ceil(count / habits.batch)
+                continue
+            if not (group.shareable and group.box is not None):
+                continue
+            on = self.staged[at]
+            sizes = box_sizes(kernel, group, shape.tile)
+            loads, waves, sector = self._copy_loop(sizes, group.element_bytes)
+            requests = loads * steps * ways * on
+            self._add_global(requests, waves, sector, 1.0 / self._sharing(group.loops))
+            self.shared += shape.blocks * self.warps * requests * waves
+            self.instructions += shape.blocks * self.warps * requests * habits.copy_instructions
+            self.chain += on * steps * habits.memory_cycles * np.ceil(loads / habits.batch)
+            barriers = np.maximum(barriers, on * steps * 2)
+        self.instructions += shape.blocks * self.warps * barriers * habits.barrier_instructions
+        self.chain += barriers * habits.barrier_cycles
+
+    def _copy_loop(self, sizes: list[Column], element_bytes: int) -> tuple[Column, Column, Column]:
+        """Return loads a thread, wavefronts and sectors of one, for a copy of a box.
+
+        The last dimensions of the box are dealt out to the threads along the last axes.
+        """
+        threads = [self.shape.block[name] for name in self.kernel.threads]
+        loads = np.ones(self.size)
+        mapped = min(len(sizes), len(threads))
+        for size in sizes[: len(sizes) - mapped]:
+            loads = loads * size
+        for size, count in zip(sizes[len(sizes) - mapped :], threads[len(threads) - mapped :]):
+            loads = loads * np.ceil(size / count)
+        along = np.minimum(threads[-1], sizes[-1])
+        rows = np.minimum(
+            np.maximum(1.0, self.card.warp / threads[-1]),
+            sizes[-2] if len(sizes) > 1 else np.ones(self.size),
+        )
+        in_row = np.minimum(along, self.card.warp)
+        sector = rows * np.ceil(in_row * element_bytes / SECTOR_BYTES)
+        waves = np.maximum(rows, self.card.warp * element_bytes / LINE_BYTES)
+        return loads, waves, sector
+
+    def _global_cost(self, strides: dict[str, int], element_bytes: int) -> tuple[Column, Column]:
+        """Return wavefronts and sectors of one request of a warp."""
+        steps = [float(strides.get(n, 0) * element_bytes) for n in reversed(self.kernel.threads)]
+        return (
+            line_wavefronts(self.lanes, steps, element_bytes, self.habits.line_cycles),
+            sectors(self.lanes, steps, element_bytes),
+        )
+
+    def _add_global(
+        self, requests: Column, waves: Column, sector: Column, missing: Column | float
+    ) -> None:
+        """Add requests of each warp of each block; a share of the sectors comes from L2."""
+        total = self.shape.blocks * self.warps * requests
+        self.l1 += total * waves
+        self.l2_bytes += total * sector * SECTOR_BYTES * missing
+
+    def _statement(self, at: int, statement: StatementFacts) -> None:
+        """Count the instances of one statement."""
+        kernel, shape, habits = self.kernel, self.shape, self.habits
+        fill = self._fill(statement)
+        mapped = tuple(name for name in kernel.threads if name in statement.loops)
+        points = self._points_of(mapped)
+        serial = [name for name in kernel.band if name not in kernel.threads]
+        below = [name for name, _ in kernel.inner]
+        trips = float(
+            prod(kernel.trips[name] for name in (*serial, *below) if name in statement.loops)
+        )
+        steps = shape.turns.copy()
+        for name in kernel.threads:
+            if name not in kernel.grid and name in statement.loops:
+                steps = steps * shape.steps[name]
+        instances = points * steps * trips * fill  # of a thread, in a launch
+        loops_inside = trips > 1
+        total = shape.blocks * self.warps * instances
+        unrolled = self._unrolled if mapped else self.zero
+        counts = dict(statement.operations)
+        self._arithmetic(counts, statement.element_bytes, total)
+        stores_inside = self.zero.copy()
+        loads = self.zero.copy()
+        load_cycles = self.zero.copy()
+        fixed = self.zero.copy()
+        for position, group in enumerate(kernel.groups):
+            for use in group.uses:
+                if use.statement != at:
+                    continue
+                if group.private:
+                    continue
+                access = use.access
+                strides = dict(access.strides)
+                # points that read the same element share the load where they stand side by side
+                repeated = tuple(n for n in mapped if n not in strides)
+                shared_by = np.where(unrolled > 0, self._points_of(repeated), 1.0)
+                on = self.staged[position]
+                count = instances / shared_by
+                warps = shape.blocks * self.warps * count
+                reads = float(access.reads)
+                if group.box is not None and group.shareable:
+                    waves = self._bank_cost(group, access.subscripts, group.element_bytes)
+                    self.shared += on * warps * (reads + access.writes) * waves
+                    loads += on * reads / shared_by
+                    load_cycles = np.maximum(load_cycles, on * habits.shared_cycles)
+                away = 1.0 - on
+                wave, sector = self._global_cost(strides, access.element_bytes)
+                missing = self._missing(statement, access, sector, wave)
+                missing = missing / self._sharing(group.loops) * _halo_share(statement, access)
+                # several reads of one element by a statement are one load
+                self._add_global(count * away * min(reads, 1.0), wave, sector, missing)
+                if access.writes:
+                    self._add_global(count * away, wave, sector, 1.0)
+                    stores_inside = np.maximum(stores_inside, away)
+                loads += away * (min(reads, 1.0) + access.writes) / shared_by
+                cycles = habits.l1_cycles + missing * habits.memory_cycles
+                load_cycles = np.maximum(load_cycles, away * cycles * min(reads, 1.0))
+                fixed += away / shared_by
+        # index arithmetic: one address for each global access that is not unrolled
+        addressing = np.where(unrolled > 0, habits.unrolled_address, habits.loop_address)
+        per_instance = (
+            loads
+            + fixed * addressing
+            + np.where(
+                unrolled > 0,
+                habits.loop_instructions / np.maximum(1.0, points),
+                habits.loop_instructions,
+            )
+        )
+        partial = self._partial()
+        per_instance = per_instance + partial * habits.guard_instructions
+        self.instructions += total * per_instance
+        self._chain(
+            statement, instances, points, unrolled, stores_inside, load_cycles, loops_inside
+        )
+
+    def _guards(self) -> Column:
+        """Return how many groups of a thread's points stand behind tests of their own.
+
+        Where a tile is cut off, the points that may lie outside do.
+        """
+        groups = np.ones(self.size)
+        for name in self.kernel.threads:
+            left = np.mod(self.kernel.trips[name], self.shape.tile[name])
+            inside = np.floor(left / self.shape.block[name])
+            guarded = np.where(left > 0, self.shape.points[name] - inside, 0.0)
+            groups = groups * (1.0 + np.where(self.shape.points[name] > 1, guarded, 0.0))
+        return groups - 1.0
+
+    def _partial(self) -> Column:
+        """Return 1 where some tile is cut off by the end of a loop."""
+        cut = self.zero.copy()
+        for name in self.kernel.threads:
+            cut = np.maximum(
+                cut, (np.mod(self.kernel.trips[name], self.shape.tile[name]) > 0) * 1.0
+            )
+            cut = np.maximum(cut, (np.mod(self.shape.tile[name], self.shape.block[name]) > 0) * 1.0)
+        return cut
+
+    def _arithmetic(self, counts: dict[str, int], element_bytes: int, total: Column) -> None:
+        habits = self.habits
+        adds, products = counts.get("add", 0), counts.get("multiply", 0)
+        fused = max(adds, products) + counts.get("compare", 0)
+        slow = counts.get("divide", 0) + counts.get("square root", 0) + counts.get("function", 0)
+        wide = element_bytes >= 8
+        each = fused + slow * (habits.division64 if wide else habits.division32)
+        if wide:
+            self.fp64 += total * each
+        else:
+            self.fp32 += total * each
+        self.special += total * slow
+        self.instructions += total * each
+
+    def _bank_cost(
+        self,
+        group: Group,
+        subscripts: tuple[tuple[tuple[tuple[str, int], ...], int], ...],
+        element_bytes: int,
+    ) -> Column:
+        """Return the wavefronts of one request to a group's box in shared memory."""
+        sizes = box_sizes(self.kernel, group, self.shape.tile)
+        steps: dict[str, Column] = {}
+        apart = np.ones(self.size)
+        for (terms, _), size in zip(reversed(subscripts), reversed(sizes), strict=True):
+            for loop, factor in terms:
+                steps[loop] = steps.get(loop, self.zero) + factor * apart
+            apart = apart * size
+        along = [steps.get(name, self.zero) for name in reversed(self.kernel.threads)]
+        return bank_wavefronts(self.lanes, along, element_bytes)
+
+    def _missing(
+        self, statement: StatementFacts, access: AccessFacts, sector: Column, wave: Column
+    ) -> Column:
+        """Return the share of a warp's sectors that L1 does not have yet.
+
+        Neighbouring warps and the next steps of serial loops touch the same sectors again. They
+        find them where what the resident blocks touch meanwhile fits L1: in one step for the line
+        that is walked along, in one tile for all that a tile touches again.
+        """
+        card = self.card
+        moving = dict(access.strides)
+        room = np.maximum(16 * 1024.0, card.l1_shared_bytes - self._resident * self.shared_bytes)
+        distinct = np.ones(self.size)
+        for name in self.kernel.threads:
+            if name in moving:
+                distinct = distinct * self.shape.block[name]
+        sharing = self.shape.threads / np.maximum(1.0, distinct)
+        step_sectors = np.maximum(1.0, self.warps * sector)
+        serial = [n for n in self._serial_loops() if n in statement.loops]
+        reuse = 1.0
+        if serial:
+            step = abs(moving.get(serial[-1], 0)) * access.element_bytes
+            if step == 0:
+                reuse = float(min(64, self.kernel.trips[serial[-1]]))
+            elif step < SECTOR_BYTES:
+                reuse = SECTOR_BYTES / step
+        walked = 1.0 / np.minimum(sharing, step_sectors) / reuse
+        lines = self.warps * wave * LINE_BYTES * self._resident
+        near = np.clip(room / np.maximum(1.0, lines), 0.0, 1.0)
+        short = walked * near + (1.0 - near)
+        touched = self._tile_sectors(access)
+        instances = self._points_of(tuple(n for n in self.kernel.threads if n in statement.loops))
+        for name in serial:
+            inside = self.shape.tile.get(name)
+            instances = instances * (self.kernel.trips[name] if inside is None else inside)
+        tile = np.minimum(1.0, touched / np.maximum(1.0, instances * step_sectors))
+        fits = np.clip(room / np.maximum(1.0, self._tile_bytes * self._resident), 0.0, 1.0)
+        return np.asarray(np.minimum(short, tile * fits + short * (1.0 - fits)))
+
+    def _serial_loops(self) -> list[str]:
+        """Return the loops that a thread runs itself, outermost first."""
+        band = [name for name in self.kernel.band if name not in self.kernel.threads]
+        return band + [name for name, _ in self.kernel.inner]
+
+    def _tile_sectors(self, access: AccessFacts) -> Column:
+        """Return the sectors that a tile touches through one access."""
+        inner = dict(self.kernel.inner)
+        total = np.ones(self.size)
+        for position, (terms, _) in enumerate(access.subscripts):
+            size = np.ones(self.size)
+            for loop, factor in terms:
+                extent = self.shape.tile[loop] if loop in self.shape.tile else inner.get(loop, 1)
+                size = size + abs(factor) * (extent - 1)
+            if position == len(access.subscripts) - 1:
+                size = np.ceil(size * access.element_bytes / SECTOR_BYTES)
+            total = total * size
+        return total
+
+    def _all_tile_bytes(self) -> Column:
+        """Return the bytes of global memory that a tile touches."""
+        total = self.zero.copy()
+        for at, group in enumerate(self.kernel.groups):
+            if not group.private:
+                away = 1.0 - self.staged[at]
+                total += away * self._tile_sectors(group.uses[0].access) * SECTOR_BYTES
+        return total
+
+    def _sharing(self, loops: frozenset[str]) -> Column:
+        """Return how many of an SM's resident blocks fetch the same of a group of references.
+
+        Blocks are dealt to SMs one by one, those along ``x`` first.
+        """
+        if len(self.kernel.grid) < 2:
+            return np.ones(self.size)
+        rows, columns = self.kernel.grid
+        across = np.maximum(1.0, self.shape.steps[columns])
+        resident = np.maximum(1.0, self._resident)
+        sms = float(self.card.sms)
+        if rows not in loops and columns in loops:
+            different = np.minimum(resident, across / np.gcd(across.astype(np.int64), int(sms)))
+        elif columns not in loops and rows in loops:
+            different = np.minimum(resident, np.maximum(1.0, np.ceil(resident * sms / across)))
+        else:
+            return np.ones(self.size)
+        return 1.0 + self.habits.lockstep * (resident / np.maximum(1.0, different) - 1.0)
+
+    def _chain(
+        self,
+        statement: StatementFacts,
+        instances: Column,
+        points: Column,
+        unrolled: Column,
+        stores_inside: Column,
+        load_cycles: Column,
+        loops_inside: bool,
+    ) -> None:
+        """Add what a thread waits for in the instances of a statement."""
+        habits = self.habits
+        wide = statement.element_bytes >= 8
+        operations = dict(statement.operations)
+        slow = (
+            operations.get("divide", 0)
+            + operations.get("square root", 0)
+            + operations.get("function", 0)
+        )
+        arithmetic = (habits.fp64_cycles if wide else habits.fp32_cycles) + slow * (
+            habits.slow_cycles64 if wide else habits.slow_cycles32
+        )
+        # points that stand side by side wait together; without stores the next steps do as well
+        together = np.where(unrolled > 0, points / (1.0 + habits.guard_waits * self._guards()), 1.0)
+        steps = np.where(stores_inside > 0, 1.0, habits.batch if loops_inside else 1.0)
+        waits = (load_cycles / steps + arithmetic) / together
+        self.chain += instances * waits
+
+    def _spills(self, spilled_bytes: Column) -> None:
+        """Count the loads and stores of private arrays that registers do not hold."""
+        work = self.kernel.facts.work
+        words = spilled_bytes / 4
+        main = max(work.statements, key=lambda s: s.instances or ASSUMED_SIZE)
+        serial = prod(
+            float(self.kernel.trips[n]) for n in main.loops if n not in self.kernel.threads
+        )
+        traffic = self.shape.blocks * self.warps * words * serial * self._fill(main) * 2
+        self.instructions += traffic
+        self.l1 += traffic
+        self.l2_bytes += traffic * LINE_BYTES * self.habits.spill_missing
+
+    def _dram_bytes(self, launches: float) -> Column:
+        """Return the bytes of one launch from and to memory.
+
+        At least every element once, unless all of it stays in L2 between launches. What blocks that
+        do not run at the same time read again comes from memory where L2 cannot hold it.
+        """
+        kernel, card = self.kernel, self.card
+        total = self.zero.copy()
+        everything = sum(a.elements * a.element_bytes for a in kernel.facts.work.arrays)
+        kept = launches > 1 and everything < 0.7 * card.l2_bytes
+        for array in kernel.facts.work.arrays:
+            groups = [group for group in kernel.groups if group.array == array.name]
+            for writing in (False, True):
+                mine = [g for g in groups if (g.writes if writing else g.reads)]
+                if mine:
+                    each = [self._touched_bytes(g, launches) * self._again(g, kept) for g in mine]
+                    total = total + np.maximum.reduce(each) * (0.05 if kept else 1.0)
+        return np.minimum(total, np.maximum(self.l2_bytes, total * 0.02))
+
+    def _again(self, group: Group, kept: bool) -> Column:
+        """Return how often a group's elements come from memory.
+
+        Blocks that run at the same time find them in L2. Where the whole does not fit it, those
+        that run later fetch them again.
+        """
+        kernel, shape, card = self.kernel, self.shape, self.card
+        if kept or len(kernel.grid) < 2 or kernel.grid[0] in group.loops:
+            return np.ones(self.size)
+        touched = self._touched_bytes(group, 1.0)
+        if touched <= 0.5 * card.l2_bytes:
+            return np.ones(self.size)
+        rows, columns = kernel.grid
+        resident = np.maximum(1.0, self._resident) * card.sms
+        at_once = np.maximum(1.0, resident / shape.steps[columns])
+        return np.maximum(1.0, shape.steps[rows] / at_once)
+
+    def _touched_bytes(self, group: Group, launches: float) -> float:
+        """Return the bytes of a group's elements that one launch touches, about."""
+        work = self.kernel.facts.work
+        loops = {name for use in group.uses for name in work.statements[use.statement].loops}
+        moved = [name for name in group.loops if name in loops]
+        elements = prod(float(self.kernel.trips[name]) for name in moved)
+        fill = max(self._fill(work.statements[use.statement]) for use in group.uses)
+        array = next(a for a in work.arrays if a.name == group.array)
+        dense = min(elements * min(1.0, fill * 1.5), float(array.elements))
+        walks = any(
+            abs(step) * group.element_bytes <= SECTOR_BYTES // 2
+            for use in group.uses
+            for _, step in use.access.strides
+        )
+        return dense * (group.element_bytes if walks or elements <= 1 else SECTOR_BYTES)
+
+
+def _halo_share(statement: StatementFacts, access: AccessFacts) -> float:
+    """Return the share of an access in what it and its neighbours (``A[i-1]``, ``A[i]``) fetch."""
+    form = [terms for terms, _ in access.subscripts]
+    alike = sum(
+        other.array == access.array and [terms for terms, _ in other.subscripts] == form
+        for other in statement.accesses
+    )
+    return 1.0 / max(1, alike)
+
+
+def _shape(kernel: PpcgKernel, candidates: PpcgCandidates) -> _Shape:
+    size = len(candidates)
+    tile = {n: np.minimum(candidates.tiles[n], kernel.trips[n]) for n in kernel.band}
+    block = {n: np.minimum(candidates.blocks[n], tile[n]) for n in kernel.threads}
+    steps = {n: np.ceil(kernel.trips[n] / tile[n]) for n in kernel.band}
+    points = {n: np.ceil(tile[n] / block[n]) for n in kernel.threads}
+    blocks, turns = np.ones(size), np.ones(size)
+    for name, most in zip(kernel.grid, GRID_LIMITS.get(len(kernel.grid), ()), strict=True):
+        launched = np.minimum(steps[name], most)
+        blocks = blocks * launched
+        turns = turns * steps[name] / launched
+    threads = np.asarray(prod(block.values(), start=np.ones(size)))
+    return _Shape(tile, block, points, steps, blocks, threads, turns)

@@ -1,0 +1,92 @@
+"""Time and energy of a launch, term by term."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eatss.prediction.card import Card
+from eatss.prediction.demand import Column, Demand
+from eatss.prediction.habits import Habits
+
+_REGISTER_UNIT = 8
+_ISSUE = 4
+_BLOCK_SHARED = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicted:
+    """What the model expects of one run, an entry a candidate; times in s, energies in J."""
+
+    time_s: Column
+    energy_j: Column
+    terms_s: dict[str, Column]
+    terms_j: dict[str, Column]
+    resident_blocks: Column
+
+
+def resident_blocks(demand: Demand, card: Card) -> Column:
+    """Return the blocks of an SM that run at a time; 0 where a block cannot launch."""
+    warps = np.ceil(demand.threads / card.warp)
+    registers = np.ceil(demand.registers / _REGISTER_UNIT) * _REGISTER_UNIT
+    by_registers = np.floor(card.registers_per_sm / (registers * warps * card.warp))
+    by_threads = np.floor(card.threads_per_sm / (warps * card.warp))
+    by_shared = np.floor(card.shared_per_sm_bytes / (demand.shared_bytes + _BLOCK_SHARED))
+    least = np.minimum(np.minimum(by_registers, by_threads), by_shared)
+    least = np.where(demand.shared_bytes > card.shared_per_block_bytes, 0.0, least)
+    least = np.where(demand.threads > card.threads_per_block, 0.0, least)
+    return np.clip(least, 0, card.blocks_per_sm)
+
+
+def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
+    """Return time and energy of a run."""
+    resident = resident_blocks(demand, card)
+    cycles = card.clock_hz
+    # an SM with one block more than the mean sets the time
+    share = np.ceil(demand.blocks / card.sms) / (demand.blocks / card.sms)
+    per_sm = share / card.sms
+    terms = {
+        "issue": demand.instructions * per_sm / _ISSUE / cycles,
+        "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / cycles,
+        "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / cycles,
+        "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
+        "L2": demand.l2_bytes / card.l2_bytes_s,
+        "memory": demand.dram_bytes / card.dram_bytes_s,
+        "latency": np.ceil(demand.blocks / np.maximum(1.0, resident * card.sms))
+        * demand.chain_cycles
+        / cycles,
+    }
+    power = habits.sharpness
+    launch = np.asarray(sum(t**power for t in terms.values()) ** (1 / power)) + habits.launch_s
+    time_s = demand.launches * launch
+    pico = 1e-12 * demand.launches
+    dynamic = {
+        "instructions": pico
+        * demand.instructions
+        * card.warp
+        * demand.lanes
+        * habits.instruction_pj
+        / 32,
+        "arithmetic": pico
+        * card.warp
+        * demand.lanes
+        * (demand.fp64 * habits.fp64_pj + demand.fp32 * habits.fp32_pj)
+        / 32,
+        "L1 and shared memory": pico
+        * (demand.l1_wavefronts + demand.shared_wavefronts)
+        * habits.wavefront_pj,
+        "L2": pico * demand.l2_bytes * habits.l2_pj_byte,
+        "memory": pico * demand.dram_bytes * habits.dram_pj_byte,
+    }
+    moving = np.asarray(sum(dynamic.values()))
+    least_s = moving / max(1.0, card.power_limit_w - habits.static_w)
+    time_s = np.maximum(time_s, least_s)
+    dynamic["static"] = habits.static_w * time_s
+    return Predicted(
+        time_s=np.where(resident > 0, time_s, np.inf),
+        energy_j=np.where(resident > 0, moving + habits.static_w * time_s, np.inf),
+        terms_s={name: demand.launches * term for name, term in terms.items()},
+        terms_j=dynamic,
+        resident_blocks=resident,
+    )

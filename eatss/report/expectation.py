@@ -1,0 +1,81 @@
+"""What ``eatss predict`` prints."""
+
+from __future__ import annotations
+
+import json
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from eatss.model.expectation import KernelExpectation, ProgramExpectation
+from eatss.prediction.expected import Prediction
+from eatss.report.render import indented_table, render
+
+
+def render_expectation(expectation: ProgramExpectation, output: str) -> str:
+    """Return an expectation as ``table`` or ``json``."""
+    if output == "json":
+        return json.dumps(expectation.to_dict(), indent=2, ensure_ascii=False) + "\n"
+    head = Text(expectation.file, style="bold")
+    head.append(f"  {', '.join(expectation.functions)}", style="not bold")
+    head.append(f"\n{expectation.gpu}, {expectation.dtype}, target ppcg", style="not bold")
+    parts: list[RenderableType] = [head]
+    for kernel in expectation.kernels:
+        parts += ["", *_kernel(kernel)]
+    if len(expectation.kernels) > 1:
+        whole = _amounts(expectation.time_s, expectation.energy_j)
+        parts += ["", f"the program: {whole or 'does not launch'}"]
+    return render(*parts)
+
+
+def _kernel(kernel: KernelExpectation) -> list[RenderableType]:
+    head = Text(kernel.name, style="bold cyan")
+    head.append(f"  {', '.join(kernel.statements)}", style="default")
+    sizes = ", ".join(f"{loop} {size}" for loop, size in kernel.tile_sizes)
+    block = " × ".join(str(size) for _, size in reversed(kernel.block))
+    if sizes:
+        head.append(f"\n  tiles {sizes}; block {block} threads", style="default")
+    one = kernel.predicted
+    if one is None:
+        head.append("\n  a block of it does not fit the card", style="default")
+        return [head]
+    head.append(
+        f"\n  expected {_amounts(one.time_s, one.energy_j)}, {one.power_w:.0f} W; "
+        f"bound by {one.bound}{_against(one, kernel.default)}",
+        style="default",
+    )
+    head.append(
+        f"\n  {one.blocks} blocks of {one.threads} threads, {one.resident_blocks} of an SM at a "
+        f"time, about {one.registers} registers a thread, {one.shared_bytes} bytes of shared "
+        "memory a block",
+        style="default",
+    )
+    return [head, *terms_tables(one)]
+
+
+def _against(one: Prediction, default: Prediction | None) -> str:
+    if default is None:
+        return "; PPCG's default does not launch"
+    ratio = default.energy_j / one.energy_j
+    return f"; PPCG's default takes {_amounts(default.time_s, default.energy_j)} ({ratio:.2f} ×)"
+
+
+def terms_tables(prediction: Prediction) -> list[RenderableType]:
+    """Return what each part of the card takes on its own, and where the energy goes."""
+    parts: list[RenderableType] = []
+    for title, unit, terms in (
+        ("time alone", "ms", prediction.times_s),
+        ("energy", "mJ", prediction.energies_j),
+    ):
+        table = indented_table(title, unit, numbers=(unit,))
+        for name, amount in terms:
+            if amount > 0:
+                table.add_row(name, f"{1000 * amount:.4g}")
+        parts.append(table)
+    return parts
+
+
+def _amounts(time_s: float | None, energy_j: float | None) -> str:
+    if time_s is None or energy_j is None:
+        return ""
+    return f"{1000 * time_s:.4g} ms, {energy_j:.4g} J"
