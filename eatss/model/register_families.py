@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import prod
 
 from eatss.analysis.facts import KernelFacts, ReferenceFacts
-from eatss.model.build import MAX_BLOCK_LOOPS, inner_extent
+from eatss.analysis.mapping import mapped_loops
+from eatss.model.build import inner_extent
 from eatss.polyhedral.kernel import Loop
 from eatss.polynomial import Polynomial
 
@@ -73,21 +74,15 @@ class Nest:
 
 def nest_of(facts: KernelFacts, element_bytes: int) -> Nest:
     """Return how a kernel is laid out by the code generator, sizes aside."""
-    mapped: list[Loop] = []
-    for loop in facts.loops[:MAX_BLOCK_LOOPS]:
-        if not loop.parallel:
-            break
-        mapped.append(loop)
-    serial = facts.loops[len(mapped) :]
-    # neighbours in memory go to neighbouring threads
-    mapped.sort(key=lambda loop: loop.name == facts.cma_loop)
+    mapped = mapped_loops(facts)
+    serial = tuple(loop for loop in facts.loops if loop not in mapped)
     extents = tuple((loop.name, inner_extent(loop, _WARP)) for loop in facts.inner_loops)
     swept = tuple(
         (loop.name, inner_extent(loop, _WARP) if loop.trip_count is None else loop.trip_count)
         for loop in facts.inner_loops
     )
     return Nest(
-        mapped=tuple(mapped),
+        mapped=mapped,
         serial=serial,
         extents=extents,
         swept=swept,
