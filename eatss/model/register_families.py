@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from eatss.analysis.facts import KernelFacts, ReferenceFacts
-from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.mapping import AXES, mapped_loops
 from eatss.model.build import inner_extent
 from eatss.polyhedral.kernel import Loop
 from eatss.polynomial import Polynomial
@@ -55,6 +55,15 @@ class Nest:
     statements: tuple[str, ...]
     families: tuple[Family, ...]
     element_bytes: int
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether more loops are mapped than blocks and threads have axes.
+
+        Such loops are short, so threads at the rim that have no point count: a warp issues its
+        loads all the same.
+        """
+        return len(self.mapped) > len(AXES)
 
     @property
     def steps(self) -> frozenset[str]:

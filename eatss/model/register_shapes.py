@@ -97,7 +97,7 @@ def all_shapes(nest: Nest, warp: int) -> Shapes:
     Threads are powers of two. A tile has no more points along a loop than the power of two
     above its trips. Of more than three mapped loops see ``_wide_shapes``.
     """
-    if len(nest.mapped) > len(AXES):
+    if nest.is_wide:
         return _wide_shapes(nest, warp)
     choices = []
     for position, loop in enumerate(nest.mapped):
@@ -120,8 +120,8 @@ def _wide_shapes(nest: Nest, warp: int) -> Shapes:
     """Return the layouts of more than three mapped loops.
 
     All choices for each loop would be too many to look at. Threads run along the last loop, which
-    is contiguous, and at most two others; a thread has points along at most ``POINT_LOOPS``, more than
-    it takes to reuse both operands of a product. Both are among ``FREE_LOOPS`` loops.
+    is contiguous, and at most two others. A thread has points along at most ``POINT_LOOPS``, more
+    than it takes to reuse both operands of a product. Both are among ``FREE_LOOPS`` loops.
     """
     free = _free_loops(nest)
     most = [reach(loop.trip_count) if loop.name in free else 1 for loop in nest.mapped]
