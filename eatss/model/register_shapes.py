@@ -71,6 +71,7 @@ LINE_BYTES = 128
 
 _MOST_THREADS = 1024
 _MANY = 1 << 40
+_ENOUGH = 1 << 31  # blocks for any card
 _ADDRESS_REGISTERS = 16
 
 
@@ -305,9 +306,10 @@ def fills_card(
     """Tell which layouts have threads and blocks enough for the card, or as many as any has."""
     if not nest.mapped or any(loop.trip_count is None for loop in nest.mapped):
         return np.ones(len(shapes), dtype=bool)
-    blocks = shapes.product(
-        {loop.name: -(-(loop.trip_count or 1) // shapes.tiles[loop.name]) for loop in nest.mapped}
-    )
+    blocks = np.ones(len(shapes), dtype=np.int64)
+    for loop in nest.mapped:
+        tiles = -(-(loop.trip_count or 1) // shapes.tiles[loop.name])
+        blocks = np.minimum(blocks * np.minimum(tiles, _ENOUGH), _ENOUGH)
     wanted = profile.sm_count * (HOST_BLOCKS_PER_SM if host else BLOCKS_PER_SM)
     trips = min(prod(loop.trip_count or 1 for loop in nest.mapped), _MANY)
     threads = np.minimum(trips, blocks * shapes.product(shapes.threads))
