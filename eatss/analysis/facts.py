@@ -73,7 +73,8 @@ class KernelFacts:
     ``element_bytes`` is the width of the kernel's widest element. ``stride_one``
     counts, for each tile loop, the references in which it is the fastest-varying subscript
     (the unscaled ``H_i`` of Sec. IV-K). ``distinct_references`` counts those that
-    touch different cache lines, in the statement with the most [Sec. IV-G].
+    touch different cache lines, in the statement with the most [Sec. IV-G]. ``open_loops`` are
+    the inner loops whose trips code for any size does not know.
     """
 
     name: str
@@ -90,6 +91,7 @@ class KernelFacts:
     volumes: tuple[Volume, ...]
     stride_one: tuple[tuple[str, int], ...]
     distinct_references: int
+    open_loops: tuple[str, ...] = ()
 
     @property
     def parallel_loops(self) -> tuple[Loop, ...]:

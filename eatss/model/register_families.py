@@ -115,7 +115,7 @@ def _families(facts: KernelFacts, mapped: list[str]) -> tuple[Family, ...]:
     steps = frozenset(every) - frozenset(mapped)
     streaming = {
         loop.name for loop in facts.inner_loops if inner_extent(loop, _WARP) != loop.trip_count
-    }
+    } | set(facts.open_loops)  # a copy of unknown size has no room
     written = {reference.array for reference in facts.references if reference.writes}
     families = []
     for (array, loops, spatial), positions in groups.items():
