@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -15,13 +16,24 @@ from hypothesis import strategies as st
 
 from eatss.analysis.mapping import grid_axes, thread_axes
 from eatss.api import codegen, select
+from eatss.codegen import digits as digits_module
 from eatss.codegen.assumptions import within
 from eatss.codegen.digits import digits
 from eatss.codegen.requests import Block
-from eatss.diagnostics import InputError, SourceSpan
+from eatss.diagnostics import InputError, InternalError, SourceSpan
 from eatss.pipeline import AnalysisOptions, analyse_symbolic
 from eatss.polyhedral.schedules_file import save_schedules
-from eatss.program import Constant, HostIf, Launch, Name, Program, evaluate
+from eatss.program import (
+    Constant,
+    HostIf,
+    HostLoop,
+    IntExpr,
+    Launch,
+    Name,
+    Program,
+    evaluate,
+    save_program,
+)
 from eatss.verify import Verification, verify
 
 LAYER = (Path(__file__).parent / "golden" / "convolution-layer.c").read_text(encoding="utf-8")
@@ -76,6 +88,23 @@ void behind(double C[N][N][N], double A[N][N], double B[N][N][N])
 }
 """
 
+INSIDE_A_HOST_LOOP = """
+#ifndef N
+#define N 12
+#endif
+void inside(int A[N][N][N][N])
+{
+#pragma scop
+  for (int t = 0; t < N; t++)
+    for (int a = t + 1; a < N; a++)
+      for (int b = t + 1; b < N; b++)
+        for (int c = t + 1; c < N; c++)
+          for (int d = t + 1; d < N; d++)
+            A[a][b][c][d] -= A[t][b][c][d] * A[a][t][c][d] * A[a][b][t][d] * A[a][b][c][t];
+#pragma endscop
+}
+"""
+
 MANY_TILES = """
 void many(int N, int M, double C[N][N][M][M])
 {
@@ -93,7 +122,7 @@ void many(int N, int M, double C[N][N][M][M])
 def verified(
     text: str,
     folder: Path,
-    sizes: list[Mapping[str, int]],
+    sizes: Sequence[Mapping[str, int]],
     *,
     tiles: Mapping[str, int] | None = None,
     block: Block = (),
@@ -268,6 +297,65 @@ def test_a_parallel_loop_behind_a_serial_one_is_mapped(tmp_path: Path) -> None:
     assert text.index("blockIdx.y") < text.index("for (int p0 =")
 
 
+def test_the_blocks_along_x_shrink_with_a_host_loop(tmp_path: Path) -> None:
+    program, found = verified(
+        INSIDE_A_HOST_LOOP,
+        tmp_path,
+        [{"N": n} for n in (1, 2, 5, 7)],
+        tiles={"a": 2, "b": 3, "c": 2, "d": 4},
+    )
+    assert (found.status, found.message) == ("ok", "")
+    (outer,) = program.entries[0].body
+    assert isinstance(outer, HostIf)
+    (loop,) = outer.body
+    assert isinstance(loop, HostLoop)
+    (launch,) = loop.body
+    assert isinstance(launch, Launch)
+    extents = [evaluate(launch.grid[0], {"N": 9, "t": t}) for t in range(8)]
+    assert extents == [15, 12, 12, 6, 6, 4, 4, 1]
+
+
+def test_a_copy_of_a_size_the_code_does_not_know_is_not_selected(tmp_path: Path) -> None:
+    filters = LAYER.replace("[3][3]", "[R][S]").replace("r < 3", "r < R").replace("s < 3", "s < S")
+    text = "#ifndef R\n#define R 3\n#endif\n#ifndef S\n#define S 3\n#endif\n" + filters.replace(
+        "[H + 2][W + 2]", "[H + R][W + S]"
+    )
+    sizes = [{"N": 2, "K": 3, "C": 5, "H": 7, "W": 33, "R": 3, "S": 2}]
+    program, found = verified(text, tmp_path, sizes)
+    assert (found.status, found.message) == ("ok", "")
+    (kernel,) = program.kernels
+    assert kernel.shared_bytes == 0
+    assert not any("stays in L1" in note for note in kernel.notes)
+    assert kernel.block[0] == 32  # what is not staged is read by whole rows of neighbours
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("(block / ", "(block % "), ("(block % ", "(block / "), ("= threadIdx.z", "= threadIdx.y")],
+)
+def test_verification_sees_a_block_that_takes_the_wrong_tile(
+    old: str, new: str, tmp_path: Path
+) -> None:
+    tiles = {"n": 1, "k": 4, "y": 2, "x": 4}
+    program = codegen(LAYER, gpu="h200", tiles=tiles, block={"k": 2, "y": 2, "x": 2})
+    assert old in program.text
+    broken = replace(program, text=program.text.replace(old, new, 1))
+    save_program(broken, tmp_path)
+    (tmp_path / program.original.file).write_text(LAYER, encoding="utf-8")
+    sizes = [{"N": 2, "K": 5, "C": 2, "H": 7, "W": 9}]
+    assert verify(tmp_path, device="cpu", sizes=sizes, timeout_s=30.0).status != "ok"
+
+
+def test_digits_that_miss_a_tile_are_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = digits_module._digits
+    monkeypatch.setattr(
+        digits_module, "_digits", lambda number, extents: right(number, extents)[::-1]
+    )
+    with pytest.raises(InternalError) as caught:
+        codegen(LAYER, gpu="h200")
+    assert caught.value.diagnostics[0].code == "EATSS-K901"
+
+
 def test_a_sum_over_few_points_of_four_loops_is_split_over_blocks(tmp_path: Path) -> None:
     text = LAYER.replace("[3][3]", "[1][1]").replace("< 3;", "< 1;").replace("C 32", "C 4096")
     text = text.replace("H 28", "H 3").replace("W 28", "W 3").replace("K 64", "K 2")
@@ -355,7 +443,7 @@ def test_more_blocks_than_a_card_launches_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_product_is_bounded_without_being_computed() -> None:
-    counts = [Name("a"), Constant(3), Name("b"), Name("c")]
+    counts: list[IntExpr] = [Name("a"), Constant(3), Name("b"), Name("c")]
     condition = within(counts, 1000)
     assert condition is not None
     for a, b, c in product((-1, 0, 1, 5, 18, 19, 10**18), repeat=3):
