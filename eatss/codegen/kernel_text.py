@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
 from contextlib import ExitStack
 
 import islpy as isl
@@ -122,7 +122,7 @@ class KernelWriter:
             register_words=self._references.register_words,
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
             most_blocks=self._most_blocks(launch),
-            notes=(*self._references.notes, *self._staging.notes),
+            notes=(*self._sharing(), *self._references.notes, *self._staging.notes),
         )
 
     # What is known at each level ---------------------------------------------------------
@@ -216,6 +216,14 @@ class KernelWriter:
                 self._part(part, known)
             for name, points in self._references.stores():
                 self._transfer(name, points, known)
+
+    def _sharing(self) -> Iterator[str]:
+        """Say which loops share an axis."""
+        for axis in AXES:
+            if len(loops := self._mapping.blocks_along(axis)) > 1:
+                yield f"{_listed(loops)} share the blocks along {axis}"
+            if len(loops := self._mapping.threads_along(axis)) > 1:
+                yield f"{_listed(loops)} share the threads along {axis}"
 
     def _threads(self) -> dict[str, IntExpr]:
         """Return each loop's coordinate of a thread; loops that share an axis take it apart."""
@@ -406,6 +414,12 @@ class KernelWriter:
         code = thread_code(phase, known)
         check_coverage_of(phase, code, known, self._span)
         return code
+
+
+def _listed(loops: Sequence[MappedLoop]) -> str:
+    """Return the names of loops in the source, in words."""
+    *first, last = (loop.source_name for loop in loops)
+    return f"{', '.join(first)} and {last}"
 
 
 def _until(counter: str, last: IntExpr) -> str:

@@ -252,6 +252,7 @@ def test_a_convolution_layer_has_all_four_loops_in_its_grid(tmp_path: Path) -> N
     blocks = [evaluate(extent, values) for extent in launch.grid]
     counts = {loop: -(-extent // tiles[loop]) for loop, extent in extents.items()}
     assert blocks == [counts["y"] * counts["x"], counts["k"], counts["n"]]
+    assert "y and x share the blocks along x" in kernel.notes
     text = kernel_of(program)
     assert "const int tx = threadIdx.x;" in text
     assert re.search(r"const int x0 = \d+ \* \(block % eatss_floordiv\(W", text)
@@ -373,6 +374,7 @@ def test_several_loops_share_the_threads_along_z(tmp_path: Path) -> None:
     )
     assert (found.status, found.message) == ("ok", "")
     assert program.kernels[0].block == (4, 2, 6)
+    assert "a and b share the threads along z" in program.kernels[0].notes
     text = kernel_of(program)
     assert "const int ta = threadIdx.z / 3;" in text
     assert "const int tb = threadIdx.z % 3;" in text

@@ -348,9 +348,9 @@ def contraction(trips: int | None, free: str = "abcdef") -> KernelFacts:
 @pytest.mark.parametrize("trips", [3, 16, 48, None])
 @pytest.mark.parametrize("free", ["abcd", "abcde", "abcdef", "abcdefgh"])
 def test_many_parallel_loops_are_laid_out_within_two_seconds(free: str, trips: int | None) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     kernel = select_kernel(contraction(trips, free), load_profile("h200"), OPTIONS)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
     assert [name for name, _ in kernel.block] == list(free)
     assert sum(threads > 1 for _, threads in kernel.block) <= 3
     assert kernel.threads_per_block >= 32

@@ -52,6 +52,7 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 
 // S0: 4 x 4 x 8 threads a block
 // tiles: n = 2, k = 16, y = 4, x = 4, c = 32
+// y and x share the blocks along x
 // out: registers, 4 a thread
 // in[n][c][y + r][x + s]: shared memory, 2 x 32 x 6 x 6 elements
 // w[k][c][r][s]: shared memory, 16 x 32 x 3 x 3 elements
