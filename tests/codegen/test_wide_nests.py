@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from eatss.analysis.mapping import grid_axes, thread_axes
 from eatss.api import codegen, select
+from eatss.cli.codegen_options import parse_blocks
 from eatss.codegen import digits as digits_module
 from eatss.codegen.assumptions import within
 from eatss.codegen.digits import digits
@@ -403,6 +404,16 @@ def test_threads_that_cannot_be_are_refused(block: Block, code: str) -> None:
     with pytest.raises(InputError) as caught:
         codegen(CONTRACTION, gpu="h200", tiles=dict.fromkeys("abcde", 64), block=block)
     assert caught.value.diagnostics[0].code == code
+
+
+def test_the_command_line_takes_blocks_in_order_and_by_loop() -> None:
+    assert parse_blocks(["8,32", "k1:2,16"]) == {"": (8, 32), "k1": (2, 16)}
+    assert parse_blocks(["y=8,x=32", "k=2"]) == {"y": 8, "x": 32, "k": 2}
+    assert parse_blocks(["k1:y=8", "k1:x=32"]) == {"k1": {"y": 8, "x": 32}}
+    for text in ("8,x=32", "x=", "x=a", "x=8,"):
+        with pytest.raises(InputError) as caught:
+            parse_blocks([text])
+        assert caught.value.diagnostics[0].code == "EATSS-C006"
 
 
 # -- shared axes ----------------------------------------------------------------------------
