@@ -377,8 +377,8 @@ def codegen(
         force: Replace files in ``output`` that eatss did not write.
         tiles: Tile sizes instead of the selected ones, by loop (``{"i": 32}``) or by kernel and
             loop (``{"kernel0": {"i": 32}}``).
-        block: Threads of a block in the order of the loops, the last one along ``x``; by kernel if
-            a mapping.
+        block: Threads of a block in the order of the loops (``(8, 32)``), the last one along
+            ``x``, or by loop (``{"i": 8, "j": 32}``); also by kernel, in a mapping.
         placements: ``"l1"`` or ``"shared"`` for arrays (``"A"``) and references (``"A[i][k]"``).
         strict_fp: Keep the order of every floating-point operation.
         index_bits: Width of index arithmetic; by default the narrowest that is proven to do.

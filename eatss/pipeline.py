@@ -176,6 +176,13 @@ def analyse_symbolic(
         loaded.get(symbolic.index) or _symbolic_region(symbolic, analysed.scheduled, options)
         for symbolic, analysed in zip(parsed.scops, program.scops, strict=True)
     )
+    program = replace(
+        program,
+        scops=tuple(
+            _for_any_size(analysed, region)
+            for analysed, region in zip(program.scops, regions, strict=True)
+        ),
+    )
     fixed = tuple(_not_generic(region) for region in regions if not region.generic)
     return SymbolicProgram(
         file=program.file,
@@ -184,6 +191,23 @@ def analyse_symbolic(
         values=parsed.values,
         warnings=parsed.warnings + fixed,
     )
+
+
+def _for_any_size(analysed: AnalysedScop, region: SymbolicRegion) -> AnalysedScop:
+    """Note which inner loops have a length that code for any size does not know."""
+    if not region.generic:
+        return analysed
+    kernels = {kernel.name: kernel for kernel in region.scheduled.kernels}
+    facts = tuple(
+        replace(
+            fact,
+            open_loops=tuple(
+                loop.name for loop in kernels[kernel.name].inner_loops if loop.trip_count is None
+            ),
+        )
+        for fact, kernel in zip(analysed.facts, analysed.scheduled.kernels, strict=True)
+    )
+    return replace(analysed, facts=facts)
 
 
 def _not_generic(region: SymbolicRegion) -> Diagnostic:

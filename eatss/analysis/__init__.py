@@ -1,5 +1,7 @@
 """``Kernel`` in; ``KernelFacts`` out: CMA loop, memory classes, reuse, weights, volumes.
 
+``mapping`` says which loops go to blocks and threads, to the model and the generator alike.
+
 Next folder: ``eatss/model``.
 """
 

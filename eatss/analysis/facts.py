@@ -76,7 +76,8 @@ class KernelFacts:
     (the unscaled ``H_i`` of Sec. IV-K). ``distinct_references`` counts those that
     touch different cache lines, in the statement with the most [Sec. IV-G]. ``work`` is what
     the kernel does in numbers. ``overlaps`` are the pairs of references to a written array that may
-    touch the same element in one launch.
+    touch the same element in one launch. ``open_loops`` are the inner
+    loops whose trips code for any size does not know.
     """
 
     name: str
@@ -95,6 +96,7 @@ class KernelFacts:
     distinct_references: int
     work: KernelWork = KernelWork()
     overlaps: frozenset[frozenset[int]] = frozenset()
+    open_loops: tuple[str, ...] = ()
 
     @property
     def parallel_loops(self) -> tuple[Loop, ...]:

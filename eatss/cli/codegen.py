@@ -100,8 +100,8 @@ def codegen(
     block: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[KERNEL:]THREADS,...",
-            help="Threads of a block in the order of the loops, the last along x.",
+            metavar="[KERNEL:]THREADS,...|LOOP=THREADS,...",
+            help="Threads of a block in the order of the loops, the last along x, or by loop.",
             rich_help_panel="Code",
         ),
     ] = None,

@@ -47,25 +47,35 @@ def parse_tiles(texts: Sequence[str] | None) -> dict[str, int | dict[str, int]]:
     return tiles
 
 
-def parse_blocks(texts: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
-    """Turn values of ``--block`` (``32,8``, ``k0:32,8``) into what the API takes.
+def parse_blocks(
+    texts: Sequence[str] | None,
+) -> dict[str, int | tuple[int, ...] | dict[str, int]]:
+    """Turn values of ``--block`` (``8,32``, ``k0:8,32``, ``i=8,j=32``) into what the API takes.
 
     Raises:
         InputError: ``EATSS-C006``.
     """
-    blocks: dict[str, tuple[int, ...]] = {}
+    blocks: dict[str, int | tuple[int, ...] | dict[str, int]] = {}
     for text in texts or ():
         kernel, rest = _split(text)
-        matches = [_THREADS.fullmatch(part) for part in rest.split(",")]
-        sizes = tuple(int(match[1]) for match in matches if match is not None)
-        if len(sizes) < len(matches):
+        parts = rest.split(",")
+        named = [match for part in parts if (match := _SIZE.fullmatch(part))]
+        sizes = [match for part in parts if (match := _THREADS.fullmatch(part))]
+        if len(sizes) == len(parts):
+            blocks[kernel or ""] = tuple(int(match[1]) for match in sizes)
+        elif len(named) < len(parts):
             raise input_error(
                 "EATSS-C006",
                 f"--block is '{text}'",
-                hint="write threads in the order of the loops, like --block 8,32, or for one "
-                "kernel --block k0:8,32",
+                hint="write threads in the order of the loops, like --block 8,32, or by loop, like "
+                "--block i=8,j=32, or for one kernel --block k0:8,32",
             )
-        blocks[kernel or ""] = sizes
+        elif kernel is None:
+            blocks.update({match[1]: int(match[2]) for match in named})
+        else:
+            known = blocks.get(kernel)
+            own = known if isinstance(known, dict) else {}
+            blocks[kernel] = {**own, **{match[1]: int(match[2]) for match in named}}
     return blocks
 
 

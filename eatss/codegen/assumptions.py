@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Literal
 
@@ -61,6 +61,36 @@ def fixed_sizes(values: Mapping[str, int]) -> tuple[Assumption, ...]:
             message=f"this code is for {name} = {value} only",
         )
         for name, value in values.items()
+    )
+
+
+def within(counts: Sequence[IntExpr], most: int) -> IntExpr | None:
+    """Return the condition that a product is at most ``most``; ``None`` where it always is.
+
+    No operand is larger than ``most``, so that 64 bits hold all of them. Counts below 1, of
+    sizes for which nothing is done, count as 1.
+    """
+    conditions: list[IntExpr] = []
+    known, product = 1, None
+    for count in counts:
+        if isinstance(count, Constant):
+            known *= max(1, count.value)
+            continue
+        size: IntExpr = Apply(Operator.MAX, (count, Constant(1)))
+        room: IntExpr = Constant(most // known)
+        if product is not None:
+            room = Apply(Operator.QUOTIENT, (room, product))
+        conditions.append(Apply(Operator.LE, (size, room)))
+        product = size if product is None else multiplied(product, size)
+    if not conditions:
+        return None if known <= most else Constant(0)
+    return conditions[0] if len(conditions) == 1 else Apply(Operator.AND, tuple(conditions))
+
+
+def launchable(kernel: str, condition: IntExpr) -> Assumption:
+    """Return the demand that a grid has no more blocks than a card launches."""
+    return Assumption(
+        condition=condition, message=f"{kernel} would need more than 2^31 - 1 blocks along x"
     )
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.codegen.arrays import DeviceArray, shape_of
-from eatss.codegen.assumptions import assumptions_of, fixed_sizes, index_bits_of
+from eatss.codegen.assumptions import (
+    assumptions_of,
+    fixed_sizes,
+    index_bits_of,
+    launchable,
+)
 from eatss.codegen.checks import check_order
 from eatss.codegen.errors import input_error_at
 from eatss.codegen.file_text import file_text
@@ -30,7 +35,15 @@ from eatss.model import Selection
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.bounded import bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
-from eatss.program import Entry, KernelCode, Original, Parameter, Program
+from eatss.program import (
+    Assumption,
+    Constant,
+    Entry,
+    KernelCode,
+    Original,
+    Parameter,
+    Program,
+)
 from eatss.scop import Scop
 
 GENERATION_FACTOR = 4
@@ -186,9 +199,29 @@ class _RegionBuilder:
             assumptions=(
                 *(() if self._generic else fixed_sizes(macros)),
                 *assumptions_of(scop, arrays, narrow=self._index_type == "int"),
+                *self._launchable(placed),
             ),
             body=steps,
         )
+
+    def _launchable(self, placed: Sequence[PlacedKernel]) -> Iterator[Assumption]:
+        """Yield what must hold of the sizes for the grids to launch.
+
+        Raises:
+            InputError: ``EATSS-K015``: a grid has too many blocks, whatever the sizes.
+        """
+        for item in placed:
+            condition = item.kernel.most_blocks
+            if condition is None:
+                continue
+            if isinstance(condition, Constant):
+                raise input_error_at(
+                    "EATSS-K015",
+                    f"{item.kernel.name} would need more than 2^31 - 1 blocks along x",
+                    span=item.piece.statements[0].span,
+                    hint="give larger tiles with --tile",
+                )
+            yield launchable(item.kernel.name, condition)
 
     def _context(
         self, arrays: dict[str, DeviceArray], names: NameTable, macros: dict[str, int]

@@ -38,6 +38,7 @@ class KernelText:
     ``grid`` are the numbers of blocks along x, y, z; ``launch`` are the sizes and host counters
     for which there is anything to run. ``register_words`` is an estimate of the registers a
     thread needs. ``parameter_tiles`` are for sizes that bound tiled loops the largest tile.
+    ``most_blocks`` is what must hold of the sizes for the grid to launch, ``None`` for nothing.
     """
 
     name: str
@@ -49,4 +50,5 @@ class KernelText:
     dynamic_shared: bool
     register_words: int
     parameter_tiles: tuple[tuple[str, int], ...]
+    most_blocks: IntExpr | None
     notes: tuple[str, ...]

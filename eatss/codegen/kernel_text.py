@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
 from contextlib import ExitStack
 
 import islpy as isl
 
+from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
+from eatss.codegen.assumptions import within
 from eatss.codegen.bounds import TileRange, full_tiles, guard, tile_range, union_of
 from eatss.codegen.checks import check_ranges
 from eatss.codegen.coverage import check_coverage_of
-from eatss.codegen.isl_text import FALSE, TRUE, minimum, start_plus
+from eatss.codegen.digits import digits
+from eatss.codegen.isl_text import FALSE, TRUE, minimum, multiplied, start_plus
 from eatss.codegen.kernel_context import KernelContext, KernelText
 from eatss.codegen.kernel_frame import framed, kernel_arguments, without_unused
 from eatss.codegen.linear import strict
@@ -62,6 +65,8 @@ class KernelWriter:
         )
         self._parameter_tiles: dict[str, int] = {}
         self._ranges: dict[str, TileRange] = {}  # by the name of the origin
+        self._digits: dict[str, IntExpr] = {}  # of loops that share the blocks along x
+        self._span = piece.statements[0].span
         self._lines = Lines(1)
         self._staging = StagingWriter(
             piece=piece,
@@ -116,7 +121,8 @@ class KernelWriter:
             dynamic_shared=dynamic,
             register_words=self._references.register_words,
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
-            notes=(*self._references.notes, *self._staging.notes),
+            most_blocks=self._most_blocks(launch),
+            notes=(*self._sharing(), *self._references.notes, *self._staging.notes),
         )
 
     # What is known at each level ---------------------------------------------------------
@@ -151,26 +157,46 @@ class KernelWriter:
                 self._parameter_tiles[name] = max(known, loop.tile)
 
     def _grid(self, ranges: Dictionary[str, TileRange]) -> tuple[IntExpr, IntExpr, IntExpr]:
-        one: IntExpr = Constant(1)
-        grid = {"x": one, "y": one, "z": one}
-        for loop in self._mapping.spread:
-            count = ranges[loop.name].count
-            if loop is self._mapping.split:
-                grid[loop.grid] = minimum(count, self._mapping.chunks)
-                continue
-            if loop.grid != "x":  # the kernel strides over what exceeds the limit of a grid
-                count = minimum(count, 65535)
-            grid[loop.grid] = count
+        grid: dict[Axis, IntExpr] = dict.fromkeys(AXES, Constant(1))
+        for axis in AXES:
+            for loop in self._mapping.blocks_along(axis):
+                grid[axis] = multiplied(grid[axis], ranges[loop.name].count)
+            if axis != "x":  # the kernel strides over what exceeds the limit of a grid
+                grid[axis] = minimum(grid[axis], MAX_BLOCKS_YZ)
+        split = self._mapping.split
+        if split is not None:
+            grid[split.grid] = minimum(ranges[split.name].count, self._mapping.chunks)
         return grid["x"], grid["y"], grid["z"]
+
+    def _most_blocks(self, launch: isl.Set) -> IntExpr | None:
+        """Return the condition that blocks along x are not too many, where loops share them.
+
+        A bound of one loop keeps the blocks of that loop within the limit; a product may pass it.
+        Host loops take all their values at once.
+        """
+        sharing = self._mapping.blocks_along("x")
+        if len(sharing) < 2:
+            return None
+        known = without_parameters(launch, self._piece.host_names)
+        counts: list[IntExpr] = []
+        for loop in sharing:
+            others = [*self._piece.host_names, *(o for o in self._bound if o != loop.name)]
+            values = union_of(
+                [without_parameters(domain, others).params() for domain in self._piece.placed]
+            )
+            counts.append(tile_range(coalesced(values), loop, known).count)
+        return within(counts, MAX_BLOCKS_X)
 
     # The body ----------------------------------------------------------------------------
 
     def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> None:
         lines, index = self._lines, self._context.index_type
+        threads = self._threads()
         for loop in self._mapping.spread:
             if loop.threads > 1:
-                lines.add(f"const {index} {loop.thread} = threadIdx.{loop.axis};")
+                lines.add(f"const {index} {loop.thread} = {c_text(threads[loop.name])};")
         lines.add(self._staging.declaration())
+        self._number_blocks(ranges)
         with ExitStack() as stack:
             for loop in self._mapping.mapped:
                 if loop.grid == "x":
@@ -191,10 +217,41 @@ class KernelWriter:
             for name, points in self._references.stores():
                 self._transfer(name, points, known)
 
+    def _sharing(self) -> Iterator[str]:
+        """Say which loops share an axis."""
+        for axis in AXES:
+            if len(loops := self._mapping.blocks_along(axis)) > 1:
+                yield f"{_listed(loops)} share the blocks along {axis}"
+            if len(loops := self._mapping.threads_along(axis)) > 1:
+                yield f"{_listed(loops)} share the threads along {axis}"
+
+    def _threads(self) -> dict[str, IntExpr]:
+        """Return each loop's coordinate of a thread; loops that share an axis take it apart."""
+        found: dict[str, IntExpr] = {}
+        for axis in AXES:
+            loops = self._mapping.threads_along(axis)
+            extents = [Constant(loop.threads) for loop in loops]
+            places = digits(Name(f"threadIdx.{axis}"), extents, self._span)
+            found.update(zip((loop.name for loop in loops), places, strict=True))
+        return found
+
+    def _number_blocks(self, ranges: Dictionary[str, TileRange]) -> None:
+        """Declare the block's number along x where loops share it, and note each loop's digit."""
+        loops = self._mapping.blocks_along("x")
+        if len(loops) < 2:
+            return
+        index, number = self._context.index_type, self._names.fresh("block")
+        self._lines.add(f"const {index} {number} = ({index})blockIdx.x;")
+        counts = [ranges[loop.name].count for loop in loops]
+        places = digits(Name(number), counts, self._span)
+        self._digits.update(zip((loop.name for loop in loops), places, strict=True))
+
     def _start(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> str:
-        index = self._context.index_type
-        block = f"({index})blockIdx.{loop.grid}"
-        tile = block if loop.tile == 1 else f"{loop.tile} * {block}"
+        digit = self._digits.get(loop.name)
+        if digit is None:
+            index = self._context.index_type
+            digit = Name(f"({index})blockIdx.{loop.grid}")
+        tile = c_text(multiplied(Constant(loop.tile), digit))
         return start_plus(ranges[loop.name].first, tile)
 
     def _stride(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> str:
@@ -333,8 +390,7 @@ class KernelWriter:
         others = [name for name in phase.bound if name not in names]
         instances = [without_parameters(instance, others) for instance in phase.instances]
         printed = [self._ranges[loop.origin] for loop in loops]
-        span = self._piece.statements[0].span
-        check_ranges(instances, phase.bound, loops, printed, known, span)
+        check_ranges(instances, phase.bound, loops, printed, known, self._span)
         general = self._checked_code(phase, known.intersect(threads))
         if general is None:
             return
@@ -356,8 +412,14 @@ class KernelWriter:
     def _checked_code(self, phase: Phase, known: isl.Set) -> Node | None:
         """Generate the code of a thread and check that it runs what it is to run."""
         code = thread_code(phase, known)
-        check_coverage_of(phase, code, known, self._piece.statements[0].span)
+        check_coverage_of(phase, code, known, self._span)
         return code
+
+
+def _listed(loops: Sequence[MappedLoop]) -> str:
+    """Return the names of loops in the source, in words."""
+    *first, last = (loop.source_name for loop in loops)
+    return f"{', '.join(first)} and {last}"
 
 
 def _until(counter: str, last: IntExpr) -> str:

@@ -7,18 +7,23 @@ from dataclasses import replace
 from math import prod
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.mapping import (
+    AXES,
+    MAX_THREADS_Z,
+    grid_axes,
+    mapped_loops,
+    thread_axes,
+    threads_along,
+)
 from eatss.codegen.errors import input_error_at
-from eatss.codegen.mapping import AXES, MappedLoop, Mapping, SerialTile
+from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
 from eatss.codegen.names import NameTable
-from eatss.codegen.options import CodegenOptions
+from eatss.codegen.options import CodegenOptions, NamedThreads
 from eatss.codegen.pieces import Piece
 from eatss.diagnostics import SourceSpan
 from eatss.gpu import GpuProfile
 from eatss.model import KernelSelection
 from eatss.model.block import choose_block
-from eatss.model.build import MAX_BLOCK_LOOPS
-
-_MAX_Z = 64  # CUDA's limit on the threads of a block along z
 
 
 def layout(
@@ -45,26 +50,28 @@ def layout(
     """
     span = piece.statements[0].span
     tiles = _tiles(facts, selection, options, span)
-    mapped_names = _mapped(facts)
-    block = _launchable(_block(facts, selection, tiles, mapped_names, profile, options, span))
+    block = _block(facts, selection, tiles, profile, options, span)
     order = [name for name, _ in block]  # the last one along x
-    axes = dict(zip(reversed(order), AXES, strict=False))
+    axes = thread_axes([threads for _, threads in block])
+    grid = grid_axes(len(block))
     mapped: list[MappedLoop] = []
     serial: list[SerialTile] = []
     for loop in piece.band:
         source, tile = loop.source_name, tiles[loop.source_name]
         origin = names.fresh(f"{loop.name}0")
-        if source not in axes:
+        if source not in order:
             serial.append(SerialTile(name=loop.name, source_name=source, tile=tile, origin=origin))
             continue
+        at = order.index(source)
         mapped.append(
             MappedLoop(
                 name=loop.name,
                 source_name=source,
                 tile=tile,
-                threads=min(dict(block)[source], tile),
-                axis=axes[source],
-                grid=axes[source],
+                threads=min(block[at][1], tile),
+                axis=axes[at],
+                grid=grid[at],
+                order=at,
                 origin=origin,
                 thread=names.fresh(f"t{loop.name}"),
                 point=names.fresh(f"r{loop.name}"),
@@ -75,22 +82,12 @@ def layout(
 
 def _launchable(block: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
     """Keep the threads along z within CUDA's limit; the points go to fewer threads."""
-    if len(block) < 3 or block[0][1] <= _MAX_Z:
-        return block
-    name, size = block[0]
-    while size > _MAX_Z:
-        size = -(-size // 2)
-    return ((name, size), *block[1:])
-
-
-def _mapped(facts: KernelFacts) -> tuple[str, ...]:
-    """Return the loops that go to blocks: the leading parallel ones, three at most."""
-    names: list[str] = []
-    for loop in facts.loops[:MAX_BLOCK_LOOPS]:
-        if not loop.parallel:
-            break
-        names.append(loop.name)
-    return tuple(names)
+    sizes = [size for _, size in block]
+    axes = thread_axes(sizes)
+    while threads_along("z", sizes, axes) > MAX_THREADS_Z:
+        at = next(at for at, axis in enumerate(axes) if axis == "z" and sizes[at] > 1)
+        sizes[at] = -(-sizes[at] // 2)
+    return tuple((name, size) for (name, _), size in zip(block, sizes, strict=True))
 
 
 def _tiles(
@@ -133,44 +130,60 @@ def _block(
     facts: KernelFacts,
     selection: KernelSelection,
     tiles: dict[str, int],
-    mapped: Sequence[str],
     profile: GpuProfile,
     options: CodegenOptions,
     span: SourceSpan,
 ) -> tuple[tuple[str, int], ...]:
     """Return the threads along each mapped loop, the one along x last."""
+    order = [loop.name for loop in mapped_loops(facts)]
     given = next(
         (sizes for kernel, sizes in reversed(options.block) if kernel in ("", facts.name)), None
     )
+    if isinstance(given, NamedThreads):
+        return _named_block(given, order, profile, span)
     if given is not None:
-        return _given_block(given, mapped, profile, span)
-    cma = facts.cma_loop
-    order = [name for name in mapped if name != cma]
-    if cma is not None and cma in mapped:
-        order.append(cma)  # neighbours in memory go to neighbouring threads
+        # of up to three loops each has an axis, and the user says which has x
+        band = [loop.name for loop in facts.parallel_loops]
+        return _given_block(given, band if len(band) <= len(AXES) else order, profile, span)
     same = tiles == dict(selection.tile_sizes) and order == [n for n, _ in selection.block]
     if same:
-        return selection.block
-    leading = [
-        facts_loop for name in order for facts_loop in facts.loops if facts_loop.name == name
-    ]
-    rest = [loop for loop in facts.loops if loop.name not in order]
+        return _launchable(selection.block)
+    with_threads = _with_threads(order, tiles)
+    leading = [loop for name in with_threads for loop in facts.loops if loop.name == name]
+    rest = [loop for loop in facts.loops if loop.name not in with_threads]
     reordered = replace(facts, loops=(*leading, *rest))
-    return choose_block(reordered, tiles, profile)
+    sizes = dict(choose_block(reordered, tiles, profile))
+    return _launchable(tuple((name, sizes.get(name, 1)) for name in order))
+
+
+def _with_threads(order: Sequence[str], tiles: dict[str, int]) -> list[str]:
+    """Return the loops that get threads where none are chosen: the last, and two long ones."""
+    longest = sorted(order[:-1], key=lambda name: (tiles[name], order.index(name)), reverse=True)
+    return [name for name in order if name in (*longest[: len(AXES) - 1], order[-1])]
+
+
+def _named_block(
+    given: NamedThreads, order: Sequence[str], profile: GpuProfile, span: SourceSpan
+) -> tuple[tuple[str, int], ...]:
+    sizes = dict(given.threads)
+    for name in sizes:
+        if name not in order:
+            raise input_error_at(
+                "EATSS-K004",
+                f"--block gives threads to the loop '{name}', which does not go to threads",
+                span=span,
+                hint=f"the loops that do: {', '.join(order) or 'none'}",
+            )
+    block = tuple((name, sizes.get(name, 1)) for name in order)
+    _check_threads([size for _, size in block], profile, span)
+    _check_z([size for _, size in block], span)
+    return block
 
 
 def _given_block(
     given: tuple[int, ...], mapped: Sequence[str], profile: GpuProfile, span: SourceSpan
 ) -> tuple[tuple[str, int], ...]:
-    threads = prod(given)
-    if any(size < 1 for size in given) or threads > profile.threads_per_block:
-        raise input_error_at(
-            "EATSS-K003",
-            f"a block of {' x '.join(map(str, given))} = {threads} threads cannot launch: "
-            f"{profile.title} has 1 to {profile.threads_per_block} threads a block",
-            span=span,
-            hint="give smaller sizes with --block",
-        )
+    _check_threads(given, profile, span)
     sizes = list(given[-len(mapped) :]) if mapped else []
     if prod(given[: len(given) - len(sizes)]) > 1:
         raise input_error_at(
@@ -181,11 +194,29 @@ def _given_block(
             hint="give one size for each of them, the innermost last",
         )
     sizes = [1] * (len(mapped) - len(sizes)) + sizes
-    if len(sizes) == 3 and sizes[0] > _MAX_Z:
+    _check_z(sizes, span)
+    return tuple(zip(mapped, sizes, strict=True))
+
+
+def _check_threads(sizes: Sequence[int], profile: GpuProfile, span: SourceSpan) -> None:
+    threads = prod(sizes)
+    if any(size < 1 for size in sizes) or threads > profile.threads_per_block:
         raise input_error_at(
             "EATSS-K003",
-            f"{sizes[0]} threads along z cannot launch: CUDA allows 64",
+            f"a block of {' x '.join(map(str, sizes))} = {threads} threads cannot launch: "
+            f"{profile.title} has 1 to {profile.threads_per_block} threads a block",
+            span=span,
+            hint="give smaller sizes with --block",
+        )
+
+
+def _check_z(sizes: Sequence[int], span: SourceSpan) -> None:
+    """Refuse threads that z does not have; ``sizes`` are in the order of threads, x last."""
+    along_z = threads_along("z", sizes, thread_axes(sizes))
+    if along_z > MAX_THREADS_Z:
+        raise input_error_at(
+            "EATSS-K003",
+            f"{along_z} threads along z cannot launch: CUDA allows {MAX_THREADS_Z}",
             span=span,
             hint="give a smaller first size with --block",
         )
-    return tuple(zip(mapped, sizes, strict=True))

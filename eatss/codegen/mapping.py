@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
 
-Axis = Literal["x", "y", "z"]
-
-AXES: tuple[Axis, ...] = ("x", "y", "z")
+from eatss.analysis.mapping import AXES, Axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +14,8 @@ class MappedLoop:
 
     A thread has the points ``origin + thread + threads * r`` of a tile of ``tile`` points,
     ``r`` counting its ``points``. ``origin``, ``thread`` and ``point`` are the C names. ``axis`` is
-    that of the threads, ``grid`` that of the blocks.
+    that of the threads, ``grid`` that of the blocks. Loops may share an axis; of those that do the
+    one with the greatest ``order`` runs fastest.
     """
 
     name: str
@@ -26,6 +24,7 @@ class MappedLoop:
     threads: int
     axis: Axis
     grid: Axis
+    order: int
     origin: str
     thread: str
     point: str
@@ -67,8 +66,21 @@ class Mapping:
     @property
     def block(self) -> tuple[int, int, int]:
         """Threads of a block in x, y, z."""
-        sizes = {loop.axis: loop.threads for loop in self.spread}
-        return sizes.get("x", 1), sizes.get("y", 1), sizes.get("z", 1)
+        x, y, z = (prod(loop.threads for loop in self.threads_along(axis)) for axis in AXES)
+        return x, y, z
+
+    def threads_along(self, axis: Axis) -> tuple[MappedLoop, ...]:
+        """Return the loops with several threads along an axis, the fastest last."""
+        found = [loop for loop in self.spread if loop.axis == axis and loop.threads > 1]
+        return tuple(sorted(found, key=lambda loop: loop.order))
+
+    def blocks_along(self, axis: Axis) -> tuple[MappedLoop, ...]:
+        """Return the loops whose tiles go to blocks along an axis, the fastest last.
+
+        The split loop of a sum is not among them.
+        """
+        found = [loop for loop in self.mapped if loop.grid == axis]
+        return tuple(sorted(found, key=lambda loop: loop.order))
 
     @property
     def threads(self) -> int:

@@ -7,21 +7,28 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedThreads:
+    """Threads of a block by loop; what is not named has one."""
+
+    threads: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CodegenOptions:
     """Options of code generation.
 
     ``tile_sizes`` and ``block`` replace what is selected, for the kernel of that name or, with
-    ``""``, for every kernel: tile sizes by loop name, threads in the order of the loops, the
-    last one along ``x``. ``placements`` puts references, by array or by text (``A[i][k]``), into
-    ``l1`` or ``shared`` memory. ``strict_fp`` keeps the order of all floating-point operations.
-    ``index_bits`` is the width of index arithmetic, ``None`` for the narrowest that is proven
-    to do at the sizes of the source. ``line_info`` lets the CUDA compiler's messages and
-    profilers name lines of the C source. ``shared_limit_bytes`` bounds a block's shared memory,
-    ``None`` for all that the card lets a block opt in to.
+    ``""``, for every kernel: tile sizes by loop name, threads by loop name or in the order of the
+    loops, the last one along ``x``. ``placements`` puts references, by array or by text
+    (``A[i][k]``), into ``l1`` or ``shared`` memory. ``strict_fp`` keeps the order of all
+    floating-point operations. ``index_bits`` is the width of index arithmetic, ``None`` for the
+    narrowest that is proven to do at the sizes of the source. ``line_info`` lets the CUDA
+    compiler's messages and profilers name lines of the C source. ``shared_limit_bytes`` bounds a
+    block's shared memory, ``None`` for all that the card lets a block opt in to.
     """
 
     tile_sizes: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
-    block: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    block: tuple[tuple[str, tuple[int, ...] | NamedThreads], ...] = ()
     placements: tuple[tuple[str, Literal["l1", "shared"]], ...] = ()
     strict_fp: bool = False
     index_bits: Literal[32, 64] | None = None

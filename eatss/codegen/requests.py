@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from eatss.analysis import KernelFacts
-from eatss.codegen.options import CodegenOptions
+from eatss.codegen.options import CodegenOptions, NamedThreads
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu import GpuProfile
 from eatss.model import Selection
@@ -21,8 +21,9 @@ _AXES = 3
 Tiles: TypeAlias = Mapping[str, int | Mapping[str, int]]
 """Sizes by loop, for every kernel, or by kernel and loop."""
 
-Block: TypeAlias = Sequence[int] | Mapping[str, Sequence[int]]
-"""Threads in the order of the loops, the last along ``x``; for every kernel, or by kernel."""
+Block: TypeAlias = Sequence[int] | Mapping[str, int | Sequence[int] | Mapping[str, int]]
+"""Threads in the order of the loops, the last along ``x``, or by loop; for every kernel, or by
+kernel."""
 
 
 def checked_options(
@@ -53,7 +54,7 @@ def checked_options(
         )
     return CodegenOptions(
         tile_sizes=tuple(_tile_sizes(tiles, facts, names)),
-        block=tuple(_blocks(block, names)),
+        block=tuple(_blocks(block, facts, names)),
         placements=tuple(_placements(placements, scops)),
         strict_fp=strict_fp,
         index_bits=index_bits,
@@ -171,13 +172,47 @@ def _size(loop: str, size: object) -> int:
     )
 
 
-def _blocks(block: Block, names: Sequence[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    if isinstance(block, Mapping):  # what names a kernel has the last word
-        given = sorted(block.items(), key=lambda pair: pair[0] != "")
-        for kernel, sizes in given:
-            yield (_kernel(kernel, names) if kernel else ""), _threads(sizes)
-    elif block:
-        yield "", _threads(block)
+def _blocks(
+    block: Block, facts: Sequence[KernelFacts], names: Sequence[str]
+) -> Iterator[tuple[str, tuple[int, ...] | NamedThreads]]:
+    """Yield the threads of kernels: for all of them, by loop for all, then for one kernel."""
+    if not isinstance(block, Mapping):
+        if block:
+            yield "", _threads(block)
+        return
+    kernels: list[tuple[str, tuple[int, ...] | NamedThreads]] = []
+    loops: dict[str, int] = {}
+    for key, sizes in block.items():
+        if isinstance(sizes, int):
+            loops[key] = sizes
+        elif isinstance(sizes, Mapping):
+            kernels.append((_kernel(key, names), _named(sizes)))
+        elif key:
+            kernels.append((_kernel(key, names), _threads(sizes)))
+        else:
+            yield "", _threads(sizes)
+    yield from _by_loop(loops, facts)
+    yield from kernels
+
+
+def _by_loop(
+    loops: Mapping[str, int], facts: Sequence[KernelFacts]
+) -> Iterator[tuple[str, NamedThreads]]:
+    """Yield the threads of each kernel that has one of the loops."""
+    for loop in loops:
+        _having(loop, facts, "no kernel has a")
+    for kernel in facts:
+        own = {loop.name for loop in kernel.loops}
+        here = {loop: size for loop, size in loops.items() if loop in own}
+        if here:
+            yield kernel.name, _named(here)
+
+
+def _named(sizes: Mapping[str, int]) -> NamedThreads:
+    """Return threads by loop; those that no block has are refused."""
+    for size in sizes.values():
+        _threads((size,))
+    return NamedThreads(threads=tuple(sizes.items()))
 
 
 def _threads(sizes: Sequence[int]) -> tuple[int, ...]:

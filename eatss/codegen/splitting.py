@@ -9,7 +9,8 @@ from math import prod
 import islpy as isl
 
 from eatss.analysis import KernelFacts
-from eatss.codegen.mapping import AXES, Axis, MappedLoop, Mapping, SerialTile
+from eatss.analysis.mapping import AXES, MAX_THREADS_Z, Axis
+from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
 from eatss.codegen.names import NameTable
 from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import LoopMember, Piece
@@ -142,15 +143,19 @@ def split_mapping(
         usual = (_ROWS if rows else _COLUMNS) if position == 0 else 1
         threads = threads_given.get(name, usual)
         tile = asked.get(item.source_name, threads * (_ROW_POINTS if rows and not position else 1))
+        axis = AXES[min(position + 1 if rows else position, 2)]
+        if axis == "z":
+            threads = min(threads, MAX_THREADS_Z // prod(k.threads for k in kept if k.axis == "z"))
         threads = min(threads, tile)
-        axis = AXES[min(position + 1, 2)] if rows else AXES[position]
-        kept.append(_mapped(item, tile, threads, axis, AXES[position], names))
+        grid = _grid_axis(position, len(order))
+        kept.append(_mapped(item, tile, threads, axis, grid, names, len(order) - position))
         blocks *= -(-trips(facts, item.source_name) // tile)
     item = by_name[loop]
     lanes = LANES if rows else 1
     tile = asked.get(item.source_name, LANES * _LANE_POINTS if rows else _COLUMN_TRIPS)
     free = [axis for axis in AXES if axis not in {kept_loop.grid for kept_loop in kept}]
-    split = _mapped(item, tile, lanes, "x" if rows else "z", free[0] if free else "z", names)
+    grid = free[0] if free else "z"
+    split = _mapped(item, tile, lanes, "x" if rows else "z", grid, names, 0)
     chunks = 1
     if free:
         wanted = -(-_BLOCKS_PER_SM * profile.sm_count // blocks)
@@ -169,6 +174,16 @@ def split_mapping(
     return Mapping(mapped=tuple(in_order), serial=serial, split=split, chunks=chunks)
 
 
+def _grid_axis(position: int, count: int) -> Axis:
+    """Return the axis of the blocks of a loop, the innermost at position 0.
+
+    More than three share x but for the outermost, so that z is left for the sum.
+    """
+    if count <= len(AXES):
+        return AXES[position]
+    return "x" if position < count - 1 else "y"
+
+
 def _asked(facts: KernelFacts, options: CodegenOptions) -> dict[str, int]:
     asked: dict[str, int] = {}
     for kernel, sizes in options.tile_sizes:
@@ -178,7 +193,13 @@ def _asked(facts: KernelFacts, options: CodegenOptions) -> dict[str, int]:
 
 
 def _mapped(
-    item: LoopMember, tile: int, threads: int, axis: Axis, grid: Axis, names: NameTable
+    item: LoopMember,
+    tile: int,
+    threads: int,
+    axis: Axis,
+    grid: Axis,
+    names: NameTable,
+    order: int,
 ) -> MappedLoop:
     return MappedLoop(
         name=item.name,
@@ -187,6 +208,7 @@ def _mapped(
         threads=threads,
         axis=axis,
         grid=grid,
+        order=order,
         origin=names.fresh(f"{item.name}0"),
         thread=names.fresh(f"t{item.name}"),
         point=names.fresh(f"r{item.name}"),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import islpy as isl
 
+from eatss.analysis.mapping import AXES
 from eatss.codegen.arrays import DeviceArray
 from eatss.codegen.bounds import guard, union_of
 from eatss.codegen.isl_text import TRUE, start_plus, value_of
@@ -152,10 +153,10 @@ class StagingWriter:
     def declaration(self) -> str:
         """Return the declaration of the thread's number in its block, which copies use."""
         text, stride = "", 1
-        for loop in sorted(self._mapping.spread, key=lambda loop: loop.axis):
-            if loop.threads > 1:
-                term = f"threadIdx.{loop.axis}"
+        for axis, size in zip(AXES, self._mapping.block, strict=True):
+            if size > 1:
+                term = f"threadIdx.{axis}"
                 term = term if stride == 1 else f"{stride} * {term}"
                 text = f"{text} + {term}" if text else term
-                stride *= loop.threads
+                stride *= size
         return f"const int {self._thread} = {text or '0'};"

@@ -52,6 +52,7 @@ THREAD_INSTRUCTIONS = 40
 than with two, and 12 % longer with two than with four, on an H200."""
 
 _SHARE = 16
+_FINE_SHARE = 1 << 12
 _MOST_SWEPT = 1 << 20  # beyond it what is done once a tile costs nothing
 
 SECTOR_BYTES = 32
@@ -97,6 +98,8 @@ def energy_terms(nest: Nest, shapes: Shapes, staged: frozenset[int]) -> list[Ter
     serial = shapes.product({loop.name: shapes.tiles[loop.name] for loop in nest.serial})
     held = serial * prod(extent for _, extent in nest.extents)
     swept = serial * min(prod(extent for _, extent in nest.swept), _MOST_SWEPT)
+    idle, whole = idle_share(nest, shapes)
+    issued, useful = (idle, whole) if nest.is_wide else (np.int64(1), 1)
     terms: list[Term] = []
     for at, family in enumerate(nest.families):
         walks = bool(family.loops & nest.steps)
@@ -104,7 +107,7 @@ def energy_terms(nest: Nest, shapes: Shapes, staged: frozenset[int]) -> list[Ter
         near = SHARED_PJ_BYTE if at in staged else L1_PJ_BYTE
         if not family.accumulator:
             reads = thread_reads(nest, family, shapes)
-            terms.append((reads * (nest.element_bytes * near), points * once))
+            terms.append((issued * reads * (nest.element_bytes * near), points * once * useful))
         if at in staged:
             copied = tile_bytes(nest, family, shapes, staged=True) * L2_PJ_BYTE
             stored = elements(nest, family, shapes, staged=True) * (
@@ -114,7 +117,6 @@ def energy_terms(nest: Nest, shapes: Shapes, staged: frozenset[int]) -> list[Ter
         else:
             fetched = tile_bytes(nest, family, shapes, staged=False) * L2_PJ_BYTE
             terms.append((fetched, tile * (held if walks else once)))
-    idle, whole = idle_share(nest, shapes)
     instructions = BARRIER_INSTRUCTIONS if staged else 0
     instructions += STEP_INSTRUCTIONS if nest.steps else 0
     terms.append((idle * (instructions * INSTRUCTION_PJ), points * swept * whole))
@@ -180,9 +182,17 @@ def staged_bytes(nest: Nest, family: Family, shapes: Shapes) -> Array:
 def idle_share(nest: Nest, shapes: Shapes) -> tuple[Array, int]:
     """Return how many points blocks cover for so many that there are, loops of known length.
 
-    In 16ths a loop, rounded down: a few idle threads at the rim decide nothing.
+    In 16ths a loop, rounded down: a few idle threads at the rim decide nothing. Of more than
+    three loops, which are short, all together in 4096ths.
     """
     covered, whole = np.ones(len(shapes), dtype=np.int64), 1
+    if nest.is_wide:
+        covered, whole = covered * _FINE_SHARE, _FINE_SHARE
+        for loop in nest.mapped:
+            if loop.trip_count:
+                tile = shapes.tiles[loop.name]
+                covered = covered * (-(-loop.trip_count // tile) * tile) // loop.trip_count
+        return covered, whole
     for loop in nest.mapped:
         if loop.trip_count:
             tile = shapes.tiles[loop.name]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import prod
 
 from eatss.analysis.facts import KernelFacts, ReferenceFacts
-from eatss.model.build import MAX_BLOCK_LOOPS, inner_extent
+from eatss.analysis.mapping import AXES, mapped_loops
+from eatss.model.build import inner_extent
 from eatss.polyhedral.kernel import Loop
 from eatss.polynomial import Polynomial
 
@@ -56,6 +57,15 @@ class Nest:
     element_bytes: int
 
     @property
+    def is_wide(self) -> bool:
+        """Whether more loops are mapped than blocks and threads have axes.
+
+        Such loops are short, so threads at the rim that have no point count: a warp issues its
+        loads all the same.
+        """
+        return len(self.mapped) > len(AXES)
+
+    @property
     def steps(self) -> frozenset[str]:
         """Names of the loops that each point steps through."""
         return frozenset(loop.name for loop in self.serial) | {name for name, _ in self.extents}
@@ -73,21 +83,15 @@ class Nest:
 
 def nest_of(facts: KernelFacts, element_bytes: int) -> Nest:
     """Return how a kernel is laid out by the code generator, sizes aside."""
-    mapped: list[Loop] = []
-    for loop in facts.loops[:MAX_BLOCK_LOOPS]:
-        if not loop.parallel:
-            break
-        mapped.append(loop)
-    serial = facts.loops[len(mapped) :]
-    # neighbours in memory go to neighbouring threads
-    mapped.sort(key=lambda loop: loop.name == facts.cma_loop)
+    mapped = mapped_loops(facts)
+    serial = tuple(loop for loop in facts.loops if loop not in mapped)
     extents = tuple((loop.name, inner_extent(loop, _WARP)) for loop in facts.inner_loops)
     swept = tuple(
         (loop.name, inner_extent(loop, _WARP) if loop.trip_count is None else loop.trip_count)
         for loop in facts.inner_loops
     )
     return Nest(
-        mapped=tuple(mapped),
+        mapped=mapped,
         serial=serial,
         extents=extents,
         swept=swept,
@@ -111,7 +115,7 @@ def _families(facts: KernelFacts, mapped: list[str]) -> tuple[Family, ...]:
     steps = frozenset(every) - frozenset(mapped)
     streaming = {
         loop.name for loop in facts.inner_loops if inner_extent(loop, _WARP) != loop.trip_count
-    }
+    } | set(facts.open_loops)  # a copy of unknown size has no room
     written = {reference.array for reference in facts.references if reference.writes}
     families = []
     for (array, loops, spatial), positions in groups.items():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from eatss.analysis.mapping import AXES, MAX_THREADS_Z, thread_axes, threads_along
 from eatss.gpu.profile import GpuProfile
 from eatss.model.build import precision_factor
 from eatss.model.register_energy import Array, Shapes, elements, staged_bytes, thread_reads
@@ -21,6 +22,12 @@ POINTS = (1, 2, 4, 8)
 MOST_POINTS = 32
 """Points of a thread in all. Twice as many floats would fit, but gemm on them takes 6.4 ms with 32
 and 10.8 with 64 on an H200."""
+
+POINT_LOOPS = 3
+"""Loops along which a thread has several points, where more than three are mapped."""
+
+FREE_LOOPS = 5
+"""Loops among which those with threads and points are chosen, where more than three are mapped."""
 
 SERIAL_TILES = (1, 2, 4, 8, 16, 32, 64)
 """Sizes of a tile of a serial loop."""
@@ -64,7 +71,7 @@ LINE_BYTES = 128
 
 _MOST_THREADS = 1024
 _MANY = 1 << 40
-_MAX_Z = 64  # CUDA's limit on the threads of a block along z
+_ENOUGH = 1 << 31  # blocks for any card
 _ADDRESS_REGISTERS = 16
 
 
@@ -89,13 +96,17 @@ def all_shapes(nest: Nest, warp: int) -> Shapes:
     """Return every layout of threads and points, serial tiles at their smallest.
 
     Threads are powers of two. A tile has no more points along a loop than the power of two
-    above its trips.
+    above its trips. Of more than three mapped loops see ``_wide_shapes``.
     """
+    if nest.is_wide:
+        return _wide_shapes(nest, warp)
     choices = []
     for position, loop in enumerate(nest.mapped):
         most = reach(loop.trip_count)
         z = position == 0 and len(nest.mapped) == 3
-        counts = [1 << n for n in range(11) if 1 << n <= min(most, _MAX_Z if z else _MOST_THREADS)]
+        counts = [
+            1 << n for n in range(11) if 1 << n <= min(most, MAX_THREADS_Z if z else _MOST_THREADS)
+        ]
         pairs = [(t, p) for t in counts for p in POINTS if t * p <= most]
         choices.append(np.array(pairs, dtype=np.int64))
     picked = np.indices([len(pairs) for pairs in choices]).reshape(len(choices), -1)
@@ -104,6 +115,71 @@ def all_shapes(nest: Nest, warp: int) -> Shapes:
     total = shapes.product(shapes.threads)
     least = min(warp, prod(reach(loop.trip_count) for loop in nest.mapped))
     return shapes.rows((total >= least) & (total <= _MOST_THREADS))
+
+
+def _wide_shapes(nest: Nest, warp: int) -> Shapes:
+    """Return the layouts of more than three mapped loops.
+
+    All choices for each loop would be too many to look at. Threads run along the last loop, which
+    is contiguous, and at most two others. A thread has points along at most ``POINT_LOOPS``, more
+    than it takes to reuse both operands of a product. Both are among ``FREE_LOOPS`` loops.
+    """
+    free = _free_loops(nest)
+    most = [reach(loop.trip_count) if loop.name in free else 1 for loop in nest.mapped]
+    least = min(warp, prod(most))
+    threads = [
+        counts
+        for counts in _powers(most, _MOST_THREADS, len(AXES), first=len(most) - 1)
+        if prod(counts) >= least
+        and threads_along("z", counts, thread_axes(counts)) <= MAX_THREADS_Z
+    ]
+    points = list(_powers([min(size, POINTS[-1]) for size in most], MOST_POINTS, POINT_LOOPS))
+    along = np.array(threads, dtype=np.int64).repeat(len(points), axis=0)
+    each = np.tile(np.array(points, dtype=np.int64), (len(threads), 1))
+    kept = (along * each <= np.array(most)).all(axis=1)
+    table = [np.stack((along[kept, at], each[kept, at]), axis=1) for at in range(len(nest.mapped))]
+    return _shapes(nest, table, int(kept.sum()))
+
+
+def _free_loops(nest: Nest) -> frozenset[str]:
+    """Return the mapped loops that may have threads and points; a block has one point of others.
+
+    First the contiguous one, then the longest up to a warp, then those along which most
+    references stand still, then the innermost.
+    """
+    last = nest.mapped[-1]
+
+    def worth(at: int) -> tuple[bool, int, int, int]:
+        loop = nest.mapped[at]
+        still = sum(loop.name not in family.loops for family in nest.families)
+        return loop is last, min(reach(loop.trip_count), COALESCED_THREADS), still, at
+
+    order = sorted(range(len(nest.mapped)), key=worth, reverse=True)
+    return frozenset(nest.mapped[at].name for at in order[:FREE_LOOPS])
+
+
+def _powers(
+    most: Sequence[int], product_most: int, several: int, *, first: int | None = None
+) -> Iterator[tuple[int, ...]]:
+    """Yield powers of two up to ``most``, at most ``several`` of them above 1.
+
+    Args:
+        most: the largest of each.
+        product_most: the largest product.
+        several: how many may be above 1, that at ``first`` counted whatever it is.
+        first: a position, or none.
+    """
+    others = [at for at in range(len(most)) if at != first]
+    for count in range(several + (first is None)):
+        for chosen in combinations(others, count):
+            moving = chosen if first is None else (*chosen, first)
+            choices = [
+                [1 << n for n in range(int(at != first), most[at].bit_length())] for at in moving
+            ]
+            for sizes in product(*choices):
+                if prod(sizes) <= product_most:
+                    by_place = dict(zip(moving, sizes, strict=True))
+                    yield tuple(by_place.get(at, 1) for at in range(len(most)))
 
 
 def _shapes(nest: Nest, table: Sequence[Array], count: int) -> Shapes:
@@ -230,9 +306,10 @@ def fills_card(
     """Tell which layouts have threads and blocks enough for the card, or as many as any has."""
     if not nest.mapped or any(loop.trip_count is None for loop in nest.mapped):
         return np.ones(len(shapes), dtype=bool)
-    blocks = shapes.product(
-        {loop.name: -(-(loop.trip_count or 1) // shapes.tiles[loop.name]) for loop in nest.mapped}
-    )
+    blocks = np.ones(len(shapes), dtype=np.int64)
+    for loop in nest.mapped:
+        tiles = -(-(loop.trip_count or 1) // shapes.tiles[loop.name])
+        blocks = np.minimum(blocks * np.minimum(tiles, _ENOUGH), _ENOUGH)
     wanted = profile.sm_count * (HOST_BLOCKS_PER_SM if host else BLOCKS_PER_SM)
     trips = min(prod(loop.trip_count or 1 for loop in nest.mapped), _MANY)
     threads = np.minimum(trips, blocks * shapes.product(shapes.threads))

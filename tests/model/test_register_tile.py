@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -33,6 +34,7 @@ from eatss.report.selection import render_selection
 from tests.model.conftest import make_facts, make_profile, product
 
 KERNELS = Path(__file__).parents[2] / "kernels"
+GOLDEN = Path(__file__).parents[1] / "codegen" / "golden"
 OPTIONS = ModelOptions(model="register-tile")
 TITLES = ("h200", "a100-40gb")
 
@@ -93,8 +95,8 @@ class Naive:
     def __init__(self, facts: KernelFacts, references: list[Reference], card: GpuProfile) -> None:
         self.facts, self.references, self.card = facts, references, card
         self.size = facts.element_bytes
-        self.mapped = list(itertools.takewhile(lambda loop: loop.parallel, facts.loops))[:3]
-        self.serial = list(facts.loops)[len(self.mapped) :]
+        self.mapped = [loop for loop in facts.loops if loop.parallel]
+        self.serial = [loop for loop in facts.loops if not loop.parallel]
         self.mapped.sort(key=lambda loop: loop.name == facts.cma_loop)
         self.steps = {loop.name for loop in self.serial}
         self.sums = [bool(self.steps) and r[3] and r[4] and not set(r[1]) & self.steps
@@ -136,8 +138,15 @@ class Naive:
                             if t <= top and t * p <= reach])  # fmt: skip
         least = min(32, prod(self.reach(loop.trip_count) for loop in self.mapped))
         for x in itertools.product(*choices):
-            if least <= self.threads(x) <= self.card.threads_per_block and self.points(x) <= 32:
+            within = least <= self.threads(x) <= self.card.threads_per_block
+            if within and self.points(x) <= 32 and (len(x) <= 3 or self.is_narrow(x)):
                 yield x
+
+    @staticmethod
+    def is_narrow(x: Layout) -> bool:
+        """Tell whether there are threads along the last loop and two others, points along three."""
+        several = [t for t, _ in x[:-1] if t > 1]
+        return len(several) <= 2 and prod(several[:-1]) <= 64 and sum(p > 1 for _, p in x) <= 3
 
     @staticmethod
     def reach(trips: int | None) -> int:
@@ -241,13 +250,15 @@ class Naive:
     def energy(self, x: Layout, tiles: Sequence[int], staged: set[int]) -> Fraction:
         total = Fraction(0)
         points, steps = self.points(x), prod(tiles)
+        idle = self.idle(x)
         tile = points * self.threads(x)
         for at, (_, used, along, *_) in enumerate(self.references):
             walks = bool(set(used) & self.steps)
             once = 1 if walks else self.sweep
             if not self.sums[at]:
                 near = 51 if at in staged else 130
-                total += Fraction(self.reads(used, x) * self.size * near, points * once)
+                read = Fraction(self.reads(used, x) * self.size * near, points * once)
+                total += read * idle if len(x) > 3 else read
             count = self.extent(used, x, tiles)
             fetched = count * 32
             if along:
@@ -256,17 +267,21 @@ class Naive:
             total += Fraction(fetched * 195, tile * (steps if walks else self.sweep))
             if at in staged:
                 total += Fraction(count * (4 * 187 + 51 * self.size), tile * steps)
-        idle = Fraction(1)
-        for loop, (t, p) in zip(self.mapped, x, strict=True):
-            if loop.trip_count:
-                covered = -(-loop.trip_count // (t * p)) * t * p
-                idle *= Fraction(covered * 16 // loop.trip_count, 16)
         slots = (60 if staged else 0) + (10 if self.steps else 0)
         return (
             total
             + idle * Fraction(slots * 187, points * steps)
             + idle * Fraction(40 * 187, points * self.sweep)
         )
+
+    def idle(self, x: Layout) -> Fraction:
+        idle, together = Fraction(1), 4096
+        for loop, (t, p) in zip(self.mapped, x, strict=True):
+            if loop.trip_count:
+                covered = -(-loop.trip_count // (t * p)) * t * p
+                idle *= Fraction(covered * 16 // loop.trip_count, 16)
+                together = together * covered // loop.trip_count
+        return Fraction(together, 4096) if len(x) > 3 else idle
 
 
 def random_kernel(seed: int) -> tuple[KernelFacts, list[Reference], GpuProfile]:
@@ -296,6 +311,66 @@ def random_kernel(seed: int) -> tuple[KernelFacts, list[Reference], GpuProfile]:
 def test_the_layout_is_the_best_of_all(seed: int) -> None:
     facts, references, card = random_kernel(seed)
     assert best_layout(facts, card, OPTIONS).energy_pj == Naive(facts, references, card).best()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_layout_of_four_and_five_parallel_loops_is_the_best_of_its_space(seed: int) -> None:
+    dice = random.Random(seed)
+    names = "hijk" if seed % 2 else "ghijk"
+    loops: list[tuple[str, bool, int | None]] = [
+        (name, True, dice.choice([2, 3, 4])) for name in names[:-1]
+    ]
+    loops.append((names[-1], True, dice.choice([8, 13])))
+    serial = "s" if dice.random() < 0.8 else ""
+    loops += [(name, False, dice.choice([3, 24])) for name in serial]
+    dice.shuffle(loops)  # a parallel loop may stand behind a serial one
+    references: list[Reference] = [("out", names, names[-1], True, True)]
+    for at in range(2):
+        used = "".join(name for name in names + serial if dice.random() < 0.6) or names[0]
+        references.append((f"in{at}", used, used[-1], True, False))
+    facts = facts_of(loops, references, cma=names[-1], size=dice.choice([4, 8]))
+    card = make_profile(sm_count=dice.choice([1, 20]))
+    assert best_layout(facts, card, OPTIONS).energy_pj == Naive(facts, references, card).best()
+
+
+def contraction(trips: int | None, free: str = "abcdef") -> KernelFacts:
+    """A sum over ``p`` of tensors that each have half of the free loops, the last contiguous."""
+    loops: list[tuple[str, bool, int | None]] = [(name, True, trips) for name in free]
+    half = len(free) // 2
+    references = [
+        ("C", free, free[-1], True, True),
+        ("A", free[:half] + "p", "p", True, False),
+        ("B", "p" + free[half:], free[-1], True, False),
+    ]
+    return facts_of([*loops, ("p", False, trips)], references, cma=free[-1])
+
+
+@pytest.mark.parametrize("trips", [3, 16, 48, None])
+@pytest.mark.parametrize("free", ["abcd", "abcde", "abcdef", "abcdefgh"])
+def test_many_parallel_loops_are_laid_out_within_two_seconds(free: str, trips: int | None) -> None:
+    began = time.process_time()
+    kernel = select_kernel(contraction(trips, free), load_profile("h200"), OPTIONS)
+    assert time.process_time() - began < 2
+    assert [name for name, _ in kernel.block] == list(free)
+    assert sum(threads > 1 for _, threads in kernel.block) <= 3
+    assert kernel.threads_per_block >= 32
+
+
+def test_the_contiguous_loop_has_the_threads_along_x_wherever_it_stands() -> None:
+    for cma in "abcd":
+        facts = replace(contraction(48, "abcd"), cma_loop=cma)
+        block = select_kernel(facts, load_profile("h200"), OPTIONS).block
+        assert block[-1][0] == cma
+        assert block[-1][1] >= 4
+
+
+def test_a_convolution_layer_reuses_both_operands_in_registers() -> None:
+    source = (GOLDEN / "convolution-layer.c").read_text(encoding="utf-8")
+    (kernel,) = eatss.select(source, gpu="h200", model="register-tile").kernels
+    points = {name: kernel.tile_size(name) // threads for name, threads in kernel.block}
+    assert points["k"] > 1  # each of the input's elements meets several filters
+    assert points["x"] * points["y"] * points["n"] > 1  # and each filter several elements
+    assert kernel.block[-1][0] == "x"
 
 
 @pytest.mark.parametrize("card", TITLES)
