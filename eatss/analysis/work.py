@@ -12,7 +12,7 @@ import islpy as isl
 
 from eatss.codegen.count import count
 from eatss.codegen.operations import operations_of
-from eatss.isl_names import affine_form, constant_value, maps_of, output_affs
+from eatss.isl_names import affine_form, constant_value, coupled_dims, maps_of, output_affs
 from eatss.polyhedral.kernel import Kernel, Reference
 from eatss.program import Constant
 from eatss.scop import Array, ElementType, Scop, Statement
@@ -48,7 +48,9 @@ class StatementFacts:
     ``loops`` are the kernel's loops its instances move along. ``instances`` counts them over all
     launches, ``None`` where that depends on an open size. ``operations`` pairs kinds of
     floating-point operations with how many one instance runs. ``element_bytes`` is the width
-    they are in.
+    they are in. ``coupled`` are the loops whose values depend on those of others, as in a
+    triangle. ``tied`` says that its instances move along more of the kernel's loops than they have
+    counters of their own, as on the diagonal of a nest over both subscripts.
     """
 
     name: str
@@ -57,6 +59,8 @@ class StatementFacts:
     operations: tuple[tuple[str, int], ...]
     element_bytes: int
     accesses: tuple[AccessFacts, ...]
+    coupled: tuple[str, ...] = ()
+    tied: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,8 @@ def kernel_work(
                 ),
                 element_bytes=max((a.element_bytes for a in accesses), default=4),
                 accesses=accesses,
+                coupled=_coupled(schedules[name], statement, names),
+                tied=len(moving) > len(statement.loops) - _host_counters(kernel, statement),
             )
         )
     return KernelWork(launches=_launches(kernel, scop), statements=tuple(statements), arrays=arrays)
@@ -145,6 +151,16 @@ def overlapping(references: tuple[Reference, ...]) -> frozenset[frozenset[int]]:
                 if not elements.is_disjoint(others):
                     found.add(frozenset((one, other)))
     return frozenset(found)
+
+
+def _coupled(schedule: isl.Map, statement: Statement, names: list[str]) -> tuple[str, ...]:
+    """Return the loops that bounds tie to others; host loops stand at any of their values."""
+    points = schedule.intersect_domain(statement.domain).range()
+    return tuple(names[at] for at in coupled_dims(points))
+
+
+def _host_counters(kernel: Kernel, statement: Statement) -> int:
+    return min(len(kernel.host_loops), len(statement.loops))
 
 
 def _launches(kernel: Kernel, scop: Scop) -> int | None:

@@ -128,6 +128,23 @@ def set_names(union: isl.UnionSet) -> tuple[str, ...]:
     return tuple(sorted(item.get_tuple_name() or "" for item in found))
 
 
+def coupled_dims(points: isl.Set) -> tuple[int, ...]:
+    """Return the positions of the dimensions whose values depend on those of others.
+
+    A set is a product along a dimension where that dimension may take each of its values whatever
+    the others are.
+    """
+    count = points.n_dim()
+    found = []
+    for at in range(count):
+        others = points.eliminate(isl.dim_type.set, at, 1)
+        alone = points.eliminate(isl.dim_type.set, 0, at)
+        alone = alone.eliminate(isl.dim_type.set, at + 1, count - at - 1)
+        if not points.is_equal(others.intersect(alone)):
+            found.append(at)
+    return tuple(found)
+
+
 def has_bounds(isl_set: isl.Set, name: str) -> bool:
     """Tell whether a dimension has a lower and an upper bound, possibly in parameters."""
     position = dim_names(isl_set).index(name)

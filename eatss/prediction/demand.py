@@ -28,6 +28,9 @@ class Demand:
     ``l1_wavefronts``, ``shared_wavefronts``: cycles of an SM's load and store unit.
     ``l2_bytes``, ``dram_bytes``: moved between SMs and L2, and between L2 and memory.
 
+    ``scatter``: how many times longer memory takes because pieces of its pages are wanted at
+    different times.
+
     ``chain_cycles``: what the slowest thread of a block waits for, one thing after the other:
     loads that depend on each other, barriers, arithmetic that feeds itself.
     """
@@ -47,6 +50,7 @@ class Demand:
     shared_wavefronts: Column
     l2_bytes: Column
     dram_bytes: Column
+    scatter: Column
     chain_cycles: Column
 
     def __len__(self) -> int:

@@ -27,6 +27,11 @@ GRID_LIMITS = {1: (32768,), 2: (256, 256)}
 
 SECTOR_BYTES = 32
 LINE_BYTES = 128
+PAGE_PIECE_BYTES = 256
+
+MOST_CROWDED = 16
+"""Sets of L1 that lines a power of two apart miss, at most, for each one they meet in."""
+
 _REGISTER_UNIT = 8
 
 
@@ -141,10 +146,13 @@ class _Counting:
         launches = float(work.launches or 1)
         private_words = self._private_words()
         self._unrolled = self._is_unrolled()
+        self._local = self._in_local_memory()
         registers = self._registers(private_words)
         spilled = np.maximum(0.0, registers - self._register_cap()) * 4
         registers = np.minimum(registers, self._register_cap())
         self._resident = self._resident_blocks(registers)
+        self._guarded = self._guarded_share()
+        self._present = np.clip(np.ceil(self.shape.blocks / card.sms), 1.0, self._resident)
         self._tile_bytes = self._all_tile_bytes()
         self._copies()
         for at, statement in enumerate(work.statements):
@@ -172,6 +180,7 @@ class _Counting:
             shared_wavefronts=self.shared,
             l2_bytes=self.l2_bytes,
             dram_bytes=self._dram_bytes(launches),
+            scatter=self._scatter(),
             chain_cycles=self.chain,
         )
 
@@ -191,6 +200,24 @@ class _Counting:
         points = self._points_of(self.kernel.threads)
         private = any(group.private for group in self.kernel.groups)
         return np.where((points > 1) & (private | (self.unroll > 0)), 1.0, 0.0)
+
+    def _in_local_memory(self) -> Column:
+        """Return 1 where private arrays are indexed by a serial loop and so leave the registers.
+
+        PPCG indexes them so where a statement ties a serial loop to a thread's points along
+        another.
+        """
+        local = self.zero.copy()
+        for at, statement in enumerate(self.kernel.facts.work.statements):
+            uses_private = any(
+                group.private and any(use.statement == at for use in group.uses)
+                for group in self.kernel.groups
+            )
+            if statement.tied and uses_private:
+                for name in self.kernel.threads:
+                    if name in statement.coupled:
+                        local = np.maximum(local, (self.shape.points[name] > 1) * 1.0)
+        return local
 
     def _points_of(self, loops: tuple[str, ...]) -> Column:
         return np.asarray(
@@ -264,28 +291,36 @@ class _Counting:
                 continue
             on = self.staged[at]
             sizes = box_sizes(kernel, group, shape.tile)
-            loads, waves, sector = self._copy_loop(sizes, group.element_bytes)
+            loads, waits, waves, sector = self._copy_loop(sizes, group.element_bytes)
             requests = loads * steps * ways * on
             self._add_global(requests, waves, sector, 1.0 / self._sharing(group.loops))
             self.shared += shape.blocks * self.warps * requests * waves
             self.instructions += shape.blocks * self.warps * requests * habits.copy_instructions
-            self.chain += on * steps * habits.memory_cycles * np.ceil(loads / habits.batch)
+            self.chain += on * steps * ways * habits.memory_cycles * waits
             barriers = np.maximum(barriers, on * steps * 2)
         self.instructions += shape.blocks * self.warps * barriers * habits.barrier_instructions
         self.chain += barriers * habits.barrier_cycles
 
-    def _copy_loop(self, sizes: list[Column], element_bytes: int) -> tuple[Column, Column, Column]:
-        """Return loads a thread, wavefronts and sectors of one, for a copy of a box.
+    def _copy_loop(
+        self, sizes: list[Column], element_bytes: int
+    ) -> tuple[Column, Column, Column, Column]:
+        """Return loads a thread, how often it waits, wavefronts and sectors of one, for a copy.
 
-        The last dimensions of the box are dealt out to the threads along the last axes.
+        The last dimensions of the box are dealt out to the threads along the last axes. A loop of
+        known length is unrolled, so that several loads are under way; one that begins at the
+        thread's number is not, and each of its loads is waited for.
         """
         threads = [self.shape.block[name] for name in self.kernel.threads]
-        loads = np.ones(self.size)
+        serial, dealt = np.ones(self.size), np.ones(self.size)
         mapped = min(len(sizes), len(threads))
         for size in sizes[: len(sizes) - mapped]:
-            loads = loads * size
-        for size, count in zip(sizes[len(sizes) - mapped :], threads[len(threads) - mapped :]):
-            loads = loads * np.ceil(size / count)
+            serial = serial * size
+        for size, count in zip(
+            sizes[len(sizes) - mapped :], threads[len(threads) - mapped :], strict=True
+        ):
+            dealt = dealt * np.ceil(size / count)
+        loads = serial * dealt
+        waits = np.where(dealt > 1, loads, np.ceil(loads / self.habits.copy_batch))
         along = np.minimum(threads[-1], sizes[-1])
         rows = np.minimum(
             np.maximum(1.0, self.card.warp / threads[-1]),
@@ -294,7 +329,7 @@ class _Counting:
         in_row = np.minimum(along, self.card.warp)
         sector = rows * np.ceil(in_row * element_bytes / SECTOR_BYTES)
         waves = np.maximum(rows, self.card.warp * element_bytes / LINE_BYTES)
-        return loads, waves, sector
+        return loads, waits, waves, sector
 
     def _global_cost(self, strides: dict[str, int], element_bytes: int) -> tuple[Column, Column]:
         """Return wavefronts and sectors of one request of a warp."""
@@ -331,23 +366,34 @@ class _Counting:
         loops_inside = trips > 1
         total = shape.blocks * self.warps * instances
         unrolled = self._unrolled if mapped else self.zero
+        guards = self._guarded
+        bounded = self._points_of(tuple(name for name in mapped if name in statement.coupled))
+        if trips > 1:  # points along a loop that others bound each have bounds of their own
+            guards = np.where(bounded > 1, 1.0, guards)
         counts = dict(statement.operations)
         self._arithmetic(counts, statement.element_bytes, total)
         stores_inside = self.zero.copy()
         loads = self.zero.copy()
         load_cycles = self.zero.copy()
+        spread = self.zero.copy()
         fixed = self.zero.copy()
         for position, group in enumerate(kernel.groups):
             for use in group.uses:
                 if use.statement != at:
                     continue
                 if group.private:
+                    slow = self._local * total * (use.access.reads + use.access.writes)
+                    self.l1 += slow * self.card.warp * group.element_bytes / LINE_BYTES
+                    self.instructions += slow
+                    load_cycles = np.maximum(load_cycles, self._local * habits.l1_cycles)
+                    stores_inside = np.maximum(stores_inside, self._local)
                     continue
                 access = use.access
                 strides = dict(access.strides)
                 # points that read the same element share the load where they stand side by side
                 repeated = tuple(n for n in mapped if n not in strides)
-                shared_by = np.where(unrolled > 0, self._points_of(repeated), 1.0)
+                together = (1.0 - guards) / self._points_of(repeated) + guards
+                shared_by = np.where(unrolled > 0, 1.0 / together, 1.0)
                 on = self.staged[position]
                 count = instances / shared_by
                 warps = shape.blocks * self.warps * count
@@ -356,6 +402,7 @@ class _Counting:
                     waves = self._bank_cost(group, access.subscripts, group.element_bytes)
                     self.shared += on * warps * (reads + access.writes) * waves
                     loads += on * reads / shared_by
+                    spread += on * reads / shared_by * waves * habits.bank_wait
                     load_cycles = np.maximum(load_cycles, on * habits.shared_cycles)
                 away = 1.0 - on
                 wave, sector = self._global_cost(strides, access.element_bytes)
@@ -366,8 +413,11 @@ class _Counting:
                 if access.writes:
                     self._add_global(count * away, wave, sector, 1.0)
                     stores_inside = np.maximum(stores_inside, away)
+                spread += away * (min(reads, 1.0) / shared_by) * wave * habits.line_wait
                 loads += away * (min(reads, 1.0) + access.writes) / shared_by
-                cycles = habits.l1_cycles + missing * habits.memory_cycles
+                cycles = (
+                    habits.l1_cycles + self._waiting(statement, access, wave) * habits.memory_cycles
+                )
                 load_cycles = np.maximum(load_cycles, away * cycles * min(reads, 1.0))
                 fixed += away / shared_by
         # index arithmetic: one address for each global access that is not unrolled
@@ -385,21 +435,24 @@ class _Counting:
         per_instance = per_instance + partial * habits.guard_instructions
         self.instructions += total * per_instance
         self._chain(
-            statement, instances, points, unrolled, stores_inside, load_cycles, loops_inside
+            statement, instances, points, unrolled, guards, stores_inside, load_cycles, loops_inside
         )
+        self.chain += instances * spread
 
-    def _guards(self) -> Column:
-        """Return how many groups of a thread's points stand behind tests of their own.
+    def _guarded_share(self) -> Column:
+        """Return the share of a thread's points that stand behind tests of their own.
 
-        Where a tile is cut off, the points that may lie outside do.
+        Where the end of a loop cuts tiles off, the points that may lie outside do. Nothing is
+        shared between them: each loads what it needs, and waits for it.
         """
-        groups = np.ones(self.size)
+        free = np.ones(self.size)
         for name in self.kernel.threads:
+            points, block = self.shape.points[name], self.shape.block[name]
             left = np.mod(self.kernel.trips[name], self.shape.tile[name])
-            inside = np.floor(left / self.shape.block[name])
-            guarded = np.where(left > 0, self.shape.points[name] - inside, 0.0)
-            groups = groups * (1.0 + np.where(self.shape.points[name] > 1, guarded, 0.0))
-        return groups - 1.0
+            inside = np.where(left > 0, np.floor(left / block), points)
+            inside = np.where(np.mod(self.shape.tile[name], block) > 0, inside - 1.0, inside)
+            free = free * np.where(points > 1, np.clip(inside / points, 0.0, 1.0), 1.0)
+        return 1.0 - free
 
     def _partial(self) -> Column:
         """Return 1 where some tile is cut off by the end of a loop."""
@@ -453,7 +506,7 @@ class _Counting:
         """
         card = self.card
         moving = dict(access.strides)
-        room = np.maximum(16 * 1024.0, card.l1_shared_bytes - self._resident * self.shared_bytes)
+        room = np.maximum(16 * 1024.0, card.l1_shared_bytes - self._present * self.shared_bytes)
         distinct = np.ones(self.size)
         for name in self.kernel.threads:
             if name in moving:
@@ -469,8 +522,7 @@ class _Counting:
             elif step < SECTOR_BYTES:
                 reuse = SECTOR_BYTES / step
         walked = 1.0 / np.minimum(sharing, step_sectors) / reuse
-        lines = self.warps * wave * LINE_BYTES * self._resident
-        near = np.clip(room / np.maximum(1.0, lines), 0.0, 1.0)
+        near = self._lines_stay(access, wave)
         short = walked * near + (1.0 - near)
         touched = self._tile_sectors(access)
         instances = self._points_of(tuple(n for n in self.kernel.threads if n in statement.loops))
@@ -478,8 +530,48 @@ class _Counting:
             inside = self.shape.tile.get(name)
             instances = instances * (self.kernel.trips[name] if inside is None else inside)
         tile = np.minimum(1.0, touched / np.maximum(1.0, instances * step_sectors))
-        fits = np.clip(room / np.maximum(1.0, self._tile_bytes * self._resident), 0.0, 1.0)
+        fits = np.clip(room / np.maximum(1.0, self._tile_bytes * self._present), 0.0, 1.0)
         return np.asarray(np.minimum(short, tile * fits + short * (1.0 - fits)))
+
+    def _lines_stay(self, access: AccessFacts, wave: Column) -> Column:
+        """Return the share of the lines of one step that L1 keeps until the next step.
+
+        Rows that lie a multiple of a large power of two apart meet in few of its sets.
+        """
+        moving = dict(access.strides)
+        along = self.kernel.along_x
+        step = abs(moving.get(along, 0)) * access.element_bytes if along else 0
+        crowded = min(MOST_CROWDED, max(1, (step & -step) // LINE_BYTES)) if step else 1
+        room = np.maximum(
+            16 * 1024.0, self.card.l1_shared_bytes - self._present * self.shared_bytes
+        )
+        uses = self.warps * wave * LINE_BYTES * self._present * crowded
+        points = np.where(self._unrolled > 0, self._points_of(self.kernel.threads), 1.0)
+        return np.clip(room / np.maximum(1.0, uses * points), 0.0, 1.0)
+
+    def _waiting(self, statement: StatementFacts, access: AccessFacts, wave: Column) -> Column:
+        """Return the share of a thread's requests that wait for more than L1.
+
+        A thread waits the first time it comes to a sector. It comes again along loops that do not
+        move the address, and along one that moves it by less than a sector.
+        """
+        moving = dict(access.strides)
+        serial = [n for n in self._serial_loops() if n in statement.loops]
+        room = np.maximum(
+            16 * 1024.0, self.card.l1_shared_bytes - self._present * self.shared_bytes
+        )
+        fits = np.clip(room / np.maximum(1.0, self._tile_bytes * self._present), 0.0, 1.0)
+        again: Column = np.ones(self.size)
+        for position, name in enumerate(serial):
+            step = abs(moving.get(name, 0)) * access.element_bytes
+            extent = self.shape.tile.get(name)
+            steps = np.full(self.size, float(self.kernel.trips[name])) if extent is None else extent
+            innermost = position == len(serial) - 1
+            if step == 0:
+                again = again * (steps if innermost else 1.0 + fits * (steps - 1.0))
+            elif innermost and step < SECTOR_BYTES:
+                again = again * (1.0 + self._lines_stay(access, wave) * (SECTOR_BYTES / step - 1))
+        return 1.0 / again
 
     def _serial_loops(self) -> list[str]:
         """Return the loops that a thread runs itself, outermost first."""
@@ -534,6 +626,7 @@ class _Counting:
         instances: Column,
         points: Column,
         unrolled: Column,
+        guards: Column,
         stores_inside: Column,
         load_cycles: Column,
         loops_inside: bool,
@@ -551,7 +644,9 @@ class _Counting:
             habits.slow_cycles64 if wide else habits.slow_cycles32
         )
         # points that stand side by side wait together; without stores the next steps do as well
-        together = np.where(unrolled > 0, points / (1.0 + habits.guard_waits * self._guards()), 1.0)
+        together = np.where(
+            unrolled > 0, points / (1.0 + habits.guard_waits * guards * points), 1.0
+        )
         steps = np.where(stores_inside > 0, 1.0, habits.batch if loops_inside else 1.0)
         waits = (load_cycles / steps + arithmetic) / together
         self.chain += instances * waits
@@ -587,6 +682,27 @@ class _Counting:
                     each = [self._touched_bytes(g, launches) * self._again(g, kept) for g in mine]
                     total = total + np.maximum.reduce(each) * (0.05 if kept else 1.0)
         return np.minimum(total, np.maximum(self.l2_bytes, total * 0.02))
+
+    def _scatter(self) -> Column:
+        """Return how much longer memory takes because a block walks along its rows in steps.
+
+        With one point a thread along ``x``, neighbouring blocks fetch neighbouring pieces of a page
+        of memory at the same time. With more, each comes back to the page for every point. It
+        matters where points are loops around loads and stores of global memory.
+        """
+        along = self.kernel.along_x
+        away = [
+            1.0 - on
+            for group, on in zip(self.kernel.groups, self.staged, strict=True)
+            if not group.private and group.writes
+        ]
+        if along is None or not away:
+            return np.ones(self.size)
+        points = self.shape.points[along]
+        piece = self.shape.block[along] * self.kernel.facts.element_bytes
+        loops = np.where(self._unrolled > 0, 0.0, 1.0)
+        steps = (points - 1.0) * PAGE_PIECE_BYTES / piece
+        return np.asarray(1.0 + self.habits.page_steps * loops * steps)
 
     def _again(self, group: Group, kept: bool) -> Column:
         """Return how often a group's elements come from memory.

@@ -52,7 +52,7 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
         "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / cycles,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
         "L2": demand.l2_bytes / card.l2_bytes_s,
-        "memory": demand.dram_bytes / card.dram_bytes_s,
+        "memory": demand.scatter * demand.dram_bytes / card.dram_bytes_s,
         "latency": np.ceil(demand.blocks / np.maximum(1.0, resident * card.sms))
         * demand.chain_cycles
         / cycles,
