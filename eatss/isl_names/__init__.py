@@ -26,6 +26,7 @@ from eatss.isl_names.build import (
     scaled_at_least,
     scaled_at_most,
     tuple_of_functions,
+    unbounded_first_dim,
     without_parameter,
     without_parameters,
 )
@@ -145,6 +146,7 @@ __all__ = [
     "stride_of",
     "time_depth",
     "tuple_of_functions",
+    "unbounded_first_dim",
     "with_parameters",
     "without_parameter",
     "without_parameters",
