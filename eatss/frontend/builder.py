@@ -87,8 +87,9 @@ class StatementReader:
         here = replace(frame, positions=(*frame.positions, position))
         if kind is NodeKind.FOR:
             counter = counter_of(node)
-            declares = counter is None or counter.kind is NodeKind.VARIABLE
-            with self.ppcg.loop(None if declares else self._symbols.of(counter)):
+            is_set = counter is not None and counter.kind is NodeKind.NAME
+            sets = self._symbols.of(counter) if counter is not None and is_set else None
+            with self.ppcg.loop(sets):
                 self._for(node, here)
         elif kind is not NodeKind.EMPTY:
             self._ppcg_name = self.ppcg.statement()

@@ -34,8 +34,8 @@ from eatss.frontend.findings import Findings
 from eatss.frontend.guard import Guard
 from eatss.frontend.largestack import on_large_stack
 from eatss.frontend.options import FrontendOptions, FrontendResult
-from eatss.frontend.regions import PlacedRegion, Region, find_pragmas, pair_pragmas, place_region
 from eatss.frontend.ppcg_count import killed_after
+from eatss.frontend.regions import PlacedRegion, Region, find_pragmas, pair_pragmas, place_region
 from eatss.frontend.report import Reporter
 from eatss.frontend.signature import (
     declared_parameter,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from eatss.diagnostics import Diagnostic
 from eatss.model.options import ModelOptions
 
 SCHEMA_VERSION = 1
@@ -138,7 +139,7 @@ class Selection:
     ``host_statements`` (``function: S0``) are in no kernel, because nothing is parallel there.
     ``uniform_sizes`` is the program's one vector of tile sizes, outermost first, where
     one was asked for. ``static_shared_bytes`` is the shared memory a block may have
-    without opting in to more.
+    without opting in to more. ``warnings`` say why PPCG's kernels may be others than these.
     """
 
     file: str
@@ -151,6 +152,7 @@ class Selection:
     static_shared_bytes: int
     uniform_sizes: tuple[int, ...] | None = None
     schema_version: int = SCHEMA_VERSION
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def model(self) -> str:

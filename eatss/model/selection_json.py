@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from eatss.diagnostics import EatssError, InputError, input_error
+from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.model.options import ModelOptions
 from eatss.model.ppcg import ppcg_max_shared_memory, ppcg_sizes
 from eatss.model.selection import (
@@ -42,6 +42,7 @@ def selection_to_dict(selection: Selection) -> dict[str, Any]:
         "ppcg_max_shared_memory": ppcg_max_shared_memory(selection),
         "static_shared_bytes": selection.static_shared_bytes,
         "uniform_sizes": None if uniform is None else list(uniform),
+        "warnings": [warning.to_dict() for warning in selection.warnings],
         "kernels": [_kernel_to_dict(kernel) for kernel in selection.kernels],
     }
 
@@ -85,6 +86,7 @@ def _read(document: Mapping[str, Any]) -> Selection:
         kernels=tuple(_kernel_from_dict(kernel) for kernel in document["kernels"]),
         static_shared_bytes=int(document["static_shared_bytes"]),
         uniform_sizes=None if uniform is None else tuple(int(size) for size in uniform),
+        warnings=tuple(Diagnostic.from_dict(found) for found in document.get("warnings", ())),
     )
 
 

@@ -1,6 +1,6 @@
 """The schedule constraints PPCG gives isl for a GPU, and the statements it groups first.
 
-What is computed, and from what, follows PPCG 0.09 (its ``ppcg.c``, ``gpu.c`` and ``grouping.c``), so
+What is computed, and from what, follows PPCG 0.09 (its ``ppcg.c``, ``gpu.c``, ``grouping.c``), so
 that isl is asked the same question: live ranges may be reordered; statements that run one
 directly after the other, each instance of the second needing the same one of the first, are
 scheduled as one; instances that nothing needs are left out.
@@ -14,7 +14,14 @@ from itertools import groupby
 
 import islpy as isl
 
-from eatss.isl_names import constant_value, maps_of, node_kind, output_affs, set_names, unbounded_first_dim
+from eatss.isl_names import (
+    constant_value,
+    maps_of,
+    node_kind,
+    output_affs,
+    set_names,
+    unbounded_first_dim,
+)
 from eatss.polyhedral.original import original_schedule
 from eatss.polyhedral.ppcg_region import PpcgRegion, restricted
 from eatss.scop import Access, Array, Scop, Statement
@@ -88,7 +95,7 @@ def ppcg_dependences(region: PpcgRegion) -> PpcgDependences:
         tagged_flow=tagged_flow.intersect_range(live.preimage_union_pw_multi_aff(tagger)),
         order=order,
         forced=before_last.union(after_first),
-        false=false.coalesce(),
+        false=false,
         array_order=order.intersect_domain(
             _union(empty, (t.relation for t in shared)).universe().domain()
         ).factor_domain(),

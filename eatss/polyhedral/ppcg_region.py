@@ -30,9 +30,7 @@ class PpcgRegion:
 
 def ppcg_region(scop: Scop) -> PpcgRegion:
     """Return ``scop`` under PPCG's names; one that was not read from C is numbered in order."""
-    named = [
-        (s.ppcg_name or f"S_{k}", s) for k, s in enumerate(scop.statements)
-    ]
+    named = [(s.ppcg_name or f"S_{k}", s) for k, s in enumerate(scop.statements)]
     groups = {
         name: [statement for _, statement in group]
         for name, group in groupby(named, lambda pair: pair[0])
@@ -48,7 +46,15 @@ def ppcg_region(scop: Scop) -> PpcgRegion:
 
 
 def restricted(scop: Scop, live: isl.UnionSet) -> Scop:
-    """Return a region without the instances that are not in ``live``."""
+    """Return what PPCG schedules of a region: the instances ``live``.
+
+    Variables that are dead after the region count as its own, as they do in PPCG.
+    """
+    arrays = tuple(
+        replace(array, is_local=array.is_local or (array.ppcg_kills and array.origin == "local"))
+        for array in scop.arrays
+    )
+    scop = replace(scop, arrays=arrays)
     kept = []
     for statement in scop.statements:
         domain = live.extract_set(statement.domain.get_space())
