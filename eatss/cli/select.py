@@ -197,13 +197,13 @@ def write_schedule(path: Path, text: str) -> None:
     """Write a schedule file.
 
     Raises:
-        InputError: ``EATSS-C015``, the file cannot be written.
+        InputError: ``EATSS-C009``, the file cannot be written.
     """
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise input_error(
-            "EATSS-C015",
+            "EATSS-C009",
             f"cannot write '{path}': {error.strerror}",
             hint="give a file in a folder that exists and may be written to",
         ) from None

@@ -1,8 +1,8 @@
 """The schedule files of PPCG (``--save-schedule``, ``--load-schedule``), read and written.
 
 PPCG prints isl's schedule tree under its own names, groups of statements included, and takes what
-it loads as it is. So what is read is matched with the region, and what is written names every instance
-that PPCG schedules, and no other.
+it loads as it is. So what is read is matched with the region, and what is written names every
+instance that PPCG schedules, and no other.
 """
 
 from __future__ import annotations
