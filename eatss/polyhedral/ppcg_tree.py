@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.isl_names import node_kind, set_names
+from eatss.polyhedral.tree import has_tilable_band, is_tilable
 
 _NODE = isl.schedule_node_type
 
@@ -139,15 +140,16 @@ def in_sequence(schedule: isl.Schedule) -> tuple[isl.Schedule, bool]:
 
 
 def _may_mix(node: isl.ScheduleNode) -> bool:
+    """Tell whether kernels may change places; what runs inside a kernel does not matter."""
+    if is_tilable(node) or not has_tilable_band(node):
+        return False
     children = [node.get_child(k) for k in range(node.n_children())]
     if node_kind(node) == _NODE.sequence:
-        for child in children:
-            below = child.get_child(0)
-            if node_kind(below) == _NODE.set and any(
-                node_kind(below.get_child(k).get_child(0)) in (_NODE.sequence, _NODE.set)
-                for k in range(below.n_children())
-            ):
-                return True
+        for below in (child.get_child(0) for child in children):
+            if node_kind(below) == _NODE.set and has_tilable_band(below):
+                parts = (below.get_child(k).get_child(0) for k in range(below.n_children()))
+                if any(node_kind(part) in (_NODE.sequence, _NODE.set) for part in parts):
+                    return True
     return any(_may_mix(child) for child in children)
 
 

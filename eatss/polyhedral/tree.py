@@ -88,7 +88,7 @@ class CutTree:
 def cut_tree(schedule: isl.Schedule) -> CutTree:
     """Cut ``schedule`` into kernels."""
     top = schedule.get_root().get_child(0)
-    if not _has_tilable_band(top):
+    if not has_tilable_band(top):
         return CutTree(pieces=(_serial(top, (), on_host=True),))
     on_host = frozenset((*_outside(top, last=False), *_outside(top, last=True)))
     return CutTree(pieces=tuple(_kernels(top, (), on_host)))
@@ -106,7 +106,7 @@ def _outside(node: isl.ScheduleNode, *, last: bool) -> Iterator[int]:
     order = range(node.n_children())
     for position in reversed(order) if last else order:
         branch = node.get_child(position)
-        if not _has_tilable_band(branch):
+        if not has_tilable_band(branch):
             yield _identity(branch)
             continue
         yield from _outside(branch.get_child(0), last=last)
@@ -114,7 +114,8 @@ def _outside(node: isl.ScheduleNode, *, last: bool) -> Iterator[int]:
             return
 
 
-def _is_tilable(node: isl.ScheduleNode) -> bool:
+def is_tilable(node: isl.ScheduleNode) -> bool:
+    """Tell whether a node is a band that PPCG maps to blocks and threads."""
     return (
         node_kind(node) == _NODE.band
         and node.band_n_member() > 0
@@ -123,9 +124,10 @@ def _is_tilable(node: isl.ScheduleNode) -> bool:
     )
 
 
-def _has_tilable_band(node: isl.ScheduleNode) -> bool:
-    return _is_tilable(node) or any(
-        _has_tilable_band(node.get_child(k)) for k in range(node.n_children())
+def has_tilable_band(node: isl.ScheduleNode) -> bool:
+    """Tell whether a subtree has such a band."""
+    return is_tilable(node) or any(
+        has_tilable_band(node.get_child(k)) for k in range(node.n_children())
     )
 
 
@@ -136,7 +138,7 @@ def _kernels(
     if node_kind(node) == _NODE.filter and _identity(node) in on_host:
         yield _serial(node, host, on_host=True)
         return
-    if _is_tilable(node):
+    if is_tilable(node):
         yield KernelTree(
             host=host,
             band=members(node),
@@ -145,7 +147,7 @@ def _kernels(
             node=node,
         )
         return
-    if node_kind(node) != _NODE.filter and not _has_tilable_band(node):
+    if node_kind(node) != _NODE.filter and not has_tilable_band(node):
         yield _serial(node, host)
         return
     below = host + members(node)

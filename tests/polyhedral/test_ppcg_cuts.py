@@ -18,7 +18,7 @@ KERNELS = Path(__file__).parents[2] / "kernels"
 
 Cut = list[tuple[int, int]]
 
-UNSURE = {"adi.c", "correlation.c"}
+UNSURE = {"adi.c"}
 """Files with a warning that the kernels may be others; they are not."""
 
 
