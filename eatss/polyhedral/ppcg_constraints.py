@@ -22,9 +22,10 @@ from eatss.isl_names import (
     set_names,
     unbounded_first_dim,
 )
+from eatss.polyhedral.accesses import dependent_accesses
 from eatss.polyhedral.original import original_schedule
 from eatss.polyhedral.ppcg_region import PpcgRegion, restricted
-from eatss.scop import Access, Array, Scop, Statement
+from eatss.scop import Access, Array, Scop, SourceSpan, Statement
 
 _NODE = isl.schedule_node_type
 
@@ -128,21 +129,17 @@ def _tagged(scop: Scop) -> list[_Tagged]:
 
     PPCG takes it that no access leaves its array.
     """
+    extents = {array.name: _extent(array) for array in scop.arrays}
     found: list[_Tagged] = []
-    number = 0
-    for statement in scop.statements:
-        seen: dict[tuple[str, object], str] = {}
-        for access in statement.accesses:
-            place = (access.array, access.span)
-            if place not in seen:
-                seen[place] = f"__pet_ref_{number}"
-                number += 1
-            tag = isl.Set.read_from_str(scop.isl_context, f"{{ {seen[place]}[] }}")
-            instances = isl.Map.from_domain_and_range(statement.domain, tag)
-            extent = _extent(scop.array(access.array))
-            relation = access.relation.intersect_domain(statement.domain).intersect_range(extent)
-            product = instances.range_product(relation).uncurry()
-            found.append(_Tagged(access, isl.UnionMap.from_map(product)))
+    numbers: dict[tuple[str, str, SourceSpan], int] = {}
+    for item in dependent_accesses(scop):
+        statement, access = item.statement, item.access
+        number = numbers.setdefault((statement.name, access.array, access.span), item.number)
+        tag = isl.Set.read_from_str(scop.isl_context, f"{{ __pet_ref_{number}[] }}")
+        instances = isl.Map.from_domain_and_range(statement.domain, tag)
+        relation = access.relation.intersect_domain(statement.domain)
+        product = instances.range_product(relation.intersect_range(extents[access.array]))
+        found.append(_Tagged(access, isl.UnionMap.from_map(product.uncurry())))
     return found
 
 
@@ -202,8 +199,7 @@ def _private(scop: Scop) -> frozenset[str]:
     """
     moving = {
         access.array
-        for statement in scop.statements
-        for access in statement.accesses
+        for access in (item.access for item in dependent_accesses(scop))
         if any(constant_value(f) is None for f in output_affs(access.relation)[:1])
     }
     return frozenset(array.name for array in scop.arrays if array.name not in moving)
