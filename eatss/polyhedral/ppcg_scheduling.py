@@ -30,6 +30,9 @@ the largest of PolyBench.
 _HINT = "save PPCG's schedule (ppcg --save-schedule=FILE) and give it with --ppcg-schedule FILE"
 
 
+_COUNTER_HINT = "declare each counter in its loop, for (int i = 0; ...); --ppcg-schedule FILE then makes it sure"
+
+
 def schedule_as_ppcg(
     scop: Scop, *, max_operations: int | None = None
 ) -> tuple[ScheduledScop, tuple[Diagnostic, ...]]:
@@ -87,7 +90,7 @@ def _unsure(scop: Scop, reason: str) -> Diagnostic:
         severity=Severity.WARNING,
         message=f"PPCG may cut this region into other kernels than those sizes are for: {reason}",
         span=scop.span,
-        hint=_HINT,
+        hint=_COUNTER_HINT if scop.ppcg_counters else _HINT,
     )
 
 
