@@ -30,7 +30,10 @@ the largest of PolyBench.
 _HINT = "save PPCG's schedule (ppcg --save-schedule=FILE) and give it with --ppcg-schedule FILE"
 
 
-_COUNTER_HINT = "declare each counter in its loop, for (int i = 0; ...); --ppcg-schedule FILE then makes it sure"
+_COUNTER_HINT = (
+    "declare each counter in its loop, for (int i = 0; ...); "
+    "--ppcg-schedule FILE then makes it sure"
+)
 
 
 def schedule_as_ppcg(
