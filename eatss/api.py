@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from eatss.analysis import VolumeKind
@@ -23,6 +24,7 @@ from eatss.model import (
 from eatss.pipeline import (
     AnalysedProgram,
     AnalysisOptions,
+    Cut,
     analyse_program,
     functions_of,
     select_for,
@@ -54,6 +56,7 @@ def select(
     function: str | None = None,
     scop: int | None = None,
     max_operations: int | None = None,
+    ppcg_schedule: str | PathLike[str] | None = None,
 ) -> Selection:
     """Select tile sizes for every kernel of a C file or of C source text.
 
@@ -86,6 +89,9 @@ def select(
         function: Only regions of this function.
         scop: Only the region with this number, from 0.
         max_operations: Bound on isl's work for one region.
+        ppcg_schedule: Path of a schedule that PPCG saved (``ppcg --save-schedule``): sizes are for
+            the kernels that PPCG makes of it. Without it eatss schedules as PPCG does, and
+            ``warnings`` of the selection say where that is not sure.
 
     Raises:
         InputError: the source, the profile or an option is wrong; carries all
@@ -108,6 +114,8 @@ def select(
         function=function,
         scop=scop,
         max_operations=max_operations,
+        ppcg_schedule=ppcg_schedule,
+        cut=cut_for(name),
     )
     return select_analysed(
         program,
@@ -312,10 +320,13 @@ def inspect(
     function: str | None = None,
     scop: int | None = None,
     max_operations: int | None = None,
+    ppcg_schedule: str | PathLike[str] | None = None,
+    cut: Cut = "ppcg",
 ) -> AnalysedProgram:
     """Return domains, accesses, dependences, schedule, kernels and facts of a C file.
 
-    Arguments and errors are those of :func:`select`. The isl objects of the result belong
+    Arguments and errors are those of :func:`select`. ``cut`` says whose kernels: PPCG's, or those
+    that :func:`codegen` makes. The isl objects of the result belong
     to one isl context: use a result in one thread at a time.
     """
     frontend = frontend_options(defines, include_dirs, parameters, function, scop)
@@ -324,8 +335,31 @@ def inspect(
         volume=VolumeKind(_one_of("volume", volume, ("product", "footprint"))),
         dtype=dtype,
         max_operations=max_operations,
+        cut=_cut(cut),
+        ppcg_schedule=None if ppcg_schedule is None else _schedule_text(ppcg_schedule),
     )
     return analyse_program(source, options)
+
+
+def cut_for(model: str) -> Cut:
+    """Return whose kernels a model selects for."""
+    return "eatss" if model == CODEGEN_MODEL else "ppcg"
+
+
+def _cut(cut: str) -> Cut:
+    return "ppcg" if _one_of("cut", cut, ("ppcg", "eatss")) == "ppcg" else "eatss"
+
+
+def _schedule_text(path: str | PathLike[str]) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise input_error(
+            "EATSS-P021",
+            f"cannot read the PPCG schedule '{fspath(path)}': {reason}",
+            hint="write one with ppcg --save-schedule=FILE",
+        ) from None
 
 
 def codegen_model(warp_fraction: object, *, uniform: bool) -> ModelName:

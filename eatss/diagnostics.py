@@ -7,6 +7,7 @@ traceback.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any
@@ -86,6 +87,19 @@ class Diagnostic:
             "source_line": self.source_line,
             "hint": self.hint,
         }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Diagnostic:
+        """Read what :meth:`to_dict` wrote."""
+        span = document["span"]
+        return cls(
+            code=document["code"],
+            message=document["message"],
+            severity=Severity(document["severity"]),
+            span=None if span is None else SourceSpan(**span),
+            source_line=document["source_line"],
+            hint=document["hint"],
+        )
 
 
 class EatssError(Exception):

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import islpy as isl
 
@@ -38,6 +39,8 @@ from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.program import Original, Program
 from eatss.scop import ElementType, Scop
 
+Cut: TypeAlias = Literal["ppcg", "eatss"]
+
 _ELEMENT_TYPES = {"float": ElementType.FLOAT, "double": ElementType.DOUBLE}
 
 
@@ -47,13 +50,16 @@ class AnalysisOptions:
 
     ``dtype`` (``float`` or ``double``) overrides the width of every floating-point
     array; ``None`` takes the types of the source. ``max_operations`` bounds isl's
-    work on one region.
+    work on one region. ``cut`` says whose kernels are wanted: PPCG's, or those that eatss
+    generates code for. ``ppcg_schedule`` is the text of a schedule that PPCG saved.
     """
 
     frontend: FrontendOptions = FrontendOptions()  # noqa: RUF009 - frozen
     volume: VolumeKind = VolumeKind.FOOTPRINT
     dtype: str | None = None
     max_operations: int | None = None
+    cut: Cut = "eatss"
+    ppcg_schedule: str | None = None
 
     def __post_init__(self) -> None:
         if self.dtype is not None and self.dtype not in _ELEMENT_TYPES:
@@ -66,10 +72,16 @@ class AnalysisOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysedScop:
-    """One region with its schedule and the facts of its kernels."""
+    """One region with its schedule and the facts of its kernels.
 
+    ``scop`` is the region as read; what is scheduled may lack its dead code. ``warnings`` say why
+    the kernels may be others than PPCG's.
+    """
+
+    scop: Scop
     scheduled: ScheduledScop
     facts: tuple[KernelFacts, ...]
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +121,12 @@ def _analyse_parsed(
     schedules: Mapping[int, ScheduledScop] | None = None,
 ) -> AnalysedProgram:
     saved = dict(schedules or {})
+    if options.ppcg_schedule is not None and len(parsed.scops) > 1:
+        raise input_error(
+            "EATSS-P025",
+            f"the file has {len(parsed.scops)} regions, and PPCG keeps the schedule of one",
+            hint="put each region into a file of its own",
+        )
     scops: list[AnalysedScop] = []
     first_index = 0
     for scop in parsed.scops:
@@ -119,7 +137,7 @@ def _analyse_parsed(
         file=_display_name(source),
         dtype=options.dtype or _widest_type(parsed.scops),
         scops=tuple(scops),
-        warnings=parsed.warnings,
+        warnings=parsed.warnings + tuple(w for scop in scops for w in scop.warnings),
     )
 
 
@@ -301,9 +319,10 @@ def _analyse_scop(
 ) -> AnalysedScop:
     """Schedule a region, if it is not scheduled yet, and analyse its kernels."""
     element_type = None if options.dtype is None else _ELEMENT_TYPES[options.dtype]
+    warnings: tuple[Diagnostic, ...] = ()
     try:
         if scheduled is None:
-            scheduled = schedule_scop(scop, max_operations=options.max_operations)
+            scheduled, warnings = _scheduled(scop, options)
         facts = analyse(
             scheduled,
             volume=options.volume,
@@ -316,7 +335,50 @@ def _analyse_scop(
         message = f"isl failed on region {scop.index} of '{scop.function}': {error}"
         diagnostic = Diagnostic(code="EATSS-X002", message=message, span=scop.span)
         raise InternalError(diagnostic) from error
-    return AnalysedScop(scheduled=scheduled, facts=facts)
+    return AnalysedScop(
+        scop=scop,
+        scheduled=scheduled,
+        facts=facts,
+        warnings=tuple(_with_source_line(warning) for warning in warnings),
+    )
+
+
+def _scheduled(
+    scop: Scop, options: AnalysisOptions
+) -> tuple[ScheduledScop, tuple[Diagnostic, ...]]:
+    """Schedule a region as the options say."""
+    limit = options.max_operations
+    if options.ppcg_schedule is not None:
+        from eatss.polyhedral.ppcg_schedule_file import load_ppcg_schedule  # noqa: PLC0415
+
+        return load_ppcg_schedule(scop, options.ppcg_schedule, max_operations=limit), ()
+    if options.cut == "ppcg":
+        from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg  # noqa: PLC0415
+
+        return schedule_as_ppcg(scop, max_operations=limit)
+    return schedule_scop(scop, max_operations=limit), ()
+
+
+def ppcg_schedule_of(program: AnalysedProgram) -> str:
+    """Return the schedule of a program as ``ppcg --load-schedule`` reads it.
+
+    Raises:
+        InputError: ``EATSS-P024`` PPCG schedules other instances, ``EATSS-P025`` there is more than
+            one region.
+    """
+    from eatss.polyhedral.ppcg_schedule_file import save_ppcg_schedule  # noqa: PLC0415
+
+    if len(program.scops) != 1:
+        raise input_error(
+            "EATSS-P025",
+            f"the file has {len(program.scops)} regions, and PPCG loads the schedule of one",
+            hint="put each region into a file of its own",
+        )
+    (region,) = program.scops
+    try:
+        return save_ppcg_schedule(region.scheduled, region.scop)
+    except InputError as error:
+        raise InputError(*(_with_source_line(finding) for finding in error.diagnostics)) from None
 
 
 def _with_source_line(finding: Diagnostic) -> Diagnostic:
@@ -329,7 +391,7 @@ def _with_source_line(finding: Diagnostic) -> Diagnostic:
 
 def select_for(program: AnalysedProgram, profile: GpuProfile, options: ModelOptions) -> Selection:
     """Take kernel facts and a card to a selection."""
-    return select_program(
+    selection = select_program(
         program.facts,
         profile,
         options,
@@ -338,6 +400,8 @@ def select_for(program: AnalysedProgram, profile: GpuProfile, options: ModelOpti
         host_statements=host_statements_of(program),
         dtype=program.dtype,
     )
+    doubts = tuple(warning for scop in program.scops for warning in scop.warnings)
+    return replace(selection, warnings=doubts) if doubts else selection
 
 
 def generate_for(

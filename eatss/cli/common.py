@@ -83,6 +83,15 @@ MaxOperations = Annotated[
         rich_help_panel="Source",
     ),
 ]
+PpcgSchedule = Annotated[
+    Path | None,
+    typer.Option(
+        "--ppcg-schedule",
+        metavar="FILE",
+        help="Take the kernels of a schedule that PPCG saved (ppcg --save-schedule=FILE).",
+        rich_help_panel="Source",
+    ),
+]
 Diagnostics = Annotated[
     DiagnosticsFormat,
     typer.Option(help="How findings are printed on stderr.", rich_help_panel="Output"),

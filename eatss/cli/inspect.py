@@ -17,6 +17,7 @@ from eatss.cli.common import (
     IncludeDirs,
     MaxOperations,
     Parameters,
+    PpcgSchedule,
     ScopIndex,
     SourceFile,
     VolumeChoice,
@@ -57,6 +58,7 @@ def inspect(
     function: Function = None,
     scop: ScopIndex = None,
     max_operations: MaxOperations = None,
+    ppcg_schedule: PpcgSchedule = None,
     diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
     debug: Debug = False,
 ) -> None:
@@ -75,6 +77,7 @@ def inspect(
             function=function,
             scop=scop,
             max_operations=max_operations,
+            ppcg_schedule=ppcg_schedule,
         )
     report_warnings(program.warnings, diagnostics)
     typer.echo(render_inspection(program, output.value), nl=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -17,6 +18,7 @@ from eatss.cli.common import (
     IncludeDirs,
     MaxOperations,
     Parameters,
+    PpcgSchedule,
     ScopIndex,
     SourceFile,
     VolumeChoice,
@@ -165,6 +167,15 @@ def select(
     function: Function = None,
     scop: ScopIndex = None,
     max_operations: MaxOperations = None,
+    ppcg_schedule: PpcgSchedule = None,
+    save_ppcg_schedule: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the schedule of these kernels for ppcg --load-schedule=FILE.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
     diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
     debug: Debug = False,
 ) -> None:
@@ -172,6 +183,7 @@ def select(
     from eatss import api  # noqa: PLC0415 - keeps --help fast
     from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model import program_to_smt2  # noqa: PLC0415
+    from eatss.pipeline import ppcg_schedule_of  # noqa: PLC0415
     from eatss.report.selection import render_selection  # noqa: PLC0415
 
     profile = load_profile(gpu)
@@ -192,6 +204,8 @@ def select(
             function=function,
             scop=scop,
             max_operations=max_operations,
+            ppcg_schedule=ppcg_schedule,
+            cut="ppcg" if output.value.startswith("ppcg") else api.cut_for(name),
         )
     report_warnings(program.warnings, diagnostics)
     with working(f"solving for {profile.title}"):
@@ -211,7 +225,25 @@ def select(
         text = program_to_smt2(program.facts, profile, selection)
     else:
         text = render_selection(selection, output.value, explain=explain)
+    if save_ppcg_schedule is not None:
+        write_schedule(save_ppcg_schedule, ppcg_schedule_of(program))
     typer.echo(text, nl=False)
+
+
+def write_schedule(path: Path, text: str) -> None:
+    """Write a schedule file.
+
+    Raises:
+        InputError: ``EATSS-C009``, the file cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise input_error(
+            "EATSS-C009",
+            f"cannot write '{path}': {error.strerror}",
+            hint="give a file in a folder that exists and may be written to",
+        ) from None
 
 
 def parse_fraction(option: str, text: str) -> float | Literal["auto"]:

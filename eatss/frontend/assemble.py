@@ -57,6 +57,8 @@ class RegionReading:
     size_macros: tuple[tuple[str, int], ...]
     function_parameters: tuple[FunctionParameter, ...]
     whole_function: bool
+    ppcg_killed: frozenset[Variable]
+    ppcg_counters: tuple[str, ...]
 
 
 class Assembler:
@@ -90,6 +92,7 @@ class Assembler:
             function_parameters=reading.function_parameters,
             whole_function=reading.whole_function,
             parameter_declarations=reading.parameters,
+            ppcg_counters=reading.ppcg_counters,
         )
 
     def _statement(self, number: int, raw: RawStatement, depth: int) -> Statement:
@@ -107,6 +110,7 @@ class Assembler:
             value=self._with_dims(raw.value, loops, name),
             text=self._statement_text(raw),
             span=self._reporter.span(raw.node),
+            ppcg_name=raw.ppcg_name,
         )
 
     def _statement_text(self, raw: RawStatement) -> str:
@@ -208,4 +212,5 @@ class Assembler:
             is_local=variable.is_local,
             origin=origin_of(variable),
             source_name=variable.name,
+            ppcg_kills=variable in self._reading.ppcg_killed,
         )

@@ -16,6 +16,7 @@ from eatss.frontend.findings import RefusedError
 from eatss.frontend.loops import LoopReader
 from eatss.frontend.notaffine import NotAffineError
 from eatss.frontend.polynomial import Poly
+from eatss.frontend.ppcg_count import PpcgCount
 from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement
 from eatss.frontend.refusals import REFUSED_STATEMENTS
 from eatss.frontend.report import Place, Reporter
@@ -46,7 +47,9 @@ class StatementReader:
         self._affine = affine
         self._reporter = reporter
         self._loops = LoopReader(symbols, affine, reporter)
+        self.ppcg = PpcgCount()
         self.statements: list[RawStatement] = []
+        self._ppcg_name = ""
         self._too_deep = False
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
@@ -70,19 +73,26 @@ class StatementReader:
             return position
         kind = node.kind
         if kind is NodeKind.COMPOUND:
-            return self._sequence(node.children, frame, position)
+            with self.ppcg.block():
+                return self._sequence(node.children, frame, position)
         if kind is NodeKind.IF:
             return self._if(node, frame, position)
         if kind is NodeKind.DECLARATIONS:
             for variable in node.children:
                 position = self._declaration(variable, frame, position)
+            self.ppcg.declared([self._symbols.of(variable) for variable in node.children])
             return position
         if kind is NodeKind.ASSIGN:
             return self._assignments(node, frame, position)
         here = replace(frame, positions=(*frame.positions, position))
         if kind is NodeKind.FOR:
-            self._for(node, here)
+            counter = counter_of(node)
+            is_set = counter is not None and counter.kind is NodeKind.NAME
+            sets = self._symbols.of(counter) if counter is not None and is_set else None
+            with self.ppcg.loop(sets):
+                self._for(node, here)
         elif kind is not NodeKind.EMPTY:
+            self._ppcg_name = self.ppcg.statement()
             self._simple(node, here)
         return position + (kind is not NodeKind.EMPTY)
 
@@ -91,6 +101,7 @@ class StatementReader:
         chain = [node]
         while (inner := _assigned(chain[-1])) is not None:
             chain.append(inner)
+        self._ppcg_name = self.ppcg.statement()
         for link in reversed(chain):
             here = replace(frame, positions=(*frame.positions, position))
             self._simple(link, here)
@@ -179,6 +190,7 @@ class StatementReader:
 
     def _declaration(self, node: Node, frame: Frame, position: int) -> int:
         variable = self._symbols.of(node)
+        _ = self.ppcg.statement()  # what the variable held before ends
         if node.kind is not NodeKind.VARIABLE or variable is None:
             self._reporter.error(
                 Code.UNSUPPORTED, node, "declaration outside the subset",
@@ -205,6 +217,7 @@ class StatementReader:
                 "assign its elements in a loop",
             )  # fmt: skip
             return position
+        self._ppcg_name = self.ppcg.statement()
         self._assign(node, None, node.children[0], "", here)
         self._keep_value(node, variable, frame)
         return position + 1
@@ -295,6 +308,7 @@ class StatementReader:
                 value=stored,
                 node=node,
                 doubtful=self._reporter.doubtful,
+                ppcg_name=self._ppcg_name,
             )
         )
 

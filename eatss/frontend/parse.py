@@ -34,6 +34,7 @@ from eatss.frontend.findings import Findings
 from eatss.frontend.guard import Guard
 from eatss.frontend.largestack import on_large_stack
 from eatss.frontend.options import FrontendOptions, FrontendResult
+from eatss.frontend.ppcg_count import killed_after
 from eatss.frontend.regions import PlacedRegion, Region, find_pragmas, pair_pragmas, place_region
 from eatss.frontend.report import Reporter
 from eatss.frontend.signature import (
@@ -244,6 +245,7 @@ def _read_region(
         for variable in symbols.variables
         if variable.unique_name in affine.ranges.used_parameters
     )
+    killed = reader.ppcg.killed | killed_after(placed, symbols, types)
     reading = RegionReading(
         file=source.file,
         function=placed.function.spelling,
@@ -259,6 +261,8 @@ def _read_region(
         whole_function=is_whole_function(
             placed, symbols, types, frozenset(array.variable for array in arrays)
         ),
+        ppcg_killed=killed,
+        ppcg_counters=tuple(sorted(v.name for v in reader.ppcg.counters - killed)),
     )
     return Assembler(reading, affine, reporter).scop()
 

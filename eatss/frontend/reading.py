@@ -47,3 +47,4 @@ class RawStatement:
     value: Expression
     node: Node
     doubtful: bool = False
+    ppcg_name: str = ""

@@ -199,6 +199,12 @@ def name_inputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
     return relation
 
 
+def unbounded_first_dim(domain: isl.Set) -> isl.Set:
+    """Return a set whose first dimension takes every value from 0 on."""
+    free = domain.eliminate(isl.dim_type.set, 0, 1)
+    return free.lower_bound_val(isl.dim_type.set, 0, isl.Val.zero(domain.get_ctx()))
+
+
 def renaming(pairs: Sequence[tuple[isl.Set, str]]) -> isl.UnionPwMultiAff:
     """Return the function that sends each point of each set to the same point of a new name."""
     union: isl.UnionPwMultiAff | None = None

@@ -23,7 +23,6 @@ from eatss.model.ppcg_lattice import (
     SHARED_LIMITS,
     Vector,
     candidates,
-    default_vector,
     lattice,
     variable_names,
 )
@@ -31,9 +30,9 @@ from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import KernelSelection, PpcgOptions, ReferenceSelection, Usage
 from eatss.model.table_proof import solve_table
 from eatss.prediction.demand import Demand
+from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel, prediction_at
 from eatss.prediction.ppcg import shared_groups
-from eatss.prediction.expected import Prediction
 from eatss.prediction.terms import Predicted
 
 MARGIN = 1.25

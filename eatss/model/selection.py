@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from eatss.diagnostics import Diagnostic
 from eatss.model.options import ModelOptions
 from eatss.prediction.expected import Prediction
 
@@ -154,7 +155,8 @@ class Selection:
     ``uniform_sizes`` is the program's one vector of tile sizes, outermost first, where
     one was asked for. ``static_shared_bytes`` is the shared memory a block may have
     without opting in to more. ``ppcg_options`` are chosen with the sizes where the objective is a
-    prediction of PPCG's code.
+    prediction of PPCG's code. ``warnings`` say why PPCG's kernels may be
+    others than these.
     """
 
     file: str
@@ -168,6 +170,7 @@ class Selection:
     uniform_sizes: tuple[int, ...] | None = None
     ppcg_options: PpcgOptions | None = None
     schema_version: int = SCHEMA_VERSION
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def model(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from eatss.diagnostics import EatssError, InputError, input_error
+from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.model.options import ModelOptions
 from eatss.model.ppcg import ppcg_arguments, ppcg_max_shared_memory, ppcg_sizes
 from eatss.model.selection import (
@@ -49,6 +49,7 @@ def selection_to_dict(selection: Selection) -> dict[str, Any]:
         "uniform_sizes": None if uniform is None else list(uniform),
         "ppcg_options": None if options is None else _flat(options),
         "ppcg_arguments": list(ppcg_arguments(selection)),
+        "warnings": [warning.to_dict() for warning in selection.warnings],
         "kernels": [_kernel_to_dict(kernel) for kernel in selection.kernels],
     }
 
@@ -95,6 +96,7 @@ def _read(document: Mapping[str, Any]) -> Selection:
         ppcg_options=None
         if document["ppcg_options"] is None
         else PpcgOptions(**document["ppcg_options"]),
+        warnings=tuple(Diagnostic.from_dict(found) for found in document.get("warnings", ())),
     )
 
 

@@ -24,7 +24,7 @@ def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
     one element twice depends on it once. Leaving both out keeps a sum of thousands
     of terms cheap.
     """
-    written = {statement.write.array for statement in scop.statements}
+    written = {a.array for s in scop.statements for a in s.accesses if a.is_write}
     found: list[NumberedAccess] = []
     number = 0
     for statement in scop.statements:

@@ -50,7 +50,8 @@ class ScheduledScop:
 
     ``kernels`` stand in the order in which the schedule launches them.
     ``host_statements`` are in no kernel: no loop of theirs is parallel and they come
-    before the first kernel or stand beside the kernels, so they run on the host, as in PPCG.
+    before the first kernel, after the last, or stand beside the kernels, so they run on the host,
+    as in PPCG.
     """
 
     scop: Scop

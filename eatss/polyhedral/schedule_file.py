@@ -291,12 +291,13 @@ class _TreeReader:
         return int(bool(mark))
 
     def _text(self, text: object) -> str:
-        if not isinstance(text, str) or not text.isascii() or _is_too_deep(text):
+        if not isinstance(text, str) or not text.isascii() or is_too_deep(text):
             raise self.error("a set or function is no text in isl's notation")
         return text
 
 
-def _is_too_deep(text: str) -> bool:
+def is_too_deep(text: str) -> bool:
+    """Tell whether a set or function nests deeper than isl's reader should be asked to go."""
     depth = deepest = 0
     for character in text:
         if character in "([{":

@@ -42,7 +42,7 @@ def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
     )
     constraints = schedule_constraints(scop, dependences)
     constraints = constraints.apply(isl.UnionMap.from_union_pw_multi_aff(numbered))
-    with _scheduler_options(scop.isl_context):
+    with scheduler_options(scop.isl_context):
         return constraints.compute_schedule().pullback_union_pw_multi_aff(numbered)
 
 
@@ -111,7 +111,7 @@ def _scalar_accesses(scop: Scop) -> isl.UnionSet:
 
 
 @contextmanager
-def _scheduler_options(context: isl.Context) -> Iterator[None]:
+def scheduler_options(context: isl.Context) -> Iterator[None]:
     """Set isl's scheduler options as PPCG does for a GPU, and put them back."""
     before = (
         context.get_schedule_whole_component(),

@@ -2,9 +2,9 @@
 
 The outermost band of a branch that is permutable and starts with a parallel member becomes
 a kernel. Branches without such a band next to branches that have one become kernels of
-a single thread, except those that come before the first kernel of the region (or
-stand beside kernels, unordered): they run on the host, as does a region without any
-such band.
+a single thread, except those that come before the first or after the last kernel of the
+region (or stand beside kernels, unordered): they run on the host, as does a region without
+any such band.
 """
 
 from __future__ import annotations
@@ -88,22 +88,34 @@ class CutTree:
 def cut_tree(schedule: isl.Schedule) -> CutTree:
     """Cut ``schedule`` into kernels."""
     top = schedule.get_root().get_child(0)
-    branches = [top]
-    kind = node_kind(top)
-    if kind in (_NODE.sequence, _NODE.set):
-        branches = [top.get_child(k) for k in range(top.n_children())]
-    tilable = [_has_tilable_band(branch) for branch in branches]
-    pieces: list[KernelTree] = []
-    for position, branch in enumerate(branches):
-        on_host = not any(tilable[: position + 1]) or (kind == _NODE.set and not tilable[position])
-        if on_host:
-            pieces.append(_serial(branch, (), on_host=True))
-        else:
-            pieces.extend(_kernels(branch, ()))
-    return CutTree(pieces=tuple(pieces))
+    if not has_tilable_band(top):
+        return CutTree(pieces=(_serial(top, (), on_host=True),))
+    on_host = frozenset((*_outside(top, last=False), *_outside(top, last=True)))
+    return CutTree(pieces=tuple(_kernels(top, (), on_host)))
 
 
-def _is_tilable(node: isl.ScheduleNode) -> bool:
+def _outside(node: isl.ScheduleNode, *, last: bool) -> Iterator[int]:
+    """Yield the identities of the branches before the first kernel, or after the last one.
+
+    In a set every branch may come first or last. Branches of a sequence or set that stands directly
+    in the first or last branch with kernels count too.
+    """
+    kind = node_kind(node)
+    if kind not in (_NODE.sequence, _NODE.set):
+        return
+    order = range(node.n_children())
+    for position in reversed(order) if last else order:
+        branch = node.get_child(position)
+        if not has_tilable_band(branch):
+            yield _identity(branch)
+            continue
+        yield from _outside(branch.get_child(0), last=last)
+        if kind == _NODE.sequence:
+            return
+
+
+def is_tilable(node: isl.ScheduleNode) -> bool:
+    """Tell whether a node is a band that PPCG maps to blocks and threads."""
     return (
         node_kind(node) == _NODE.band
         and node.band_n_member() > 0
@@ -112,15 +124,21 @@ def _is_tilable(node: isl.ScheduleNode) -> bool:
     )
 
 
-def _has_tilable_band(node: isl.ScheduleNode) -> bool:
-    return _is_tilable(node) or any(
-        _has_tilable_band(node.get_child(k)) for k in range(node.n_children())
+def has_tilable_band(node: isl.ScheduleNode) -> bool:
+    """Tell whether a subtree has such a band."""
+    return is_tilable(node) or any(
+        has_tilable_band(node.get_child(k)) for k in range(node.n_children())
     )
 
 
-def _kernels(node: isl.ScheduleNode, host: tuple[Member, ...]) -> Iterator[KernelTree]:
-    """Yield the kernels of the subtree below the host loops ``host``."""
-    if _is_tilable(node):
+def _kernels(
+    node: isl.ScheduleNode, host: tuple[Member, ...], on_host: frozenset[int]
+) -> Iterator[KernelTree]:
+    """Yield the pieces of the subtree below the host loops ``host``."""
+    if node_kind(node) == _NODE.filter and _identity(node) in on_host:
+        yield _serial(node, host, on_host=True)
+        return
+    if is_tilable(node):
         yield KernelTree(
             host=host,
             band=members(node),
@@ -129,12 +147,12 @@ def _kernels(node: isl.ScheduleNode, host: tuple[Member, ...]) -> Iterator[Kerne
             node=node,
         )
         return
-    if node_kind(node) != _NODE.filter and not _has_tilable_band(node):
+    if node_kind(node) != _NODE.filter and not has_tilable_band(node):
         yield _serial(node, host)
         return
     below = host + members(node)
     for position in range(node.n_children()):
-        yield from _kernels(node.get_child(position), below)
+        yield from _kernels(node.get_child(position), below, on_host)
 
 
 def _serial(

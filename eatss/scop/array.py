@@ -62,6 +62,8 @@ class Array:
     is declared inside the region, so its values are dead when the region ends.
     ``origin`` says where it lives; ``source_name`` is its name in C, from which ``name``
     differs where another variable or isl has that name (empty: no C source gave one).
+    ``ppcg_kills`` says that PPCG knows its values to be dead after the region: declared in a block
+    of the region, or in the block around it with no mention after it.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Array:
     is_local: bool = False
     origin: Origin = "parameter"
     source_name: str = ""
+    ppcg_kills: bool = False
 
     def __str__(self) -> str:
         return f"{self.element_type.value} {self.extent}"

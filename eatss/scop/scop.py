@@ -24,7 +24,8 @@ class Scop:
 
     ``function_parameters`` are those of the C function. ``whole_function`` says that the function
     does nothing that can be observed but this region. ``parameter_declarations`` tells what
-    each of ``parameters`` is in C.
+    each of ``parameters`` is in C. ``ppcg_counters`` are counters whose last values PPCG takes for
+    results of the region, because the function names them again after it.
     """
 
     file: str
@@ -39,6 +40,7 @@ class Scop:
     function_parameters: tuple[FunctionParameter, ...] = ()
     whole_function: bool = False
     parameter_declarations: tuple[ParameterDeclaration, ...] = ()
+    ppcg_counters: tuple[str, ...] = ()
 
     @property
     def isl_context(self) -> isl.Context:

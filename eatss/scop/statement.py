@@ -52,7 +52,9 @@ class Statement:
 
     ``accesses[0]`` is the write; reads follow in the order of the source.
     ``value`` is the value stored: for ``A[i] += e`` the tree ``A[i] + e``.
-    ``text`` is the source text in one line, macros not expanded.
+    ``text`` is the source text in one line, macros not expanded. ``ppcg_name`` is what
+    PPCG calls it (empty: the region was not read from C); the statements that ``a = b = c`` is read
+    as share one name.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Statement:
     value: Expression
     text: str
     span: SourceSpan
+    ppcg_name: str = ""
 
     @property
     def write(self) -> Access:

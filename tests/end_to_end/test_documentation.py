@@ -13,6 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import eatss
+from eatss.pipeline import ppcg_schedule_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPTED = "tests.end_to_end.scripted_for_any:AnyProgram"
@@ -55,6 +56,8 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tools.mkdir()
     _script(tools / "eatss", f'exec "{sys.executable}" -m eatss "$@"')
     _script(tools / "ppcg", 'printf "%s\\n" "$@" | tee -a ppcg.log')
+    program = eatss.inspect("kernels/gemm.c")
+    (folder / "gemm.schedule").write_text(ppcg_schedule_of(program))
     return folder
 
 
@@ -110,6 +113,40 @@ def test_the_makefile_of_the_documentation_hands_sizes_to_ppcg(workshop: Path) -
     assert done.returncode == 0, done.stderr
     assert "--target=cuda" in done.stdout
     assert re.search(r"--sizes=\{ kernel\[0\] -> tile\[\d+, ?\d+, ?\d+\];", done.stdout)
+    assert re.search(r"--max-shared-memory=\d+", done.stdout)
+    assert "--load-schedule=gemm.schedule" in done.stdout
+    assert (workshop / "gemm.schedule").read_text().startswith('{ domain: "{ S_')
+
+
+def test_the_makefile_of_the_documentation_fails_where_the_selection_fails(
+    workshop: Path, tmp_path: Path
+) -> None:
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    (makefile,) = _code_blocks(REPOSITORY / "docs" / "ppcg.md", "make")
+    folder = tmp_path / "broken"
+    shutil.copytree(workshop / "bin", folder / "bin")
+    (folder / "Makefile").write_text(makefile)
+    (folder / "gemm.c").write_text("void f(void) {\n#pragma scop\nwhile (1);\n#pragma endscop\n}\n")
+    done = _run("make gemm_host.cu", folder)
+    assert done.returncode != 0
+    assert "EATSS-F" in done.stderr
+    assert not (folder / "ppcg.log").exists()
+    assert not (folder / "gemm.args").exists()
+
+
+def test_the_makefile_of_the_documentation_fails_where_ppcg_fails(
+    workshop: Path, tmp_path: Path
+) -> None:
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    (makefile,) = _code_blocks(REPOSITORY / "docs" / "ppcg.md", "make")
+    folder = tmp_path / "failing"
+    shutil.copytree(workshop / "bin", folder / "bin")
+    _script(folder / "bin" / "ppcg", "exit 3")
+    shutil.copy(workshop / "gemm.c", folder)
+    (folder / "Makefile").write_text(makefile)
+    assert _run("make gemm_host.cu", folder).returncode != 0
 
 
 def test_python_examples_of_the_documentation_work(workshop: Path) -> None:

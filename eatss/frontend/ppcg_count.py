@@ -1,0 +1,93 @@
+"""Counts the statements of a region as PPCG's front end (pet) does.
+
+pet numbers statements in the order in which it reads them. It also numbers what is none here:
+declarations, the ends of the lives of what a block declares, and the first value and the increment
+of a counter that its ``for`` does not declare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from eatss.frontend import clang
+from eatss.frontend.kinds import CursorKind
+from eatss.frontend.regions import PlacedRegion
+from eatss.frontend.symbols import SymbolTable, Variable
+from eatss.frontend.tree import NodeKind, read_tree
+from eatss.frontend.types import TypeTable
+
+
+class PpcgCount:
+    """The running count; its calls follow the source.
+
+    ``killed`` are the variables declared in blocks of the region, whose values end with the block;
+    ``counters`` those that a loop sets without declaring them.
+    """
+
+    def __init__(self) -> None:
+        self.counters: frozenset[Variable] = frozenset()
+        self.killed: frozenset[Variable] = frozenset()
+        self._count = 0
+        self._open_blocks = 0
+
+    def statement(self) -> str:
+        """Count one statement; return its name."""
+        name = f"S_{self._count}"
+        self._count += 1
+        return name
+
+    def declared(self, variables: Iterable[Variable | None]) -> None:
+        """Count the ends of what one declaration declared, which pet numbers here.
+
+        What the region declares outside all blocks lives on, as far as PPCG knows.
+        """
+        if not self._open_blocks:
+            return
+        for variable in variables:
+            _ = self.statement()
+            if variable is not None:
+                self.killed |= {variable}
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Count the statements between braces."""
+        self._open_blocks += 1
+        yield
+        self._open_blocks -= 1
+
+    @contextmanager
+    def loop(self, counter: Variable | None) -> Iterator[None]:
+        """Count a loop; ``counter`` is one it does not declare, set before and in each round."""
+        if counter is None:
+            yield
+            return
+        self.counters |= {counter}
+        _ = self.statement()
+        yield
+        _ = self.statement()
+
+
+def killed_after(
+    placed: PlacedRegion, symbols: SymbolTable, types: TypeTable
+) -> frozenset[Variable]:
+    """Return the variables that the block around the region declares and does not use after it."""
+    named = [
+        node.declaration
+        for cursor in placed.following
+        for node in read_tree(cursor, types).preorder()
+        if node.kind is NodeKind.NAME
+    ]
+    declared = [
+        declaration
+        for child in clang.children(placed.block)
+        if child.kind is CursorKind.DECL_STMT
+        and child.extent.end.offset <= placed.region.opening.start
+        for declaration in clang.children(child)
+    ]
+    return frozenset(
+        variable
+        for variable in symbols.variables
+        if any(variable.declaration == other for other in declared)
+        and not any(variable.declaration == other for other in named)
+    )

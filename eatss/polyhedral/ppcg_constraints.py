@@ -1,0 +1,323 @@
+"""The schedule constraints PPCG gives isl for a GPU, and the statements it groups first.
+
+What is computed, and from what, follows PPCG 0.09 (its ``ppcg.c``, ``gpu.c``, ``grouping.c``), so
+that isl is asked the same question: live ranges may be reordered; statements that run one
+directly after the other, each instance of the second needing the same one of the first, are
+scheduled as one; instances that nothing needs are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import islpy as isl
+
+from eatss.isl_names import (
+    constant_value,
+    maps_of,
+    node_kind,
+    output_affs,
+    set_names,
+    unbounded_first_dim,
+)
+from eatss.polyhedral.accesses import dependent_accesses
+from eatss.polyhedral.original import original_schedule
+from eatss.polyhedral.ppcg_region import PpcgRegion, restricted
+from eatss.scop import Access, Array, Scop, SourceSpan, Statement
+
+_NODE = isl.schedule_node_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PpcgDependences:
+    """What PPCG derives from the accesses; ``live`` are the instances that are not dead code.
+
+    ``flow`` and ``order`` connect tagged instances. ``false`` are all anti and output dependences,
+    ``array_order`` the order dependences that no parallel loop may carry.
+    """
+
+    live: isl.UnionSet
+    tagged_flow: isl.UnionMap
+    order: isl.UnionMap
+    forced: isl.UnionMap
+    false: isl.UnionMap
+    array_order: isl.UnionMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """Statements scheduled as one.
+
+    ``contraction`` maps every instance to itself or to the instance of its group ``G_n``;
+    ``members`` are the names in each group, in the order in which they run.
+    """
+
+    contraction: isl.UnionPwMultiAff
+    members: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tagged:
+    """One access under PPCG's name of it; ``[S[i] -> ref[]] -> A[…]``."""
+
+    access: Access
+    relation: isl.UnionMap
+
+
+def ppcg_dependences(region: PpcgRegion) -> PpcgDependences:
+    """Compute the dependences of a region as PPCG does."""
+    scop = region.scop
+    empty = isl.UnionMap.empty(scop.context.get_space())
+    tagged = _tagged(scop)
+    writes = _union(empty, (t.relation for t in tagged if t.access.is_write))
+    reads = _union(empty, (t.relation for t in tagged if not t.access.is_write))
+    plain_writes, plain_reads = writes.domain_factor_domain(), reads.domain_factor_domain()
+    tagger = reads.union(writes).domain().universe().unwrap().domain_map_union_pw_multi_aff()
+    plain = original_schedule(scop)
+    schedule = plain.pullback_union_pw_multi_aff(tagger)
+
+    live_out = _live_out(scop, plain_writes, plain)
+    flow = _flow(reads, schedule, kill=writes, may=writes)
+    tagged_flow = flow.get_may_dependence()
+    live_in = flow.get_may_no_source().domain_factor_domain()
+    unread = writes.subtract_domain(tagged_flow.domain())
+    order = _flow(writes, schedule, may=reads.union(unread)).get_may_dependence()
+    before_last = _flow(live_out, plain, may=plain_writes).get_may_dependence()
+    after_first = _flow(plain_writes, plain, may=live_in).get_may_dependence()
+    false = _flow(
+        plain_writes, plain, kill=plain_writes, may=plain_writes.union(plain_reads)
+    ).get_may_dependence()
+    live = _live(region, live_out, tagged_flow.factor_domain())
+    shared = [t for t in tagged if t.access.array not in _private(scop)]
+    return PpcgDependences(
+        live=live,
+        tagged_flow=tagged_flow.intersect_range(live.preimage_union_pw_multi_aff(tagger)),
+        order=order,
+        forced=before_last.union(after_first),
+        false=false,
+        array_order=order.intersect_domain(
+            _union(empty, (t.relation for t in shared)).universe().domain()
+        ).factor_domain(),
+    )
+
+
+def ppcg_constraints(region: PpcgRegion, found: PpcgDependences) -> isl.ScheduleConstraints:
+    """Return what isl's scheduler has to respect and should aim for."""
+    flow = found.tagged_flow.factor_domain()
+    validity = flow.union(found.forced)
+    return (
+        isl.ScheduleConstraints.on_domain(found.live)
+        .set_context(region.scop.context)
+        .set_conditional_validity(found.tagged_flow, found.order)
+        .set_validity(validity)
+        .set_coincidence(validity.union(found.array_order))
+        .set_proximity(flow.union(found.false))
+    )
+
+
+def _union(empty: isl.UnionMap, parts: Iterable[isl.UnionMap]) -> isl.UnionMap:
+    union = empty
+    for part in parts:
+        union = union.union(part)
+    return union
+
+
+def _tagged(scop: Scop) -> list[_Tagged]:
+    """Return all accesses, each with a name of its own; an update is one access.
+
+    PPCG takes it that no access leaves its array.
+    """
+    extents = {array.name: _extent(array) for array in scop.arrays}
+    found: list[_Tagged] = []
+    numbers: dict[tuple[str, str, SourceSpan], int] = {}
+    for item in dependent_accesses(scop):
+        statement, access = item.statement, item.access
+        number = numbers.setdefault((statement.name, access.array, access.span), item.number)
+        tag = isl.Set.read_from_str(scop.isl_context, f"{{ __pet_ref_{number}[] }}")
+        instances = isl.Map.from_domain_and_range(statement.domain, tag)
+        relation = access.relation.intersect_domain(statement.domain)
+        product = instances.range_product(relation.intersect_range(extents[access.array]))
+        found.append(_Tagged(access, isl.UnionMap.from_map(product.uncurry())))
+    return found
+
+
+def _extent(array: Array) -> isl.Set:
+    """Return the elements of an array as PPCG knows them.
+
+    A parameter of a function is a pointer in C, whatever its first size says.
+    """
+    if array.n_dims and array.origin == "parameter":
+        return unbounded_first_dim(array.extent)
+    return array.extent
+
+
+def _flow(
+    sink: isl.UnionMap,
+    schedule: isl.Schedule,
+    *,
+    may: isl.UnionMap,
+    kill: isl.UnionMap | None = None,
+) -> isl.UnionFlow:
+    info = isl.UnionAccessInfo.from_sink(sink)
+    if kill is not None:
+        info = info.set_kill(kill)
+    return info.set_may_source(may).set_schedule(schedule).compute_flow()
+
+
+def _live_out(scop: Scop, writes: isl.UnionMap, schedule: isl.Schedule) -> isl.UnionMap:
+    """Return the writes that no later one covers, but to arrays that are dead after the region."""
+    kept = isl.UnionSet.empty(scop.context.get_space())
+    for array in scop.arrays:
+        if not array.ppcg_kills:
+            universe = isl.Set.universe(array.extent.get_space())
+            kept = kept.union(universe.to_union_set())
+    later = _flow(writes, schedule, may=writes).get_full_may_dependence()
+    return writes.subtract(later.range_factor_range()).intersect_range(kept)
+
+
+def _live(region: PpcgRegion, live_out: isl.UnionMap, flow: isl.UnionMap) -> isl.UnionSet:
+    """Return the instances that results need, as far as affine hulls can tell."""
+    domain = region.scop.domain
+    live = live_out.domain()
+    for statement in region.scop.statements:
+        if statement.name in region.calls:
+            live = live.union(statement.domain.to_union_set())
+    needs = flow.reverse()
+    while True:
+        extra = live.apply(needs)
+        if extra.is_subset(live):
+            return domain.intersect(live)
+        live = live.union(extra).affine_hull().intersect(domain)
+
+
+def _private(scop: Scop) -> frozenset[str]:
+    """Return the arrays PPCG can copy for each thread: all subscripts lists start with a constant.
+
+    That is what its test for accesses to one fixed element comes to.
+    """
+    moving = {
+        access.array
+        for access in (item.access for item in dependent_accesses(scop))
+        if any(constant_value(f) is None for f in output_affs(access.relation)[:1])
+    }
+    return frozenset(array.name for array in scop.arrays if array.name not in moving)
+
+
+# -- grouping ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """Statements that run one directly after the other."""
+
+    statements: tuple[Statement, ...]
+    domain: isl.UnionSet
+    prefix: isl.MultiUnionPwAff
+
+
+def group_chains(
+    region: PpcgRegion, found: PpcgDependences, constraints: isl.ScheduleConstraints
+) -> tuple[isl.ScheduleConstraints, Grouping | None]:
+    """Group statements as PPCG does, and return the constraints on the groups."""
+    near = constraints.get_validity().intersect(constraints.get_proximity())
+    live = restricted(region.scop, found.live)
+    groups = [
+        leaf
+        for run in _runs(live, original_schedule(live).get_root())
+        for leaf in _merged(run, near)
+        if len(leaf.statements) > 1
+    ]
+    if not groups:
+        return constraints, None
+    validity = constraints.get_validity()
+    contraction: isl.UnionPwMultiAff | None = None
+    members = []
+    for number, leaf in enumerate(groups):
+        name = f"G_{number}"
+        inside = validity.intersect_domain(leaf.domain).intersect_range(leaf.domain)
+        part = _contraction(leaf, name)
+        if leaf.prefix.dim(isl.dim_type.out):
+            inside = validity.eq_at_multi_union_pw_aff(leaf.prefix)
+        validity = validity.subtract(inside)
+        contraction = part if contraction is None else part.union_add(contraction)
+        members.append((name, tuple(s.name for s in leaf.statements)))
+    assert contraction is not None
+    grouped = {name for _, names in members for name in names}
+    left = isl.UnionSet.empty(region.scop.context.get_space())
+    for statement in live.statements:
+        if statement.name not in grouped:
+            left = left.union(isl.Set.universe(statement.domain.get_space()).to_union_set())
+    contraction = left.identity_union_pw_multi_aff().union_add(contraction)
+    constraints = constraints.set_validity(validity)
+    return constraints.apply(isl.UnionMap.from_union_pw_multi_aff(contraction)), Grouping(
+        contraction=contraction, members=tuple(members)
+    )
+
+
+def _runs(scop: Scop, node: isl.ScheduleNode) -> Iterator[list[_Leaf]]:
+    """Yield the runs of leaves that stand side by side in a sequence, outer ones first."""
+    children = [node.get_child(k) for k in range(node.n_children())]
+    if node_kind(node) == _NODE.sequence:
+        below = [child.get_child(0) for child in children]
+        for is_leaf, run in groupby(below, lambda child: node_kind(child) == _NODE.leaf):
+            if is_leaf:
+                yield [_leaf(scop, child) for child in run]
+    for child in children:
+        yield from _runs(scop, child)
+
+
+def _leaf(scop: Scop, node: isl.ScheduleNode) -> _Leaf:
+    domain = node.get_domain()
+    names = set_names(domain)
+    return _Leaf(
+        tuple(s for s in scop.statements if s.name in names),
+        domain,
+        node.get_prefix_schedule_multi_union_pw_aff(),
+    )
+
+
+def _merged(run: Sequence[_Leaf], near: isl.UnionMap) -> list[_Leaf]:
+    """Merge neighbours from the last to the first, each merged one tried again."""
+    leaves = list(run)
+    k = len(leaves) - 2
+    while k >= 0:
+        if k + 1 < len(leaves) and _belong_together(leaves[k], leaves[k + 1], near):
+            first, second = leaves[k], leaves[k + 1]
+            leaves[k : k + 2] = [
+                _Leaf(
+                    first.statements + second.statements,
+                    first.domain.union(second.domain),
+                    first.prefix.union_add(second.prefix),
+                )
+            ]
+        else:
+            k -= 1
+    return leaves
+
+
+def _belong_together(first: _Leaf, second: _Leaf, near: isl.UnionMap) -> bool:
+    """Tell whether some two statements need each other one to one within each round."""
+    between = near.intersect_domain(first.domain).intersect_range(second.domain)
+    prefix = first.prefix.union_add(second.prefix)
+    for relation in maps_of(between):
+        sources = first.domain.extract_set(relation.get_space().domain())
+        sinks = second.domain.extract_set(relation.get_space().range())
+        whole = sources.is_subset(relation.domain()) and sinks.is_subset(relation.range())
+        if whole and relation.is_bijective():
+            union = isl.UnionMap.from_map(relation)
+            if not prefix.dim(isl.dim_type.out):
+                return True
+            if union.is_subset(union.eq_at_multi_union_pw_aff(prefix)):
+                return True
+    return False
+
+
+def _contraction(leaf: _Leaf, name: str) -> isl.UnionPwMultiAff:
+    """Return the function from the members' instances to those of their group."""
+    if not leaf.prefix.dim(isl.dim_type.out):
+        space = leaf.prefix.get_space().set_tuple_name(isl.dim_type.set, name)
+        return isl.UnionPwMultiAff.multi_val_on_domain(leaf.domain, isl.MultiVal.zero(space))
+    prefix = leaf.prefix.set_tuple_name(isl.dim_type.out, name)
+    return isl.UnionPwMultiAff.from_multi_union_pw_aff(prefix)

@@ -1,0 +1,154 @@
+"""A region scheduled and cut as PPCG would, or as a schedule that PPCG saved says."""
+
+from __future__ import annotations
+
+import islpy as isl
+
+from eatss.diagnostics import Diagnostic, InternalError, Severity
+from eatss.isl_names import maps_of
+from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_too_hard
+from eatss.polyhedral.ppcg_constraints import (
+    Grouping,
+    group_chains,
+    ppcg_constraints,
+    ppcg_dependences,
+)
+from eatss.polyhedral.ppcg_region import PpcgRegion, ppcg_region, restricted
+from eatss.polyhedral.ppcg_tree import Carrier, carried_over, in_sequence
+from eatss.polyhedral.program import ScheduledScop
+from eatss.polyhedral.schedule import default_operations, schedule_scop, with_schedule
+from eatss.polyhedral.scheduling import scheduler_options
+from eatss.scop import Scop
+
+_MAX_SIZE = 800
+"""Pieces of all dependences, each times its dimensions, that isl takes with numbers as sizes.
+
+Its integer programs take seconds for heat-3d (664), minutes for deriche (928) and adi (1780),
+the largest of PolyBench.
+"""
+
+_HINT = "save PPCG's schedule (ppcg --save-schedule=FILE) and give it with --ppcg-schedule FILE"
+
+
+_COUNTER_HINT = (
+    "declare each counter in its loop, for (int i = 0; ...); "
+    "--ppcg-schedule FILE then makes it sure"
+)
+
+
+def schedule_as_ppcg(
+    scop: Scop, *, max_operations: int | None = None
+) -> tuple[ScheduledScop, tuple[Diagnostic, ...]]:
+    """Schedule a region as PPCG 0.09 does, and cut it into PPCG's kernels.
+
+    isl is given PPCG's own constraints under PPCG's statement names. Where that cannot be done, or
+    PPCG is known to see more than this region, a warning (``EATSS-P020``) says why the kernels
+    may be others than PPCG's.
+
+    Args:
+        scop: the region.
+        max_operations: bound on isl's work; ``None`` for the default of the scheduler.
+
+    Returns:
+        The scheduled region, without the instances that PPCG drops as dead code, and the warnings.
+
+    Raises:
+        InputError: as for ``schedule_scop``.
+    """
+    refuse_too_hard(scop)
+    limit = default_operations(scop) if max_operations is None else max_operations
+    doubts = _doubts(scop)
+    found: ScheduledScop | None = None
+    try:
+        with bounded_work(scop, limit):
+            scheduled = _schedule(scop, ppcg_region(scop))
+        if scheduled is None:
+            doubts.append("it has too many dependences for isl with numbers as sizes")
+        else:
+            live, schedule, certain = scheduled
+            found = with_schedule(live, schedule, max_operations=max_operations)
+            if not certain:
+                doubts.append("the isl of PPCG may run independent parts in another order")
+    except InternalError:
+        doubts.append("isl's schedule for PPCG's constraints breaks a dependence")
+    except isl.Error as error:
+        if ran_out(scop, error):
+            raise
+        doubts.append("isl finds no schedule for PPCG's constraints")
+    if found is None:
+        found = schedule_scop(scop, max_operations=max_operations)
+    return found, tuple(_unsure(scop, reason) for reason in doubts)
+
+
+def _doubts(scop: Scop) -> list[str]:
+    if scop.ppcg_counters:
+        names = ", ".join(f"'{name}'" for name in scop.ppcg_counters)
+        return [f"PPCG keeps the last value of {names}, which the function names again later"]
+    return []
+
+
+def _unsure(scop: Scop, reason: str) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-P020",
+        severity=Severity.WARNING,
+        message=f"PPCG may cut this region into other kernels than those sizes are for: {reason}",
+        span=scop.span,
+        hint=_COUNTER_HINT if scop.ppcg_counters else _HINT,
+    )
+
+
+def _schedule(scop: Scop, region: PpcgRegion) -> tuple[Scop, isl.Schedule, bool] | None:
+    """Return the live part of a region, its schedule, and whether its order is certain.
+
+    ``None`` if that is too hard.
+    """
+    found = ppcg_dependences(region)
+    constraints, grouping = group_chains(region, found, ppcg_constraints(region, found))
+    if _size(constraints) > _MAX_SIZE:
+        return None
+    live = _ours(region, found.live)
+    return restricted(scop, live), *_computed(region, constraints, grouping, live)
+
+
+def _computed(
+    region: PpcgRegion,
+    constraints: isl.ScheduleConstraints,
+    grouping: Grouping | None,
+    live: isl.UnionSet,
+) -> tuple[isl.Schedule, bool]:
+    """Let isl schedule the region; return the schedule under our names, and if it is certain."""
+    context = region.scop.isl_context
+    # isl goes through relations in an order that their history decides; text has none
+    constraints = isl.ScheduleConstraints.read_from_str(context, str(constraints))
+    with scheduler_options(context):
+        schedule, certain = in_sequence(constraints.compute_schedule())
+    names, members = region.names, region.members
+    above = names
+    if grouping is not None:
+        above = grouping.contraction.pullback_union_pw_multi_aff(names)
+        of_group = dict(grouping.members)
+        grouped = {name for inside in of_group.values() for name in inside}
+        ours = dict(zip((s.name for s in region.scop.statements), members, strict=True))
+        members = tuple(
+            tuple(m for name in inside for m in ours[name]) for inside in of_group.values()
+        ) + tuple(group for name, group in ours.items() if name not in grouped)
+    carrier = Carrier(domain=live, names=above, members=members)
+    return carried_over(schedule, carrier), certain
+
+
+def _ours(region: PpcgRegion, theirs: isl.UnionSet) -> isl.UnionSet:
+    return theirs.preimage_union_pw_multi_aff(region.names)
+
+
+def _size(constraints: isl.ScheduleConstraints) -> int:
+    domain = constraints.get_domain()
+    relations = (
+        constraints.get_validity(),
+        constraints.get_coincidence(),
+        constraints.get_proximity(),
+    )
+    return sum(
+        relation.n_basic_map() * (relation.domain().n_dim() + relation.range().n_dim())
+        for union in relations
+        for relation in maps_of(union.intersect_domain(domain).intersect_range(domain))
+    )
