@@ -52,6 +52,7 @@ def prepare_all(options: argparse.Namespace) -> None:
             random=options.random,
             seed=options.seed,
             include=tuple(options.include),
+            ppcg_timeout_s=options.ppcg_timeout,
         ),
     )
 
@@ -181,6 +182,7 @@ def main() -> None:
             metavar="NAME:OPTIONS",
             help="another variant, with what eatss select prints with these options",
         )
+        step.add_argument("--ppcg-timeout", type=float, default=60.0, help="seconds of one run")
         step.add_argument("-I", dest="include", action="append", default=[], metavar="DIR")
     for step in (second, every):
         step.add_argument("--window", type=float, default=0.5, help="seconds of load")

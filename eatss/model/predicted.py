@@ -44,7 +44,7 @@ and the next two limits 3 of 96 (docs/model.md)."""
 FASTER = 1.15
 """So many times as fast they have to be, for the same reason."""
 
-LEAST_WARPS = 12
+LEAST_WARPS = 16
 """Warps of an SM that keep the prediction true: with fewer, what a warp waits for decides, which is
 known least. The default may have fewer."""
 
@@ -99,10 +99,9 @@ def select_predicted(
         spaces.append(_Space(facts, model, vectors))
     bytes_limits = sorted({min(m, options.shared_per_block(profile)) for m in SHARED_LIMITS[1:]})
     settings = [_DEFAULT] + [
-        PpcgOptions(max_shared_memory=m, unroll_gpu_tile=unroll)
-        for m in (DEFAULT_SHARED_BYTES, *bytes_limits)
-        for unroll in (False, True)
-        if (m, unroll) != (DEFAULT_SHARED_BYTES, False)
+        PpcgOptions(max_shared_memory=m, unroll_gpu_tile=False)
+        for m in bytes_limits
+        if m != DEFAULT_SHARED_BYTES
     ]
     defaults = [_cell(space, _DEFAULT, options.objective) for space in spaces]
     limits = _Limits(

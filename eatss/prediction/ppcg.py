@@ -10,7 +10,7 @@ serial loops; else the points are loops around them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -33,6 +33,8 @@ MOST_CROWDED = 16
 """Sets of L1 that lines a power of two apart miss, at most, for each one they meet in."""
 
 _REGISTER_UNIT = 8
+_WIDE_BYTES = 8
+_SLOW = ("divide", "square root", "function")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +113,30 @@ def box_sizes(kernel: PpcgKernel, group: Group, tile: Mapping[str, Column]) -> l
 def box_elements(kernel: PpcgKernel, group: Group, tile: Mapping[str, Column]) -> Column:
     """Return the elements of the box."""
     return np.asarray(prod(box_sizes(kernel, group, tile)))
+
+
+@dataclass(slots=True)
+class _Instance:
+    """What one instance of a statement does to memory, summed over its accesses.
+
+    ``loads`` and ``addresses`` are instructions; ``load_cycles`` what the slowest load waits for,
+    ``spread`` what requests of many lines or banks take in addition; ``stores`` 1 where something
+    is stored to memory in the innermost loop.
+    """
+
+    size: int
+    loads: Column = field(init=False)
+    addresses: Column = field(init=False)
+    load_cycles: Column = field(init=False)
+    spread: Column = field(init=False)
+    stores: Column = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.loads = np.zeros(self.size)
+        self.addresses = np.zeros(self.size)
+        self.load_cycles = np.zeros(self.size)
+        self.spread = np.zeros(self.size)
+        self.stores = np.zeros(self.size)
 
 
 class _Counting:
@@ -350,94 +376,131 @@ class _Counting:
     def _statement(self, at: int, statement: StatementFacts) -> None:
         """Count the instances of one statement."""
         kernel, shape, habits = self.kernel, self.shape, self.habits
-        fill = self._fill(statement)
         mapped = tuple(name for name in kernel.threads if name in statement.loops)
         points = self._points_of(mapped)
-        serial = [name for name in kernel.band if name not in kernel.threads]
-        below = [name for name, _ in kernel.inner]
-        trips = float(
-            prod(kernel.trips[name] for name in (*serial, *below) if name in statement.loops)
-        )
+        serial = [name for name in self._serial_loops() if name in statement.loops]
+        trips = float(prod(kernel.trips[name] for name in serial))
         steps = shape.turns.copy()
         for name in kernel.threads:
             if name not in kernel.grid and name in statement.loops:
                 steps = steps * shape.steps[name]
-        instances = points * steps * trips * fill  # of a thread, in a launch
-        loops_inside = trips > 1
+        instances = points * steps * trips * self._fill(statement)  # of a thread, in a launch
         total = shape.blocks * self.warps * instances
         unrolled = self._unrolled if mapped else self.zero
         guards = self._guarded
         bounded = self._points_of(tuple(name for name in mapped if name in statement.coupled))
         if trips > 1:  # points along a loop that others bound each have bounds of their own
             guards = np.where(bounded > 1, 1.0, guards)
-        counts = dict(statement.operations)
-        self._arithmetic(counts, statement.element_bytes, total)
-        stores_inside = self.zero.copy()
-        loads = self.zero.copy()
-        load_cycles = self.zero.copy()
-        spread = self.zero.copy()
-        fixed = self.zero.copy()
+        self._arithmetic(dict(statement.operations), statement.element_bytes, total)
+        each = _Instance(self.size)
         for position, group in enumerate(kernel.groups):
             for use in group.uses:
                 if use.statement != at:
                     continue
-                if group.private:
-                    slow = self._local * total * (use.access.reads + use.access.writes)
-                    self.l1 += slow * self.card.warp * group.element_bytes / LINE_BYTES
-                    self.instructions += slow
-                    load_cycles = np.maximum(load_cycles, self._local * habits.l1_cycles)
-                    stores_inside = np.maximum(stores_inside, self._local)
-                    continue
-                access = use.access
-                strides = dict(access.strides)
                 # points that read the same element share the load where they stand side by side
-                repeated = tuple(n for n in mapped if n not in strides)
+                repeated = tuple(n for n in mapped if n not in dict(use.access.strides))
                 together = (1.0 - guards) / self._points_of(repeated) + guards
-                shared_by = np.where(unrolled > 0, 1.0 / together, 1.0)
-                on = self.staged[position]
-                count = instances / shared_by
-                warps = shape.blocks * self.warps * count
-                reads = float(access.reads)
-                if group.box is not None and group.shareable:
-                    waves = self._bank_cost(group, access.subscripts, group.element_bytes)
-                    self.shared += on * warps * (reads + access.writes) * waves
-                    loads += on * reads / shared_by
-                    spread += on * reads / shared_by * waves * habits.bank_wait
-                    load_cycles = np.maximum(load_cycles, on * habits.shared_cycles)
-                away = 1.0 - on
-                wave, sector = self._global_cost(strides, access.element_bytes)
-                missing = self._missing(statement, access, sector, wave)
-                missing = missing / self._sharing(group.loops) * _halo_share(statement, access)
-                # several reads of one element by a statement are one load
-                self._add_global(count * away * min(reads, 1.0), wave, sector, missing)
-                if access.writes:
-                    self._add_global(count * away, wave, sector, 1.0)
-                    stores_inside = np.maximum(stores_inside, away)
-                spread += away * (min(reads, 1.0) / shared_by) * wave * habits.line_wait
-                loads += away * (min(reads, 1.0) + access.writes) / shared_by
-                cycles = (
-                    habits.l1_cycles + self._waiting(statement, access, wave) * habits.memory_cycles
-                )
-                load_cycles = np.maximum(load_cycles, away * cycles * min(reads, 1.0))
-                fixed += away / shared_by
+                often = np.where(unrolled > 0, together, 1.0)
+                if group.private:
+                    self._private_use(use.access, total, each)
+                else:
+                    kept = self._kept_in_register(at, use.access, serial)
+                    self._shared_use(position, use.access, instances * often, often, each)
+                    self._global_use(position, statement, use.access, instances, often * kept, each)
         # index arithmetic: one address for each global access that is not unrolled
         addressing = np.where(unrolled > 0, habits.unrolled_address, habits.loop_address)
-        per_instance = (
-            loads
-            + fixed * addressing
-            + np.where(
-                unrolled > 0,
-                habits.loop_instructions / np.maximum(1.0, points),
-                habits.loop_instructions,
-            )
+        side_by_side = np.where(unrolled > 0, np.maximum(1.0, points), 1.0)
+        self.instructions += total * (
+            each.loads
+            + each.addresses * addressing
+            + habits.loop_instructions / side_by_side
+            + self._partial() * habits.guard_instructions
         )
-        partial = self._partial()
-        per_instance = per_instance + partial * habits.guard_instructions
-        self.instructions += total * per_instance
-        self._chain(
-            statement, instances, points, unrolled, guards, stores_inside, load_cycles, loops_inside
+        together = np.where(
+            unrolled > 0, points / (1.0 + habits.guard_waits * guards * points), 1.0
         )
-        self.chain += instances * spread
+        ahead = np.where(each.stores > 0, 1.0, habits.batch if trips > 1 else 1.0)
+        waits = (each.load_cycles / ahead + self._arithmetic_cycles(statement)) / together
+        self.chain += instances * (waits + each.spread)
+
+    def _private_use(self, access: AccessFacts, total: Column, each: _Instance) -> None:
+        """Count an access to a private array that left the registers."""
+        slow = self._local * total * (access.reads + access.writes)
+        self.l1 += slow * self.card.warp * access.element_bytes / LINE_BYTES
+        self.instructions += slow
+        each.load_cycles = np.maximum(each.load_cycles, self._local * self.habits.l1_cycles)
+        each.stores = np.maximum(each.stores, self._local)
+
+    def _shared_use(
+        self, position: int, access: AccessFacts, count: Column, often: Column, each: _Instance
+    ) -> None:
+        """Count an access to shared memory, where the group is staged."""
+        group, on, habits = self.kernel.groups[position], self.staged[position], self.habits
+        if group.box is None or not group.shareable:
+            return
+        waves = self._bank_cost(group, access.subscripts, group.element_bytes)
+        warps = self.shape.blocks * self.warps * count
+        self.shared += on * warps * (access.reads + access.writes) * waves
+        each.loads = each.loads + on * access.reads * often
+        each.spread = each.spread + on * access.reads * often * waves * habits.bank_wait
+        each.load_cycles = np.maximum(each.load_cycles, on * habits.shared_cycles)
+
+    def _global_use(
+        self,
+        position: int,
+        statement: StatementFacts,
+        access: AccessFacts,
+        instances: Column,
+        often: Column,
+        each: _Instance,
+    ) -> None:
+        """Count an access through L1, where the group is not staged."""
+        group, away, habits = self.kernel.groups[position], 1.0 - self.staged[position], self.habits
+        wave, sector = self._global_cost(dict(access.strides), access.element_bytes)
+        missing = self._missing(statement, access, sector, wave)
+        missing = missing / self._sharing(group.loops) * _halo_share(statement, access)
+        once = min(float(access.reads), 1.0)  # several reads of one element are one load
+        self._add_global(instances * often * away * once, wave, sector, missing)
+        if access.writes:
+            self._add_global(instances * often * away, wave, sector, 1.0)
+            each.stores = np.maximum(each.stores, away * (often >= 1.0))
+        each.spread = each.spread + away * once * often * wave * habits.line_wait
+        each.loads = each.loads + away * (once + access.writes) * often
+        each.addresses = each.addresses + away * often
+        cycles = habits.l1_cycles + self._waiting(statement, access, wave) * habits.memory_cycles
+        each.load_cycles = np.maximum(
+            each.load_cycles, away * cycles * once * np.minimum(1.0, often)
+        )
+
+    def _kept_in_register(self, at: int, access: AccessFacts, serial: list[str]) -> Column:
+        """Return how often an element that a serial loop updates is loaded and stored.
+
+        The compiler keeps it in a register while the loop runs if nothing else that the statement
+        reads may be the same memory: private and shared arrays cannot be.
+        """
+        if not (access.writes and access.reads and serial):
+            return np.ones(self.size)
+        innermost = serial[-1]
+        if innermost in dict(access.strides):
+            return np.ones(self.size)
+        alone = np.ones(self.size)
+        for position, group in enumerate(self.kernel.groups):
+            for use in group.uses:
+                other = use.statement == at and use.access.reference != access.reference
+                if other and not group.private:
+                    alone = alone * self.staged[position]
+        extent = self.shape.tile.get(innermost)
+        steps = float(self.kernel.trips[innermost]) if extent is None else extent
+        return np.where(alone > 0, 1.0 / np.maximum(1.0, steps), 1.0)
+
+    def _arithmetic_cycles(self, statement: StatementFacts) -> float:
+        """Return the cycles from one result of a statement to the next that needs it."""
+        habits = self.habits
+        wide = statement.element_bytes >= _WIDE_BYTES
+        counts = dict(statement.operations)
+        slow = sum(counts.get(kind, 0) for kind in _SLOW)
+        fast = habits.fp64_cycles if wide else habits.fp32_cycles
+        return fast + slow * (habits.slow_cycles64 if wide else habits.slow_cycles32)
 
     def _guarded_share(self) -> Column:
         """Return the share of a thread's points that stand behind tests of their own.
@@ -465,11 +528,11 @@ class _Counting:
         return cut
 
     def _arithmetic(self, counts: dict[str, int], element_bytes: int, total: Column) -> None:
+        """Count floating-point instructions; a product and a sum are one where they meet."""
         habits = self.habits
-        adds, products = counts.get("add", 0), counts.get("multiply", 0)
-        fused = max(adds, products) + counts.get("compare", 0)
-        slow = counts.get("divide", 0) + counts.get("square root", 0) + counts.get("function", 0)
-        wide = element_bytes >= 8
+        fused = max(counts.get("add", 0), counts.get("multiply", 0)) + counts.get("compare", 0)
+        slow = sum(counts.get(kind, 0) for kind in _SLOW)
+        wide = element_bytes >= _WIDE_BYTES
         each = fused + slow * (habits.division64 if wide else habits.division32)
         if wide:
             self.fp64 += total * each
@@ -619,37 +682,6 @@ class _Counting:
         else:
             return np.ones(self.size)
         return 1.0 + self.habits.lockstep * (resident / np.maximum(1.0, different) - 1.0)
-
-    def _chain(
-        self,
-        statement: StatementFacts,
-        instances: Column,
-        points: Column,
-        unrolled: Column,
-        guards: Column,
-        stores_inside: Column,
-        load_cycles: Column,
-        loops_inside: bool,
-    ) -> None:
-        """Add what a thread waits for in the instances of a statement."""
-        habits = self.habits
-        wide = statement.element_bytes >= 8
-        operations = dict(statement.operations)
-        slow = (
-            operations.get("divide", 0)
-            + operations.get("square root", 0)
-            + operations.get("function", 0)
-        )
-        arithmetic = (habits.fp64_cycles if wide else habits.fp32_cycles) + slow * (
-            habits.slow_cycles64 if wide else habits.slow_cycles32
-        )
-        # points that stand side by side wait together; without stores the next steps do as well
-        together = np.where(
-            unrolled > 0, points / (1.0 + habits.guard_waits * guards * points), 1.0
-        )
-        steps = np.where(stores_inside > 0, 1.0, habits.batch if loops_inside else 1.0)
-        waits = (load_cycles / steps + arithmetic) / together
-        self.chain += instances * waits
 
     def _spills(self, spilled_bytes: Column) -> None:
         """Count the loads and stores of private arrays that registers do not hold."""
