@@ -23,7 +23,6 @@ from eatss.model.ppcg_lattice import (
     SHARED_LIMITS,
     Vector,
     candidates,
-    default_vector,
     lattice,
     variable_names,
 )
@@ -31,9 +30,9 @@ from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import KernelSelection, PpcgOptions, ReferenceSelection, Usage
 from eatss.model.table_proof import solve_table
 from eatss.prediction.demand import Demand
+from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel, prediction_at
 from eatss.prediction.ppcg import shared_groups
-from eatss.prediction.expected import Prediction
 from eatss.prediction.terms import Predicted
 
 MARGIN = 1.10
@@ -124,7 +123,7 @@ def _best_setting(
     slowest: Sequence[float],
     objective: ObjectiveName,
 ) -> tuple[PpcgOptions, list[int], list[_Cell]]:
-    """Return the setting with the least sum of the kernels' least costs, the first of equal ones."""
+    """Return the setting with the least sum of the kernels' least costs, the first of equals."""
     best: tuple[int, PpcgOptions, list[int], list[_Cell]] | None = None
     for setting in settings:
         cells = (
@@ -153,7 +152,7 @@ def _cell(space: _Space, setting: PpcgOptions, objective: ObjectiveName) -> _Cel
 
 
 def costs(expected: Predicted, objective: ObjectiveName) -> npt.NDArray[np.int64]:
-    """Return the objective of each candidate as an integer; the greatest one where none launches."""
+    """Return the objective of each candidate as an integer, the greatest where it cannot launch."""
     value = {
         "energy": expected.energy_j * 1e9,
         "time": expected.time_s * 1e12,

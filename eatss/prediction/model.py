@@ -9,10 +9,10 @@ from eatss.analysis.work import ASSUMED_SIZE
 from eatss.gpu.profile import GpuProfile
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.demand import Demand
+from eatss.prediction.expected import Prediction
 from eatss.prediction.habits import Habits
 from eatss.prediction.ppcg import PpcgCandidates, ppcg_demand
 from eatss.prediction.ppcg_groups import PpcgKernel, ppcg_kernel
-from eatss.prediction.expected import Prediction
 from eatss.prediction.terms import Predicted, predict
 
 

@@ -76,7 +76,7 @@ def shared_groups(kernel: PpcgKernel, candidates: PpcgCandidates) -> tuple[list[
     tile = {name: np.minimum(size, kernel.trips[name]) for name, size in candidates.tiles.items()}
     left = candidates.shared_limit_bytes.copy()
     used = np.zeros(len(candidates))
-    staged = []
+    staged: list[Column] = []
     for group in kernel.groups:
         if group.private or not group.shareable:
             staged.append(np.zeros(len(candidates)))
@@ -213,7 +213,7 @@ class _Counting:
         )
 
     def _register_cap(self) -> Column:
-        """Return the registers a thread may have: nvcc knows nothing of the block, only the card."""
+        """Return the registers a thread may have: nvcc knows only the card, not the block."""
         return np.full(self.size, float(self.card.registers_per_thread))
 
     def _resident_blocks(self, registers: Column) -> Column:
@@ -284,7 +284,9 @@ class _Counting:
         mapped = min(len(sizes), len(threads))
         for size in sizes[: len(sizes) - mapped]:
             loads = loads * size
-        for size, count in zip(sizes[len(sizes) - mapped :], threads[len(threads) - mapped :]):
+        for size, count in zip(
+            sizes[len(sizes) - mapped :], threads[len(threads) - mapped :], strict=True
+        ):
             loads = loads * np.ceil(size / count)
         along = np.minimum(threads[-1], sizes[-1])
         rows = np.minimum(
@@ -312,7 +314,7 @@ class _Counting:
         self.l1 += total * waves
         self.l2_bytes += total * sector * SECTOR_BYTES * missing
 
-    def _statement(self, at: int, statement: StatementFacts) -> None:
+    def _statement(self, at: int, statement: StatementFacts) -> None:  # noqa: PLR0915
         """Count the instances of one statement."""
         kernel, shape, habits = self.kernel, self.shape, self.habits
         fill = self._fill(statement)
