@@ -76,13 +76,13 @@ def shared_groups(kernel: PpcgKernel, candidates: PpcgCandidates) -> tuple[list[
     tile = {name: np.minimum(size, kernel.trips[name]) for name, size in candidates.tiles.items()}
     left = candidates.shared_limit_bytes.copy()
     used = np.zeros(len(candidates))
-    staged: list[Column] = []
+    staged = []
     for group in kernel.groups:
         if group.private or not group.shareable:
             staged.append(np.zeros(len(candidates)))
             continue
         size = box_elements(kernel, group, tile) * group.element_bytes
-        fits = (size <= left) * 1.0
+        fits = (size <= left).astype(np.float64)
         left = left - fits * size
         used = used + fits * size
         staged.append(fits)
