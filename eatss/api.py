@@ -145,12 +145,14 @@ def resolve_model(
     _one_of("target", target, ("ppcg", "cuda"))
     if objective is not None:
         _one_of("objective", objective, ("energy", "time", "edp", "paper"))
+    if model is not None:
+        _one_of("model", model, ("eatss", "paper", "prediction", "register-tile"))
     if (
         model in PUBLISHED
         or objective == "paper"
         or (published and objective is None and model is None and target == "ppcg")
     ):
-        if objective not in (None, "paper"):
+        if objective not in (None, "paper") or model not in (None, *PUBLISHED):
             raise input_error(
                 "EATSS-C012",
                 f"the model {model} has an objective of its own, not {objective}",

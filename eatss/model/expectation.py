@@ -58,7 +58,10 @@ class ProgramExpectation:
         """Return the expectation as plain JSON types."""
         document = asdict(self)
         document["time_s"], document["energy_j"] = self.time_s, self.energy_j
+        document["functions"] = list(self.functions)
+        document["kernels"] = list(document["kernels"])
         for kernel, entries in zip(self.kernels, document["kernels"], strict=True):
+            entries["statements"] = list(kernel.statements)
             entries["tile_sizes"], entries["block"] = dict(kernel.tile_sizes), dict(kernel.block)
             for name in ("predicted", "default"):
                 prediction: Prediction | None = getattr(kernel, name)
