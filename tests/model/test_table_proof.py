@@ -61,4 +61,4 @@ def test_a_better_row_that_was_overlooked_is_our_own_fault(
     monkeypatch.setattr(table_proof, "min", lambda *_, **__: 0, raising=False)
     with pytest.raises(InternalError, match="better sizes of kernel0") as caught:
         solve_table(problem(table), timeout_s=TIMEOUT_S)
-    assert caught.value.diagnostics[0].code == "EATSS-M903"
+    assert caught.value.diagnostics[0].code == "EATSS-M904"
