@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import eatss
 from eatss.api import resolve_model
 from eatss.model import CODEGEN_MODEL, ppcg_arguments
+from eatss.report.selection import render_selection
 from eatss.resources import data_directory
 
 KERNELS = data_directory("kernels")
@@ -107,3 +109,13 @@ def test_the_target_cuda_selects_what_codegen_selects(tmp_path: Path) -> None:
     given = eatss.codegen(KERNELS / "gemm.c", gpu="h200", selection=selection)
     assert dict(program.kernels[0].tile_sizes) == dict(selection.kernels[0].tile_sizes)
     assert program == given
+
+
+def test_a_kept_default_says_so_and_hands_ppcg_nothing() -> None:
+    selection = eatss.select(KERNELS / "2mm.c", gpu="a100")
+    kept = replace(
+        selection, kernels=tuple(replace(k, keeps_default=True) for k in selection.kernels)
+    )
+    assert render_selection(kept, "ppcg-args") == ""
+    assert "PPCG's default stands" in render_selection(kept, "table")
+    assert kept.to_dict()["ppcg_arguments"] == []
