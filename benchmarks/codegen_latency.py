@@ -92,7 +92,7 @@ def generate(
 def measure(path: Path, profile: GpuProfile, repeat: int) -> Latency:
     """Measure every step of one kernel file."""
     program = analysed(path)
-    selection = select_analysed(program.symbolic.program, gpu=profile)
+    selection = select_analysed(program.symbolic.program, gpu=profile, model="eatss")
     text = generate(program, selection, profile, None).text
 
     def median(run: Callable[[], object]) -> float:

@@ -57,7 +57,7 @@ def timed(run: Callable[[], T]) -> tuple[T, float]:
 def measure_solve(facts: tuple[KernelFacts, ...], profile: GpuProfile) -> float:
     """Return the seconds of the solving at a fixed cell: the first that has a solution."""
     for fraction in (0.5, 0.125):
-        options = ModelOptions(split=0.5, warp_fraction=fraction)
+        options = ModelOptions(model="eatss", split=0.5, warp_fraction=fraction)
         start = time.perf_counter()
         try:
             select_program(facts, profile, options)
@@ -74,7 +74,7 @@ def measure_once(path: Path, profile: GpuProfile) -> Latency:
     facts, analysis_s = timed(lambda: tuple(f for s in scheduled for f in analyse(s)))
 
     solve_s = measure_solve(facts, profile)
-    _, grid_total_s = timed(lambda: select(path, gpu=profile))
+    _, grid_total_s = timed(lambda: select(path, gpu=profile, model="eatss"))
     return Latency(
         kernel=path.stem,
         frontend_s=frontend_s,
@@ -106,7 +106,7 @@ def median_of(samples: list[Latency]) -> Latency:
 def command_line(gpu: str) -> tuple[float, float]:
     """Return seconds and peak MiB of the whole command for gemm, in a fresh process."""
     gemm = str(data_directory("kernels") / "gemm.c")
-    command = [sys.executable, "-m", "eatss", "select", gemm, "--gpu", gpu]
+    command = [sys.executable, "-m", "eatss", "select", gemm, "--gpu", gpu, "--model", "eatss"]
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

@@ -1,4 +1,4 @@
-"""The Python API: ``eatss.select``, ``eatss.inspect`` and ``eatss.codegen``."""
+"""The Python API: ``eatss.select``, ``eatss.predict``, ``eatss.inspect``, ``eatss.codegen``."""
 
 from __future__ import annotations
 
@@ -153,12 +153,14 @@ def resolve_model(
     _one_of("target", target, ("ppcg", "cuda"))
     if objective is not None:
         _one_of("objective", objective, ("energy", "time", "edp", "paper"))
+    if model is not None:
+        _one_of("model", model, ("eatss", "paper", "prediction", "register-tile"))
     if (
         model in PUBLISHED
         or objective == "paper"
         or (published and objective is None and model is None and target == "ppcg")
     ):
-        if objective not in (None, "paper"):
+        if objective not in (None, "paper") or model not in (None, *PUBLISHED):
             raise input_error(
                 "EATSS-C012",
                 f"the model {model} has an objective of its own, not {objective}",
@@ -177,7 +179,8 @@ def resolve_model(
     if published:
         raise input_error(
             "EATSS-C012",
-            f"splits, warp fractions, volumes and one vector belong to the paper's objective, not to {goal}",
+            "splits, warp fractions, volumes and one vector belong to the paper's objective, "
+            f"not to {goal}",
             hint="leave them out, or take --objective paper",
         )
     return "prediction", goal
@@ -238,16 +241,23 @@ def predict(
 ) -> ProgramExpectation:
     """Predict time and energy of PPCG's code for a C file at given sizes.
 
-    What is not given is PPCG's default. Arguments from ``dtype`` on are those of :func:`select`.
+    What is not given is PPCG's default.
 
     Args:
-        source: Path of a C file, or C source text.
-        gpu: The card.
+        source: Path of a C file, or C source text (a ``str`` with a line break).
+        gpu: Name of a shipped profile, path of a TOML profile, or a profile.
         tiles: Tile sizes by loop (``{"i": 32}``) or by kernel and loop.
-        block: Threads of a block in the order of the loops, the last along ``x``; by kernel if a
-            mapping.
+        block: Threads of a block in the order of the loops (``(8, 32)``), the last one along
+            ``x``, or by loop (``{"i": 8, "j": 32}``); also by kernel, in a mapping.
         max_shared_memory: Bytes of shared memory that PPCG may use for a block.
         unroll_gpu_tile: Whether PPCG unrolls the points of a thread.
+        dtype: Overrides the floating-point type of the source.
+        defines: Preprocessor macros, as a mapping or as ``"NAME=VALUE"`` strings.
+        include_dirs: Folders searched for included files.
+        parameters: Values of integer parameters of the region (``{"n": 4000}``).
+        function: Only regions of this function.
+        scop: Only the region with this number, from 0.
+        max_operations: Bound on isl's work for one region.
 
     Raises:
         InputError: the source, the profile or a size is wrong.
@@ -281,12 +291,16 @@ def expect_analysed(
     max_shared_memory: int = 8192,
     unroll_gpu_tile: bool = False,
 ) -> ProgramExpectation:
-    """Predict for a program that :func:`inspect` analysed; arguments are those of :func:`predict`."""
-    from eatss.codegen.requests import tile_sizes_of  # noqa: PLC0415
+    """Predict for a program that :func:`inspect` analysed.
+
+    Arguments and errors are those of :func:`predict`.
+    """
+    from eatss.codegen.requests import blocks_of, tile_sizes_of  # noqa: PLC0415
     from eatss.model.expectation import ProgramExpectation, expect  # noqa: PLC0415
 
     profile = _profile(gpu)
-    blocks = block if isinstance(block, Mapping) else ({"": tuple(block)} if block else {})
+    if max_shared_memory < 0:
+        raise _wrong("max_shared_memory", max_shared_memory, "a number of bytes, or 0")
     options = PpcgOptions(max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile)
     return ProgramExpectation(
         file=program.file,
@@ -298,7 +312,7 @@ def expect_analysed(
             program.facts,
             profile,
             tiles=tile_sizes_of(tiles, program.facts),
-            blocks=blocks,
+            blocks=blocks_of(block, program.facts),
             options=options,
         ),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from eatss.analysis.work import KernelWork
@@ -94,7 +94,7 @@ class KernelFacts:
     volumes: tuple[Volume, ...]
     stride_one: tuple[tuple[str, int], ...]
     distinct_references: int
-    work: KernelWork = KernelWork()
+    work: KernelWork = field(default_factory=KernelWork)
     overlaps: frozenset[frozenset[int]] = frozenset()
     open_loops: tuple[str, ...] = ()
 

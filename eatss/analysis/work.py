@@ -147,9 +147,9 @@ def overlapping(references: tuple[Reference, ...]) -> frozenset[frozenset[int]]:
     found = set()
     for one, elements in touched.items():
         for other, others in touched.items():
-            if one < other and references[one].array == references[other].array:
-                if not elements.is_disjoint(others):
-                    found.add(frozenset((one, other)))
+            same_array = references[one].array == references[other].array
+            if one < other and same_array and not elements.is_disjoint(others):
+                found.add(frozenset((one, other)))
     return frozenset(found)
 
 

@@ -33,7 +33,7 @@ from eatss.cli.common import (
     report_warnings,
     working,
 )
-from eatss.cli.select import ModelChoice, parse_fraction, parse_shared_limit
+from eatss.cli.select import parse_fraction, parse_shared_limit
 from eatss.diagnostics import input_error
 
 if TYPE_CHECKING:
@@ -61,6 +61,14 @@ class OutputFormat(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+
+
+class ModelChoice(StrEnum):
+    """Values of ``--model``."""
+
+    REGISTER_TILE = "register-tile"
+    EATSS = "eatss"
+    PAPER = "paper"
 
 
 class IndexWidth(StrEnum):
@@ -180,8 +188,9 @@ def codegen(
     model: Annotated[
         ModelChoice | None,
         typer.Option(
-            help="register-tile: tile, threads and points a thread chosen together for generated "
-            "code (default, unless --uniform or --warp-fraction is given); eatss, paper: for PPCG.",
+            help="register-tile: as select --target cuda, tile, threads and points a thread chosen "
+            "together (default, unless --uniform or --warp-fraction is given); eatss, paper: the "
+            "paper's objective, for PPCG.",
             rich_help_panel="Model",
         ),
     ] = None,

@@ -50,11 +50,15 @@ def predict(
     ],
     tile: Annotated[
         list[str] | None,
-        typer.Option(metavar="[KERNEL:]LOOP=SIZE,…", help="Tile sizes; default: PPCG's 32."),
+        typer.Option(metavar="[KERNEL:]LOOP=SIZE,...", help="Tile sizes; default: PPCG's 32."),
     ] = None,
     block: Annotated[
         list[str] | None,
-        typer.Option(metavar="[KERNEL:]N,…", help="Threads, the last along x; default: PPCG's."),
+        typer.Option(
+            metavar="[KERNEL:]THREADS,...|LOOP=THREADS,...",
+            help="Threads of a block in the order of the loops, the last along x, or by loop; "
+            "default: PPCG's.",
+        ),
     ] = None,
     max_shared_memory: Annotated[
         int, typer.Option(metavar="BYTES", min=0, help="As PPCG's option of that name.")

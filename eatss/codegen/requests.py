@@ -73,6 +73,23 @@ def tile_sizes_of(tiles: Tiles, facts: Sequence[KernelFacts]) -> dict[str, dict[
     return {name: dict(sizes) for name, sizes in _tile_sizes(tiles, facts, names)}
 
 
+def blocks_of(
+    block: Block, facts: Sequence[KernelFacts]
+) -> dict[str, tuple[int, ...] | dict[str, int]]:
+    """Return the threads that are asked for by kernel, ``""`` for every other one.
+
+    They are in the order of the loops, or by loop.
+
+    Raises:
+        InputError: as :func:`checked_options`.
+    """
+    names = [kernel.name for kernel in facts]
+    return {
+        name: dict(sizes.threads) if isinstance(sizes, NamedThreads) else sizes
+        for name, sizes in _blocks(block, facts, names)
+    }
+
+
 def check_selection(
     selection: Selection, facts: Sequence[KernelFacts], profile: GpuProfile, dtype: str
 ) -> None:

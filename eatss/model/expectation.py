@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
-from eatss.diagnostics import input_error
+from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile
 from eatss.model.ppcg_lattice import candidates, default_vector
 from eatss.model.selection import PpcgOptions, Sizes
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel
+
+Threads: TypeAlias = Sequence[int] | Mapping[str, int]
+"""Threads of a block in the order of the loops, the last along ``x``, or by loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,10 @@ class ProgramExpectation:
         """Return the expectation as plain JSON types."""
         document = asdict(self)
         document["time_s"], document["energy_j"] = self.time_s, self.energy_j
+        document["functions"] = list(self.functions)
+        document["kernels"] = list(document["kernels"])
         for kernel, entries in zip(self.kernels, document["kernels"], strict=True):
+            entries["statements"] = list(kernel.statements)
             entries["tile_sizes"], entries["block"] = dict(kernel.tile_sizes), dict(kernel.block)
             for name in ("predicted", "default"):
                 prediction: Prediction | None = getattr(kernel, name)
@@ -74,7 +80,7 @@ def expect(
     profile: GpuProfile,
     *,
     tiles: Mapping[str, Mapping[str, int]],
-    blocks: Mapping[str, Sequence[int]],
+    blocks: Mapping[str, Threads],
     options: PpcgOptions,
 ) -> tuple[KernelExpectation, ...]:
     """Predict sizes that are given; what is not given is PPCG's default.
@@ -83,29 +89,50 @@ def expect(
         kernels: the kernels of a program.
         profile: the card.
         tiles: tile sizes by kernel and loop.
-        blocks: threads by kernel, in the order of the loops, the last along ``x``; the key ``""``
-            is for every kernel that has no entry.
+        blocks: threads by kernel; the key ``""`` is for every kernel that has no entry.
         options: PPCG's options for the program.
 
     Raises:
-        InputError: ``EATSS-M014``: a block has another number of axes than the kernel has threads.
+        InputError: ``EATSS-M014``: a block has other axes than the kernel has threads.
     """
     return tuple(
-        _expectation(facts, profile, tiles.get(facts.name, {}), _block(blocks, facts), options)
+        _expectation(
+            facts,
+            profile,
+            tiles.get(facts.name, {}),
+            blocks.get(facts.name, blocks.get("", {})),
+            options,
+        )
         for facts in kernels
     )
 
 
-def _block(blocks: Mapping[str, Sequence[int]], facts: KernelFacts) -> Sequence[int] | None:
-    names = (facts.name, f"k{facts.index}", "")
-    return next((blocks[name] for name in names if name in blocks), None)
+def _threads(facts: KernelFacts, asked: Threads, axes: Sizes) -> tuple[int, ...]:
+    """Return the threads along the axes, where ``axes`` are those that PPCG takes by itself."""
+    mapped = [loop for loop, _ in axes]
+    if isinstance(asked, Mapping):
+        if not set(asked) <= set(mapped):
+            raise _other_axes(facts, mapped, [f"{loop} {size}" for loop, size in asked.items()])
+        return tuple(asked.get(loop, size) for loop, size in axes)
+    if len(asked) != len(mapped):
+        raise _other_axes(facts, mapped, [str(size) for size in asked])
+    return tuple(asked)
+
+
+def _other_axes(facts: KernelFacts, mapped: Sequence[str], block: Sequence[str]) -> InputError:
+    number = "one number" if len(mapped) == 1 else f"{len(mapped)} numbers, the last one along x"
+    return input_error(
+        "EATSS-M014",
+        f"{facts.name} has threads along {', '.join(mapped)}, and its block is {', '.join(block)}",
+        hint=f"give {number}, or threads by loop, like {mapped[-1]}=32",
+    )
 
 
 def _expectation(
     facts: KernelFacts,
     profile: GpuProfile,
     tiles: Mapping[str, int],
-    block: Sequence[int] | None,
+    block: Threads,
     options: PpcgOptions,
 ) -> KernelExpectation:
     model = PpcgModel.of(facts, profile)
@@ -113,15 +140,8 @@ def _expectation(
     default = default_vector(kernel) if kernel.threads else ()
     depth = len(kernel.band)
     threads = default[depth:]
-    if block is not None and kernel.threads:
-        if len(block) != len(kernel.threads) or any(size < 1 for size in block):
-            raise input_error(
-                "EATSS-M014",
-                f"{facts.name} has threads along {', '.join(kernel.threads)}, and its block is "
-                f"{', '.join(map(str, block))}",
-                hint=f"give {len(kernel.threads)} positive numbers, the last one along x",
-            )
-        threads = tuple(block)
+    if kernel.threads:
+        threads = _threads(facts, block, tuple(zip(kernel.threads, threads, strict=True)))
     sizes = tuple(tiles.get(name, size) for name, size in zip(kernel.band, default, strict=False))
     chosen = candidates(
         kernel,

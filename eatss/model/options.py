@@ -11,7 +11,8 @@ from eatss.gpu.profile import GpuProfile
 
 ModelName = Literal["prediction", "eatss", "paper", "register-tile"]
 """How an objective is computed: the published one by the paper's rules or with exact footprints
-(``eatss``), others by the prediction of time and energy, for generated code by ``register-tile``."""
+(``eatss``), others by the prediction of time and energy, or by ``register-tile`` for generated
+code."""
 
 TargetName = Literal["ppcg", "cuda"]
 """What makes code from the sizes: PPCG, or eatss itself."""
@@ -90,6 +91,10 @@ class ModelOptions:
             object.__setattr__(self, "objective", "paper")
         elif self.model == "register-tile":
             object.__setattr__(self, "target", "cuda")
+        self._check_register_tile()
+        self._check_ranges()
+
+    def _check_register_tile(self) -> None:
         if self.model == "register-tile" and (self.uniform or self.warp_fraction is not None):
             what = "one vector for all kernels" if self.uniform else "a warp fraction"
             raise input_error(
@@ -97,6 +102,8 @@ class ModelOptions:
                 f"the model register-tile has no place for {what}",
                 hint="leave it out, or take --model eatss",
             )
+
+    def _check_ranges(self) -> None:
         if self.split is not None and not 0 <= self.split <= 1:
             raise input_error(
                 "EATSS-M002",

@@ -135,7 +135,7 @@ def _best_setting(
     limits: _Limits,
     objective: ObjectiveName,
 ) -> tuple[PpcgOptions, list[int], list[_Cell]]:
-    """Return the setting with the least sum of the kernels' least costs, the first of equal ones."""
+    """Return the setting with the least sum of the kernels' least costs, the first of equals."""
     best: tuple[int, PpcgOptions, list[int], list[_Cell]] | None = None
     for setting in settings:
         cells = (
@@ -164,7 +164,7 @@ def _cell(space: _Space, setting: PpcgOptions, objective: ObjectiveName) -> _Cel
 
 
 def costs(expected: Predicted, objective: ObjectiveName) -> npt.NDArray[np.int64]:
-    """Return the objective of each candidate as an integer; the greatest one where none launches."""
+    """Return the objective of each candidate as an integer, the greatest where it cannot launch."""
     value = {
         "energy": expected.energy_j * 1e9,
         "time": expected.time_s * 1e12,

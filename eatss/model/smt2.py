@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from eatss.analysis.facts import KernelFacts
-from eatss.diagnostics import input_error
+from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile
 from eatss.model.build import build_problem, inner_extent
 from eatss.model.conflict import amount_text
@@ -83,15 +83,13 @@ def program_to_smt2(
     where it has one vector. ``kernels`` and ``profile`` are what was selected for.
 
     Raises:
-        InputError: ``EATSS-M013``, the model is one that puts no question to a solver.
+        InputError: ``EATSS-M013``, the objective is no formula.
     """
     options = selection.options
     if options.model == "register-tile":
-        raise input_error(
-            "EATSS-M013",
-            "the model register-tile asks no solver: it compares all layouts",
-            hint="take --model eatss for a problem as SMT-LIB 2",
-        )
+        raise _no_formula("the model register-tile asks no solver: it compares all layouts")
+    if options.model == "prediction":
+        raise _no_formula(f"the objective {options.objective} is a table of costs, not a formula")
     tiled = [pair for pair in zip(kernels, selection.kernels, strict=True) if pair[0].loops]
     texts = []
     if selection.uniform_sizes is not None:
@@ -110,6 +108,10 @@ def program_to_smt2(
         if not facts.loops
     ]
     return "\n(reset)\n\n".join(texts) + "".join(untiled)
+
+
+def _no_formula(why: str) -> InputError:
+    return input_error("EATSS-M013", why, hint="take --model eatss for a problem as SMT-LIB 2")
 
 
 def _cell(kernel: KernelSelection) -> Cell:

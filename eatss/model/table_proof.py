@@ -23,7 +23,7 @@ def solve_table(problem: TableProblem, *, timeout_s: float) -> Solution:
     """Find the row of least cost, the first of equal ones, and let Z3 refute any better one.
 
     Raises:
-        InternalError: ``EATSS-M903``, Z3 knows a better row.
+        InternalError: ``EATSS-M904``, Z3 knows a better row.
     """
     began = time.perf_counter()
     cost = problem.cost
@@ -36,7 +36,7 @@ def solve_table(problem: TableProblem, *, timeout_s: float) -> Solution:
     answer = solver.check()
     if answer == z3.sat:
         message = f"the solver knows better sizes of {problem.kernel} than the best of the table"
-        raise InternalError(Diagnostic(code="EATSS-M903", message=message))
+        raise InternalError(Diagnostic(code="EATSS-M904", message=message))
     return Solution(
         values=tuple(zip(problem.variables, row, strict=True)),
         objective=least,

@@ -108,7 +108,8 @@ def _conflicts(rows: Integers, axes: int, element_bytes: int) -> Column:
         along, step = rows[:, axis : axis + 1], rows[:, axes + axis : axes + axis + 1]
         address = address + (left % along) * step
         left = left // along
-    address = np.where(left == 0, address, address[:, :1])  # lanes without work ask for nothing new
+    live = left == 0
+    address = np.where(live, address, address[:, :1])  # lanes without work ask for nothing new
     words = max(1, element_bytes // BANK_BYTES)
     banks = max(1, BANKS // words)
     cycles = np.zeros(len(rows))
@@ -118,6 +119,7 @@ def _conflicts(rows: Integers, axes: int, element_bytes: int) -> Column:
         ordered = np.sort(address[:, first : first + each], axis=1)
         fresh = np.ones(ordered.shape, dtype=bool)
         fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+        fresh &= live[:, first : first + each].any(axis=1)[:, None]
         wanted = np.zeros((len(rows), banks), dtype=np.int64)
         np.add.at(
             wanted, (np.broadcast_to(numbers, ordered.shape)[fresh], (ordered % banks)[fresh]), 1

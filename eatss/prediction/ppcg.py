@@ -9,6 +9,7 @@ serial loops; else the points are loops around them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -89,7 +90,7 @@ def shared_groups(kernel: PpcgKernel, candidates: PpcgCandidates) -> tuple[list[
             staged.append(np.zeros(len(candidates)))
             continue
         size = box_elements(kernel, group, tile) * group.element_bytes
-        fits = (size <= left) * 1.0
+        fits = (size <= left).astype(np.float64)
         left = left - fits * size
         used = used + fits * size
         staged.append(fits)
@@ -155,6 +156,7 @@ class _Counting:
         self.lanes = lanes_of([self.shape.block[name] for name in reversed(kernel.threads)])
         self.warps = np.ceil(self.shape.threads / card.warp)
         self.zero = np.zeros(self.size)
+        self._alike = {s.name: _alike(s) for s in kernel.facts.work.statements}
         self.instructions = self.zero.copy()
         self.fp64 = self.zero.copy()
         self.fp32 = self.zero.copy()
@@ -266,7 +268,7 @@ class _Counting:
         )
 
     def _register_cap(self) -> Column:
-        """Return the registers a thread may have: nvcc knows nothing of the block, only the card."""
+        """Return the registers a thread may have: nvcc knows only the card, not the block."""
         return np.full(self.size, float(self.card.registers_per_thread))
 
     def _resident_blocks(self, registers: Column) -> Column:
@@ -458,7 +460,8 @@ class _Counting:
         group, away, habits = self.kernel.groups[position], 1.0 - self.staged[position], self.habits
         wave, sector = self._global_cost(dict(access.strides), access.element_bytes)
         missing = self._missing(statement, access, sector, wave)
-        missing = missing / self._sharing(group.loops) * _halo_share(statement, access)
+        # neighbours fetch the same lines, each its share
+        missing = missing / self._sharing(group.loops) / self._alike[statement.name][_form(access)]
         once = min(float(access.reads), 1.0)  # several reads of one element are one load
         self._add_global(instances * often * away * once, wave, sector, missing)
         if access.writes:
@@ -686,6 +689,8 @@ class _Counting:
     def _spills(self, spilled_bytes: Column) -> None:
         """Count the loads and stores of private arrays that registers do not hold."""
         work = self.kernel.facts.work
+        if not work.statements:
+            return
         words = spilled_bytes / 4
         main = max(work.statements, key=lambda s: s.instances or ASSUMED_SIZE)
         serial = prod(
@@ -770,14 +775,13 @@ class _Counting:
         return dense * (group.element_bytes if walks or elements <= 1 else SECTOR_BYTES)
 
 
-def _halo_share(statement: StatementFacts, access: AccessFacts) -> float:
-    """Return the share of an access in what it and its neighbours (``A[i-1]``, ``A[i]``) fetch."""
-    form = [terms for terms, _ in access.subscripts]
-    alike = sum(
-        other.array == access.array and [terms for terms, _ in other.subscripts] == form
-        for other in statement.accesses
-    )
-    return 1.0 / max(1, alike)
+def _alike(statement: StatementFacts) -> dict[object, int]:
+    """Count the accesses of a statement that differ by constants only (``A[i-1]``, ``A[i]``)."""
+    return Counter(_form(access) for access in statement.accesses)
+
+
+def _form(access: AccessFacts) -> object:
+    return access.array, tuple(terms for terms, _ in access.subscripts)
 
 
 def _shape(kernel: PpcgKernel, candidates: PpcgCandidates) -> _Shape:

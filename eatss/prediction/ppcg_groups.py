@@ -114,8 +114,7 @@ def _groups(
             for access in statement.accesses
             if access.array == array.name
         ]
-        for members in _merged(uses, facts):
-            found.append(_group(members, statements, threads, trips))
+        found += [_group(members, statements, threads, trips) for members in _merged(uses, facts)]
     return tuple(_common_tiles(found))
 
 
@@ -124,9 +123,7 @@ def _merged(uses: list[Use], facts: KernelFacts) -> list[list[Use]]:
     by_reference: dict[int, list[Use]] = {}
     for use in uses:
         by_reference.setdefault(use.access.reference, []).append(use)
-    groups = [
-        (set(key for key in (reference,)), members) for reference, members in by_reference.items()
-    ]
+    groups = [({reference}, members) for reference, members in by_reference.items()]
     merging = True
     while merging:
         merging = False
@@ -210,7 +207,7 @@ def _coalesced(
 
 
 def _box(uses: list[Use]) -> tuple[tuple[Coefficients, int], ...] | None:
-    """Return the box that holds what all uses touch in a tile: they move alike, or there is none."""
+    """Return the box that holds what all uses touch in a tile, if they move alike."""
     if not all(use.access.affine for use in uses):
         return None
     first = max((use.access for use in uses), key=lambda a: sum(len(t) for t, _ in a.subscripts))

@@ -1,4 +1,5 @@
-"""Every shipped kernel selects on a large, an older and a small card, ."""
+"""Every shipped kernel selects on a large, an older and a small card, by prediction and by the
+paper's objective."""
 
 from __future__ import annotations
 
@@ -8,31 +9,70 @@ import pytest
 
 import eatss
 from eatss.api import select_analysed
+from eatss.gpu import load_profile
+from eatss.model import ppcg_arguments
 from eatss.pipeline import AnalysedProgram
 from eatss.resources import data_directory
 
 FILES = sorted(data_directory("kernels").glob("*.c"))
 CARDS = ("ga100", "xavier", "h200")
 
+each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+
 
 def test_all_31_kernels_are_there() -> None:
     assert len(FILES) == 31
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@each_file
 def test_every_kernel_selects_or_says_why_not(file: Path) -> None:
     for dtype in ("float", "double"):
         program = eatss.inspect(file, dtype=dtype)
         for card in CARDS:
-            _check(program, card)
+            _check_published(program, card)
+            _check_predicted(program, card)
 
 
-def _check(program: AnalysedProgram, card: str) -> None:
-    selection = select_analysed(program, gpu=card)
-    assert len(selection.kernels) == len(program.facts)
+def _check_published(program: AnalysedProgram, card: str) -> None:
+    selection = select_analysed(program, gpu=card, model="eatss")
+    _check_outline(program, selection)
+    assert selection.options.objective == "paper"
+    assert selection.ppcg_options is None
+    for kernel in selection.kernels:
+        assert kernel.threads_per_block <= 1024
+        assert kernel.predicted is None
+
+
+def _check_predicted(program: AnalysedProgram, card: str) -> None:
+    profile = load_profile(card)
+    selection = select_analysed(program, gpu=card, objective="energy")
+    _check_outline(program, selection)
+    assert selection.ppcg_options is not None
+    assert bool(ppcg_arguments(selection)) == (not selection.keeps_default)
+    for kernel in selection.kernels:
+        found, default = kernel.predicted, kernel.default
+        assert found is not None
+        if kernel.tile_sizes:
+            assert tuple(loop for loop, _ in kernel.tile_sizes) == kernel.loops
+            assert {loop for loop, _ in kernel.block} <= set(kernel.parallel)
+        if not kernel.keeps_default:
+            assert kernel.threads_per_block <= profile.threads_per_block
+        assert 1 <= found.threads <= profile.threads_per_block
+        assert found.shared_bytes <= profile.shared_per_block_bytes
+        assert found.shared_bytes <= selection.ppcg_options.max_shared_memory
+        assert found.resident_blocks >= 1
+        if default is not None:
+            assert found.time_s <= default.time_s
+            assert found.energy_j <= default.energy_j
+        if kernel.keeps_default:
+            assert found == default
+            assert f"kernel[{kernel.index}]" not in selection.ppcg_sizes
+
+
+def _check_outline(program: AnalysedProgram, selection: eatss.Selection) -> None:
+    assert [kernel.name for kernel in selection.kernels] == [f.name for f in program.facts]
     assert selection.optimal == "proven"
     for kernel in selection.kernels:
         assert all(usage.used <= usage.available for usage in kernel.usage)
-        assert kernel.threads_per_block <= 1024
         assert {name for name, _ in kernel.tile_sizes} == set(kernel.loops)
     assert eatss.Selection.from_dict(selection.to_dict()) == selection

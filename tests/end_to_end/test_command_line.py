@@ -28,7 +28,15 @@ def gemm_json() -> dict[str, object]:
 
 
 def test_json_of_a_selection_has_the_documented_keys(gemm_json: dict[str, object]) -> None:
-    assert {"schema_version", "gpu", "dtype", "ppcg_sizes", "kernels"} <= gemm_json.keys()
+    assert {
+        "schema_version",
+        "gpu",
+        "dtype",
+        "ppcg_sizes",
+        "ppcg_options",
+        "ppcg_arguments",
+        "kernels",
+    } <= gemm_json.keys()
     kernels = gemm_json["kernels"]
     assert isinstance(kernels, list)
     (kernel,) = kernels
@@ -47,6 +55,9 @@ def test_json_of_a_selection_has_the_documented_keys(gemm_json: dict[str, object
         "solve_time_s",
         "references",
         "usage",
+        "predicted",
+        "default",
+        "keeps_default",
     } <= kernel.keys()
     for reference in kernel["references"]:
         assert {"array", "access", "memory", "cma", "temporal", "spatial"} <= reference.keys()
@@ -145,13 +156,25 @@ def test_inspect_json_speaks_isl() -> None:
 
 
 def test_smt2_states_the_problem_and_its_answer() -> None:
-    done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--format", "smt2")
+    done = eatss(
+        "select", KERNELS / "gemm.c", "--gpu", "a100", "--model", "eatss", "--format", "smt2"
+    )
     assert done.returncode == 0, done.stderr
     assert "(set-logic QF_NIA)" in done.stdout
     assert "(check-sat)" in done.stdout
 
 
-@pytest.mark.parametrize("command", [[], ["select"], ["inspect"], ["profiles"], ["doctor"]])
+def test_smt2_of_a_prediction_is_refused_because_it_is_no_formula() -> None:
+    done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--format", "smt2")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "EATSS-M013" in done.stderr
+    assert "--model eatss" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["select"], ["predict"], ["inspect"], ["profiles"], ["doctor"]]
+)
 def test_help_shows_examples(command: list[str]) -> None:
     done = eatss(*command, "--help")
     assert done.returncode == 0
@@ -196,9 +219,22 @@ def test_a_sum_of_thousands_of_terms_is_selected(terms: list[str], tmp_path: Pat
         "void f(double a[64], double b[7000]) {\n#pragma scop\n"
         f"for (int i = 0; i < 64; i++) a[i] = {' + '.join(terms)};\n#pragma endscop\n}}\n"
     )
-    done = eatss("select", source, "--gpu", "a100", "--format", "ppcg")
+    done = eatss("select", source, "--gpu", "a100", "--model", "eatss", "--format", "ppcg")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("{ kernel[0] -> tile[64]")
+
+
+def test_time_and_energy_of_a_sum_of_hundreds_of_terms_are_predicted(tmp_path: Path) -> None:
+    source = tmp_path / "sum.c"
+    source.write_text(
+        "void f(double a[64], double b[7000]) {\n#pragma scop\n"
+        "for (int i = 0; i < 64; i++) a[i] = "
+        f"{' + '.join(f'b[i + {k}]' for k in range(300))};\n#pragma endscop\n}}\n"
+    )
+    done = eatss("select", source, "--gpu", "a100", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    (kernel,) = json.loads(done.stdout)["kernels"]
+    assert kernel["predicted"]["time_s"] > 0
 
 
 def test_our_own_fault_is_exit_code_70_and_no_traceback() -> None:

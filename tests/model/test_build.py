@@ -20,7 +20,7 @@ from eatss.polynomial import Polynomial
 MakeFacts = Callable[..., KernelFacts]
 
 HALF = Cell(split=0.5, warp_fraction=0.5)
-OPTIONS = ModelOptions()
+OPTIONS = ModelOptions(model="eatss")
 
 
 def limit(problem: Problem, name: str) -> int:
@@ -57,7 +57,7 @@ def test_single_precision_doubles_the_elements_and_halves_the_registers(
 
 
 def test_element_width_can_be_overridden(ga100: GpuProfile, matmul: KernelFacts) -> None:
-    problem = build_problem(matmul, ga100, HALF, ModelOptions(element_bytes=4))
+    problem = build_problem(matmul, ga100, HALF, ModelOptions(model="eatss", element_bytes=4))
     assert limit(problem, "l1") == 96 * 1024 // 4
 
 
@@ -127,7 +127,7 @@ def test_shared_memory_is_bounded_by_what_an_sm_and_a_block_may_have(
     problem = build_problem(matmul, ga100, full, OPTIONS)
     assert limit(problem, "shared_per_sm") == 164 * 1024 // 8
     assert limit(problem, "shared_per_block") == 48 * 1024 // 8
-    opted = ModelOptions(shared_per_block_bytes=163 * 1024)
+    opted = ModelOptions(model="eatss", shared_per_block_bytes=163 * 1024)
     assert limit(build_problem(matmul, ga100, full, opted), "shared_per_block") == 163 * 1024 // 8
 
 
@@ -135,7 +135,9 @@ def test_no_more_shared_memory_can_be_asked_for_than_the_card_gives(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
     with pytest.raises(InputError) as caught:
-        build_problem(matmul, ga100, HALF, ModelOptions(shared_per_block_bytes=200 * 1024))
+        build_problem(
+            matmul, ga100, HALF, ModelOptions(model="eatss", shared_per_block_bytes=200 * 1024)
+        )
     assert caught.value.code == "EATSS-M007"
 
 
@@ -228,8 +230,8 @@ def test_options_out_of_range_are_the_users_mistake(options: dict[str, Any], cod
 
 def test_the_automatic_grid_has_24_cells_and_a_fixed_one_has_one() -> None:
     assert len(ModelOptions().cells) == 24
-    assert ModelOptions(split=0.5, warp_fraction=0.5).cells == (HALF,)
-    assert len(ModelOptions(split=0.5).cells) == 4
+    assert ModelOptions(model="eatss", split=0.5, warp_fraction=0.5).cells == (HALF,)
+    assert len(ModelOptions(model="eatss", split=0.5).cells) == 4
 
 
 @pytest.mark.parametrize(

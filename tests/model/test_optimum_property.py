@@ -203,7 +203,11 @@ def test_the_optimum_of_small_nests_on_small_cards_equals_brute_force(
     changes: dict[str, int],
     cell: Cell,
 ) -> None:
-    agrees(build_problem(facts_of(**arguments), profile_with(**changes), cell, ModelOptions()))
+    agrees(
+        build_problem(
+            facts_of(**arguments), profile_with(**changes), cell, ModelOptions(model="eatss")
+        )
+    )
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -222,7 +226,9 @@ def test_one_vector_for_two_kernels_equals_brute_force(
     cell: Cell,
 ) -> None:
     kernels = [facts_of(**first), facts_of(**second)]
-    agrees(build_uniform_problem(kernels, profile_with(**changes), cell, ModelOptions()))
+    agrees(
+        build_uniform_problem(kernels, profile_with(**changes), cell, ModelOptions(model="eatss"))
+    )
 
 
 @pytest.mark.parametrize("cap", [1, 50, 1 << 20])

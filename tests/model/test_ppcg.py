@@ -47,7 +47,9 @@ def test_kernels_keep_their_numbers_and_those_without_a_band_are_left_out(
         name="lone", index=1, loops=[], references=[("s", Memory.L1, Polynomial.constant(1))]
     )
     kernels = [nests["conv"](300), lone, matmul_with(name="last", index=2)]
-    selection = select_program(kernels, ga100, ModelOptions(split=0.5, warp_fraction=0.25))
+    selection = select_program(
+        kernels, ga100, ModelOptions(model="eatss", split=0.5, warp_fraction=0.25)
+    )
     sizes = parse(ppcg_sizes(selection))
     assert set(sizes) == {("tile", 0), ("block", 0), ("tile", 2), ("block", 2)}
     assert len(sizes["tile", 0]) == 4
@@ -59,7 +61,7 @@ def test_a_program_of_lone_threads_gives_an_empty_map(
     ga100: GpuProfile, facts_of: MakeFacts
 ) -> None:
     lone = facts_of(loops=[], references=[("s", Memory.L1, Polynomial.constant(1))])
-    selection = select_program([lone], ga100, ModelOptions())
+    selection = select_program([lone], ga100, ModelOptions(model="eatss"))
     assert parse(ppcg_sizes(selection)) == {}
     assert ppcg_max_shared_memory(selection) == 0
 
@@ -68,7 +70,9 @@ def test_every_block_launches_whatever_the_registers(
     ga100: GpuProfile, nests: dict[str, MakeFacts]
 ) -> None:
     kernels = [make(700) for make in nests.values()]
-    selection = select_program(kernels, ga100, ModelOptions(split=0.25, warp_fraction=0.25))
+    selection = select_program(
+        kernels, ga100, ModelOptions(model="eatss", split=0.25, warp_fraction=0.25)
+    )
     for kernel in selection.kernels:
         assert 1 <= kernel.threads_per_block <= 1024
         assert kernel.threads_per_block * 256 <= ga100.registers_per_block
@@ -80,14 +84,14 @@ def test_every_block_launches_whatever_the_registers(
 def test_shared_memory_follows_the_split_up_to_what_a_block_has(
     ga100: GpuProfile, matmul: KernelFacts, split: float, limit: int
 ) -> None:
-    selection = select_program([matmul], ga100, ModelOptions(split=split))
+    selection = select_program([matmul], ga100, ModelOptions(model="eatss", split=split))
     assert ppcg_max_shared_memory(selection) == limit
 
 
 def test_static_arrays_never_get_more_than_the_default_limit(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
-    options = ModelOptions(split=0.75, shared_per_block_bytes=163 * 1024)
+    options = ModelOptions(model="eatss", split=0.75, shared_per_block_bytes=163 * 1024)
     selection = select_program([matmul], ga100, options)
     assert selection.kernels[0].shared_limit_bytes == 144 * 1024
     assert ppcg_max_shared_memory(selection) == 48 * 1024

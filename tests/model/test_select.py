@@ -61,10 +61,10 @@ def test_usage_counts_what_the_tile_uses_and_says_what_binds(
 def test_the_grid_is_ranked_by_traffic_and_lists_the_next_three(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
-    kernel = select_kernel(matmul, ga100, ModelOptions())
+    kernel = select_kernel(matmul, ga100, ModelOptions(model="eatss"))
     entries = []
-    for cell in ModelOptions().cells:
-        problem = build_problem(matmul, ga100, cell, ModelOptions())
+    for cell in ModelOptions(model="eatss").cells:
+        problem = build_problem(matmul, ga100, cell, ModelOptions(model="eatss"))
         answer = solve(problem)
         assert isinstance(answer, Solution)
         sizes = dict(answer.values)
@@ -86,7 +86,7 @@ def test_the_grid_is_ranked_by_traffic_and_lists_the_next_three(
 def test_infeasible_cells_are_dropped_with_their_reason(
     ga100: GpuProfile, nests: dict[str, MakeFacts]
 ) -> None:
-    kernel = select_kernel(nests["heat"](), ga100, ModelOptions())
+    kernel = select_kernel(nests["heat"](), ga100, ModelOptions(model="eatss"))
     assert kernel.dropped
     assert len(kernel.dropped) + len([kernel, *kernel.alternatives]) <= kernel.cells == 24
     for cell in kernel.dropped:
@@ -94,7 +94,7 @@ def test_infeasible_cells_are_dropped_with_their_reason(
             nests["heat"](),
             ga100,
             Cell(split=cell.split_factor, warp_fraction=cell.warp_fraction),
-            ModelOptions(),
+            ModelOptions(model="eatss"),
         )
         assert isinstance(solve(problem), Conflict)
         assert "at least" in cell.reason
@@ -109,7 +109,7 @@ def test_traffic_counts_inner_loops_on_both_sides(nests: dict[str, MakeFacts]) -
 
 def test_equal_input_gives_equal_output(ga100: GpuProfile, nests: dict[str, MakeFacts]) -> None:
     kernels = [make(1000) for make in nests.values()]
-    options = ModelOptions(split=0.5, warp_fraction=0.25)
+    options = ModelOptions(model="eatss", split=0.5, warp_fraction=0.25)
     first = select_program(kernels, ga100, options)
     again = select_program(kernels, ga100, options)
     assert first == again
@@ -118,7 +118,7 @@ def test_equal_input_gives_equal_output(ga100: GpuProfile, nests: dict[str, Make
 
 def test_threads_select_the_same(ga100: GpuProfile, nests: dict[str, MakeFacts]) -> None:
     kernels = [make(1000) for make in nests.values()]
-    options = ModelOptions(split=0.5, warp_fraction=0.25)
+    options = ModelOptions(model="eatss", split=0.5, warp_fraction=0.25)
     alone = select_program(kernels, ga100, options)
     with ThreadPoolExecutor(4) as pool:
         for other in pool.map(lambda _: select_program(kernels, ga100, options), range(4)):
@@ -127,13 +127,16 @@ def test_threads_select_the_same(ga100: GpuProfile, nests: dict[str, MakeFacts])
 
 def test_a_kernel_without_loops_runs_in_one_thread(ga100: GpuProfile, facts_of: MakeFacts) -> None:
     facts = facts_of(loops=[], references=[("s[0]", Memory.L1, Polynomial.constant(1))])
-    kernel = select_kernel(facts, ga100, ModelOptions())
+    kernel = select_kernel(facts, ga100, ModelOptions(model="eatss"))
     assert (kernel.tile_sizes, kernel.objective, kernel.optimal) == ((), 0, "proven")
     assert kernel.solver_calls == 0
     assert kernel.note is not None
     assert "one thread" in kernel.note
     assert kernel.threads_per_block == 1
-    assert select_program([facts], ga100, ModelOptions(uniform=True)).uniform_sizes is None
+    assert (
+        select_program([facts], ga100, ModelOptions(model="eatss", uniform=True)).uniform_sizes
+        is None
+    )
 
 
 def test_a_program_without_a_solution_reports_every_kernel(
@@ -154,7 +157,7 @@ def test_without_any_feasible_cell_the_least_demanding_one_is_named(
 ) -> None:
     card = profile_with(registers_per_sm=95)
     with pytest.raises(NoSolutionError) as caught:
-        select_kernel(matmul, card, ModelOptions())
+        select_kernel(matmul, card, ModelOptions(model="eatss"))
     message = caught.value.diagnostics[0].message
     # 3 references × 2 registers × 4 × 4 points is the least there can be
     assert "at least 96 registers, the card has 95 an SM" in message
@@ -162,7 +165,7 @@ def test_without_any_feasible_cell_the_least_demanding_one_is_named(
 
 
 def test_when_time_is_over_sizes_are_best_found(ga100: GpuProfile, matmul: KernelFacts) -> None:
-    selection = select_program([matmul], ga100, ModelOptions(timeout_s=1e-9))
+    selection = select_program([matmul], ga100, ModelOptions(model="eatss", timeout_s=1e-9))
     kernel = selection.kernels[0]
     assert kernel.optimal == selection.optimal == "best found"
     assert kernel.tile_sizes
@@ -173,7 +176,7 @@ def test_one_vector_serves_every_kernel(
 ) -> None:
     kernels = [matmul_with(name="one"), nests["mvt"](), matmul_with(4000, name="two")]
     selection = select_program(
-        kernels, ga100, ModelOptions(uniform=True, split=0.5, warp_fraction=0.5)
+        kernels, ga100, ModelOptions(model="eatss", uniform=True, split=0.5, warp_fraction=0.5)
     )
     vector = selection.uniform_sizes
     assert vector is not None
@@ -192,7 +195,7 @@ def test_under_one_vector_a_short_loop_is_one_tile_and_does_not_bound_the_others
         matmul_with(name="short", loops=[("i", True, 5), ("j", True, None), ("k", False, None)]),
     ]
     selection = select_program(
-        kernels, ga100, ModelOptions(uniform=True, split=0.5, warp_fraction=0.5)
+        kernels, ga100, ModelOptions(model="eatss", uniform=True, split=0.5, warp_fraction=0.5)
     )
     assert selection.uniform_sizes is not None
     assert selection.kernel("long").tile_size("i") == selection.uniform_sizes[0] >= 16
@@ -203,7 +206,7 @@ def test_the_program_has_no_common_vector_where_one_kernel_has_none(
     profile_with: Callable[..., GpuProfile], nests: dict[str, MakeFacts]
 ) -> None:
     card = profile_with(l1_shared_bytes=64 * 1024)
-    options = ModelOptions(uniform=True, split=0.5, warp_fraction=1.0)
+    options = ModelOptions(model="eatss", uniform=True, split=0.5, warp_fraction=1.0)
     select_program([nests["mvt"]()], card, options)
     with pytest.raises(NoSolutionError) as caught:
         select_program([nests["mvt"](), nests["heat"]()], card, options)

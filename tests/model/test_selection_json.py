@@ -40,7 +40,7 @@ PAPER = ModelOptions(model="paper", split=0.5, warp_fraction=0.5)
 def selection(ga100: GpuProfile, matmul: KernelFacts, nests: dict[str, MakeFacts]) -> Selection:
     kernels = [matmul, nests["heat"](), nests["conv"](500)]
     return select_program(
-        kernels, ga100, ModelOptions(split=0.5), file="all.c", functions=("f", "g")
+        kernels, ga100, ModelOptions(model="eatss", split=0.5), file="all.c", functions=("f", "g")
     )
 
 
@@ -85,7 +85,9 @@ def test_a_selection_survives_json(selection: Selection) -> None:
 
 
 def test_a_selection_with_one_vector_survives_json(ga100: GpuProfile, matmul: KernelFacts) -> None:
-    selection = select_program([matmul], ga100, ModelOptions(uniform=True, split=0.0))
+    selection = select_program(
+        [matmul], ga100, ModelOptions(model="eatss", uniform=True, split=0.0)
+    )
     assert Selection.from_dict(json.loads(json.dumps(selection.to_dict()))) == selection
 
 

@@ -73,7 +73,7 @@ def test_other_nests_read_back_to_their_optimum(
     ga100: GpuProfile, nests: dict[str, MakeFacts], name: str
 ) -> None:
     problem = build_problem(
-        nests[name](500), ga100, Cell(split=0.25, warp_fraction=0.25), ModelOptions()
+        nests[name](500), ga100, Cell(split=0.25, warp_fraction=0.25), ModelOptions(model="eatss")
     )
     solution = solve(problem)
     assert isinstance(solution, Solution)
@@ -97,7 +97,7 @@ def test_a_program_is_dumped_as_it_was_solved(
 ) -> None:
     kernels = [matmul_with(name="first"), nests["mvt"](100), matmul_with(name="last")]
     selection = select_program(
-        kernels, ga100, ModelOptions(split=0.5, warp_fraction=0.5, uniform=uniform)
+        kernels, ga100, ModelOptions(model="eatss", split=0.5, warp_fraction=0.5, uniform=uniform)
     )
     count = 1 if uniform else 3
     assert answers(program_to_smt2(kernels, ga100, selection)) == ["sat", "unsat", "unsat"] * count

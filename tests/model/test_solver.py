@@ -130,7 +130,7 @@ def test_a_problem_without_free_variables_is_solved() -> None:
 def test_a_conflict_names_its_constraint_in_the_users_terms(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
-    options = ModelOptions(shared_per_block_bytes=4096)
+    options = ModelOptions(model="eatss", shared_per_block_bytes=4096)
     answer = solve(build_problem(matmul, ga100, Cell(split=0.5, warp_fraction=1.0), options))
     assert isinstance(answer, Conflict)
     assert answer.constraints == ("shared_per_block",)
@@ -193,7 +193,10 @@ def test_hard_products_are_cut_into_boxes_until_they_are_decided(
     ga100: GpuProfile, nests: dict[str, MakeFacts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = build_problem(
-        nests["tensor5"](64), ga100, Cell(split=0.5, warp_fraction=0.125), ModelOptions()
+        nests["tensor5"](64),
+        ga100,
+        Cell(split=0.5, warp_fraction=0.125),
+        ModelOptions(model="eatss"),
     )
     reference = solved(problem)
     monkeypatch.setattr("eatss.model.search._EFFORT", 5000)
@@ -211,7 +214,9 @@ def proven_from_start(problem: Problem) -> Solution:
 
 def test_threads_solve_side_by_side(ga100: GpuProfile, nests: dict[str, MakeFacts]) -> None:
     problems = [
-        build_problem(make(512), ga100, Cell(split=0.5, warp_fraction=0.25), ModelOptions())
+        build_problem(
+            make(512), ga100, Cell(split=0.5, warp_fraction=0.25), ModelOptions(model="eatss")
+        )
         for make in nests.values()
     ] * 2
     alone = [proven_from_start(p) for p in problems]
@@ -227,7 +232,7 @@ def test_every_depth_is_proven_and_agrees_with_the_enumeration(
 ) -> None:
     for split in (0.25, 1.0):
         cell = Cell(split=split, warp_fraction=fraction)
-        problem = build_problem(nests[name](2000), ga100, cell, ModelOptions())
+        problem = build_problem(nests[name](2000), ga100, cell, ModelOptions(model="eatss"))
         seen = enumerate_best(problem)
         if seen is None:
             assert isinstance(solve(problem), Conflict)

@@ -1,0 +1,161 @@
+"""``eatss predict``: sizes in, expected time and energy out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eatss
+from eatss.resources import data_directory
+
+KERNELS = data_directory("kernels")
+GEMM = KERNELS / "gemm.c"
+
+
+def predict(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "eatss", "predict", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def gemm_json() -> dict[str, Any]:
+    done = predict(GEMM, "--gpu", "h200", "--tile", "i=64,k=8", "--block", "8,16", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def test_the_table_names_sizes_amounts_and_what_bounds_them() -> None:
+    done = predict(GEMM, "--gpu", "h200", "--tile", "i=64,k=8", "--block", "8,16")
+    assert done.returncode == 0, done.stderr
+    for words in ("tiles i 64, j 32, k 8", "block 16 × 8 threads", "ms", "J", "W", "bound by"):
+        assert words in done.stdout
+    for words in ("PPCG's default takes", "time alone", "energy", "registers a thread"):
+        assert words in done.stdout
+    assert "\x1b[" not in done.stdout
+
+
+def test_a_program_of_several_kernels_has_a_sum() -> None:
+    done = predict(KERNELS / "2mm.c", "--gpu", "h200")
+    assert done.returncode == 0, done.stderr
+    assert "kernel1" in done.stdout
+    assert "the program: " in done.stdout
+
+
+def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any]) -> None:
+    assert gemm_json.keys() == {
+        "file",
+        "functions",
+        "gpu",
+        "dtype",
+        "options",
+        "kernels",
+        "time_s",
+        "energy_j",
+    }
+    assert gemm_json["options"] == {"max_shared_memory": 8192, "unroll_gpu_tile": False}
+    (kernel,) = gemm_json["kernels"]
+    assert kernel.keys() == {
+        "name",
+        "statements",
+        "tile_sizes",
+        "block",
+        "predicted",
+        "default",
+    }
+    assert kernel["tile_sizes"] == {"i": 64, "j": 32, "k": 8}
+    assert kernel["block"] == {"i": 8, "j": 16}
+    found = kernel["predicted"]
+    assert {"time_s", "energy_j", "power_w", "bound", "times_s", "energies_j"} <= found.keys()
+    assert {"blocks", "threads", "registers", "shared_bytes", "resident_blocks"} <= found.keys()
+    assert found["threads"] == 128
+    assert found["bound"] == next(iter(found["times_s"]))
+    assert sum(found["energies_j"].values()) == pytest.approx(found["energy_j"])
+    assert gemm_json["time_s"] == found["time_s"]
+    assert gemm_json["energy_j"] == found["energy_j"]
+
+
+def test_the_library_predicts_what_the_command_prints(gemm_json: dict[str, Any]) -> None:
+    found = eatss.predict(GEMM, gpu="h200", tiles={"i": 64, "k": 8}, block=(8, 16))
+    assert found.to_dict() == {**gemm_json, "file": found.file}
+
+
+def test_threads_are_given_in_order_or_by_loop() -> None:
+    program = eatss.inspect(KERNELS / "2mm.c")
+
+    def blocks(block: Any) -> list[dict[str, int]]:
+        found = eatss.api.expect_analysed(program, gpu="h200", tiles={}, block=block)
+        return [dict(kernel.block) for kernel in found.kernels]
+
+    ours, default = {"i": 8, "j": 32}, {"i": 32, "j": 16}
+    assert blocks(()) == [default, default]
+    assert blocks((8, 32)) == [ours, ours]
+    assert blocks({"i": 8, "j": 32}) == [ours, ours]
+    assert blocks({"i": 8}) == [{"i": 8, "j": 16}] * 2
+    assert blocks({"k1": (8, 32)}) == [default, ours]
+    assert blocks({"kernel1": {"j": 64}}) == [default, {"i": 32, "j": 64}]
+    assert blocks({"": (4, 4), "k0": (8, 32)}) == [ours, {"i": 4, "j": 4}]
+
+
+def test_what_is_selected_is_predicted_alike() -> None:
+    selection = eatss.select(KERNELS / "2mm.c", gpu="a100")
+    options = selection.ppcg_options
+    assert options is not None
+    found = eatss.predict(
+        KERNELS / "2mm.c",
+        gpu="a100",
+        tiles={kernel.name: dict(kernel.tile_sizes) for kernel in selection.kernels},
+        block={kernel.name: dict(kernel.block) for kernel in selection.kernels},
+        max_shared_memory=options.max_shared_memory,
+        unroll_gpu_tile=options.unroll_gpu_tile,
+    )
+    assert [k.predicted for k in found.kernels] == [k.predicted for k in selection.kernels]
+    assert [k.default for k in found.kernels] == [k.default for k in selection.kernels]
+
+
+def test_what_does_not_fit_the_card_has_no_prediction() -> None:
+    found = eatss.predict(GEMM, gpu="h200", tiles={"i": 64, "j": 64}, block=(64, 64))
+    assert found.kernels[0].predicted is None
+    assert found.kernels[0].default is not None
+    assert found.time_s is None
+    assert found.to_dict()["energy_j"] is None
+    done = predict(GEMM, "--gpu", "h200", "--tile", "i=64,j=64", "--block", "64,64")
+    assert done.returncode == 0
+    assert "a block of it does not fit the card" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--tile", "i"], "EATSS-C005"),
+        (["--tile", "i=0"], "EATSS-K002"),
+        (["--tile", "x=3"], "EATSS-K001"),
+        (["--tile", "k7:i=3"], "EATSS-K013"),
+        (["--block", "many"], "EATSS-C006"),
+        (["--block", "0,32"], "EATSS-K003"),
+        (["--block", "8"], "EATSS-M014"),
+        (["--block", "4,4,4"], "EATSS-M014"),
+        (["--block", "k=4"], "EATSS-M014"),
+        (["--block", "x=4"], "EATSS-K001"),
+        (["--block", "k7:8,32"], "EATSS-K013"),
+        (["--gpu", "voodoo2"], "EATSS-G"),
+    ],
+)
+def test_a_wrong_size_is_the_users_error_with_a_hint(arguments: list[str], code: str) -> None:
+    done = predict(GEMM, "--gpu", "h200", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert code in done.stderr
+    assert "hint: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_less_shared_memory_than_none_is_an_input_error() -> None:
+    with pytest.raises(eatss.InputError, match="max_shared_memory"):
+        eatss.predict(GEMM, gpu="h200", max_shared_memory=-1)

@@ -1,0 +1,121 @@
+"""Which targets, objectives and models go together, and what is chosen where one is left out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eatss
+from eatss.api import resolve_model
+from eatss.model import CODEGEN_MODEL, ppcg_arguments
+from eatss.report.selection import render_selection
+from eatss.resources import data_directory
+
+KERNELS = data_directory("kernels")
+NOTHING: dict[str, Any] = {"target": "ppcg", "objective": None, "model": None, "published": False}
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ({}, ("prediction", "energy")),
+        ({"objective": "time"}, ("prediction", "time")),
+        ({"objective": "edp"}, ("prediction", "edp")),
+        ({"objective": "paper"}, ("paper", "paper")),
+        ({"model": "paper"}, ("paper", "paper")),
+        ({"model": "eatss"}, ("eatss", "paper")),
+        ({"model": "eatss", "objective": "paper"}, ("eatss", "paper")),
+        ({"published": True}, ("eatss", "paper")),
+        ({"published": True, "objective": "paper"}, ("eatss", "paper")),
+        ({"published": True, "model": "paper"}, ("paper", "paper")),
+        ({"target": "cuda"}, (CODEGEN_MODEL, "energy")),
+        ({"target": "cuda", "objective": "energy"}, (CODEGEN_MODEL, "energy")),
+        ({"model": CODEGEN_MODEL}, (CODEGEN_MODEL, "energy")),
+    ],
+)
+def test_what_is_left_out_follows_from_what_is_given(
+    asked: dict[str, Any], meant: tuple[str, str]
+) -> None:
+    assert resolve_model(**{**NOTHING, **asked}) == meant
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"model": "paper", "objective": "energy"}, "has an objective of its own"),
+        ({"model": "eatss", "objective": "time"}, "has an objective of its own"),
+        ({"published": True, "objective": "energy"}, "belong to the paper's objective"),
+        ({"published": True, "objective": "edp"}, "belong to the paper's objective"),
+        ({"model": "prediction", "objective": "paper"}, "has an objective of its own"),
+        ({"model": CODEGEN_MODEL, "objective": "paper"}, "has an objective of its own"),
+        ({"target": "cuda", "objective": "time"}, "is not there for --target cuda"),
+        ({"target": "cuda", "objective": "edp"}, "is not there for --target cuda"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(asked: dict[str, Any], why: str) -> None:
+    with pytest.raises(eatss.InputError, match=why) as caught:
+        resolve_model(**{**NOTHING, **asked})
+    (finding,) = caught.value.diagnostics
+    assert finding.code == "EATSS-C012"
+    assert finding.hint
+
+
+@pytest.mark.parametrize("option", ["target", "objective", "model"])
+def test_a_word_that_is_none_of_them_is_refused(option: str) -> None:
+    with pytest.raises(eatss.InputError, match=f"{option} is 'voodoo'"):
+        resolve_model(**{**NOTHING, option: "voodoo"})
+
+
+@pytest.mark.parametrize("name", ["2mm", "jacobi-2d", "correlation"])
+def test_a_predicted_selection_survives_json(name: str) -> None:
+    selection = eatss.select(KERNELS / f"{name}.c", gpu="a100")
+    again = eatss.Selection.from_dict(json.loads(json.dumps(selection.to_dict())))
+    assert again == selection
+    assert again.to_dict() == selection.to_dict()
+    assert ppcg_arguments(again) == ppcg_arguments(selection)
+    assert again.keeps_default == selection.keeps_default
+
+
+@pytest.mark.parametrize("objective", ["energy", "time", "edp"])
+def test_what_is_least_is_least_in_what_was_asked_for(objective: str) -> None:
+    def cost(selection: eatss.Selection) -> float:
+        (kernel,) = selection.kernels
+        found = kernel.predicted
+        assert found is not None
+        return {
+            "energy": found.energy_j,
+            "time": found.time_s,
+            "edp": found.energy_j * found.time_s,
+        }[objective]
+
+    program = eatss.inspect(KERNELS / "gemm.c")
+    asked: Any = objective
+    best = eatss.api.select_analysed(program, gpu="a100", objective=asked)
+    assert best.options.objective == objective
+    others: tuple[Any, ...] = ("energy", "time", "edp")
+    for other in others:
+        there = eatss.api.select_analysed(program, gpu="a100", objective=other)
+        assert cost(best) <= cost(there) * 1.0001
+
+
+def test_the_target_cuda_selects_what_codegen_selects(tmp_path: Path) -> None:
+    selection = eatss.select(KERNELS / "gemm.c", gpu="h200", target="cuda")
+    assert selection == eatss.select(KERNELS / "gemm.c", gpu="h200", model=CODEGEN_MODEL)
+    program = eatss.codegen(KERNELS / "gemm.c", gpu="h200")
+    given = eatss.codegen(KERNELS / "gemm.c", gpu="h200", selection=selection)
+    assert dict(program.kernels[0].tile_sizes) == dict(selection.kernels[0].tile_sizes)
+    assert program == given
+
+
+def test_a_kept_default_says_so_and_hands_ppcg_nothing() -> None:
+    selection = eatss.select(KERNELS / "2mm.c", gpu="a100")
+    kept = replace(
+        selection, kernels=tuple(replace(k, keeps_default=True) for k in selection.kernels)
+    )
+    assert render_selection(kept, "ppcg-args") == ""
+    assert "PPCG's default stands" in render_selection(kept, "table")
+    assert kept.to_dict()["ppcg_arguments"] == []

@@ -1,0 +1,64 @@
+"""Least rows of tables: the least is found, and a solver is asked whether there is a lesser one."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import eatss.model.table_proof as table_proof
+from eatss.diagnostics import InternalError
+from eatss.model.problem import Table, TableProblem
+from eatss.model.table_proof import solve_table
+
+TIMEOUT_S = 20.0
+
+rows = st.lists(st.tuples(*[st.integers(1, 6)] * 3), min_size=1, max_size=20, unique=True)
+costs = st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(0, 5)
+
+
+Costs: TypeAlias = dict[tuple[int, ...], int]
+
+
+def problem(table: Costs) -> TableProblem:
+    return TableProblem(
+        kernel="kernel0",
+        variables=("i", "j", "threads:j"),
+        cost=Table(rows=tuple(table), values=tuple(table.values()), unit="nJ"),
+    )
+
+
+@settings(deadline=None)
+@given(data=st.data(), vectors=rows)
+def test_the_least_row_of_a_table_is_found_and_proven(
+    data: st.DataObject, vectors: list[tuple[int, ...]]
+) -> None:
+    values = [data.draw(costs) for _ in vectors]
+    table = dict(zip(vectors, values, strict=True))
+    solution = solve_table(problem(table), timeout_s=TIMEOUT_S)
+    assert solution.proven
+    assert solution.solver_calls == 1
+    assert solution.objective == min(values)
+    assert tuple(value for _, value in solution.values) == vectors[values.index(min(values))]
+
+
+def test_of_equal_rows_the_first_is_taken() -> None:
+    table: Costs = {(4, 1, 1): 7, (2, 1, 1): 5, (1, 1, 1): 5}
+    solution = solve_table(problem(table), timeout_s=TIMEOUT_S)
+    assert dict(solution.values) == {"i": 2, "j": 1, "threads:j": 1}
+
+
+def test_a_table_of_one_row_is_proven() -> None:
+    assert solve_table(problem({(1, 2, 3): 0}), timeout_s=TIMEOUT_S).proven
+
+
+def test_a_better_row_that_was_overlooked_is_our_own_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table: Costs = {(4, 1, 1): 7, (2, 1, 1): 5, (1, 1, 1): 6}
+    monkeypatch.setattr(table_proof, "min", lambda *_, **__: 0, raising=False)
+    with pytest.raises(InternalError, match="better sizes of kernel0") as caught:
+        solve_table(problem(table), timeout_s=TIMEOUT_S)
+    assert caught.value.diagnostics[0].code == "EATSS-M904"
