@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.work import ASSUMED_SIZE
 from eatss.gpu.profile import GpuProfile
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
 from eatss.model.ppcg_lattice import (
@@ -41,10 +42,17 @@ the model may be wrong about which is better. Of 202 variants on an H200 that it
 the default and as fast, 48 took more than 1.03 of its energy or 1.05 of its time; with this margin
 and the next two limits 3 of 96 (docs/model.md)."""
 
+STREAMING = 32
+"""Trips from which a loop inside the tiles is long."""
+
+STREAMING_MARGIN = 1.6
+"""The same for kernels that run a long loop inside each tile, which PPCG does not tile: there the
+prediction was up to twice off (mttkrp)."""
+
 FASTER = 1.15
 """So many times as fast they have to be, for the same reason."""
 
-LEAST_WARPS = 16
+LEAST_WARPS = 12
 """Warps of an SM that keep the prediction true: with fewer, what a warp waits for decides, which is
 known least. The default may have fewer."""
 
@@ -110,11 +118,13 @@ def select_predicted(
         profile,
     )
     chosen, rows, cells = _best_setting(spaces, settings, defaults, limits, options.objective)
-    if _total(defaults, [0] * len(spaces)) < MARGIN * _total(cells, rows):
+    margins = [_margin(space.facts) for space in spaces]
+    worth = _total(cells, rows, margins)
+    if _total(defaults, [0] * len(spaces)) < worth:
         chosen, rows, cells = _DEFAULT, [0] * len(spaces), defaults
     elif chosen == _DEFAULT:
         rows = [
-            row if defaults[at].costs[0] >= MARGIN * cells[at].costs[row] else 0
+            row if defaults[at].costs[0] >= margins[at] * cells[at].costs[row] else 0
             for at, row in enumerate(rows)
         ]
     share_s = (time.perf_counter() - began) / max(1, len(spaces))
@@ -136,7 +146,7 @@ def _best_setting(
     objective: ObjectiveName,
 ) -> tuple[PpcgOptions, list[int], list[_Cell]]:
     """Return the setting with the least sum of the kernels' least costs, the first of equals."""
-    best: tuple[int, PpcgOptions, list[int], list[_Cell]] | None = None
+    best: tuple[float, PpcgOptions, list[int], list[_Cell]] | None = None
     for setting in settings:
         cells = (
             defaults
@@ -180,11 +190,15 @@ def _limit(default: _Cell) -> float:
     return float(default.expected.time_s[0]) / FASTER
 
 
+def _margin(facts: KernelFacts) -> float:
+    """Return how many times a kernel's cost its default has to be."""
+    streams = any((loop.trip_count or ASSUMED_SIZE) > STREAMING for loop in facts.inner_loops)
+    return STREAMING_MARGIN if streams and facts.loops else MARGIN
+
+
 def _warps(cell: _Cell, profile: GpuProfile) -> npt.NDArray[np.float64]:
     """Return the warps of an SM that run at a time."""
-    blocks = np.minimum(
-        cell.expected.resident_blocks, np.ceil(cell.demand.blocks / profile.sm_count)
-    )
+    blocks = np.minimum(cell.expected.resident_blocks, cell.demand.blocks / profile.sm_count)
     return np.asarray(blocks * np.ceil(cell.demand.threads / profile.threads_per_warp))
 
 
@@ -214,8 +228,15 @@ class _Limits:
         return np.where(kept, cell.costs, _NEVER)
 
 
-def _total(cells: Sequence[_Cell], rows: Sequence[int]) -> int:
-    return sum(int(cell.costs[row]) for cell, row in zip(cells, rows, strict=True))
+def _total(
+    cells: Sequence[_Cell], rows: Sequence[int], margins: Sequence[float] | None = None
+) -> float:
+    """Return the sum of the kernels' costs, each times its margin."""
+    factors = [1.0] * len(cells) if margins is None else margins
+    return sum(
+        int(cell.costs[row]) * factor
+        for cell, row, factor in zip(cells, rows, factors, strict=True)
+    )
 
 
 def table_of(
