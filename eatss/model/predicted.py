@@ -118,15 +118,6 @@ def select_predicted(
         profile,
     )
     chosen, rows, cells = _best_setting(spaces, settings, defaults, limits, options.objective)
-    margins = [_margin(space.facts) for space in spaces]
-    worth = _total(cells, rows, margins)
-    if _total(defaults, [0] * len(spaces)) < worth:
-        chosen, rows, cells = _DEFAULT, [0] * len(spaces), defaults
-    elif chosen == _DEFAULT:
-        rows = [
-            row if defaults[at].costs[0] >= margins[at] * cells[at].costs[row] else 0
-            for at, row in enumerate(rows)
-        ]
     share_s = (time.perf_counter() - began) / max(1, len(spaces))
     return PredictedProgram(
         kernels=tuple(
@@ -145,20 +136,35 @@ def _best_setting(
     limits: _Limits,
     objective: ObjectiveName,
 ) -> tuple[PpcgOptions, list[int], list[_Cell]]:
-    """Return the setting with the least sum of the kernels' least costs, the first of equals."""
-    best: tuple[float, PpcgOptions, list[int], list[_Cell]] | None = None
+    """Return the setting with the least sum of costs, the first of equal ones, with rows and cells.
+
+    Under PPCG's own setting each kernel has sizes of ours where those are worth it. Another setting
+    counts where it is worth it for the program.
+    """
+    margins = [_margin(space.facts) for space in spaces]
+    usual = sum(int(cell.costs[0]) for cell in defaults)
+    best: tuple[int, PpcgOptions, list[int], list[_Cell]] | None = None
     for setting in settings:
-        cells = (
-            defaults
-            if setting == _DEFAULT
-            else [_cell(space, setting, objective) for space in spaces]
-        )
+        own = setting == _DEFAULT
+        cells = defaults if own else [_cell(space, setting, objective) for space in spaces]
         rows = [int(np.argmin(limits.allowed(cell, at))) for at, cell in enumerate(cells)]
-        total = _total(cells, rows)
-        if best is None or total < best[0]:
-            best = total, setting, rows, cells
-    assert best is not None
+        if own:
+            rows = [
+                row if _worth(cell, row, margin) else 0
+                for cell, row, margin in zip(cells, rows, margins, strict=True)
+            ]
+        costs_of = [int(cell.costs[row]) for cell, row in zip(cells, rows, strict=True)]
+        if not own and usual < sum(c * m for c, m in zip(costs_of, margins, strict=True)):
+            continue
+        if best is None or sum(costs_of) < best[0]:
+            best = sum(costs_of), setting, rows, cells
+    assert best is not None  # PPCG's own setting always counts
     return best[1], best[2], best[3]
+
+
+def _worth(cell: _Cell, row: int, margin: float) -> bool:
+    """Tell whether a row beats the default's sizes, row 0, by the margin."""
+    return bool(cell.costs[0] >= margin * int(cell.costs[row]))
 
 
 def _cell(space: _Space, setting: PpcgOptions, objective: ObjectiveName) -> _Cell:
@@ -228,14 +234,13 @@ class _Limits:
         return np.where(kept, cell.costs, _NEVER)
 
 
-def _total(
-    cells: Sequence[_Cell], rows: Sequence[int], margins: Sequence[float] | None = None
-) -> float:
-    """Return the sum of the kernels' costs, each times its margin."""
-    factors = [1.0] * len(cells) if margins is None else margins
-    return sum(
-        int(cell.costs[row]) * factor
-        for cell, row, factor in zip(cells, rows, factors, strict=True)
+def _problem(
+    space: _Space, allowed: npt.NDArray[np.int64], objective: ObjectiveName
+) -> TableProblem:
+    return TableProblem(
+        kernel=space.facts.name,
+        variables=variable_names(space.model.kernel),
+        cost=table_of(space.vectors, allowed, UNITS[objective]),
     )
 
 
@@ -264,15 +269,14 @@ def _described(
 ) -> KernelSelection:
     facts, kernel = space.facts, space.model.kernel
     vector = space.vectors[row]
-    kept = row == 0 and setting == _DEFAULT
+    kept = setting == _DEFAULT and (row == 0 or not vector)
     prediction = prediction_at(cell.demand, cell.expected, row)
     solution = None
-    if vector and not kept and prediction is not None:
-        problem = TableProblem(
-            kernel=facts.name,
-            variables=variable_names(kernel),
-            cost=table_of(space.vectors, allowed, UNITS[options.objective]),
-        )
+    if vector and prediction is not None:
+        if kept:  # nothing has to be worth leaving the default
+            allowed = np.where(allowed <= int(cell.costs[0]) / _margin(facts), allowed, _NEVER)
+            allowed[0] = cell.costs[0]
+        problem = _problem(space, allowed, options.objective)
         solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
     depth = len(kernel.band)
     staged, _ = shared_groups(
