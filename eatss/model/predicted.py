@@ -28,7 +28,13 @@ from eatss.model.ppcg_lattice import (
     variable_names,
 )
 from eatss.model.problem import Table, TableProblem
-from eatss.model.selection import KernelSelection, PpcgOptions, ReferenceSelection, Usage
+from eatss.model.selection import (
+    KernelSelection,
+    PpcgOptions,
+    ReferenceSelection,
+    Selection,
+    Usage,
+)
 from eatss.model.table_proof import solve_table
 from eatss.prediction.demand import Demand
 from eatss.prediction.expected import Prediction
@@ -100,11 +106,7 @@ def select_predicted(
 ) -> PredictedProgram:
     """Select sizes and options of a program for PPCG."""
     began = time.perf_counter()
-    spaces = []
-    for facts in kernels:
-        model = PpcgModel.of(facts, profile)
-        vectors = lattice(model.kernel) if model.kernel.threads else ((),)
-        spaces.append(_Space(facts, model, vectors))
+    spaces = [_space(facts, profile) for facts in kernels]
     bytes_limits = sorted({min(m, options.shared_per_block(profile)) for m in SHARED_LIMITS[1:]})
     settings = [_DEFAULT] + [
         PpcgOptions(max_shared_memory=m, unroll_gpu_tile=False)
@@ -127,6 +129,50 @@ def select_predicted(
         ),
         options=chosen,
     )  # fmt: skip
+
+
+def predicted_problems(
+    kernels: Sequence[KernelFacts], profile: GpuProfile, selection: Selection
+) -> tuple[TableProblem | None, ...]:
+    """Return the table behind each kernel of a predicted selection, ``None`` for one without sizes.
+
+    The table is that of the setting of PPCG's options that was selected.
+    """
+    options, setting = selection.options, selection.ppcg_options
+    assert setting is not None
+    problems: list[TableProblem | None] = []
+    for facts, kernel in zip(kernels, selection.kernels, strict=True):
+        space = _space(facts, profile)
+        if not kernel.tile_sizes:
+            problems.append(None)
+            continue
+        default = _cell(space, _DEFAULT, options.objective)
+        cell = default if setting == _DEFAULT else _cell(space, setting, options.objective)
+        limits = _Limits([_limit(default)], [_fewest_warps(default, profile)], profile)
+        allowed = _table_costs(cell, limits.allowed(cell, 0), facts, kept=kernel.keeps_default)
+        problems.append(_problem(space, allowed, options.objective))
+    return tuple(problems)
+
+
+def _space(facts: KernelFacts, profile: GpuProfile) -> _Space:
+    model = PpcgModel.of(facts, profile)
+    return _Space(facts, model, lattice(model.kernel) if model.kernel.threads else ((),))
+
+
+def _table_costs(
+    cell: _Cell, allowed: npt.NDArray[np.int64], facts: KernelFacts, *, kept: bool
+) -> npt.NDArray[np.int64]:
+    """Return what the table of a kernel holds.
+
+    Where the default is kept, everything else costs its margin more, as it is not surely better.
+    """
+    if not kept:
+        return allowed
+    launches = allowed < _NEVER
+    dearer = np.ceil(np.where(launches, allowed, 0) * _margin(facts)).astype(np.int64)
+    table = np.where(launches, dearer, _NEVER)
+    table[0] = cell.costs[0]
+    return table
 
 
 def _best_setting(
@@ -273,10 +319,8 @@ def _described(
     prediction = prediction_at(cell.demand, cell.expected, row)
     solution = None
     if vector and prediction is not None:
-        if kept:  # nothing has to be worth leaving the default
-            allowed = np.where(allowed <= int(cell.costs[0]) / _margin(facts), allowed, _NEVER)
-            allowed[0] = cell.costs[0]
-        problem = _problem(space, allowed, options.objective)
+        table = _table_costs(cell, allowed, facts, kept=kept)
+        problem = _problem(space, table, options.objective)
         solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
     depth = len(kernel.band)
     staged, _ = shared_groups(

@@ -10,8 +10,10 @@ from eatss.gpu.profile import GpuProfile
 from eatss.model.build import build_problem, inner_extent
 from eatss.model.conflict import amount_text
 from eatss.model.options import Cell
+from eatss.model.predicted import predicted_problems
 from eatss.model.problem import Direction, Problem, Variable
 from eatss.model.selection import KernelSelection, Selection
+from eatss.model.table_proof import table_to_smt2
 from eatss.model.uniform import build_uniform_problem, position_name
 from eatss.polynomial import Polynomial
 
@@ -89,7 +91,7 @@ def program_to_smt2(
     if options.model == "register-tile":
         raise _no_formula("the model register-tile asks no solver: it compares all layouts")
     if options.model == "prediction":
-        raise _no_formula(f"the objective {options.objective} is a table of costs, not a formula")
+        return _tables(kernels, profile, selection)
     tiled = [pair for pair in zip(kernels, selection.kernels, strict=True) if pair[0].loops]
     texts = []
     if selection.uniform_sizes is not None:
@@ -108,6 +110,25 @@ def program_to_smt2(
         if not facts.loops
     ]
     return "\n(reset)\n\n".join(texts) + "".join(untiled)
+
+
+def _tables(kernels: Sequence[KernelFacts], profile: GpuProfile, selection: Selection) -> str:
+    """Return the tables of a predicted selection."""
+    texts = []
+    problems = predicted_problems(kernels, profile, selection)
+    for kernel, problem in zip(selection.kernels, problems, strict=True):
+        if problem is None:
+            texts.append(f"; {_comment(kernel.name)}: it has nothing to tile\n")
+            continue
+        threads = {f"threads:{name}": size for name, size in kernel.block}
+        if (
+            tuple(dict(kernel.tile_sizes).values()) + tuple(threads.values())
+            in problem.cost.entries
+        ):
+            texts.append(table_to_smt2(problem, {**dict(kernel.tile_sizes), **threads}))
+        else:
+            texts.append(f"; {_comment(kernel.name)}: PPCG's default, which does not launch\n")
+    return "\n(reset)\n\n".join(texts)
 
 
 def _no_formula(why: str) -> InputError:
