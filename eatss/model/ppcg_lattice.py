@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -36,7 +37,7 @@ loop's end cuts tiles off. PPCG tests them at every step of the loops inside."""
 LEAST_THREADS = 32
 MOST_THREADS = 1024
 
-SERIAL_TILES = {1: (8, 16, 32, 64, 128, 256, 512), 2: (4, 8, 16, 32, 64, 128)}
+SERIAL_TILES = {1: (8, 16, 32, 64, 128), 2: (4, 8, 16, 32, 64)}
 """Tiles of the loops that are not mapped, by how many they are."""
 
 Vector = tuple[int, ...]
@@ -56,29 +57,31 @@ def default_vector(kernel: PpcgKernel) -> Vector:
 
 def lattice(kernel: PpcgKernel) -> tuple[Vector, ...]:
     """Return the vectors to choose from, PPCG's default first."""
-    mapped = _mapped(kernel)
-    serial = [name for name in kernel.band if name not in kernel.threads]
+    mapped = len(kernel.threads)  # the leading loops of the band
+    trips = tuple(kernel.trips[name] for name in kernel.band)
+    return (default_vector(kernel), *_vectors(trips[:mapped], trips[mapped:]))
+
+
+@lru_cache(maxsize=256)
+def _vectors(mapped: Vector, serial: Vector) -> tuple[Vector, ...]:
+    """Return the vectors for loops of so many trips, those mapped to threads first."""
     sizes = SERIAL_TILES[min(2, max(1, len(serial)))]
     tiles_of_serial = list(
-        product(*(sorted({min(size, kernel.trips[name]) for size in sizes}) for name in serial))
+        product(*(sorted({min(size, trips) for size in sizes}) for trips in serial))
     )
-    found = dict.fromkeys([default_vector(kernel)])
-    for threads, points in mapped:
-        tiles = dict(
-            zip(kernel.threads, (t * p for t, p in zip(threads, points, strict=True)), strict=True)
-        )
-        for chosen in tiles_of_serial:
-            tiles.update(zip(serial, chosen, strict=True))
-            found[tuple(tiles[name] for name in kernel.band) + threads] = None
-    return tuple(found)
+    return tuple(
+        tuple(t * p for t, p in zip(threads, points, strict=True)) + chosen + threads
+        for threads, points in _mapped(mapped)
+        for chosen in tiles_of_serial
+    )
 
 
-def _mapped(kernel: PpcgKernel) -> list[tuple[Vector, Vector]]:
+def _mapped(loops: Vector) -> list[tuple[Vector, Vector]]:
     """Return threads and points of a thread along the mapped loops."""
-    count = len(kernel.threads)
+    count = len(loops)
     if not count:
         return [((), ())]
-    reaches = [_reach(kernel.trips[name]) for name in kernel.threads]
+    reaches = [_reach(trips) for trips in loops]
     least = min(LEAST_THREADS, prod(reaches))
     threads = [
         choice
@@ -91,8 +94,8 @@ def _mapped(kernel: PpcgKernel) -> list[tuple[Vector, Vector]]:
         for t in threads
         for p in points
         if all(
-            a * b <= reach and guarded(kernel.trips[name], a, b) <= MOST_GUARDED * b
-            for name, a, b, reach in zip(kernel.threads, t, p, reaches, strict=True)
+            a * b <= reach and guarded(trips, a, b) <= MOST_GUARDED * b
+            for trips, a, b, reach in zip(loops, t, p, reaches, strict=True)
         )
     ]
 
