@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
+import z3 as z3_module
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eatss.model.table_proof as table_proof
 from eatss.diagnostics import InternalError
 from eatss.model.problem import Table, TableProblem
-from eatss.model.table_proof import solve_table
+from eatss.model.table_proof import solve_table, table_to_smt2
+
+z3: Any = z3_module  # carries no types
 
 TIMEOUT_S = 20.0
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    data=st.data(), vectors=st.lists(st.tuples(*[st.integers(1, 6)] * 3), min_size=1, unique=True)
+)
+def test_the_text_of_a_table_finds_the_answer_and_refutes_the_rest(
+    data: st.DataObject, vectors: list[tuple[int, ...]]
+) -> None:
+    values = [data.draw(st.integers(0, 50)) for _ in vectors]
+    one = problem(dict(zip(vectors, values, strict=True)))
+    for vector, value in zip(vectors, values, strict=True):
+        text = table_to_smt2(one, dict(zip(one.variables, vector, strict=True)))
+        context = z3.Context()
+        answers = z3.Z3_eval_smtlib2_string(context.ref(), text).splitlines()
+        assert answers[0] == "sat"
+        assert answers[-1] == ("unsat" if value == min(values) else "sat")
+
 
 rows = st.lists(st.tuples(*[st.integers(1, 6)] * 3), min_size=1, max_size=20, unique=True)
 costs = st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(0, 5)
