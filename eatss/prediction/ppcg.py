@@ -628,7 +628,7 @@ class _Counting:
         )
         uses = self.warps * wave * LINE_BYTES * self._present * crowded
         points = np.where(self._unrolled > 0, self._points_of(self.kernel.threads), 1.0)
-        return np.clip(room / np.maximum(1.0, uses * points), 0.0, 1.0)
+        return np.asarray(np.clip(room / np.maximum(1.0, uses * points), 0.0, 1.0))
 
     def _waiting(self, statement: StatementFacts, access: AccessFacts, wave: Column) -> Column:
         """Return the share of a thread's requests that wait for more than L1.
