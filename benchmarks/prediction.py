@@ -332,11 +332,11 @@ def plot(found: Sequence[tuple[Judged, list[Point]]], path: Path) -> None:
             xscale="log", yscale="log", xlim=ends, ylim=ends, title=f"{_HALVES[fitted]} kernels",
             xlabel="measured energy of a run, J", ylabel="predicted energy of a run, J",
         )  # fmt: skip
-        panel.set_aspect("equal")
+        panel.set_box_aspect(1)
         panel.grid(which="major", linewidth=0.4, alpha=0.5)
         if half:
             panel.legend(fontsize=6, ncols=2, loc="upper left", markerscale=1.2)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=150, bbox_inches="tight")
 
 
 def main() -> None:
