@@ -19,7 +19,16 @@ BANK_BYTES = 4
 
 
 def lanes_of(threads: Sequence[Column]) -> list[Column]:
-    """Return how many lanes of a warp differ along each axis of the block, ``x`` first."""
+    """Return how many lanes of a warp differ along each axis of the block, ``x`` first.
+
+    CUDA numbers the threads of a block along ``x`` first, and 32 in a row are a warp.
+
+    Args:
+        threads: threads along each axis, ``x`` first; each an entry a candidate.
+
+    Returns:
+        Lanes along each axis, in the same order and shape.
+    """
     lanes = []
     left: Column | None = None
     for count in threads:
@@ -32,11 +41,11 @@ def lanes_of(threads: Sequence[Column]) -> list[Column]:
 
 
 def sectors(lanes: Sequence[Column], steps: Sequence[float], element_bytes: int) -> Column:
-    """Return the 32-byte sectors that one request of a warp touches.
+    """Return the 32-byte sectors that one request of a warp touches, an entry a candidate.
 
     Args:
         lanes: of :func:`lanes_of`.
-        steps: bytes between neighbours along each axis.
+        steps: bytes between neighbours along each axis, ``x`` first.
         element_bytes: width of an element.
     """
     return _pieces(lanes, steps, element_bytes, SECTOR_BYTES)
@@ -45,10 +54,16 @@ def sectors(lanes: Sequence[Column], steps: Sequence[float], element_bytes: int)
 def line_wavefronts(
     lanes: Sequence[Column], steps: Sequence[float], element_bytes: int, line_cycles: float
 ) -> Column:
-    """Return the cycles that L1 takes for one request of a warp.
+    """Return the cycles that L1 takes for one request of a warp, an entry a candidate.
 
     It gives 128 bytes to registers in a cycle, so elements of eight bytes take two whatever lanes
     share; each further line takes ``line_cycles``.
+
+    Args:
+        lanes: of :func:`lanes_of`.
+        steps: bytes between neighbours along each axis, ``x`` first.
+        element_bytes: width of an element.
+        line_cycles: of :class:`~eatss.prediction.habits.Habits`.
     """
     least = WARP * element_bytes / LINE_BYTES
     lines = _pieces(lanes, steps, element_bytes, LINE_BYTES)
@@ -73,14 +88,15 @@ def _pieces(
 
 
 def bank_wavefronts(lanes: Sequence[Column], steps: Sequence[Column], element_bytes: int) -> Column:
-    """Return the cycles of one request of a warp to shared memory.
+    """Return the cycles of one request of a warp to shared memory, an entry a candidate.
 
-    Lanes that want one word share it; different words of one bank wait for each other. Elements of
-    eight bytes go in two halves of 16 lanes each.
+    Lanes that want one word share it; different words of one bank wait for each other: 32 banks of
+    four bytes [CUDA C++ Programming Guide, shared memory]. Elements of eight bytes go in two halves
+    of 16 lanes each.
 
     Args:
         lanes: of :func:`lanes_of`.
-        steps: elements between neighbours along each axis.
+        steps: elements between neighbours along each axis, ``x`` first.
         element_bytes: width of an element.
     """
     if not lanes:

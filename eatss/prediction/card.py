@@ -13,7 +13,9 @@ FALLBACK_CLOCK_MHZ = 1500
 class Card:
     """What the prediction knows of a card.
 
-    Rates are per second for the whole card or, where named so, per cycle of one SM.
+    ``*_bytes_s`` are bytes a second of the whole card; ``fp64_per_cycle`` and ``fp32_per_cycle``
+    multiply-adds of one SM in a cycle; ``warp`` threads; ``registers_*`` registers of 32 bits.
+    ``shared_per_block_bytes`` is what a block may declare statically.
     """
 
     sms: int
@@ -36,7 +38,13 @@ class Card:
 
 
 def card_of(profile: GpuProfile) -> Card:
-    """Return the rates of a card; what its profile lacks is derived."""
+    """Return the rates of a card; what its profile lacks is derived.
+
+    Counts, sizes, clock, peaks and power limit are the profile's, which names the source of each.
+    Peaks become multiply-adds of an SM in a cycle. Without them: 64 of 32 bits, and for 64 bits one
+    for every 32 of those. Memory gives nine tenths of its bandwidth and L2 32 bytes to each SM in a
+    cycle; both are assumed. Without a limit the power is 300 W.
+    """
     clock_hz = 1e6 * (profile.boost_clock_mhz or profile.base_clock_mhz or FALLBACK_CLOCK_MHZ)
     cycles = profile.sm_count * clock_hz
     fp32 = (profile.peak_fp32_gflops or 2 * 64 * cycles / 1e9) * 1e9 / 2 / cycles

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Expected time and energy of a kernel over all its launches of one run.
+    """Expected time and energy of a kernel over all its launches of one run, in s and J.
 
     ``times_s`` are what each part of the card would take alone, the largest first; ``energies_j``
     where the energy goes, the largest first. ``blocks`` and ``threads`` are those of a launch and a
-    block, ``resident_blocks`` those of an SM that run at a time.
+    block, ``resident_blocks`` those of an SM that run at a time. ``registers`` are of a
+    thread, an estimate; ``shared_bytes`` of a block.
     """
 
     time_s: float

@@ -1,6 +1,10 @@
 """Figures of code and chips that no profile gives: latencies, instructions a step, and so on.
 
-They are the same for every kernel and every card of one family; each says where it comes from.
+They are the same for every kernel and every card. Each says what it is, in which unit, and where it
+comes from: *fitted* to measurements on one H200 (docs/model.md; ``benchmarks/prediction.py`` says
+how well), or *assumed* from what is usual. None is from a vendor: those figures stand in the
+profile of a card (:mod:`eatss.prediction.card`). A fitted one belongs to the formulas here. It may
+stand for more than its name says and is no measurement of it.
 """
 
 from __future__ import annotations
@@ -10,45 +14,85 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """Constants of the prediction."""
+    """Constants of the prediction; instructions are those of a warp, cycles those of an SM."""
 
     base_registers: float = 24.0
+    """Registers of a thread before arrays, operands and addresses; assumed."""
     private_register_factor: float = 1.0
+    """Registers for each 32-bit word of a private array; assumed."""
     registers_per_point: float = 1.0
+    """Registers for the address of each unrolled point, 16 points at most; assumed."""
     start_instructions: float = 30.0
+    """Instructions of a warp when its block starts; assumed."""
     turn_instructions: float = 10.0
+    """Instructions of a warp for each tile that its block takes in turn; assumed."""
     start_cycles: float = 500.0
+    """Cycles of a block before its first load; fitted, rounded."""
     copy_instructions: float = 2.66
+    """Instructions of a warp for each element a thread copies to or from shared memory; fitted."""
     barrier_instructions: float = 5.82
+    """Instructions of a warp at a barrier; fitted."""
     barrier_cycles: float = 36.9
+    """Cycles that a block waits at a barrier; fitted."""
     batch: float = 3.44
+    """Loads of a thread under way at a time, in serial loops and private copies; fitted."""
     memory_cycles: float = 270.0
+    """Cycles of a load that L1 does not answer, beyond those of L1; fitted."""
     l1_cycles: float = 35.2
+    """Cycles of a load that L1 answers; fitted."""
     shared_cycles: float = 29.2
+    """Cycles of a load from shared memory; fitted."""
     page_steps: float = 0.0674
+    """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
     copy_batch: float = 1.53
+    """Loads of a thread under way at a time, in unrolled copies to shared memory; fitted."""
     line_wait: float = 10.3
+    """Cycles that a thread waits for each wavefront of a load through L1; fitted."""
     bank_wait: float = 0.965
+    """Cycles that a thread waits for each wavefront of a load from shared memory; fitted."""
     guard_waits: float = 0.661
+    """How much of their waits guarded points add one after the other, 0 to 1; fitted."""
     lockstep: float = 0.885
+    """Share of an SM's blocks with the same data that find it in L1, 0 to 1; fitted."""
     line_cycles: float = 1.0
+    """Cycles of L1 for each line of a request beyond the fewest; fitted, rounded."""
     loop_address: float = 2.55
+    """Instructions for the address of a global access whose points are loops; fitted."""
     unrolled_address: float = 0.554
+    """Instructions for the address of a global access whose points are unrolled; fitted."""
     loop_instructions: float = 2.12
+    """Instructions of a warp for a step of the innermost loop; fitted."""
     guard_instructions: float = 0.936
+    """Instructions of a warp for the test of a point, where tiles are cut off; fitted."""
     division64: float = 20.0
+    """Instructions of a 64-bit division, root or function; assumed."""
     division32: float = 10.0
+    """Instructions of a 32-bit division, root or function; assumed."""
     fp64_cycles: float = 7.98
+    """Cycles from one 64-bit result to the next that needs it; fitted."""
     fp32_cycles: float = 5.0
+    """Cycles from one 32-bit result to the next that needs it; assumed."""
     slow_cycles64: float = 150.0
+    """Cycles that a thread waits for a 64-bit division, root or function; assumed."""
     slow_cycles32: float = 60.0
+    """Cycles that a thread waits for a 32-bit division, root or function; assumed."""
     spill_missing: float = 0.3
+    """Share of the lines of spilled registers that L1 does not have, 0 to 1; assumed."""
     launch_s: float = 2.5e-6
+    """Seconds that a launch takes beyond its terms; assumed."""
     sharpness: float = 1.72
+    """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; fitted."""
     static_w: float = 131.0
+    """Watts of the card whatever runs; fitted."""
     instruction_pj: float = 85.6
+    """Picojoules of a warp instruction with all lanes at work; fitted."""
     fp64_pj: float = 1180.0
+    """Picojoules of a 64-bit instruction of a full warp, beyond ``instruction_pj``; fitted."""
     fp32_pj: float = 120.0
+    """Picojoules of a 32-bit instruction of a full warp, beyond ``instruction_pj``; assumed."""
     wavefront_pj: float = 463.0
+    """Picojoules of a cycle of L1 or shared memory; fitted."""
     l2_pj_byte: float = 18.8
+    """Picojoules of a byte between L2 and an SM; fitted."""
     dram_pj_byte: float = 129.0
+    """Picojoules of a byte between memory and L2; fitted."""

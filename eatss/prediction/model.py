@@ -30,12 +30,12 @@ class PpcgModel:
         return cls(kernel=ppcg_kernel(facts, ASSUMED_SIZE), card=card_of(profile), habits=Habits())
 
     def columns(self, candidates: PpcgCandidates) -> tuple[Demand, Predicted]:
-        """Return demand and prediction of many candidates."""
+        """Return demand of a launch and prediction of a run, both with an entry a candidate."""
         demand = ppcg_demand(self.kernel, candidates, self.card, self.habits)
         return demand, predict(demand, self.card, self.habits)
 
     def prediction(self, candidates: PpcgCandidates, row: int = 0) -> Prediction | None:
-        """Return the prediction of one candidate, ``None`` where it cannot launch."""
+        """Return the prediction of the candidate ``row``, ``None`` where it cannot launch."""
         demand, expected = self.columns(candidates)
         return prediction_at(demand, expected, row)
 

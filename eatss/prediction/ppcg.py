@@ -42,8 +42,9 @@ _SLOW = ("divide", "square root", "function")
 class PpcgCandidates:
     """Choices for one kernel, an entry each.
 
-    ``tiles`` by loop of the band, ``blocks`` by loop mapped to threads, ``shared_limit_bytes`` what
-    ``--max-shared-memory`` says, ``unroll`` 1 with ``--unroll-gpu-tile``.
+    ``tiles`` by loop of the band, in iterations; ``blocks`` by loop mapped to threads, in threads;
+    ``shared_limit_bytes`` what ``--max-shared-memory`` says; ``unroll`` 1 with
+    ``--unroll-gpu-tile``, else 0. Sizes beyond a loop's trips count as its trips.
     """
 
     tiles: Mapping[str, Column]
@@ -72,14 +73,25 @@ class _Shape:
 def ppcg_demand(
     kernel: PpcgKernel, candidates: PpcgCandidates, card: Card, habits: Habits
 ) -> Demand:
-    """Return what each candidate's code asks of the card in one launch."""
+    """Return what each candidate's code asks of the card in one launch, an entry a candidate.
+
+    Args:
+        kernel: of :func:`~eatss.prediction.ppcg_groups.ppcg_kernel`.
+        candidates: tiles, blocks and options.
+        card: what decides how many blocks run at a time and what caches hold.
+        habits: instructions and cycles of the code.
+    """
     return _Counting(kernel, candidates, card, habits).demand()
 
 
 def shared_groups(kernel: PpcgKernel, candidates: PpcgCandidates) -> tuple[list[Column], Column]:
-    """Return which groups PPCG stages, as 0 or 1, and the shared memory of a block in bytes.
+    """Return which groups PPCG stages, and the shared memory of a block in bytes.
 
-    PPCG takes the groups in the order of the arrays' names while there is room.
+    PPCG takes the groups in the order of the arrays' names; one that has no room left is skipped.
+
+    Returns:
+        For each group of the kernel 1 where it is staged and 0 elsewhere, an entry a candidate;
+        and the bytes, an entry a candidate.
     """
     tile = {name: np.minimum(size, kernel.trips[name]) for name, size in candidates.tiles.items()}
     left = candidates.shared_limit_bytes.copy()
@@ -98,7 +110,10 @@ def shared_groups(kernel: PpcgKernel, candidates: PpcgCandidates) -> tuple[list[
 
 
 def box_sizes(kernel: PpcgKernel, group: Group, tile: Mapping[str, Column]) -> list[Column]:
-    """Return the extents of the box that a group is copied as."""
+    """Return the extents of the box that a group is copied as, in elements.
+
+    One column a dimension of the array, outermost first, with an entry a candidate.
+    """
     assert group.box is not None
     inner = dict(kernel.inner)
     sizes = []
@@ -112,7 +127,7 @@ def box_sizes(kernel: PpcgKernel, group: Group, tile: Mapping[str, Column]) -> l
 
 
 def box_elements(kernel: PpcgKernel, group: Group, tile: Mapping[str, Column]) -> Column:
-    """Return the elements of the box."""
+    """Return the elements of the box, an entry a candidate."""
     return np.asarray(prod(box_sizes(kernel, group, tile)))
 
 

@@ -80,7 +80,15 @@ class PpcgKernel:
 
 
 def ppcg_kernel(facts: KernelFacts, assumed_trips: int) -> PpcgKernel:
-    """Return how PPCG maps a kernel."""
+    """Return how PPCG maps a kernel.
+
+    The leading parallel loops of the band go to blocks (two at most) and threads (three at most),
+    as PPCG 0.09 does.
+
+    Args:
+        facts: the kernel.
+        assumed_trips: trips of a loop whose length the source leaves open.
+    """
     leading: list[str] = []
     for loop in facts.loops:
         if not loop.parallel:

@@ -17,7 +17,12 @@ _BLOCK_SHARED = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
-    """What the model expects of one run, an entry a candidate; times in s, energies in J."""
+    """What the model expects of one run, an entry a candidate; times in s, energies in J.
+
+    ``terms_s``: what each part of the card would take alone, over all launches. ``terms_j``: where
+    the energy goes; its entries add up to ``energy_j``. A candidate that cannot launch has infinite
+    time and energy and 0 ``resident_blocks``, the blocks of an SM that run at a time.
+    """
 
     time_s: Column
     energy_j: Column
@@ -27,7 +32,12 @@ class Predicted:
 
 
 def resident_blocks(demand: Demand, card: Card) -> Column:
-    """Return the blocks of an SM that run at a time; 0 where a block cannot launch."""
+    """Return the blocks of an SM that run at a time, an entry a candidate; 0 cannot launch.
+
+    The least that registers (allocated to a thread by eights), threads (by whole warps), shared
+    memory (with 1024 bytes a block that CUDA keeps) and the limit of blocks allow [CUDA C++
+    Programming Guide, technical specifications per compute capability].
+    """
     warps = np.ceil(demand.threads / card.warp)
     registers = np.ceil(demand.registers / _REGISTER_UNIT) * _REGISTER_UNIT
     by_registers = np.floor(card.registers_per_sm / (registers * warps * card.warp))
@@ -40,7 +50,13 @@ def resident_blocks(demand: Demand, card: Card) -> Column:
 
 
 def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
-    """Return time and energy of a run."""
+    """Return time and energy of a run, an entry a candidate.
+
+    Terms of time are joined by a p-norm (``sharpness``), to which a launch adds its overhead.
+    Energy is the sum of what operations and bytes cost and of static power × time [Choi and
+    Vuduc, *A roofline model of energy*]. Time is no shorter than the power limit allows. The
+    formulas stand in docs/model.md.
+    """
     resident = resident_blocks(demand, card)
     cycles = card.clock_hz
     # an SM with one block more than the mean sets the time
