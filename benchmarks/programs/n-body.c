@@ -15,6 +15,15 @@
 #define N 32000
 #endif
 
+/* in the precision of DATA_TYPE */
+#define PASTE(name, type) name##_##type
+#define OF_TYPE(name, type) PASTE(name, type)
+double sqrt(double);
+float sqrtf(float);
+#define SQRT_double sqrt
+#define SQRT_float sqrtf
+#define SQRT OF_TYPE(SQRT, DATA_TYPE)
+
 void kernel_n_body(DATA_TYPE x[N],
                    DATA_TYPE y[N],
                    DATA_TYPE z[N],
@@ -35,7 +44,7 @@ void kernel_n_body(DATA_TYPE x[N],
             DATA_TYPE dy = y[j] - y[i];
             DATA_TYPE dz = z[j] - z[i];
             DATA_TYPE square = dx * dx + dy * dy + dz * dz + (DATA_TYPE)0.01;
-            DATA_TYPE pull = m[j] / (square * sqrt(square));
+            DATA_TYPE pull = m[j] / (square * SQRT(square));
             ax[i] += pull * dx;
             ay[i] += pull * dy;
             az[i] += pull * dz;
