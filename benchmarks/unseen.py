@@ -205,7 +205,7 @@ def report(results: Path) -> None:
         best_time = min((m.time_s for m in right.values() if m.time_s), default=None)
         best_energy = min((m.energy_j for m in right.values() if m.energy_j), default=None)
         if ours is None or not ours.time_s or not ours.energy_j or not best_time or not best_energy:
-            why = own[SELECTED] if SELECTED in own else None
+            why = own.get(SELECTED)
             print(
                 f"{program:22} {why.status if why else 'not measured'} {why.reason if why else ''}"
             )
