@@ -141,7 +141,7 @@ def _prepare(job: tuple[Path, Path, str, int, int]) -> str:
         )
 
     one(SELECTED, ({}, {}, {}))
-    arrays = sorted({array.name for scop in program.scops for array in scop.arrays if array.shape})
+    arrays = sorted({array.name for scop in program.scops for array in scop.arrays})
     made, refusals = 0, []
     for number in range(count):
         for draw in range(DRAWS):
