@@ -36,7 +36,7 @@ def prepare_all(options: argparse.Namespace) -> None:
     from benchmarks.ppcg_variants import SETTINGS, Request, prepare  # noqa: PLC0415
 
     chosen = None if options.kernels is None else set(options.kernels.split(","))
-    sources = sorted(data_directory("kernels").glob("*.c"))
+    sources = sorted((options.sources or data_directory("kernels")).glob("*.c"))
     settings = dict(SETTINGS)
     for one in options.settings:
         name, _, arguments = one.partition(":")
@@ -171,6 +171,7 @@ def main() -> None:
     for step in (first, every):
         step.add_argument("--ppcg", type=Path, required=True, help="the binary")
         step.add_argument("--gpu", default="h200")
+        step.add_argument("--sources", type=Path, help="folder of C files; kernels/ by default")
         step.add_argument("--kernels", help="names with commas between; all by default")
         step.add_argument("--dtype", default="double,float")
         step.add_argument("--random", type=int, default=30, help="random variants of each program")
