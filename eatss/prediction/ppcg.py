@@ -22,6 +22,7 @@ from eatss.prediction.card import Card
 from eatss.prediction.demand import Column, Demand
 from eatss.prediction.habits import Habits
 from eatss.prediction.ppcg_groups import Group, PpcgKernel
+from eatss.prediction.terms import resident_blocks
 
 GRID_LIMITS = {1: (32768,), 2: (256, 256)}
 """Blocks that PPCG launches at most along each axis unless told otherwise."""
@@ -33,7 +34,6 @@ PAGE_PIECE_BYTES = 256
 MOST_CROWDED = 16
 """Sets of L1 that lines a power of two apart miss, at most, for each one they meet in."""
 
-_REGISTER_UNIT = 8
 _WIDE_BYTES = 8
 _SLOW = ("divide", "square root", "function")
 
@@ -193,7 +193,7 @@ class _Counting:
         registers = self._registers(private_words)
         spilled = np.maximum(0.0, registers - self._register_cap()) * 4
         registers = np.minimum(registers, self._register_cap())
-        self._resident = self._resident_blocks(registers)
+        self._resident = resident_blocks(self.shape.threads, registers, self.shared_bytes, card)
         self._guarded = self._guarded_share()
         self._present = np.clip(np.ceil(self.shape.blocks / card.sms), 1.0, self._resident)
         self._tile_bytes = self._all_tile_bytes()
@@ -285,16 +285,6 @@ class _Counting:
     def _register_cap(self) -> Column:
         """Return the registers a thread may have: nvcc knows only the card, not the block."""
         return np.full(self.size, float(self.card.registers_per_thread))
-
-    def _resident_blocks(self, registers: Column) -> Column:
-        card = self.card
-        rounded = np.ceil(registers / _REGISTER_UNIT) * _REGISTER_UNIT
-        by_registers = np.floor(card.registers_per_sm / (rounded * self.warps * card.warp))
-        by_threads = np.floor(card.threads_per_sm / (self.warps * card.warp))
-        shared = np.where(self.shared_bytes > 0, self.shared_bytes + 1024, 1024)
-        by_shared = np.floor(card.shared_per_sm_bytes / shared)
-        resident = np.minimum(np.minimum(by_registers, by_threads), by_shared)
-        return np.clip(resident, 0, card.blocks_per_sm)
 
     def _serial_steps(self, depth: int) -> Column:
         """Return how often a block runs the tile loops down to position ``depth`` of the band."""
