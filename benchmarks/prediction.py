@@ -30,7 +30,8 @@ from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.analysis.facts import KernelFacts
 from eatss.gpu import load_profile
 from eatss.gpu.profile import GpuProfile
-from eatss.model.ppcg_lattice import DEFAULT_SHARED_BYTES, Vector, candidates, default_vector
+from eatss.model.ppcg import PPCG_SHARED_BYTES
+from eatss.model.ppcg_lattice import Vector, candidates, default_vector
 from eatss.prediction.model import PpcgModel
 from eatss.resources import data_directory
 
@@ -113,7 +114,7 @@ def read_arguments(text: str) -> Arguments:
     return Arguments(
         tiles=found["tile"],
         blocks=found["block"],
-        shared_bytes=DEFAULT_SHARED_BYTES if shared is None else int(shared[1]),
+        shared_bytes=PPCG_SHARED_BYTES if shared is None else int(shared[1]),
         unroll="--unroll-gpu-tile" in text,
     )
 

@@ -115,7 +115,7 @@ def select(
         scop=scop,
         max_operations=max_operations,
         ppcg_schedule=ppcg_schedule,
-        cut=cut_for(name),
+        cut=cut_for(name, target),
     )
     return select_analysed(
         program,
@@ -166,9 +166,15 @@ def resolve_model(
                 f"the model {model} has an objective of its own, not {objective}",
                 hint="leave out one of the two",
             )
-        return model or ("paper" if objective == "paper" and not published else "eatss"), "paper"
+        return model or ("paper" if objective == "paper" else "eatss"), "paper"
     goal = objective or "energy"
     if target == "cuda" or model == "register-tile":
+        if model == "prediction":
+            raise input_error(
+                "EATSS-C012",
+                "the prediction is of PPCG's code, and the target is cuda",
+                hint="take --target ppcg",
+            )
         if goal != "energy":
             raise input_error(
                 "EATSS-C012",
@@ -355,9 +361,9 @@ def inspect(
     return analyse_program(source, options)
 
 
-def cut_for(model: str) -> Cut:
-    """Return whose kernels a model selects for."""
-    return "eatss" if model == CODEGEN_MODEL else "ppcg"
+def cut_for(model: str, target: str) -> Cut:
+    """Return whose kernels are selected for: the generator's own, or PPCG's."""
+    return "eatss" if target == "cuda" or model == CODEGEN_MODEL else "ppcg"
 
 
 def _cut(cut: str) -> Cut:

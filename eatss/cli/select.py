@@ -182,7 +182,7 @@ def select(
     """Select energy-aware tile sizes for every kernel of a C file."""
     from eatss import api  # noqa: PLC0415 - keeps --help fast
     from eatss.gpu import load_profile  # noqa: PLC0415
-    from eatss.model import program_to_smt2  # noqa: PLC0415
+    from eatss.model import program_to_smt2, sizes_alone  # noqa: PLC0415
     from eatss.pipeline import ppcg_schedule_of  # noqa: PLC0415
     from eatss.report.selection import render_selection  # noqa: PLC0415
 
@@ -205,7 +205,7 @@ def select(
             scop=scop,
             max_operations=max_operations,
             ppcg_schedule=ppcg_schedule,
-            cut="ppcg" if output.value.startswith("ppcg") else api.cut_for(name),
+            cut="ppcg" if output.value.startswith("ppcg") else api.cut_for(name, target.value),
         )
     report_warnings(program.warnings, diagnostics)
     with working(f"solving for {profile.title}"):
@@ -221,6 +221,8 @@ def select(
             timeout_s=timeout,
             shared_per_block=parse_shared_limit(shared_per_block),
         )
+    if output is OutputFormat.PPCG:
+        report_warnings(sizes_alone(selection), diagnostics)
     if output is OutputFormat.SMT2:
         text = program_to_smt2(program.facts, profile, selection)
     else:

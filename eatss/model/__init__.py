@@ -16,7 +16,7 @@ from eatss.model.options import (
     ObjectiveName,
     TargetName,
 )
-from eatss.model.ppcg import ppcg_arguments, ppcg_max_shared_memory, ppcg_sizes
+from eatss.model.ppcg import ppcg_arguments, ppcg_max_shared_memory, ppcg_sizes, sizes_alone
 from eatss.model.problem import Constraint, Direction, Problem, Variable
 from eatss.model.select import select_kernel, select_program
 from eatss.model.selection import (
@@ -67,6 +67,7 @@ __all__ = [
     "program_to_smt2",
     "select_kernel",
     "select_program",
+    "sizes_alone",
     "solve",
     "to_smt2",
 ]

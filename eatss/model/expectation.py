@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from eatss.analysis.facts import KernelFacts
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile
+from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import candidates, default_vector
 from eatss.model.selection import PpcgOptions, Sizes
 from eatss.prediction.expected import Prediction
@@ -149,7 +150,7 @@ def _expectation(
         shared_limit_bytes=options.max_shared_memory,
         unroll=options.unroll_gpu_tile,
     )
-    usual = candidates(kernel, (default,), shared_limit_bytes=8192, unroll=False)
+    usual = candidates(kernel, (default,), shared_limit_bytes=PPCG_SHARED_BYTES, unroll=False)
     return KernelExpectation(
         name=facts.name,
         statements=facts.statements,

@@ -9,7 +9,11 @@ a thread takes many registers, so sizes of ours always stand beside the tile.
 
 from __future__ import annotations
 
+from eatss.diagnostics import Diagnostic, Severity
 from eatss.model.selection import KernelSelection, Selection
+
+PPCG_SHARED_BYTES = 8192
+"""PPCG's ``--max-shared-memory`` where it is told nothing."""
 
 
 def ppcg_sizes(selection: Selection) -> str:
@@ -38,6 +42,24 @@ def ppcg_max_shared_memory(selection: Selection) -> int:
         return selection.ppcg_options.max_shared_memory
     limits = [kernel.shared_limit_bytes for kernel in selection.kernels if kernel.tile_sizes]
     return min(max(limits, default=0), selection.static_shared_bytes)
+
+
+def sizes_alone(selection: Selection) -> tuple[Diagnostic, ...]:
+    """Return a warning where ``--sizes`` is not all that a predicted selection asks of PPCG."""
+    options = selection.ppcg_options
+    if options is None or selection.keeps_default:
+        return ()
+    if options.max_shared_memory == PPCG_SHARED_BYTES and not options.unroll_gpu_tile:
+        return ()
+    return (
+        Diagnostic(
+            code="EATSS-M015",
+            severity=Severity.WARNING,
+            message="these sizes were chosen together with --max-shared-memory="
+            f"{options.max_shared_memory}, which PPCG is not told by --sizes",
+            hint="take --format ppcg-args, which prints both",
+        ),
+    )
 
 
 def ppcg_arguments(selection: Selection) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.prediction.ppcg import PpcgCandidates
 from eatss.prediction.ppcg_groups import PpcgKernel
 
@@ -17,10 +18,8 @@ DEFAULT_TILE = 32
 DEFAULT_BLOCKS: dict[int, tuple[int, ...]] = {0: (), 1: (512,), 2: (32, 16), 3: (32, 4, 4)}
 """PPCG's threads of a block, the last number along ``x``, by the number of mapped loops."""
 
-DEFAULT_SHARED_BYTES = 8192
-"""PPCG's ``--max-shared-memory``."""
 
-SHARED_LIMITS = (DEFAULT_SHARED_BYTES, 0, 16384, 32768, 49152)
+SHARED_LIMITS = (PPCG_SHARED_BYTES, 0, 16384, 32768, 49152)
 """What ``--max-shared-memory`` may be; one number for the program."""
 
 POINTS = (1, 2, 4, 5, 8, 10, 16)

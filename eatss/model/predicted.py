@@ -1,6 +1,6 @@
 """Objectives that are predictions: the sizes and options that PPCG's code runs best with.
 
-PPCG has one ``--max-shared-memory`` and one ``--unroll-gpu-tile`` for a program, so the kernels are
+PPCG has one ``--max-shared-memory`` for a program, so the kernels are
 chosen together: for every setting of the options the best sizes of each kernel, then the setting
 with the least sum. PPCG's own default is always a candidate. What is not expected to be better than
 it by more than the model errs, or is expected to be slower, is not taken.
@@ -19,8 +19,8 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.work import ASSUMED_SIZE
 from eatss.gpu.profile import GpuProfile
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
+from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import (
-    DEFAULT_SHARED_BYTES,
     SHARED_LIMITS,
     Vector,
     candidates,
@@ -44,9 +44,8 @@ from eatss.prediction.terms import Predicted
 
 MARGIN = 1.25
 """Sizes of ours are taken where the default is expected to cost so many times as much: below that
-the model may be wrong about which is better. Of 202 variants on an H200 that it called better than
-the default and as fast, 48 took more than 1.03 of its energy or 1.05 of its time; with this margin
-and the next two limits 3 of 96 (docs/model.md)."""
+the model may be wrong about which is better. It was set on the variants of
+``benchmarks/results/h200/ppcg-tuning-*.jsonl``."""
 
 STREAMING = 32
 """Trips from which a loop inside the tiles is long."""
@@ -69,17 +68,19 @@ LEAST_WARPS = 12
 """Warps of an SM that keep the prediction true: with fewer, what a warp waits for decides, which is
 known least. The default may have fewer."""
 
-UNITS: dict[ObjectiveName, str] = {"energy": "nJ", "time": "ps", "edp": "fJ s"}
+UNITS: dict[ObjectiveName, str] = {"energy": "nJ", "time": "ps", "edp": "pJ s"}
 """What a table's integers are in."""
 
 FORMULAS: dict[ObjectiveName, str] = {
     "energy": "least energy of a run, in nJ",
     "time": "least time of a run, in ps",
-    "edp": "least energy times time of a run, in fJ s",
+    "edp": "least energy times time of a run, in pJ s",
 }
 
-_DEFAULT = PpcgOptions(max_shared_memory=DEFAULT_SHARED_BYTES, unroll_gpu_tile=False)
+_DEFAULT = PpcgOptions(max_shared_memory=PPCG_SHARED_BYTES, unroll_gpu_tile=False)
 _NEVER = np.iinfo(np.int64).max
+_MOST = 2.0**60
+"""Costs end here, so that a margin on top is still a whole number of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def select_predicted(
     settings = [_DEFAULT] + [
         PpcgOptions(max_shared_memory=m, unroll_gpu_tile=False)
         for m in bytes_limits
-        if m != DEFAULT_SHARED_BYTES
+        if m != PPCG_SHARED_BYTES
     ]
     defaults = [_cell(space, _DEFAULT, options.objective) for space in spaces]
     limits = _Limits(
@@ -237,10 +238,10 @@ def costs(expected: Predicted, objective: ObjectiveName) -> npt.NDArray[np.int64
     value = {
         "energy": expected.energy_j * 1e9,
         "time": expected.time_s * 1e12,
-        "edp": expected.energy_j * expected.time_s * 1e15,
+        "edp": expected.energy_j * expected.time_s * 1e12,
     }[objective]
     launches = np.isfinite(value)
-    whole = np.round(np.where(launches, value, 0.0)).astype(np.int64)
+    whole = np.round(np.minimum(np.where(launches, value, 0.0), _MOST)).astype(np.int64)
     return np.where(launches, whole, _NEVER)
 
 
@@ -359,7 +360,9 @@ def _described(
         objective=int(cell.costs[row]) if prediction is not None else 0,
         objective_formula=FORMULAS[options.objective],
         weights=(),
-        optimal="proven" if solution is None or solution.proven else "best found",
+        optimal="proven"
+        if not vector or (solution is not None and solution.proven)
+        else "best found",
         split_factor=0.0,
         warp_fraction=1.0,
         alignment=1,
@@ -407,6 +410,6 @@ def _usage(prediction: Prediction | None, profile: GpuProfile) -> tuple[Usage, .
          profile.shared_per_block_bytes, "bytes"),
     )  # fmt: skip
     return tuple(
-        Usage(name=n, title=t, used=used, available=most, unit=unit, binding=2 * used > most)
+        Usage(name=n, title=t, used=used, available=most, unit=unit, binding=10 * used > 9 * most)
         for n, t, used, most, unit in limits
     )

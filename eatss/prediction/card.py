@@ -48,9 +48,7 @@ def card_of(profile: GpuProfile) -> Card:
     clock_hz = 1e6 * (profile.boost_clock_mhz or profile.base_clock_mhz or FALLBACK_CLOCK_MHZ)
     cycles = profile.sm_count * clock_hz
     fp32 = (profile.peak_fp32_gflops or 2 * 64 * cycles / 1e9) * 1e9 / 2 / cycles
-    fp64 = (
-        (profile.peak_fp64_gflops or profile.peak_fp32_gflops or 2e-9 * cycles) * 1e9 / 2 / cycles
-    )
+    fp64 = (profile.peak_fp64_gflops or 0.0) * 1e9 / 2 / cycles
     if profile.peak_fp64_gflops is None:
         fp64 = fp32 / 32
     return Card(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,10 @@ class Demand:
     ``launches`` are those of a run; everything else is of one launch.
 
     ``blocks``, ``threads``: blocks of a launch, threads of a block. ``registers``: 32-bit registers
-    of a thread, an estimate; ``spilled_bytes``: what of a thread's private arrays does not fit
-    them. ``shared_bytes``: of a block.
+    of a thread, an estimate. ``shared_bytes``: of a block.
 
     ``instructions``: warp instructions of any kind. ``fp64``, ``fp32``: those that the units of
-    that width run. ``special``: passes through the units for divisions, roots and functions.
-    ``lanes``: the share of a warp's lanes that have work.
+    that width run. ``lanes``: the share of a warp's lanes that have work.
 
     ``l1_wavefronts``, ``shared_wavefronts``: cycles of an SM's load and store unit.
     ``l2_bytes``, ``dram_bytes``: moved between SMs and L2, and between L2 and memory.
@@ -39,12 +37,10 @@ class Demand:
     blocks: Column
     threads: Column
     registers: Column
-    spilled_bytes: Column
     shared_bytes: Column
     instructions: Column
     fp64: Column
     fp32: Column
-    special: Column
     lanes: Column
     l1_wavefronts: Column
     shared_wavefronts: Column
@@ -56,7 +52,3 @@ class Demand:
     def __len__(self) -> int:
         """Return the number of candidates."""
         return len(self.blocks)
-
-    def rows(self, keep: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Demand:
-        """Return some of the candidates."""
-        return Demand(**{f.name: getattr(self, f.name)[keep] for f in fields(self)})

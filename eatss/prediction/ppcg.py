@@ -17,7 +17,14 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.work import ASSUMED_SIZE, AccessFacts, StatementFacts
-from eatss.prediction.access import bank_wavefronts, lanes_of, line_wavefronts, sectors
+from eatss.prediction.access import (
+    LINE_BYTES,
+    SECTOR_BYTES,
+    bank_wavefronts,
+    lanes_of,
+    line_wavefronts,
+    sectors,
+)
 from eatss.prediction.card import Card
 from eatss.prediction.demand import Column, Demand
 from eatss.prediction.habits import Habits
@@ -27,8 +34,6 @@ from eatss.prediction.terms import resident_blocks
 GRID_LIMITS = {1: (32768,), 2: (256, 256)}
 """Blocks that PPCG launches at most along each axis unless told otherwise."""
 
-SECTOR_BYTES = 32
-LINE_BYTES = 128
 PAGE_PIECE_BYTES = 256
 
 MOST_CROWDED = 16
@@ -175,13 +180,11 @@ class _Counting:
         self.instructions = self.zero.copy()
         self.fp64 = self.zero.copy()
         self.fp32 = self.zero.copy()
-        self.special = self.zero.copy()
         self.l1 = self.zero.copy()
         self.shared = self.zero.copy()
         self.l2_bytes = self.zero.copy()
         self.chain = self.zero.copy()
 
-    # one launch has work.launches, and each does this share of the box of its loops
     def demand(self) -> Demand:
         """Return the sums."""
         kernel, shape, card = self.kernel, self.shape, self.card
@@ -212,12 +215,10 @@ class _Counting:
             blocks=shape.blocks,
             threads=shape.threads,
             registers=registers,
-            spilled_bytes=spilled,
             shared_bytes=self.shared_bytes,
             instructions=self.instructions,
             fp64=self.fp64,
             fp32=self.fp32,
-            special=self.special,
             lanes=shape.threads / (self.warps * card.warp),
             l1_wavefronts=self.l1,
             shared_wavefronts=self.shared,
@@ -546,7 +547,6 @@ class _Counting:
             self.fp64 += total * each
         else:
             self.fp32 += total * each
-        self.special += total * slow
         self.instructions += total * each
 
     def _bank_cost(

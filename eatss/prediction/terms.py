@@ -11,6 +11,9 @@ from eatss.prediction.demand import Column, Demand
 from eatss.prediction.habits import Habits
 
 _REGISTER_UNIT = 8
+STATIC_LIMIT_W = 700.0
+"""Power limit of the card whose static power was fitted; other cards are given the same share."""
+
 _ISSUE = 4
 _BLOCK_SHARED = 1024
 
@@ -96,12 +99,13 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
         "memory": pico * demand.dram_bytes * habits.dram_pj_byte,
     }
     moving = np.asarray(sum(dynamic.values()))
-    least_s = moving / max(1.0, card.power_limit_w - habits.static_w)
+    static_w = habits.static_w * card.power_limit_w / STATIC_LIMIT_W
+    least_s = moving / max(1.0, card.power_limit_w - static_w)
     time_s = np.maximum(time_s, least_s)
-    dynamic["static"] = habits.static_w * time_s
+    dynamic["static"] = static_w * time_s
     return Predicted(
         time_s=np.where(resident > 0, time_s, np.inf),
-        energy_j=np.where(resident > 0, moving + habits.static_w * time_s, np.inf),
+        energy_j=np.where(resident > 0, moving + static_w * time_s, np.inf),
         terms_s={name: demand.launches * term for name, term in terms.items()},
         terms_j=dynamic,
         resident_blocks=resident,

@@ -30,6 +30,8 @@ def test_every_kernel_selects_or_says_why_not(file: Path) -> None:
         program = eatss.inspect(file, dtype=dtype)
         for card in CARDS:
             _check_published(program, card)
+        # a large card in one type, the smallest and the older one in the other
+        for card in ("h200",) if dtype == "double" else ("ga100", "xavier"):
             _check_predicted(program, card)
 
 

@@ -30,7 +30,7 @@ NOTHING: dict[str, Any] = {"target": "ppcg", "objective": None, "model": None, "
         ({"model": "eatss"}, ("eatss", "paper")),
         ({"model": "eatss", "objective": "paper"}, ("eatss", "paper")),
         ({"published": True}, ("eatss", "paper")),
-        ({"published": True, "objective": "paper"}, ("eatss", "paper")),
+        ({"published": True, "objective": "paper"}, ("paper", "paper")),
         ({"published": True, "model": "paper"}, ("paper", "paper")),
         ({"target": "cuda"}, (CODEGEN_MODEL, "energy")),
         ({"target": "cuda", "objective": "energy"}, (CODEGEN_MODEL, "energy")),
@@ -119,3 +119,17 @@ def test_a_kept_default_says_so_and_hands_ppcg_nothing() -> None:
     assert render_selection(kept, "ppcg-args") == ""
     assert "PPCG's default stands" in render_selection(kept, "table")
     assert kept.to_dict()["ppcg_arguments"] == []
+
+
+@pytest.mark.parametrize("card", ["xavier", "t4", "a100", "h200"])
+def test_no_card_is_expected_to_draw_more_than_its_limit(card: str) -> None:
+    limit_w = eatss.load_profile(card).tdp_w
+    assert limit_w is not None
+    for kernel in eatss.select(KERNELS / "gemm.c", gpu=card).kernels:
+        assert kernel.predicted is not None
+        assert 0 < kernel.predicted.power_w <= limit_w * 1.000001
+
+
+def test_the_kernels_of_generated_code_are_not_those_of_a_prediction() -> None:
+    with pytest.raises(eatss.InputError, match="the target is cuda"):
+        resolve_model(target="cuda", objective=None, model="prediction", published=False)
