@@ -71,7 +71,17 @@ def test_json_of_a_selection_has_the_documented_keys(gemm_json: dict[str, object
 def test_ppcg_format_prints_the_sizes_and_nothing_else(gemm_json: dict[str, object]) -> None:
     done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--format", "ppcg")
     assert done.stdout == f"{gemm_json['ppcg_sizes']}\n"
-    assert done.stderr == ""
+
+
+def test_a_warning_says_where_sizes_were_chosen_with_another_shared_memory(
+    gemm_json: dict[str, object],
+) -> None:
+    assert gemm_json["ppcg_max_shared_memory"] != 8192  # else the sizes alone are all PPCG needs
+    done = eatss("select", KERNELS / "gemm.c", "--gpu", "a100", "--format", "ppcg")
+    assert "EATSS-M015" in done.stderr
+    assert "--format ppcg-args" in done.stderr
+    done = eatss("select", KERNELS / "atax.c", "--gpu", "a100", "--format", "ppcg")
+    assert (done.stdout, done.stderr) == ("{ }\n", "")
 
 
 def test_the_table_shows_sizes_classes_limits_and_alternatives() -> None:
