@@ -12,7 +12,6 @@ from eatss.diagnostics import InputError, input_error
 from eatss.frontend import FrontendOptions
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import (
-    CODEGEN_MODEL,
     PUBLISHED,
     ModelName,
     ModelOptions,
@@ -115,7 +114,7 @@ def select(
         scop=scop,
         max_operations=max_operations,
         ppcg_schedule=ppcg_schedule,
-        cut=cut_for(name, target),
+        cut=cut_for(target),
     )
     return select_analysed(
         program,
@@ -154,11 +153,11 @@ def resolve_model(
     if objective is not None:
         _one_of("objective", objective, ("energy", "time", "edp", "paper"))
     if model is not None:
-        _one_of("model", model, ("eatss", "paper", "prediction", "register-tile"))
+        _one_of("model", model, ("eatss", "paper", "prediction"))
     if (
         model in PUBLISHED
         or objective == "paper"
-        or (published and objective is None and model is None and target == "ppcg")
+        or (published and objective is None and model is None)
     ):
         if objective not in (None, "paper") or model not in (None, *PUBLISHED):
             raise input_error(
@@ -168,20 +167,6 @@ def resolve_model(
             )
         return model or ("paper" if objective == "paper" else "eatss"), "paper"
     goal = objective or "energy"
-    if target == "cuda" or model == "register-tile":
-        if model == "prediction":
-            raise input_error(
-                "EATSS-C012",
-                "the prediction is of PPCG's code, and the target is cuda",
-                hint="take --target ppcg",
-            )
-        if goal != "energy":
-            raise input_error(
-                "EATSS-C012",
-                f"the objective {goal} is not there for --target cuda yet",
-                hint="take energy",
-            )
-        return "register-tile", goal
     if published:
         raise input_error(
             "EATSS-C012",
@@ -204,10 +189,12 @@ def select_analysed(
     uniform: bool = False,
     timeout_s: float | None = None,
     shared_per_block: int | Literal["default", "opt-in"] = "default",
+    strict_fp: bool = False,
 ) -> Selection:
     """Select for a program that :func:`inspect` analysed: once parsed, many cards.
 
-    Arguments and errors are those of :func:`select`.
+    Arguments and errors are those of :func:`select`; with ``strict_fp`` sums of generated code are
+    not spread.
     """
     profile = _profile(gpu)
     name, goal = resolve_model(
@@ -226,7 +213,7 @@ def select_analysed(
         timeout_s=timeout_s,
         shared_per_block_bytes=shared_limit_bytes(profile, shared_per_block),
     )
-    return select_for(program, profile, options)
+    return select_for(program, profile, options, strict_fp=strict_fp)
 
 
 def predict(
@@ -361,9 +348,9 @@ def inspect(
     return analyse_program(source, options)
 
 
-def cut_for(model: str, target: str) -> Cut:
+def cut_for(target: str) -> Cut:
     """Return whose kernels are selected for: the generator's own, or PPCG's."""
-    return "eatss" if target == "cuda" or model == CODEGEN_MODEL else "ppcg"
+    return "eatss" if target == "cuda" else "ppcg"
 
 
 def _cut(cut: str) -> Cut:
@@ -382,11 +369,6 @@ def _schedule_text(path: str | PathLike[str]) -> str:
         ) from None
 
 
-def codegen_model(warp_fraction: object, *, uniform: bool) -> ModelName:
-    """Return the model that selects for generated code where the user names none."""
-    return "eatss" if uniform or _number("warp_fraction", warp_fraction) else CODEGEN_MODEL
-
-
 def codegen(
     source: str | PathLike[str],
     *,
@@ -402,6 +384,7 @@ def codegen(
     selection: Selection | None = None,
     schedule: str | None = None,
     dtype: Literal["float", "double"] | None = None,
+    objective: ObjectiveName | None = None,
     model: ModelName | None = None,
     volume: Literal["product", "footprint"] | None = None,
     split: float | Literal["auto"] = "auto",
@@ -419,8 +402,7 @@ def codegen(
     """Generate CUDA for every kernel of a C file or of C source text.
 
     Safe to call from several threads at once; equal input gives equal text. Arguments from
-    ``model`` on are those of :func:`select`, which chooses the tile sizes, but for the default
-    of ``model``.
+    ``objective`` on are those of :func:`select` with ``target="cuda"``, which chooses the sizes.
 
     Args:
         source: Path of a C file, or C source text (a ``str`` with a line break).
@@ -440,8 +422,8 @@ def codegen(
         selection: Sizes that :func:`select` found before, for the same kernels and card.
         schedule: Text of a saved schedule that replaces the scheduler's.
         dtype: Floating-point type to compute in, through the macro that names it in the source.
-        model: Which model selects; by default ``CODEGEN_MODEL``, but ``"eatss"`` where
-            ``uniform`` or ``warp_fraction`` is given, which only it and the paper's have.
+        objective: What is best: ``"energy"`` (the default), ``"time"``, ``"edp"``, ``"paper"``.
+        model: For the paper's objective: ``"paper"`` or ``"eatss"``.
         volume: How tile volumes are counted.
         split: Share of L1 + shared memory that is shared.
         warp_fraction: Tile sizes are multiples of this fraction of a warp.
@@ -464,12 +446,17 @@ def codegen(
     from eatss.generation import analyse_for_codegen, generated, written  # noqa: PLC0415
 
     profile = _profile(gpu)
-    model = model or codegen_model(warp_fraction, uniform=uniform)
+    name, goal = resolve_model(
+        target="cuda",
+        objective=objective,
+        model=model,
+        published=uniform or warp_fraction != "auto" or split != "auto" or volume is not None,
+    )
     program = analyse_for_codegen(
         source,
         frontend_options(defines, include_dirs, parameters, function, scop),
         volume=VolumeKind(
-            _one_of("volume", volume or default_volume(model), ("product", "footprint"))
+            _one_of("volume", volume or default_volume(name), ("product", "footprint"))
         ),
         dtype=dtype,
         schedules=schedule,
@@ -478,7 +465,10 @@ def codegen(
     chosen = selection or select_analysed(
         program.symbolic.program,
         gpu=profile,
-        model=model,
+        target="cuda",
+        objective=goal,
+        model=name,
+        strict_fp=strict_fp,
         split=split,
         warp_fraction=warp_fraction,
         uniform=uniform,

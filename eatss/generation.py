@@ -16,8 +16,14 @@ from eatss.codegen.requests import Block, Tiles, check_selection, checked_option
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.frontend import FrontendOptions, type_macros
 from eatss.gpu import GpuProfile
-from eatss.model import Selection
-from eatss.pipeline import AnalysisOptions, SymbolicProgram, analyse_symbolic, generate_for
+from eatss.model import PUBLISHED, ModelOptions, Selection
+from eatss.pipeline import (
+    AnalysisOptions,
+    SymbolicProgram,
+    analyse_symbolic,
+    generate_for,
+    select_for,
+)
 from eatss.program import Program
 from eatss.scop import Array, Scop
 
@@ -107,6 +113,8 @@ def generated(
         line_info=line_info,
         shared_limit_bytes=shared_limit_bytes,
     )
+    if selection.options.model in PUBLISHED and not strict_fp:
+        selection = _with_cuts(selection, program, profile)
     result = generate_for(
         program.symbolic,
         selection,
@@ -118,6 +126,20 @@ def generated(
     )
     check_capability(result, profile)
     return result
+
+
+def _with_cuts(selection: Selection, program: CodegenInput, profile: GpuProfile) -> Selection:
+    """Return sizes of a published model with what it has no variables for, as predicted.
+
+    That is how sums are spread and which loop runs on the host.
+    """
+    options = ModelOptions(target="cuda")
+    predicted = select_for(program.symbolic.program, profile, options)
+    kernels = tuple(
+        replace(kernel, spread=cut.spread, host_loop=cut.host_loop)
+        for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
+    )
+    return replace(selection, kernels=kernels)
 
 
 def written(

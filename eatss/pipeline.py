@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 import islpy as isl
 
 from eatss.analysis import KernelFacts, VolumeKind, analyse
+from eatss.analysis.structure import Structure
 from eatss.codegen.options import CodegenOptions
 from eatss.diagnostics import (
     Diagnostic,
@@ -36,6 +37,8 @@ from eatss.frontend import (
 from eatss.gpu import GpuProfile
 from eatss.model import ModelOptions, Selection, select_program
 from eatss.polyhedral import ScheduledScop, schedule_scop
+from eatss.polyhedral.bounded import bounded_work
+from eatss.polyhedral.schedule import default_operations
 from eatss.program import Original, Program
 from eatss.scop import ElementType, Scop
 
@@ -389,8 +392,24 @@ def _with_source_line(finding: Diagnostic) -> Diagnostic:
     return replace(finding, source_line=line or None)
 
 
-def select_for(program: AnalysedProgram, profile: GpuProfile, options: ModelOptions) -> Selection:
-    """Take kernel facts and a card to a selection."""
+def select_for(
+    program: AnalysedProgram,
+    profile: GpuProfile,
+    options: ModelOptions,
+    *,
+    strict_fp: bool = False,
+) -> Selection:
+    """Take kernel facts and a card to a selection.
+
+    Args:
+        program: the kernels.
+        profile: the card.
+        options: target, objective and bounds.
+        strict_fp: whether generated code keeps the order of all operations.
+    """
+    structures = None
+    if options.target == "cuda" and options.model == "prediction":
+        structures = structures_for(program, profile, strict_fp=strict_fp)
     selection = select_program(
         program.facts,
         profile,
@@ -399,9 +418,24 @@ def select_for(program: AnalysedProgram, profile: GpuProfile, options: ModelOpti
         functions=functions_of(program),
         host_statements=host_statements_of(program),
         dtype=program.dtype,
+        structures=structures,
     )
     doubts = tuple(warning for scop in program.scops for warning in scop.warnings)
     return replace(selection, warnings=doubts) if doubts else selection
+
+
+def structures_for(
+    program: AnalysedProgram, profile: GpuProfile, *, strict_fp: bool = False
+) -> dict[str, tuple[Structure, ...]]:
+    """Return how the generator can cut each kernel of a program, by the kernel's name."""
+    from eatss.codegen.structures import structures_of  # noqa: PLC0415 - PPCG's target needs none
+
+    found: dict[str, tuple[Structure, ...]] = {}
+    for region in program.scops:
+        options = CodegenOptions(strict_fp=strict_fp)
+        with bounded_work(region.scop, default_operations(region.scop)):
+            found |= structures_of(region.scheduled, region.facts, profile, options)
+    return found
 
 
 def generate_for(

@@ -19,7 +19,7 @@ from eatss.diagnostics import Diagnostic, EatssError, InputError, NoSolutionErro
 from eatss.gpu import GpuProfile, load_profile
 from eatss.gpu.detect import Detection, detect, match_profile, profile_from_device
 from eatss.measure.options import Variant
-from eatss.model import CODEGEN_MODEL, Selection
+from eatss.model import Selection
 from eatss.tile_choice import SELECTED, TileChoice
 
 AUTO = "auto"
@@ -81,7 +81,7 @@ def generate_variants(
     profile = profile_for(reading.gpu, device)
     program = _analysed(source, reading)
     try:
-        selection = select_analysed(program.symbolic.program, gpu=profile, model=CODEGEN_MODEL)
+        selection = select_analysed(program.symbolic.program, gpu=profile, target="cuda")
     except NoSolutionError as error:
         variants = [_rejected(choice, error) for choice in choices]
     else:
@@ -108,7 +108,7 @@ def generate_one(
     reading = options or SourceOptions()
     profile = profile_for(reading.gpu, device)
     program = _analysed(source, reading)
-    selection = select_analysed(program.symbolic.program, gpu=profile, model=CODEGEN_MODEL)
+    selection = select_analysed(program.symbolic.program, gpu=profile, target="cuda")
     _generate(program, selection, profile, TileChoice(label=SELECTED), folder, reading.force)
     return Variant(label=SELECTED, directory=folder), program.symbolic.warnings
 

@@ -218,7 +218,7 @@ def _accesses(
     reads: dict[int, int] = {}
     writes: dict[int, bool] = {}
     for access in statement.accesses:
-        position = _reference_of(access.array, access.text, statement.name, references)
+        position = reference_of(access.array, access.text, statement.name, references)
         if position is None:
             continue  # a scalar
         reads[position] = reads.get(position, 0) + (not access.is_write)
@@ -249,7 +249,7 @@ def _accesses(
     return tuple(found)
 
 
-def _reference_of(
+def reference_of(
     array: str, text: str, statement: str, references: tuple[Reference, ...]
 ) -> int | None:
     """Return which reference an access is: the one of its text, else the first of its array."""

@@ -25,6 +25,8 @@ from eatss.cli.common import (
     Function,
     IncludeDirs,
     MaxOperations,
+    ModelChoice,
+    ObjectiveChoice,
     Parameters,
     ScopIndex,
     SourceFile,
@@ -61,14 +63,6 @@ class OutputFormat(StrEnum):
 
     TABLE = "table"
     JSON = "json"
-
-
-class ModelChoice(StrEnum):
-    """Values of ``--model``."""
-
-    REGISTER_TILE = "register-tile"
-    EATSS = "eatss"
-    PAPER = "paper"
 
 
 class IndexWidth(StrEnum):
@@ -185,12 +179,18 @@ def codegen(
             "--format", "-f", help="What to print; json: the plan.", rich_help_panel="Output"
         ),
     ] = OutputFormat.TABLE,
+    objective: Annotated[
+        ObjectiveChoice | None,
+        typer.Option(
+            help="What is best, as for eatss select --target cuda: least energy (default), time "
+            "or energy × time, or the objective of the EATSS paper.",
+            rich_help_panel="Model",
+        ),
+    ] = None,
     model: Annotated[
         ModelChoice | None,
         typer.Option(
-            help="register-tile: as select --target cuda, tile, threads and points a thread chosen "
-            "together (default, unless --uniform or --warp-fraction is given); eatss, paper: the "
-            "paper's objective, for PPCG.",
+            help="For --objective paper: as published, or with exact footprints (eatss).",
             rich_help_panel="Model",
         ),
     ] = None,
@@ -272,7 +272,12 @@ def codegen(
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
 
     profile = load_profile(gpu)
-    selecting = api.codegen_model(fraction, uniform=uniform) if model is None else model.value
+    selecting, goal = api.resolve_model(
+        target="cuda",
+        objective=None if objective is None else objective.value,
+        model=None if model is None else model.value,
+        published=uniform or volume is not None or (splitting, fraction) != ("auto", "auto"),
+    )
     with working(f"analysing {file}"):
         program = generation.analyse_for_codegen(
             file,
@@ -293,7 +298,10 @@ def codegen(
             chosen = api.select_analysed(
                 program.symbolic.program,
                 gpu=profile,
+                target="cuda",
+                objective=goal,
                 model=selecting,
+                strict_fp=strict_fp,
                 split=splitting,
                 warp_fraction=fraction,
                 uniform=uniform,

@@ -22,6 +22,29 @@ class DataType(StrEnum):
     DOUBLE = "double"
 
 
+class TargetChoice(StrEnum):
+    """Values of ``--target``."""
+
+    PPCG = "ppcg"
+    CUDA = "cuda"
+
+
+class ObjectiveChoice(StrEnum):
+    """Values of ``--objective``."""
+
+    ENERGY = "energy"
+    TIME = "time"
+    EDP = "edp"
+    PAPER = "paper"
+
+
+class ModelChoice(StrEnum):
+    """Values of ``--model``."""
+
+    EATSS = "eatss"
+    PAPER = "paper"
+
+
 class VolumeChoice(StrEnum):
     """Values of ``--volume``."""
 

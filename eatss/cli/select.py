@@ -17,10 +17,13 @@ from eatss.cli.common import (
     Function,
     IncludeDirs,
     MaxOperations,
+    ModelChoice,
+    ObjectiveChoice,
     Parameters,
     PpcgSchedule,
     ScopIndex,
     SourceFile,
+    TargetChoice,
     VolumeChoice,
     parse_parameters,
     report_warnings,
@@ -49,29 +52,6 @@ class OutputFormat(StrEnum):
     PPCG = "ppcg"
     PPCG_ARGS = "ppcg-args"
     SMT2 = "smt2"
-
-
-class TargetChoice(StrEnum):
-    """Values of ``--target``."""
-
-    PPCG = "ppcg"
-    CUDA = "cuda"
-
-
-class ObjectiveChoice(StrEnum):
-    """Values of ``--objective``."""
-
-    ENERGY = "energy"
-    TIME = "time"
-    EDP = "edp"
-    PAPER = "paper"
-
-
-class ModelChoice(StrEnum):
-    """Values of ``--model``."""
-
-    EATSS = "eatss"
-    PAPER = "paper"
 
 
 def select(
@@ -183,7 +163,7 @@ def select(
     from eatss import api  # noqa: PLC0415 - keeps --help fast
     from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model import program_to_smt2, sizes_alone  # noqa: PLC0415
-    from eatss.pipeline import ppcg_schedule_of  # noqa: PLC0415
+    from eatss.pipeline import ppcg_schedule_of, structures_for  # noqa: PLC0415
     from eatss.report.selection import render_selection  # noqa: PLC0415
 
     profile = load_profile(gpu)
@@ -205,7 +185,7 @@ def select(
             scop=scop,
             max_operations=max_operations,
             ppcg_schedule=ppcg_schedule,
-            cut="ppcg" if output.value.startswith("ppcg") else api.cut_for(name, target.value),
+            cut="ppcg" if output.value.startswith("ppcg") else api.cut_for(target.value),
         )
     report_warnings(program.warnings, diagnostics)
     with working(f"solving for {profile.title}"):
@@ -224,7 +204,8 @@ def select(
     if output is OutputFormat.PPCG:
         report_warnings(sizes_alone(selection), diagnostics)
     if output is OutputFormat.SMT2:
-        text = program_to_smt2(program.facts, profile, selection)
+        structures = structures_for(program, profile) if target is TargetChoice.CUDA else None
+        text = program_to_smt2(program.facts, profile, selection, structures)
     else:
         text = render_selection(selection, output.value, explain=explain)
     if save_ppcg_schedule is not None:

@@ -156,7 +156,9 @@ class _RegionBuilder:
         self._profile = profile
         self._options = options
         self._index_type = "int" if bits == 32 else "long"
-        self._planner = UnitPlanner(region.scheduled, region.facts, selection, profile, options)
+        self._planner = UnitPlanner(
+            region.scheduled, region.facts, selection.kernel, profile, options
+        )
         self._first = first
         self.kernels: list[KernelCode] = []
         self.parameter_tiles: dict[str, int] = {}
@@ -272,9 +274,8 @@ class _RegionBuilder:
             subtree_of(unit.piece, unit.mapping),
         )
         name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
-        staged = staged_candidates(
-            unit.storage, unit.selection, self._options, unit.piece, unit.mapping
-        )
+        selection = None if unit.kernel is None else self._selection.kernel(unit.kernel)
+        staged = staged_candidates(unit.storage, selection, self._options, unit.piece, unit.mapping)
         kernel = KernelWriter(
             name, unit.piece, unit.mapping, unit.parts, unit.storage, staged, context, unit.names
         ).write()
@@ -294,7 +295,7 @@ class _RegionBuilder:
                 notes=(
                     *unit.notes,
                     *kernel.notes,
-                    *unstaged_notes(unit.storage, unit.selection, self._options, unit.piece),
+                    *unstaged_notes(unit.storage, selection, self._options, unit.piece),
                 ),
                 reassociates=unit.mapping.split is not None,
             )

@@ -15,6 +15,7 @@ from eatss.analysis.mapping import (
     thread_axes,
     threads_along,
 )
+from eatss.analysis.structure import LayoutSizes
 from eatss.codegen.errors import input_error_at
 from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
 from eatss.codegen.names import NameTable
@@ -22,14 +23,13 @@ from eatss.codegen.options import CodegenOptions, NamedThreads
 from eatss.codegen.pieces import Piece
 from eatss.diagnostics import SourceSpan
 from eatss.gpu import GpuProfile
-from eatss.model import KernelSelection
 from eatss.model.block import choose_block
 
 
 def layout(
     piece: Piece,
     facts: KernelFacts,
-    selection: KernelSelection,
+    selection: LayoutSizes,
     profile: GpuProfile,
     options: CodegenOptions,
     names: NameTable,
@@ -92,7 +92,7 @@ def _launchable(block: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ..
 
 def _tiles(
     facts: KernelFacts,
-    selection: KernelSelection,
+    selection: LayoutSizes,
     options: CodegenOptions,
     span: SourceSpan,
 ) -> dict[str, int]:
@@ -128,7 +128,7 @@ def no_such_loop(name: str, facts: KernelFacts, span: SourceSpan | None) -> Exce
 
 def _block(
     facts: KernelFacts,
-    selection: KernelSelection,
+    selection: LayoutSizes,
     tiles: dict[str, int],
     profile: GpuProfile,
     options: CodegenOptions,

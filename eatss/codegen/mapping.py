@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from eatss.analysis.mapping import AXES, Axis
@@ -97,3 +97,18 @@ class Mapping:
         """Tile sizes by the loops' names in the source."""
         mapped = tuple((loop.source_name, loop.tile) for loop in self.spread)
         return mapped + tuple((loop.source_name, loop.tile) for loop in self.serial)
+
+
+def widened(mapping: Mapping, lanes: int, most_threads: int) -> Mapping:
+    """Return a layout with ``lanes`` times the threads along ``x``, and tiles as much longer.
+
+    It is that of launches beside one whose sums are spread over lanes: their blocks are as large.
+    """
+    along_x = next((loop for loop in mapping.mapped if loop.axis == "x"), None)
+    times = 1 if along_x is None else max(1, min(lanes, most_threads // mapping.threads))
+    if along_x is None or times == 1:
+        return mapping
+    wider = replace(along_x, threads=along_x.threads * times, tile=along_x.tile * times)
+    return replace(
+        mapping, mapped=tuple(wider if loop is along_x else loop for loop in mapping.mapped)
+    )

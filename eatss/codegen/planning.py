@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.analyse import analyse_kernel
+from eatss.analysis.structure import LayoutSizes, Spread
 from eatss.codegen.checks import check_launches, crosses_threads
-from eatss.codegen.hoisting import hoistable, least_time_s
+from eatss.codegen.hoisting import hoistable
 from eatss.codegen.launch_order import may_follow, only_updates
 from eatss.codegen.layout import layout
-from eatss.codegen.mapping import Mapping
+from eatss.codegen.mapping import Mapping, widened
 from eatss.codegen.names import NameTable
 from eatss.codegen.options import CodegenOptions
 from eatss.codegen.parts import Part, parts_of
 from eatss.codegen.pieces import Piece
-from eatss.codegen.splitting import LEAST_TRIPS, is_starved, split_mapping, sum_loop, trips
+from eatss.codegen.splitting import (
+    LEAST_TRIPS,
+    SERIAL_SPREAD,
+    split_mapping,
+    sum_loop,
+    trips,
+)
 from eatss.codegen.storage import (
     NeedsOneThreadError,
     Place,
@@ -27,19 +34,18 @@ from eatss.codegen.storage import (
 )
 from eatss.codegen.units import banded, restricted, serial_runs, sums_of
 from eatss.gpu import GpuProfile
-from eatss.model import KernelSelection, Selection
 from eatss.polyhedral import ScheduledScop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What becomes one kernel."""
+    """What becomes one CUDA kernel; ``kernel`` is the one of the analysis whose sizes it has."""
 
     piece: Piece
     mapping: Mapping
     parts: tuple[Part, ...]
     storage: StoragePlan
-    selection: KernelSelection | None
+    kernel: str | None
     names: NameTable
     notes: tuple[str, ...]
 
@@ -51,14 +57,14 @@ class UnitPlanner:
         self,
         scheduled: ScheduledScop,
         facts: tuple[KernelFacts, ...],
-        selection: Selection,
+        sizes: Callable[[str], LayoutSizes],
         profile: GpuProfile,
         options: CodegenOptions,
     ) -> None:
         self._scheduled = scheduled
         self._scop = scheduled.scop
         self._facts = facts
-        self._selection = selection
+        self._sizes = sizes
         self._profile = profile
         self._options = options
 
@@ -81,18 +87,20 @@ class UnitPlanner:
             whole = self._whole(piece, facts, selection, names)
         except NeedsOneThreadError as error:
             return [self.one_thread(piece, names, str(error))]
-        apart = self._apart(whole, facts)
-        if self._options.strict_fp or not is_starved(
-            facts, [loop.source_name for loop in whole.mapping.mapped], self._profile
-        ):
-            return apart
-        units = [split for unit in apart for split in self._split_units(unit, facts, names)]
-        if any(unit.mapping.split is not None for unit in units):
-            return units
-        return self._hoisted(whole, facts, selection, names) or units
+        if self._options.strict_fp or selection.spread is None:
+            return self._apart(whole, facts)
+        if selection.host_loop is not None:
+            hoisted = self._hoisted(whole, facts, selection, selection.host_loop, names)
+            if hoisted:
+                return hoisted
+        return [
+            split
+            for unit in self._apart(whole, facts)
+            for split in self._split_units(unit, facts, selection.spread, names)
+        ]
 
     def _whole(
-        self, piece: Piece, facts: KernelFacts, selection: KernelSelection, names: NameTable
+        self, piece: Piece, facts: KernelFacts, selection: LayoutSizes, names: NameTable
     ) -> Unit:
         """Return the unit of all of a piece.
 
@@ -113,7 +121,7 @@ class UnitPlanner:
             mapping=mapping,
             parts=parts,
             storage=storage,
-            selection=selection,
+            kernel=facts.name,
             names=own,
             notes=dropped,
         )
@@ -143,48 +151,56 @@ class UnitPlanner:
         return [whole]
 
     def _hoisted(
-        self, whole: Unit, facts: KernelFacts, selection: KernelSelection, names: NameTable
+        self,
+        whole: Unit,
+        facts: KernelFacts,
+        selection: LayoutSizes,
+        host_loop: str,
+        names: NameTable,
     ) -> list[Unit]:
-        """Return the units of a piece one of whose serial loops runs on the host.
+        """Return the units of a piece whose serial loop ``host_loop`` runs on the host.
 
-        Empty if no loop leaves a sum to be split, or the launches would take longer.
+        Empty if that is not legal, or leaves no sum to be split.
         """
-        best: list[Unit] = []
-        least = least_time_s([(whole.mapping, whole.parts)], facts, 1)
+        assert selection.spread is not None
         mapped = [loop.name for loop in whole.mapping.mapped]
         for piece in hoistable(whole.piece, mapped, self._scheduled.dependences):
+            if piece.host[-1].source_name != host_loop:
+                continue
             try:
                 inside = self._whole(piece, facts, selection, names)
             except NeedsOneThreadError:
                 continue
-            units = self._split_units(inside, facts, names)
-            loop = piece.host[-1].source_name
-            kernels = [(unit.mapping, unit.parts) for unit in units]
-            time_s = least_time_s(kernels, facts, trips(facts, loop))
-            if time_s < least and any(unit.mapping.split is not None for unit in units):
-                note = f"the loop {loop} runs on the host"
-                best = [replace(unit, notes=(*unit.notes, note)) for unit in units]
-                least = time_s
-        return best
+            units = self._split_units(inside, facts, selection.spread, names)
+            if any(unit.mapping.split is not None for unit in units):
+                note = f"the loop {host_loop} runs on the host"
+                return [replace(unit, notes=(*unit.notes, note)) for unit in units]
+        return []
 
-    def _split_units(self, whole: Unit, facts: KernelFacts, names: NameTable) -> list[Unit]:
+    def _split_units(
+        self, whole: Unit, facts: KernelFacts, spread: Spread, names: NameTable
+    ) -> list[Unit]:
         """Return the units of a piece with its sums spread over threads and blocks."""
         piece, dependences = whole.piece, self._scheduled.dependences
-        mapped = [loop.name for loop in whole.mapping.mapped]
         sums = sums_of(piece)
+        lanes = widened(whole.mapping, spread.lanes, self._profile.threads_per_block)
+        rest_of = replace(whole, mapping=lanes)
         units: list[Unit] = []
         waiting: list[Part] = []
 
         def flush() -> None:
             if waiting:
                 names_here = [name for part in waiting for name in part.statements]
-                units.append(self._rest(whole, restricted(piece, names_here), tuple(waiting)))
+                rest = self._rest(rest_of, restricted(piece, names_here), tuple(waiting))
+                units.append(rest)
                 waiting.clear()
 
         try:
             for part in whole.parts:
                 loop = sum_loop(piece, part.statements, part.serial, sums, facts, dependences)
-                unit = None if loop is None else self._sum(whole, facts, part, mapped, loop, names)
+                unit = None
+                if loop is not None:
+                    unit = self._sum(whole, facts, part, loop, spread, names)
                 if unit is None:
                     waiting.append(part)
                 else:
@@ -214,8 +230,8 @@ class UnitPlanner:
         whole: Unit,
         facts: KernelFacts,
         part: Part,
-        mapped: Sequence[str],
         loop: str,
+        spread: Spread,
         names: NameTable,
     ) -> Unit | None:
         """Return the unit of a part whose sum is split, ``None`` where it cannot be."""
@@ -223,13 +239,8 @@ class UnitPlanner:
         if not only_updates(piece, self._scheduled.dependences):
             return None
         own = names.inner()
-        given = any(kernel in ("", facts.name) for kernel, _ in self._options.block)
-        grid = len(mapped) > 1  # of points that share operands: as it was selected
-        layout = whole.mapping.mapped
-        threads = {m.name: m.threads for m in layout} if given or grid else {}
-        tiles = dict(whole.mapping.tiles) if grid else {}
         mapping = split_mapping(
-            piece, facts, mapped, loop, self._profile, self._options, own, threads, tiles
+            piece, facts, whole.mapping, loop, spread, self._profile, self._options, own
         )
         assert mapping.split is not None
         if mapping.split.threads == 1 and mapping.chunks == 1:
@@ -249,17 +260,19 @@ class UnitPlanner:
             mapping=mapping,
             parts=(Part(statements=part.statements, serial=serial),),
             storage=storage,
-            selection=whole.selection,
+            kernel=whole.kernel,
             names=own,
             notes=(_sum_note(mapping),),
         )
 
     def _serial_units(self, piece: Piece, names: NameTable) -> Iterator[Unit]:
         """Yield the units of a piece none of whose loops is parallel."""
-        if self._options.strict_fp:
+        facts = self._facts_of(piece)
+        spread = SERIAL_SPREAD if facts is None else self._sizes(facts.name).spread
+        if self._options.strict_fp or spread is None:
             yield self.one_thread(piece, names, "no loop is parallel")
             return
-        facts = self._facts_of(piece) or analyse_kernel(
+        facts = facts or analyse_kernel(
             self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
         )
         sums = sums_of(piece)
@@ -277,7 +290,7 @@ class UnitPlanner:
                     own, run.statements, part.serial, sums, facts, self._scheduled.dependences
                 )
                 if loop is not None:
-                    unit = self._sum(whole, facts, part, (), loop, names)
+                    unit = self._sum(whole, facts, part, loop, spread, names)
             yield unit or self.one_thread(
                 restricted(piece, run.statements), names, "no loop is parallel"
             )
@@ -290,7 +303,7 @@ class UnitPlanner:
             mapping=Mapping(mapped=(), serial=()),
             parts=(Part(statements=tuple(s.name for s in piece.statements), serial=()),),
             storage=storage,
-            selection=None,
+            kernel=None,
             names=names.inner(),
             notes=(f"one thread: {why}",),
         )
@@ -299,12 +312,12 @@ class UnitPlanner:
         statements = tuple(s.name for s in piece.statements)
         return next((facts for facts in self._facts if facts.statements == statements), None)
 
-    def _chosen(self, piece: Piece) -> tuple[KernelFacts, KernelSelection] | None:
+    def _chosen(self, piece: Piece) -> tuple[KernelFacts, LayoutSizes] | None:
         """Return facts and selected sizes of a piece that has any."""
         facts = self._facts_of(piece)
         if not piece.selected or facts is None:
             return None
-        return facts, self._selection.kernel(facts.name)
+        return facts, self._sizes(facts.name)
 
 
 def _share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from math import prod
 
@@ -10,7 +9,8 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.mapping import AXES, MAX_THREADS_Z, Axis
-from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
+from eatss.analysis.structure import Spread
+from eatss.codegen.mapping import MappedLoop, Mapping
 from eatss.codegen.names import NameTable
 from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import LoopMember, Piece
@@ -18,18 +18,12 @@ from eatss.gpu import GpuProfile
 from eatss.isl_names import without_parameters
 from eatss.polyhedral import Dependences
 
-LANES = 32
-"""Threads along a sum whose operands lie next to each other: a warp."""
-
 LEAST_TRIPS = 64
 """Trips of a serial loop below which it is left as it is."""
 
-_ROWS = 8
-_ROW_POINTS = 2
-_LANE_POINTS = 8
-_COLUMNS = 128
-_COLUMN_TRIPS = 16
-_BLOCKS_PER_SM = 4
+SERIAL_SPREAD = Spread(lanes=32, tile=256, chunks=64)
+"""How the sums of what PPCG would leave on the host are spread, which no size is selected for."""
+
 _UNKNOWN_TRIPS = 4096
 
 
@@ -39,12 +33,6 @@ def trips(facts: KernelFacts, name: str) -> int:
         if loop.name == name:
             return _UNKNOWN_TRIPS if loop.trip_count is None else loop.trip_count
     return 1
-
-
-def is_starved(facts: KernelFacts, mapped: Sequence[str], profile: GpuProfile) -> bool:
-    """Tell whether the parallel loops have fewer points than the card runs threads at once."""
-    points = prod(trips(facts, name) for name in mapped)
-    return points < profile.sm_count * profile.max_threads_per_sm
 
 
 def sum_loop(
@@ -104,74 +92,58 @@ def _contiguous(piece: Piece, source_name: str) -> int:
 def split_mapping(
     piece: Piece,
     facts: KernelFacts,
-    mapped: Sequence[str],
+    whole: Mapping,
     loop: str,
+    spread: Spread,
     profile: GpuProfile,
     options: CodegenOptions,
     names: NameTable,
-    threads_given: Dictionary[str, int],
-    tiles_given: Dictionary[str, int],
 ) -> Mapping:
     """Return the layout of a part whose loop ``loop`` is split.
 
-    Where neighbours along the sum are neighbours in memory a warp adds up a row, else threads
-    take columns and blocks take chunks of the sum.
+    Lanes go along ``x``: neighbours along the sum are neighbours in memory. With one lane the
+    mapped loops keep their axes.
 
     Args:
         piece: the piece.
         facts: its kernel, for trip counts.
-        mapped: the loops that go to threads, by C name.
+        whole: the layout of all of the piece, whose threads and tiles are kept where they fit.
         loop: the loop of the sum, by C name.
+        spread: lanes, tile and chunks.
         profile: the card.
         options: tile sizes the user gave, which come first.
         names: where C names come from.
-        threads_given: threads along the mapped loops, where they are not this function's to choose.
-        tiles_given: tile sizes likewise, by the loops' names in the source.
     """
     by_name = {item.name: item for item in (*piece.band, *piece.inner)}
-    asked = {**tiles_given, **_asked(facts, options)}
-    along = _contiguous(piece, by_name[loop].source_name)
-    rows = not mapped or along > max(
-        _contiguous(piece, by_name[name].source_name) for name in mapped
-    )
-    rows = rows and LANES * prod(threads_given.values()) <= profile.threads_per_block
-    order = sorted(mapped, key=lambda n: _contiguous(piece, by_name[n].source_name))
+    asked = _asked(facts, options)
+    lanes = spread.lanes
     kept: list[MappedLoop] = []
-    blocks = 1
-    for position, name in enumerate(reversed(order)):  # the innermost first
-        item = by_name[name]
-        usual = (_ROWS if rows else _COLUMNS) if position == 0 else 1
-        threads = threads_given.get(name, usual)
-        tile = asked.get(item.source_name, threads * (_ROW_POINTS if rows and not position else 1))
-        axis = AXES[min(position + 1 if rows else position, 2)]
+    blocks, left = 1, max(1, profile.threads_per_block // lanes)
+    in_order = sorted(whole.mapped, key=lambda mapped: mapped.order)
+    for position, mapped in enumerate(reversed(in_order)):  # the one along x first
+        item = by_name[mapped.name]
+        axis = AXES[min(position + (lanes > 1), len(AXES) - 1)]
+        threads = min(mapped.threads, left)
         if axis == "z":
             threads = min(threads, MAX_THREADS_Z // prod(k.threads for k in kept if k.axis == "z"))
-        threads = min(threads, tile)
-        grid = _grid_axis(position, len(order))
-        kept.append(_mapped(item, tile, threads, axis, grid, names, len(order) - position))
-        blocks *= -(-trips(facts, item.source_name) // tile)
+        left //= threads
+        grid = _grid_axis(position, len(in_order))
+        kept.append(
+            _mapped(item, mapped.tile, threads, axis, grid, names, len(in_order) - position)
+        )
+        blocks *= -(-trips(facts, item.source_name) // mapped.tile)
     item = by_name[loop]
-    lanes = LANES if rows else 1
-    tile = asked.get(item.source_name, LANES * _LANE_POINTS if rows else _COLUMN_TRIPS)
+    tile = asked.get(item.source_name, spread.tile)
     free = [axis for axis in AXES if axis not in {kept_loop.grid for kept_loop in kept}]
-    grid = free[0] if free else "z"
-    split = _mapped(item, tile, lanes, "x" if rows else "z", grid, names, 0)
+    split = _mapped(
+        item, tile, lanes, "x" if lanes > 1 else "z", free[0] if free else "z", names, 0
+    )
     chunks = 1
     if free:
-        wanted = -(-_BLOCKS_PER_SM * profile.sm_count // blocks)
-        chunks = max(1, min(wanted, -(-trips(facts, item.source_name) // tile)))
-    serial = tuple(
-        SerialTile(
-            name=other.name,
-            source_name=other.source_name,
-            tile=asked.get(other.source_name, LANES),
-            origin=names.fresh(f"{other.name}0"),
-        )
-        for other in piece.band
-        if other.name not in (*mapped, loop)
-    )
-    in_order = sorted(kept, key=lambda k: list(mapped).index(k.name))
-    return Mapping(mapped=tuple(in_order), serial=serial, split=split, chunks=chunks)
+        chunks = max(1, min(spread.chunks, -(-trips(facts, item.source_name) // tile)))
+    serial = tuple(tile for tile in whole.serial if tile.name != loop)
+    ordered = sorted(kept, key=lambda k: [m.name for m in whole.mapped].index(k.name))
+    return Mapping(mapped=tuple(ordered), serial=serial, split=split, chunks=chunks)
 
 
 def _grid_axis(position: int, count: int) -> Axis:

@@ -6,7 +6,6 @@ Next folders: ``eatss/report`` shows a selection, ``eatss/codegen`` turns it int
 from eatss.model.build import build_problem
 from eatss.model.enumerate import enumerate_best
 from eatss.model.options import (
-    CODEGEN_MODEL,
     PUBLISHED,
     SPLITS,
     WARP_FRACTIONS,
@@ -35,7 +34,6 @@ from eatss.model.solver import solve
 from eatss.model.uniform import build_uniform_problem
 
 __all__ = [
-    "CODEGEN_MODEL",
     "PUBLISHED",
     "SCHEMA_VERSION",
     "SPLITS",

@@ -9,10 +9,9 @@ from typing import Literal, get_args
 from eatss.diagnostics import input_error
 from eatss.gpu.profile import GpuProfile
 
-ModelName = Literal["prediction", "eatss", "paper", "register-tile"]
+ModelName = Literal["prediction", "eatss", "paper"]
 """How an objective is computed: the published one by the paper's rules or with exact footprints
-(``eatss``), others by the prediction of time and energy, or by ``register-tile`` for generated
-code."""
+(``eatss``), others by the prediction of time and energy."""
 
 TargetName = Literal["ppcg", "cuda"]
 """What makes code from the sizes: PPCG, or eatss itself."""
@@ -21,9 +20,6 @@ ObjectiveName = Literal["energy", "time", "edp", "paper"]
 """What is best: least energy, time or energy × time of a run, or most of the paper's ``OBJ``."""
 
 PUBLISHED: tuple[ModelName, ...] = ("eatss", "paper")
-
-CODEGEN_MODEL: ModelName = "register-tile"
-"""The model that chooses sizes for code that eatss generates itself."""
 
 SPLITS: tuple[float, ...] = (0.0, 0.25, 0.5, 0.67, 0.75, 1.0)
 """The split factors that ``auto`` tries."""
@@ -89,18 +85,16 @@ class ModelOptions:
             )
         if self.model in PUBLISHED:
             object.__setattr__(self, "objective", "paper")
-        elif self.model == "register-tile":
-            object.__setattr__(self, "target", "cuda")
-        self._check_register_tile()
+        self._check_prediction()
         self._check_ranges()
 
-    def _check_register_tile(self) -> None:
-        if self.model == "register-tile" and (self.uniform or self.warp_fraction is not None):
+    def _check_prediction(self) -> None:
+        if self.model == "prediction" and (self.uniform or self.warp_fraction is not None):
             what = "one vector for all kernels" if self.uniform else "a warp fraction"
             raise input_error(
                 "EATSS-M012",
-                f"the model register-tile has no place for {what}",
-                hint="leave it out, or take --model eatss",
+                f"the objective {self.objective} has no place for {what}",
+                hint="leave it out, or take --objective paper",
             )
 
     def _check_ranges(self) -> None:

@@ -78,7 +78,9 @@ FORMULAS: dict[ObjectiveName, str] = {
 }
 
 _DEFAULT = PpcgOptions(max_shared_memory=PPCG_SHARED_BYTES, unroll_gpu_tile=False)
-_NEVER = np.iinfo(np.int64).max
+NEVER = np.iinfo(np.int64).max
+"""The cost of what cannot launch."""
+
 _MOST = 2.0**60
 """Costs end here, so that a margin on top is still a whole number of 64 bits."""
 
@@ -176,9 +178,9 @@ def _table_costs(
     """
     if not kept:
         return allowed
-    launches = allowed < _NEVER
+    launches = allowed < NEVER
     dearer = np.ceil(np.where(launches, allowed, 0) * _margin(facts)).astype(np.int64)
-    table = np.where(launches, dearer, _NEVER)
+    table = np.where(launches, dearer, NEVER)
     table[0] = cell.costs[0]
     return table
 
@@ -242,7 +244,7 @@ def costs(expected: Predicted, objective: ObjectiveName) -> npt.NDArray[np.int64
     }[objective]
     launches = np.isfinite(value)
     whole = np.round(np.minimum(np.where(launches, value, 0.0), _MOST)).astype(np.int64)
-    return np.where(launches, whole, _NEVER)
+    return np.where(launches, whole, NEVER)
 
 
 def _limit(default: _Cell) -> float:
@@ -285,9 +287,9 @@ class _Limits:
         most = SAFE_REGISTERS * cell.demand.registers * cell.demand.threads
         kept &= (cell.demand.threads <= SAFE_THREADS) | (most <= self.profile.registers_per_block)
         kept[0] = True
-        if not np.where(kept, cell.costs, _NEVER).min() < _NEVER:
+        if not np.where(kept, cell.costs, NEVER).min() < NEVER:
             kept[:] = True  # nothing launches within the limits: any that does
-        return np.where(kept, cell.costs, _NEVER)
+        return np.where(kept, cell.costs, NEVER)
 
 
 def _problem(
@@ -307,7 +309,7 @@ def table_of(
     pairs = [
         (vector, int(cost))
         for vector, cost in zip(space_vectors, cell_costs, strict=True)
-        if cost != _NEVER
+        if cost != NEVER
     ]
     return Table(rows=tuple(v for v, _ in pairs), values=tuple(c for _, c in pairs), unit=unit)
 
@@ -385,7 +387,7 @@ def _described(
             for at, reference in enumerate(facts.references)
         ),
         distinct_references=facts.distinct_references,
-        usage=_usage(prediction, profile),
+        usage=usage_of(prediction, profile),
         note=None
         if vector
         else "no loop of it is parallel: it runs in one thread and has nothing to tile",
@@ -396,7 +398,8 @@ def _described(
     )
 
 
-def _usage(prediction: Prediction | None, profile: GpuProfile) -> tuple[Usage, ...]:
+def usage_of(prediction: Prediction | None, profile: GpuProfile) -> tuple[Usage, ...]:
+    """Return what a prediction expects a kernel to use of the limits of a card."""
     if prediction is None or not prediction.threads:
         return ()
     warps = -(-prediction.threads // profile.threads_per_warp)

@@ -20,8 +20,8 @@ from eatss.model.build import (
 from eatss.model.grid import SolvedCell, SolvedGrid, no_solution, solve_grid, traffic
 from eatss.model.options import Cell, ModelOptions
 from eatss.model.predicted import select_predicted
+from eatss.model.predicted_cuda import Structures, select_cuda
 from eatss.model.problem import Constraint, Problem
-from eatss.model.register_tile import select_register_tile
 from eatss.model.selection import (
     CellResult,
     KernelSelection,
@@ -47,6 +47,7 @@ def select_program(
     functions: tuple[str, ...] = (),
     host_statements: tuple[str, ...] = (),
     dtype: str | None = None,
+    structures: Structures | None = None,
 ) -> Selection:
     """Select the tile sizes of every kernel of a program.
 
@@ -58,6 +59,7 @@ def select_program(
         functions: names of the functions the kernels stand in.
         host_statements: statements that no kernel has, because nothing is parallel there.
         dtype: name of the element type; by default that of the widest elements.
+        structures: how the generator can cut each kernel, for predictions of its code.
 
     Raises:
         InputError: options that do not fit profile or kernels.
@@ -67,6 +69,8 @@ def select_program(
     ppcg_options = None
     if options.uniform and any(facts.loops for facts in kernels):
         selections, vector = _select_uniform(kernels, profile, options)
+    elif options.model == "prediction" and options.target == "cuda":
+        selections = select_cuda(kernels, structures or {}, profile, options)
     elif options.model == "prediction":
         predicted = select_predicted(kernels, profile, options)
         selections, ppcg_options = predicted.kernels, predicted.options
@@ -98,8 +102,6 @@ def select_kernel(
     """
     if not facts.loops:
         return _untiled(facts, profile, options)
-    if options.model == "register-tile":
-        return select_register_tile(facts, profile, options)
 
     def traffic_of(cell: Cell, solution: Solution) -> Fraction:
         return traffic(facts, cell.alignment(profile), dict(solution.values))

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from eatss.analysis.structure import Spread
 from eatss.diagnostics import Diagnostic
 from eatss.model.options import ModelOptions
 from eatss.prediction.expected import Prediction
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the JSON form; it grows when a reader of the old form would fail."""
 
 Optimality = Literal["proven", "best found"]
@@ -98,7 +99,8 @@ class KernelSelection:
     comparison. ``compared`` is the number of layouts that were looked at where that is the proof.
     ``predicted`` is what the model expects of these sizes and ``default`` of those that the target
     takes by itself, where the objective is a prediction (``None`` where they do not launch);
-    ``keeps_default`` says that these are those.
+    ``keeps_default`` says that these are those. ``spread`` is how generated code spreads the sums
+    of the kernel over threads and blocks, ``host_loop`` a loop of the band that its host runs.
     """
 
     name: str
@@ -133,6 +135,8 @@ class KernelSelection:
     predicted: Prediction | None = None
     default: Prediction | None = None
     keeps_default: bool = False
+    spread: Spread | None = None
+    host_loop: str | None = None
 
     @property
     def threads_per_block(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from eatss.analysis.structure import Spread
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.model.options import ModelOptions
 from eatss.model.ppcg import ppcg_arguments, ppcg_max_shared_memory, ppcg_sizes
@@ -120,6 +121,7 @@ def _kernel_to_dict(kernel: KernelSelection) -> dict[str, Any]:
     entries["dropped"] = [_flat(cell) for cell in kernel.dropped]
     for name in _PREDICTIONS:
         entries[name] = _prediction_to_dict(getattr(kernel, name))
+    entries["spread"] = None if kernel.spread is None else _flat(kernel.spread)
     return entries
 
 
@@ -146,6 +148,8 @@ def _kernel_from_dict(document: Mapping[str, Any]) -> KernelSelection:
     )
     for name in _PREDICTIONS:
         entries[name] = _prediction_from_dict(document[name])
+    spread = document["spread"]
+    entries["spread"] = None if spread is None else Spread(**spread)
     if entries["optimal"] not in ("proven", "best found"):
         raise ValueError(f"optimal is {entries['optimal']!r}")
     return KernelSelection(**entries)

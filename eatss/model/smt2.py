@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from eatss.analysis.facts import KernelFacts
-from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile
 from eatss.model.build import build_problem, inner_extent
 from eatss.model.conflict import amount_text
 from eatss.model.options import Cell
 from eatss.model.predicted import predicted_problems
-from eatss.model.problem import Direction, Problem, Variable
+from eatss.model.predicted_cuda import Structures, cuda_problems
+from eatss.model.problem import Direction, Problem, TableProblem, Variable
 from eatss.model.selection import KernelSelection, Selection
 from eatss.model.table_proof import table_to_smt2
 from eatss.model.uniform import build_uniform_problem, position_name
@@ -77,21 +77,19 @@ def to_smt2(problem: Problem, best: Mapping[str, int] | None = None) -> str:
 
 
 def program_to_smt2(
-    kernels: Sequence[KernelFacts], profile: GpuProfile, selection: Selection
+    kernels: Sequence[KernelFacts],
+    profile: GpuProfile,
+    selection: Selection,
+    structures: Structures | None = None,
 ) -> str:
     """Return the problems behind ``selection``, each with its answer and proof.
 
     One problem a kernel, at the cell that was selected, or the program's one problem
-    where it has one vector. ``kernels`` and ``profile`` are what was selected for.
-
-    Raises:
-        InputError: ``EATSS-M013``, the objective is no formula.
+    where it has one vector. ``kernels``, ``profile`` and ``structures`` are what was selected for.
     """
     options = selection.options
-    if options.model == "register-tile":
-        raise _no_formula("the model register-tile asks no solver: it compares all layouts")
     if options.model == "prediction":
-        return _tables(kernels, profile, selection)
+        return _tables(kernels, profile, selection, structures)
     tiled = [pair for pair in zip(kernels, selection.kernels, strict=True) if pair[0].loops]
     texts = []
     if selection.uniform_sizes is not None:
@@ -112,27 +110,37 @@ def program_to_smt2(
     return "\n(reset)\n\n".join(texts) + "".join(untiled)
 
 
-def _tables(kernels: Sequence[KernelFacts], profile: GpuProfile, selection: Selection) -> str:
+def _tables(
+    kernels: Sequence[KernelFacts],
+    profile: GpuProfile,
+    selection: Selection,
+    structures: Structures | None,
+) -> str:
     """Return the tables of a predicted selection."""
+    if selection.options.target == "cuda":
+        problems = cuda_problems(kernels, structures or {}, profile, selection.options)
+    else:
+        problems = predicted_problems(kernels, profile, selection)
     texts = []
-    problems = predicted_problems(kernels, profile, selection)
     for kernel, problem in zip(selection.kernels, problems, strict=True):
         if problem is None:
             texts.append(f"; {_comment(kernel.name)}: it has nothing to tile\n")
-            continue
-        threads = {f"threads:{name}": size for name, size in kernel.block}
-        if (
-            tuple(dict(kernel.tile_sizes).values()) + tuple(threads.values())
-            in problem.cost.entries
-        ):
-            texts.append(table_to_smt2(problem, {**dict(kernel.tile_sizes), **threads}))
-        else:
+        elif not problem.cost.rows or not _launches(kernel):
             texts.append(f"; {_comment(kernel.name)}: PPCG's default, which does not launch\n")
+        else:
+            texts.append(table_to_smt2(problem, _best(problem)))
     return "\n(reset)\n\n".join(texts)
 
 
-def _no_formula(why: str) -> InputError:
-    return input_error("EATSS-M013", why, hint="take --model eatss for a problem as SMT-LIB 2")
+def _launches(kernel: KernelSelection) -> bool:
+    return kernel.predicted is not None
+
+
+def _best(problem: TableProblem) -> dict[str, int]:
+    """Return the row of least cost, the first of equal ones, by variable."""
+    values = problem.cost.values
+    row = problem.cost.rows[min(range(len(values)), key=values.__getitem__)]
+    return dict(zip(problem.variables, row, strict=True))
 
 
 def _cell(kernel: KernelSelection) -> Cell:

@@ -91,8 +91,8 @@ def bank_wavefronts(lanes: Sequence[Column], steps: Sequence[Column], element_by
     """Return the cycles of one request of a warp to shared memory, an entry a candidate.
 
     Lanes that want one word share it; different words of one bank wait for each other: 32 banks of
-    four bytes [CUDA C++ Programming Guide, shared memory]. Elements of eight bytes go in two halves
-    of 16 lanes each.
+    four bytes [CUDA C++ Programming Guide, shared memory]. So 32 different elements of eight bytes
+    take two cycles, and 16 take one.
 
     Args:
         lanes: of :func:`lanes_of`.
@@ -126,19 +126,22 @@ def _conflicts(rows: Integers, axes: int, element_bytes: int) -> Column:
         left = left // along
     live = left == 0
     address = np.where(live, address, address[:, :1])  # lanes without work ask for nothing new
-    words = max(1, element_bytes // BANK_BYTES)
-    banks = max(1, BANKS // words)
-    cycles = np.zeros(len(rows))
-    each = WARP // words
-    numbers = np.arange(len(rows))[:, None]
-    for first in range(0, WARP, each):
-        ordered = np.sort(address[:, first : first + each], axis=1)
-        fresh = np.ones(ordered.shape, dtype=bool)
-        fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-        fresh &= live[:, first : first + each].any(axis=1)[:, None]
-        wanted = np.zeros((len(rows), banks), dtype=np.int64)
-        np.add.at(
-            wanted, (np.broadcast_to(numbers, ordered.shape)[fresh], (ordered % banks)[fresh]), 1
-        )
-        cycles += wanted.max(axis=1)
-    return cycles
+    banks = max(1, BANKS * BANK_BYTES // element_bytes)
+    ordered = np.sort(address, axis=1)
+    fresh = np.ones(ordered.shape, dtype=bool)
+    fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    numbers = np.broadcast_to(np.arange(len(rows))[:, None], ordered.shape)
+    wanted = np.zeros((len(rows), banks), dtype=np.int64)
+    np.add.at(wanted, (numbers[fresh], (ordered % banks)[fresh]), 1)
+    return wanted.max(axis=1).astype(np.float64)
+
+
+def lines(lanes: Sequence[Column], steps: Sequence[float], element_bytes: int) -> Column:
+    """Return the 128-byte lines that one request of a warp touches, an entry a candidate.
+
+    Args:
+        lanes: of :func:`lanes_of`.
+        steps: bytes between neighbours along each axis, ``x`` first.
+        element_bytes: width of an element.
+    """
+    return _pieces(lanes, steps, element_bytes, LINE_BYTES)

@@ -15,7 +15,8 @@ class Card:
 
     ``*_bytes_s`` are bytes a second of the whole card; ``fp64_per_cycle`` and ``fp32_per_cycle``
     multiply-adds of one SM in a cycle; ``warp`` threads; ``registers_*`` registers of 32 bits.
-    ``shared_per_block_bytes`` is what a block may declare statically.
+    ``shared_per_block_bytes`` is what a block may declare statically, ``shared_optin_bytes`` what
+    it may ask for.
     """
 
     sms: int
@@ -25,9 +26,11 @@ class Card:
     blocks_per_sm: int
     threads_per_block: int
     registers_per_sm: int
+    registers_per_block: int
     registers_per_thread: int
     shared_per_sm_bytes: int
     shared_per_block_bytes: int
+    shared_optin_bytes: int
     l1_shared_bytes: int
     l2_bytes: int
     fp64_per_cycle: float
@@ -59,9 +62,13 @@ def card_of(profile: GpuProfile) -> Card:
         blocks_per_sm=profile.max_blocks_per_sm,
         threads_per_block=profile.threads_per_block,
         registers_per_sm=profile.registers_per_sm,
+        registers_per_block=profile.registers_per_block,
         registers_per_thread=profile.registers_per_thread,
         shared_per_sm_bytes=profile.shared_per_sm_bytes,
         shared_per_block_bytes=profile.shared_per_block_bytes,
+        shared_optin_bytes=max(
+            profile.shared_per_block_bytes, profile.shared_per_block_optin_bytes
+        ),
         l1_shared_bytes=profile.l1_shared_bytes,
         l2_bytes=profile.l2_bytes,
         fp64_per_cycle=fp64,

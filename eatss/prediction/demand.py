@@ -31,6 +31,8 @@ class Demand:
 
     ``chain_cycles``: what the slowest thread of a block waits for, one thing after the other:
     loads that depend on each other, barriers, arithmetic that feeds itself.
+
+    ``dynamic_shared`` says that blocks may opt in to more shared memory than they can declare.
     """
 
     launches: Column
@@ -48,6 +50,7 @@ class Demand:
     dram_bytes: Column
     scatter: Column
     chain_cycles: Column
+    dynamic_shared: bool = False
 
     def __len__(self) -> int:
         """Return the number of candidates."""

@@ -34,12 +34,20 @@ class Predicted:
     resident_blocks: Column
 
 
-def resident_blocks(threads: Column, registers: Column, shared_bytes: Column, card: Card) -> Column:
+def resident_blocks(
+    threads: Column,
+    registers: Column,
+    shared_bytes: Column,
+    card: Card,
+    *,
+    dynamic: bool = False,
+) -> Column:
     """Return the blocks of an SM that run at a time, an entry a candidate; 0 cannot launch.
 
     The least that registers (allocated to a thread by eights), threads (by whole warps), shared
     memory (with 1024 bytes a block that CUDA keeps) and the limit of blocks allow [CUDA C++
-    Programming Guide, technical specifications per compute capability].
+    Programming Guide, technical specifications per compute capability]. ``dynamic`` says that a
+    block may opt in to more shared memory than it can declare.
     """
     warps = np.ceil(threads / card.warp)
     registers = np.ceil(registers / _REGISTER_UNIT) * _REGISTER_UNIT
@@ -47,7 +55,8 @@ def resident_blocks(threads: Column, registers: Column, shared_bytes: Column, ca
     by_threads = np.floor(card.threads_per_sm / (warps * card.warp))
     by_shared = np.floor(card.shared_per_sm_bytes / (shared_bytes + _BLOCK_SHARED))
     least = np.minimum(np.minimum(by_registers, by_threads), by_shared)
-    least = np.where(shared_bytes > card.shared_per_block_bytes, 0.0, least)
+    most_shared = card.shared_optin_bytes if dynamic else card.shared_per_block_bytes
+    least = np.where(shared_bytes > most_shared, 0.0, least)
     least = np.where(threads > card.threads_per_block, 0.0, least)
     return np.clip(least, 0, card.blocks_per_sm)
 
@@ -60,7 +69,9 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
     Vuduc, *A roofline model of energy*]. Time is no shorter than the power limit allows. The
     formulas stand in docs/model.md.
     """
-    resident = resident_blocks(demand.threads, demand.registers, demand.shared_bytes, card)
+    resident = resident_blocks(
+        demand.threads, demand.registers, demand.shared_bytes, card, dynamic=demand.dynamic_shared
+    )
     cycles = card.clock_hz
     # an SM with one block more than the mean sets the time
     share = np.ceil(demand.blocks / card.sms) / (demand.blocks / card.sms)

@@ -1,0 +1,118 @@
+"""How the generator can cut a kernel into launches: its own description, which the model reads.
+
+The generator (:mod:`eatss.codegen.structures`) says which cuts are legal and what each launch keeps
+in registers and may stage; the model chooses among them and chooses the sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How a sum is spread over threads and blocks.
+
+    ``lanes`` threads of a warp add up one sum together, ``tile`` steps of it at a time;
+    ``chunks`` blocks share it.
+    """
+
+    lanes: int
+    tile: int
+    chunks: int
+
+
+class LayoutSizes(Protocol):
+    """The sizes and cuts that the generator carries out for one kernel.
+
+    ``tile_sizes`` by loop of the band, ``block`` threads by mapped loop, the one along ``x`` last.
+    ``spread`` is how its sums are spread, if they are; ``host_loop`` a loop of the band that runs
+    on the host.
+    """
+
+    @property
+    def tile_sizes(self) -> tuple[tuple[str, int], ...]:
+        """Tile sizes by loop of the band."""
+        ...
+
+    @property
+    def block(self) -> tuple[tuple[str, int], ...]:
+        """Threads by mapped loop, the one along ``x`` last."""
+        ...
+
+    @property
+    def spread(self) -> Spread | None:
+        """How sums are spread."""
+        ...
+
+    @property
+    def host_loop(self) -> str | None:
+        """A loop of the band that runs on the host."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainSizes:
+    """Sizes and cuts, nothing else: a :class:`LayoutSizes`."""
+
+    tile_sizes: tuple[tuple[str, int], ...] = ()
+    block: tuple[tuple[str, int], ...] = ()
+    spread: Spread | None = None
+    host_loop: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldFacts:
+    """An array of which each point of a thread keeps an element in registers.
+
+    ``references`` are indices into ``KernelFacts.references``. ``loads`` says that it is read from
+    memory first; ``element_bytes`` is the width of an element.
+    """
+
+    array: str
+    references: tuple[int, ...]
+    element_bytes: int
+    loads: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFacts:
+    """Statements of a launch that share serial loops of the band, which are cut into tiles."""
+
+    statements: tuple[str, ...]
+    serial: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFacts:
+    """One kernel of generated code, sizes aside.
+
+    ``mapped`` are the loops that go to blocks and threads, in the order of threads: along ``x``
+    last. ``stageable`` are groups of references, by index, that may be copied to shared memory
+    together. ``sum_loop`` is the loop of the sums that are spread over lanes and chunks.
+    """
+
+    mapped: tuple[str, ...]
+    parts: tuple[PartFacts, ...]
+    held: tuple[HeldFacts, ...]
+    stageable: tuple[tuple[int, ...], ...]
+    sum_loop: str | None = None
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """The statements of all parts."""
+        return tuple(name for part in self.parts for name in part.statements)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structure:
+    """One way to cut a kernel into launches.
+
+    ``host_loop`` is a loop of the band that runs on the host; all launches run once for each of its
+    iterations. A structure that ``spreads`` has sums spread over lanes or chunks.
+    """
+
+    launches: tuple[LaunchFacts, ...]
+    spreads: bool = False
+    host_loop: str | None = None

@@ -1,0 +1,369 @@
+"""The layouts that generated code is offered: cuts, threads, points, tiles, places, spread sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.mapping import AXES, MAX_THREADS_Z, mapped_loops, thread_axes, threads_along
+from eatss.analysis.structure import Structure
+from eatss.gpu.profile import GpuProfile
+from eatss.polyhedral.kernel import Loop
+from eatss.prediction.cuda_shape import CudaCandidates, trips_of
+from eatss.prediction.demand import Column
+
+POINTS = (1, 2, 4, 8)
+"""Points of a thread along one loop."""
+
+MOST_POINTS = 32
+"""Points of a thread in all."""
+
+THREADS = (64, 128, 256, 512)
+"""Threads of a block; fewer where the loops have fewer points."""
+
+LEAST_ALONG_X = 4
+"""Threads along x, where the loop has so many points: a sector of doubles."""
+
+SERIAL_TILES = {1: (8, 16, 32, 64), 2: (4, 16, 32)}
+"""Tiles of serial loops of the band, by how many they are, where something is staged."""
+
+PLAIN_TILE = 32
+"""Tile of serial loops where nothing is staged: it only bounds what is unrolled."""
+
+SPREAD_THREADS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+"""Threads along the mapped loops of a launch whose sums are spread."""
+
+SPREAD_POINTS = (1, 2, 4)
+LANES = {32: (64, 128, 256), 1: (8, 16, 32, 64)}
+"""Threads that share a sum, with the steps of it that they take at a time."""
+
+CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+"""Blocks that share a sum."""
+
+MOST_BLOCKS_PER_SM = 32
+"""Blocks for each SM beyond which a sum is not spread further."""
+
+SPREAD_BELOW = 16
+"""Sums are spread where the parallel loops have less than so many times the points that the card
+runs threads at once: with more, each thread has sums of its own to add up."""
+
+POINT_LOOPS = 2
+"""Loops along which a thread has several points: enough to reuse both operands of a product."""
+
+WIDE_THREADS = (128, 256)
+"""Threads of a block, where more than three loops are mapped."""
+
+FREE_LOOPS = 5
+"""Loops among which those with threads and points are chosen, where more than three are mapped."""
+
+_MANY = 1 << 13
+
+Integers = npt.NDArray[np.int64]
+Group = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaLattice:
+    """The layouts of one kernel under one structure, a row each.
+
+    ``tiles`` by loop of the band, ``threads`` by mapped loop, ``staged`` by group of references.
+    """
+
+    structure: Structure
+    tiles: Mapping[str, Integers]
+    threads: Mapping[str, Integers]
+    staged: Mapping[Group, Integers]
+    lanes: Integers
+    sum_tile: Integers
+    chunks: Integers
+
+    def __len__(self) -> int:
+        """Return the number of layouts."""
+        return len(self.lanes)
+
+    def rows(self, keep: npt.NDArray[np.bool_] | Integers) -> CudaLattice:
+        """Return some of the layouts."""
+        return CudaLattice(
+            structure=self.structure,
+            tiles={name: column[keep] for name, column in self.tiles.items()},
+            threads={name: column[keep] for name, column in self.threads.items()},
+            staged={group: column[keep] for group, column in self.staged.items()},
+            lanes=self.lanes[keep],
+            sum_tile=self.sum_tile[keep],
+            chunks=self.chunks[keep],
+        )
+
+    def candidates(self) -> CudaCandidates:
+        """Return the layouts as the prediction takes them."""
+        return CudaCandidates(
+            tiles={name: _floats(column) for name, column in self.tiles.items()},
+            threads={name: _floats(column) for name, column in self.threads.items()},
+            staged={group: _floats(column) for group, column in self.staged.items()},
+            lanes=_floats(self.lanes),
+            sum_tile=_floats(self.sum_tile),
+            chunks=_floats(self.chunks),
+        )
+
+
+def _floats(column: Integers) -> Column:
+    return column.astype(np.float64)
+
+
+def lattices(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+) -> list[CudaLattice]:
+    """Return the layouts of a kernel, structure by structure."""
+    found = []
+    for structure in structures:
+        if structure.spreads:
+            if _has_room(facts, profile):
+                found.append(_spread_lattice(facts, structure, profile))
+        elif facts.loops:
+            found.append(_plain_lattice(facts, structure))
+    return [lattice for lattice in found if len(lattice)]
+
+
+def _has_room(facts: KernelFacts, profile: GpuProfile) -> bool:
+    """Tell whether the parallel loops leave threads for spread sums."""
+    trips = trips_of(facts)
+    points = prod(trips[loop.name] for loop in mapped_loops(facts))
+    return points < SPREAD_BELOW * profile.sm_count * profile.max_threads_per_sm
+
+
+def _plain_lattice(facts: KernelFacts, structure: Structure) -> CudaLattice:
+    mapped = mapped_loops(facts)
+    names = [loop.name for loop in mapped]
+    pairs = _wide_pairs(facts, mapped) if len(mapped) > len(AXES) else _pairs(mapped)
+    threads, points = pairs
+    groups = _groups(facts, structure)
+    stagings = _stagings(len(groups))
+    serial = [loop for loop in facts.loops if loop.name not in names]
+    staged_tiles = _serial_tiles(serial, SERIAL_TILES[min(2, max(1, len(serial)))])
+    plain_tiles = _serial_tiles(serial, (PLAIN_TILE,))
+    inner = [
+        (staging, tiles)
+        for staging in stagings
+        for tiles in (staged_tiles if any(staging) else plain_tiles)
+    ]
+    count, many = len(threads), len(inner)
+    rows = np.repeat(np.arange(count), many)
+    flags = np.array([staging for staging, _ in inner], dtype=np.int64).reshape(many, len(groups))
+    tiles = np.array([own for _, own in inner], dtype=np.int64).reshape(many, len(serial))
+    ones = np.ones(count * many, dtype=np.int64)
+    return CudaLattice(
+        structure=structure,
+        tiles={
+            **{name: (threads * points)[rows, at] for at, name in enumerate(names)},
+            **{loop.name: np.tile(tiles[:, at], count) for at, loop in enumerate(serial)},
+        },
+        threads={name: threads[rows, at] for at, name in enumerate(names)},
+        staged={group: np.tile(flags[:, at], count) for at, group in enumerate(groups)},
+        lanes=ones,
+        sum_tile=ones,
+        chunks=ones,
+    )
+
+
+def _spread_lattice(facts: KernelFacts, structure: Structure, profile: GpuProfile) -> CudaLattice:
+    mapped = mapped_loops(facts)
+    names = [loop.name for loop in mapped]
+    sums = [launch.sum_loop for launch in structure.launches if launch.sum_loop is not None]
+    trips = trips_of(facts)
+    longest = max(trips[name] for name in sums)
+    threads, points = _spread_pairs(mapped)
+    host = structure.host_loop
+    serial = [loop.name for loop in facts.loops if loop.name not in names and loop.name != host]
+    most_blocks = MOST_BLOCKS_PER_SM * profile.sm_count
+    rows: list[tuple[int, ...]] = []
+    for own, each in zip(threads.tolist(), points.tolist(), strict=True):
+        tiles = [t * p for t, p in zip(own, each, strict=True)]
+        blocks = prod(-(-int(trips[name]) // tile) for name, tile in zip(names, tiles, strict=True))
+        for lanes, sum_tiles in LANES.items():
+            total = prod(own) * lanes
+            if not profile.threads_per_warp <= total <= THREADS[-1]:
+                continue
+            for sum_tile in sum_tiles:
+                rows += [
+                    (*own, *tiles, lanes, sum_tile, chunks)
+                    for chunks in CHUNKS
+                    if lanes * chunks > 1
+                    and (chunks == 1 or chunks * blocks <= most_blocks)
+                    and chunks * sum_tile < 2 * longest
+                ]
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), 2 * len(names) + 3)
+    depth = len(names)
+    plain = np.full(len(rows), PLAIN_TILE, dtype=np.int64)
+    return CudaLattice(
+        structure=structure,
+        tiles={
+            **{name: table[:, depth + at] for at, name in enumerate(names)},
+            **dict.fromkeys(serial, plain),
+        },
+        threads={name: table[:, at] for at, name in enumerate(names)},
+        staged={},
+        lanes=table[:, -3],
+        sum_tile=table[:, -2],
+        chunks=table[:, -1],
+    )
+
+
+def _groups(facts: KernelFacts, structure: Structure) -> tuple[Group, ...]:
+    """Return the groups of references that may be staged: those whose copies have a known size."""
+    open_loops = set(facts.open_loops)
+    groups: dict[Group, None] = {}
+    for launch in structure.launches:
+        for group in launch.stageable:
+            moving = {
+                name
+                for statement in facts.work.statements
+                for access in statement.accesses
+                if access.reference in group
+                for name, _ in access.strides
+            }
+            if moving and not moving & open_loops:
+                groups[group] = None
+    return tuple(groups)
+
+
+def _stagings(count: int) -> list[tuple[int, ...]]:
+    """Return which groups may be staged together: any of two, else none, one, or all."""
+    if count <= 2:
+        return list(product((0, 1), repeat=count))
+    alone = [tuple(int(at == one) for at in range(count)) for one in range(count)]
+    return [(0,) * count, *alone, (1,) * count]
+
+
+def _serial_tiles(loops: Sequence[Loop], sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    choices = []
+    for loop in loops:
+        trips = loop.trip_count
+        fitting = {size if trips is None else min(size, max(1, trips)) for size in sizes}
+        choices.append(sorted(fitting))
+    return list(product(*choices))
+
+
+def _pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
+    """Return threads and points along up to three mapped loops, a row each."""
+    reaches = [reach(loop.trip_count) for loop in mapped]
+    most = [
+        min(r, MAX_THREADS_Z) if at == 0 and len(mapped) == len(AXES) else min(r, THREADS[-1])
+        for at, r in enumerate(reaches)
+    ]
+    everything = prod(most)
+    totals = {min(total, everything) for total in THREADS}
+    threads = [
+        choice
+        for choice in product(*([1 << n for n in range(m.bit_length())] for m in most))
+        if prod(choice) in totals and choice[-1] >= min(LEAST_ALONG_X, most[-1])
+    ]
+    points = [
+        p
+        for p in product(POINTS, repeat=len(mapped))
+        if prod(p) <= MOST_POINTS and sum(size > 1 for size in p) <= POINT_LOOPS
+    ]
+    return _kept(threads, points, reaches)
+
+
+def _spread_pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
+    """Return threads and points along the mapped loops of spread sums, a row each."""
+    reaches = [reach(loop.trip_count) for loop in mapped]
+    threads = [
+        choice
+        for choice in product(*([size for size in SPREAD_THREADS if size <= r] for r in reaches))
+        if prod(choice) <= THREADS[-1] and sum(size > 1 for size in choice) <= 2
+    ]
+    points = [
+        p
+        for p in product(SPREAD_POINTS, repeat=len(mapped))
+        if prod(p) <= 2 * SPREAD_POINTS[-1] and sum(size > 1 for size in p) <= 2
+    ]
+    return _kept(threads, points, reaches)
+
+
+def _kept(
+    threads: Sequence[tuple[int, ...]],
+    points: Sequence[tuple[int, ...]],
+    reaches: Sequence[int],
+) -> tuple[Integers, Integers]:
+    """Return every pair whose tile is no longer than its loops reach."""
+    width = len(reaches)
+    own = np.array(threads, dtype=np.int64).reshape(len(threads), width)
+    each = np.array(points, dtype=np.int64).reshape(len(points), width)
+    along = own.repeat(len(each), axis=0)
+    times = np.tile(each, (len(own), 1))
+    fits = (along * times <= np.array(reaches, dtype=np.int64)).all(axis=1)
+    return along[fits], times[fits]
+
+
+def _wide_pairs(facts: KernelFacts, mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
+    """Return threads and points along more than three mapped loops, a row each.
+
+    All choices for each loop would be too many to look at. Threads run along the last loop, which
+    is contiguous, and at most two others. A thread has points along at most ``POINT_LOOPS``. Both
+    are among ``FREE_LOOPS`` loops.
+    """
+    free = _free_loops(facts, mapped)
+    most = [reach(loop.trip_count) if loop.name in free else 1 for loop in mapped]
+    totals = {min(total, prod(most)) for total in WIDE_THREADS}
+    threads = [
+        counts
+        for counts in _powers(most, WIDE_THREADS[-1], len(AXES), first=len(most) - 1)
+        if prod(counts) in totals
+        and threads_along("z", counts, thread_axes(counts)) <= MAX_THREADS_Z
+    ]
+    points = list(_powers([min(size, POINTS[-1]) for size in most], MOST_POINTS, POINT_LOOPS))
+    return _kept(threads, points, most)
+
+
+def _free_loops(facts: KernelFacts, mapped: Sequence[Loop]) -> frozenset[str]:
+    """Return the mapped loops that may have threads and points; a block has one point of others.
+
+    First the contiguous one, then the longest up to a warp, then those along which most
+    references stand still, then the innermost.
+    """
+    last = mapped[-1]
+
+    def worth(at: int) -> tuple[bool, int, int, int]:
+        loop = mapped[at]
+        still = sum(loop.name in reference.invariant for reference in facts.references)
+        return loop is last, min(reach(loop.trip_count), 32), still, at
+
+    order = sorted(range(len(mapped)), key=worth, reverse=True)
+    return frozenset(mapped[at].name for at in order[:FREE_LOOPS])
+
+
+def _powers(
+    most: Sequence[int], product_most: int, several: int, *, first: int | None = None
+) -> Iterator[tuple[int, ...]]:
+    """Yield powers of two up to ``most``, at most ``several`` of them above 1.
+
+    Args:
+        most: the largest of each.
+        product_most: the largest product.
+        several: how many may be above 1, that at ``first`` counted whatever it is.
+        first: a position, or none.
+    """
+    others = [at for at in range(len(most)) if at != first]
+    for count in range(several + (first is None)):
+        for chosen in combinations(others, count):
+            moving = chosen if first is None else (*chosen, first)
+            choices = [
+                [1 << n for n in range(int(at != first), most[at].bit_length())] for at in moving
+            ]
+            for sizes in product(*choices):
+                if prod(sizes) <= product_most:
+                    by_place = dict(zip(moving, sizes, strict=True))
+                    yield tuple(by_place.get(at, 1) for at in range(len(most)))
+
+
+def reach(trips: int | None) -> int:
+    """Return the power of two at or above ``trips``; a large one where they are not known."""
+    return _MANY if trips is None else 1 << max(0, trips - 1).bit_length()

@@ -1,0 +1,296 @@
+"""Objectives that are predictions, for the code that eatss generates.
+
+A kernel is chosen alone: of every layout of every structure that the generator offers, the one with
+the least cost. A layout that would not launch, or whose sums do not fit registers, is not offered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.structure import Spread, Structure
+from eatss.diagnostics import Diagnostic, NoSolutionError
+from eatss.gpu.profile import GpuProfile
+from eatss.model.cuda_lattice import CudaLattice, lattices
+from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions
+from eatss.model.predicted import FORMULAS, NEVER, UNITS, costs, usage_of
+from eatss.model.problem import Table, TableProblem
+from eatss.model.selection import KernelSelection, ReferenceSelection
+from eatss.model.table_proof import solve_table
+from eatss.prediction.cuda_model import CudaModel, CudaPrediction
+
+Structures = Mapping[str, tuple[Structure, ...]]
+"""The structures of each kernel, by its name."""
+
+MOST_ROWS = 8192
+"""Rows of the table that Z3 is given: the best ones, all others cost more than each of them."""
+
+FULL_SPEED = 1.15
+"""So many times the time of the fastest layout may be taken: energy is saved at full speed."""
+
+_NOT_TILED = "no loop of it is parallel: it runs in one thread and has nothing to tile"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """The layouts of one structure with what they cost."""
+
+    lattice: CudaLattice
+    prediction: CudaPrediction
+    costs: npt.NDArray[np.int64]
+
+
+def select_cuda(
+    kernels: Sequence[KernelFacts],
+    structures: Structures,
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> tuple[KernelSelection, ...]:
+    """Select cuts, threads, points, tiles and places of every kernel of a program.
+
+    Raises:
+        NoSolutionError: ``EATSS-M020``, no layout of some kernel can launch on the card.
+    """
+    selections, findings = [], []
+    for facts in kernels:
+        try:
+            selections.append(_select(facts, structures.get(facts.name, ()), profile, options))
+        except NoSolutionError as error:
+            findings += error.diagnostics
+    if findings:
+        raise NoSolutionError(*findings)
+    return tuple(selections)
+
+
+def cuda_problems(
+    kernels: Sequence[KernelFacts],
+    structures: Structures,
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> tuple[TableProblem | None, ...]:
+    """Return the table behind each kernel, ``None`` for one without layouts."""
+    problems = []
+    for facts in kernels:
+        cells = _cells(facts, structures.get(facts.name, ()), profile, options)
+        problems.append(_problem(facts, cells, options) if cells else None)
+    return tuple(problems)
+
+
+def _select(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> KernelSelection:
+    began = time.perf_counter()
+    cells = _cells(facts, structures, profile, options)
+    if not cells:
+        return _described(facts, options, profile, None, 0)
+    least = [int(cell.costs.min()) for cell in cells]
+    best = least.index(min(least))
+    if least[best] == NEVER:
+        raise _no_solution(facts)
+    row = int(np.argmin(cells[best].costs))
+    problem = _problem(facts, cells, options)
+    spent_s = time.perf_counter() - began
+    solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
+    described = _described(facts, options, profile, cells[best], row)
+    return replace(
+        described,
+        objective=solution.objective,
+        optimal="proven" if solution.proven else "best found",
+        solver_calls=solution.solver_calls,
+        solve_time_s=spent_s + solution.solve_time_s,
+        compared=sum(len(cell.lattice) for cell in cells),
+    )
+
+
+def _cells(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> list[_Cell]:
+    model = CudaModel.of(facts, profile)
+    cells = []
+    for lattice in lattices(facts, structures, profile):
+        prediction = model.columns(lattice.structure, lattice.candidates())
+        fits = prediction.fits & (prediction.shared_bytes <= options.shared_per_block(profile))
+        value = costs(prediction.total, options.objective)
+        cells.append(_Cell(lattice, prediction, np.where(fits, value, NEVER)))
+    return _at_full_speed(cells)
+
+
+def _at_full_speed(cells: Sequence[_Cell]) -> list[_Cell]:
+    """Return the cells without what is expected to take much longer than the fastest layout."""
+    times = [np.where(c.costs < NEVER, c.prediction.total.time_s, np.inf) for c in cells]
+    fastest_s = min((float(own.min()) for own in times), default=0.0)
+    return [
+        replace(cell, costs=np.where(own <= FULL_SPEED * fastest_s, cell.costs, NEVER))
+        for cell, own in zip(cells, times, strict=True)
+    ]
+
+
+def _no_solution(facts: KernelFacts) -> NoSolutionError:
+    return NoSolutionError(
+        Diagnostic(
+            code="EATSS-M020",
+            message=f"no layout of kernel {facts.name} stays within the limits of a block: "
+            "threads, registers and shared memory",
+            hint="a narrower element type or a card with more of it would help",
+        )
+    )
+
+
+def _problem(facts: KernelFacts, cells: Sequence[_Cell], options: ModelOptions) -> TableProblem:
+    """Return the table of all layouts that launch; beyond ``MOST_ROWS`` the best ones."""
+    names = variable_names(facts, cells)
+    rows: list[tuple[int, ...]] = []
+    values: list[int] = []
+    limit = _limit(cells)
+    for cell in cells:
+        kept = np.flatnonzero(cell.costs <= limit)
+        table = np.stack([_column(cell.lattice, name)[kept] for name in names], axis=1)
+        rows += map(tuple, table.tolist())
+        values += cell.costs[kept].tolist()
+    unit = UNITS[options.objective]
+    return TableProblem(
+        kernel=facts.name,
+        variables=names,
+        cost=Table(rows=tuple(rows), values=tuple(values), unit=unit),
+    )
+
+
+def _limit(cells: Sequence[_Cell]) -> int:
+    """Return the cost of the last row of the table."""
+    every = np.sort(np.concatenate([cell.costs for cell in cells]))
+    launching = every[every < NEVER]
+    if not len(launching):
+        return NEVER - 1
+    return int(launching[min(len(launching), MOST_ROWS) - 1])
+
+
+def variable_names(facts: KernelFacts, cells: Sequence[_Cell]) -> tuple[str, ...]:
+    """Return the names of a row's entries.
+
+    Tiles by loop, ``threads:i``, ``staged:A[i][k]``, ``lanes``, ``sum`` and ``chunks`` of spread
+    sums, ``host:i`` where a loop may run on the host.
+    """
+    names = [loop.name for loop in facts.loops]
+    names += [f"threads:{loop.name}" for loop in mapped_loops(facts)]
+    groups = dict.fromkeys(group for cell in cells for group in cell.lattice.staged)
+    names += [f"staged:{_group_name(group)}" for group in groups]
+    if any(cell.lattice.structure.spreads for cell in cells):
+        names += ["lanes", "sum", "chunks"]
+    hosts = dict.fromkeys(cell.lattice.structure.host_loop for cell in cells)
+    names += [f"host:{loop}" for loop in hosts if loop is not None]
+    return tuple(names)
+
+
+def _group_name(group: tuple[int, ...]) -> str:
+    return ",".join(map(str, group))
+
+
+def _column(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
+    """Return the entries of a variable, 1 or 0 where a structure does not have it."""
+    kind, _, of = name.partition(":")
+    zeros = np.zeros(len(lattice), dtype=np.int64)
+    if kind == "threads":
+        return lattice.threads[of]
+    if kind == "staged":
+        return lattice.staged.get(tuple(map(int, of.split(","))), zeros)
+    if kind == "host":
+        return zeros + (lattice.structure.host_loop == of)
+    spread = {"lanes": lattice.lanes, "sum": lattice.sum_tile, "chunks": lattice.chunks}
+    return spread[kind] if kind in spread else lattice.tiles.get(name, zeros + 1)
+
+
+def _described(
+    facts: KernelFacts,
+    options: ModelOptions,
+    profile: GpuProfile,
+    cell: _Cell | None,
+    row: int,
+) -> KernelSelection:
+    """Return the selection of a layout; without one, of a kernel that has nothing to choose."""
+    staged: set[int] = set()
+    tiles: tuple[tuple[str, int], ...] = ()
+    block: tuple[tuple[str, int], ...] = ()
+    spread, host_loop, prediction = None, None, None
+    if cell is not None:
+        lattice = cell.lattice
+        host_loop = lattice.structure.host_loop
+        prediction = cell.prediction.at(row)
+        tiles = tuple(
+            (loop.name, int(lattice.tiles[loop.name][row]) if loop.name in lattice.tiles else 1)
+            for loop in facts.loops
+        )
+        block = tuple(
+            (loop.name, int(lattice.threads[loop.name][row])) for loop in mapped_loops(facts)
+        )
+        staged = {at for group, on in lattice.staged.items() if on[row] for at in group}
+        if lattice.structure.spreads:
+            spread = Spread(
+                lanes=int(lattice.lanes[row]),
+                tile=int(lattice.sum_tile[row]),
+                chunks=int(lattice.chunks[row]),
+            )
+    held = (
+        set()
+        if cell is None
+        else {
+            at
+            for launch in cell.lattice.structure.launches
+            for own in launch.held
+            for at in own.references
+        }
+    )
+    return KernelSelection(
+        name=facts.name,
+        index=facts.index,
+        statements=facts.statements,
+        host_loops=facts.host_loops,
+        loops=tuple(loop.name for loop in facts.loops) if tiles else (),
+        parallel=tuple(loop.name for loop in facts.parallel_loops) if tiles else (),
+        inner_loops=tuple(loop.name for loop in facts.inner_loops),
+        cma_loop=facts.cma_loop,
+        tile_sizes=tiles,
+        objective=0,
+        objective_formula=FORMULAS[options.objective],
+        weights=(),
+        optimal="proven",
+        split_factor=0.0,
+        warp_fraction=1.0,
+        alignment=1,
+        traffic=0.0,
+        block=block,
+        shared_limit_bytes=options.shared_per_block(profile),
+        solver_calls=0,
+        solve_time_s=0.0,
+        references=tuple(
+            ReferenceSelection(
+                array=reference.array,
+                access=reference.access,
+                statements=reference.statements,
+                memory=reference.memory.value,
+                placement="shared" if at in staged else "private" if at in held else "l1",
+                cma=reference.cma,
+                temporal=reference.temporal,
+                spatial=reference.spatial,
+            )
+            for at, reference in enumerate(facts.references)
+        ),
+        distinct_references=facts.distinct_references,
+        usage=usage_of(prediction, profile),
+        note=None if tiles or spread else _NOT_TILED,
+        predicted=prediction,
+        spread=spread,
+        host_loop=host_loop,
+    )

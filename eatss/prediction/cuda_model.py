@@ -1,0 +1,91 @@
+"""The prediction for generated code, ready to be asked: one kernel, one card, many layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import Structure
+from eatss.gpu.profile import GpuProfile
+from eatss.prediction.card import Card, card_of
+from eatss.prediction.cuda import cuda_demands
+from eatss.prediction.cuda_habits import CudaHabits
+from eatss.prediction.cuda_shape import CudaCandidates
+from eatss.prediction.demand import Column, Demand
+from eatss.prediction.expected import Prediction
+from eatss.prediction.habits import Habits
+from eatss.prediction.model import prediction_at
+from eatss.prediction.terms import Predicted, predict
+
+
+@dataclass(frozen=True, slots=True)
+class CudaPrediction:
+    """What is expected of layouts of one structure.
+
+    ``launches`` are demand and prediction of each launch; ``total`` is their sum. ``fits`` says
+    which layouts keep their sums in registers.
+    """
+
+    launches: tuple[tuple[Demand, Predicted], ...]
+    total: Predicted
+    fits: npt.NDArray[np.bool_]
+
+    @property
+    def shared_bytes(self) -> Column:
+        """Shared memory of the largest block, in bytes."""
+        return np.maximum.reduce([demand.shared_bytes for demand, _ in self.launches])
+
+    def at(self, row: int) -> Prediction | None:
+        """Return the prediction of one layout, ``None`` where it cannot launch.
+
+        Blocks, threads and registers are those of the launch that takes longest.
+        """
+        demand, _ = max(self.launches, key=lambda launch: float(launch[1].time_s[row]))
+        return prediction_at(demand, self.total, row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaModel:
+    """What generated code for one kernel does on one card."""
+
+    facts: KernelFacts
+    card: Card
+    habits: Habits
+    code: CudaHabits
+
+    @classmethod
+    def of(cls, facts: KernelFacts, profile: GpuProfile) -> CudaModel:
+        """Return the model of a kernel on a card."""
+        code = CudaHabits()
+        habits = replace(Habits(), sharpness=code.sharpness, launch_s=code.launch_s)
+        return cls(facts=facts, card=card_of(profile), habits=habits, code=code)
+
+    def columns(self, structure: Structure, candidates: CudaCandidates) -> CudaPrediction:
+        """Return what is expected of layouts, an entry a candidate."""
+        asked = cuda_demands(self.facts, structure, candidates, self.card, self.habits, self.code)
+        launches = tuple((one.demand, predict(one.demand, self.card, self.habits)) for one in asked)
+        return CudaPrediction(
+            launches=launches,
+            total=_sum([expected for _, expected in launches]),
+            fits=np.logical_and.reduce([one.fits for one in asked]),
+        )
+
+
+def _sum(parts: Sequence[Predicted]) -> Predicted:
+    """Return what launches take one after the other."""
+    first = parts[0]
+    return Predicted(
+        time_s=np.asarray(sum(part.time_s for part in parts)),
+        energy_j=np.asarray(sum(part.energy_j for part in parts)),
+        terms_s={
+            name: np.asarray(sum(part.terms_s[name] for part in parts)) for name in first.terms_s
+        },
+        terms_j={
+            name: np.asarray(sum(part.terms_j[name] for part in parts)) for name in first.terms_j
+        },
+        resident_blocks=np.minimum.reduce([part.resident_blocks for part in parts]),
+    )

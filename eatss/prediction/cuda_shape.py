@@ -1,0 +1,112 @@
+"""The loops of a launch of generated code in numbers: tiles, threads, points, blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import LaunchFacts, Structure
+from eatss.analysis.work import ASSUMED_SIZE
+from eatss.prediction.demand import Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaCandidates:
+    """Choices for one structure of a kernel, an entry each.
+
+    ``tiles`` by loop of the band, in iterations; ``threads`` by mapped loop. ``staged`` is 1 for
+    each group of references, by index, that is staged in shared memory. ``lanes``, ``sum_tile`` and
+    ``chunks`` say how sums are spread; 1 where they are not.
+    """
+
+    tiles: Mapping[str, Column]
+    threads: Mapping[str, Column]
+    staged: Mapping[tuple[int, ...], Column]
+    lanes: Column
+    sum_tile: Column
+    chunks: Column
+
+    def __len__(self) -> int:
+        """Return the number of candidates."""
+        return len(self.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """One launch in numbers; what is by loop has the mapped loops, or those of the band.
+
+    ``steps`` are tiles along a loop, ``points`` those of a thread. ``lanes`` and ``chunks`` are 1
+    where no sum is spread here. ``axes`` are threads along ``x``, ``y`` and so on with the loop each
+    belongs to. ``blocks`` count all of the grid.
+    """
+
+    tile: dict[str, Column]
+    threads: dict[str, Column]
+    points: dict[str, Column]
+    steps: dict[str, Column]
+    lanes: Column
+    chunks: Column
+    axes: tuple[tuple[str, Column], ...]
+    block_threads: Column
+    blocks: Column
+
+
+def trips_of(facts: KernelFacts) -> dict[str, float]:
+    """Return the trips of all loops of a kernel, open ones taken as ``ASSUMED_SIZE``."""
+    loops = (*facts.loops, *facts.inner_loops)
+    return {
+        loop.name: float(max(1, ASSUMED_SIZE if loop.trip_count is None else loop.trip_count))
+        for loop in loops
+    }
+
+
+def launch_shape(
+    structure: Structure,
+    launch: LaunchFacts,
+    trips: Mapping[str, float],
+    candidates: CudaCandidates,
+    most_threads: int,
+) -> LaunchShape:
+    """Return the numbers of one launch of a structure, as the generator lays it out.
+
+    Launches beside one whose sums are spread have as many times the threads along ``x`` as there
+    are lanes (:func:`eatss.codegen.mapping.widened`).
+    """
+    size = len(candidates)
+    ones = np.ones(size)
+    tile = {name: np.minimum(column, 2.0**20) for name, column in candidates.tiles.items()}
+    threads = {name: np.minimum(candidates.threads[name], tile[name]) for name in launch.mapped}
+    lanes, chunks = ones, ones
+    if launch.sum_loop is not None:
+        lanes = candidates.lanes
+        room = np.maximum(1.0, np.floor(most_threads / lanes))
+        for name in reversed(launch.mapped):
+            threads[name] = np.minimum(threads[name], room)
+            room = np.maximum(1.0, np.floor(room / threads[name]))
+        tile[launch.sum_loop] = candidates.sum_tile
+        most = np.ceil(trips[launch.sum_loop] / candidates.sum_tile)
+        chunks = np.clip(candidates.chunks, 1.0, most) if len(launch.mapped) < 3 else ones
+    elif structure.spreads and launch.mapped:
+        along = launch.mapped[-1]
+        own = prod(threads.values(), start=ones)
+        times = np.clip(np.floor(most_threads / own), 1.0, candidates.lanes)
+        threads[along], tile[along] = threads[along] * times, tile[along] * times
+    steps = {name: np.ceil(trips[name] / tile[name]) for name in tile}
+    axes = [(name, threads[name]) for name in reversed(launch.mapped)]
+    if launch.sum_loop is not None:
+        axes.insert(0, (launch.sum_loop, lanes))
+    return LaunchShape(
+        tile=tile,
+        threads=threads,
+        points={name: np.ceil(tile[name] / threads[name]) for name in launch.mapped},
+        steps=steps,
+        lanes=lanes,
+        chunks=chunks,
+        axes=tuple(axes),
+        block_threads=np.asarray(prod(threads.values(), start=ones) * lanes),
+        blocks=np.asarray(prod((steps[name] for name in launch.mapped), start=ones) * chunks),
+    )
