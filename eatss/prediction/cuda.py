@@ -246,8 +246,11 @@ class _Launch:
         moving = dict(access.strides)
         return [float(moving.get(name, 0) * access.element_bytes) for name, _ in self.shape.axes]
 
-    def _wave(self, access: AccessFacts) -> Column:
-        """Return the cycles of L1 for a request: 128 bytes that differ each, or a line each."""
+    def _wave(self, access: AccessFacts, unaligned: float = 0.0) -> Column:
+        """Return the cycles of L1 for a request: 128 bytes that differ each, or a line each.
+
+        ``unaligned`` is the share of requests whose rows of lanes begin inside a line.
+        """
         strides = self._strides(access)
         different = self.ones
         for lanes, step in zip(self.lanes, strides, strict=True):
@@ -255,6 +258,8 @@ class _Launch:
                 different = different * lanes
         least = np.maximum(1.0, different * access.element_bytes / LINE_BYTES)
         touched = lines(self.lanes, strides, access.element_bytes)
+        if unaligned and self.lanes:
+            touched = touched + unaligned * self.card.warp / self.lanes[0]
         return np.asarray(least + self.habits.line_cycles * np.maximum(0.0, touched - least))
 
     # boxes and footprints
@@ -382,8 +387,8 @@ class _Launch:
     def _registers(self) -> tuple[Column, Column]:
         """Return the registers that a thread takes if it may, and those it cannot do without.
 
-        Sums and addresses it needs; operands of several points or steps are under way together
-        where there is room.
+        Sums and addresses it needs; operands of all points are under way together, without a
+        serial loop half of those of one.
         """
         held = self.ones * self.code.base_registers
         for own in self.launch.held:
@@ -395,7 +400,7 @@ class _Launch:
             for family in self.families[statement.name]:
                 if not family.held:
                     width = max(1, family.access.element_bytes // _WORD_BYTES)
-                    each = self._distinct(family) if serial else self.ones * family.count
+                    each = self._distinct(family) if serial else self.ones * family.count / 2
                     words = words + each * width
             wanted = np.maximum(wanted, words)
         return held + self.code.operand_registers * wanted, held
@@ -501,7 +506,7 @@ class _Launch:
             if family.reads:
                 requests = runs * body * often
                 near = self._shared_wave(family, padded)
-                wave = self._wave(family.access)
+                wave = self._wave(family.access, 1.0 - family.rows / family.count)
                 self.shared += requests * near * on
                 self.l1 += requests * wave * (1.0 - on)
                 self.instructions += requests * np.where(on > 0, 1.0, code.load_instructions)

@@ -18,45 +18,45 @@ class CudaHabits:
     """Registers of a thread beside sums and operands: addresses and counters; assumed."""
     operand_registers: float = 1.2
     """Registers for each word of the operands of a step; assumed."""
-    start_instructions: float = 25.8
+    start_instructions: float = 20.0
     """Instructions of a warp when its block starts; fitted."""
-    start_cycles: float = 351.0
+    start_cycles: float = 355.0
     """Cycles of a block before its first load; fitted."""
-    step_instructions: float = 10.2
+    step_instructions: float = 11.3
     """Instructions of a warp for each tile of its serial loops; fitted."""
-    load_instructions: float = 0.92
+    load_instructions: float = 1.13
     """Instructions for a load or store with its address; fitted."""
-    loop_instructions: float = 2.01
+    loop_instructions: float = 2.0
     """Instructions for a step of the innermost loop, before it is unrolled; fitted."""
-    guard_instructions: float = 1.97
+    guard_instructions: float = 1.0
     """Instructions for the tests of a point in a tile that the loop's end cuts off; fitted."""
-    copy_instructions: float = 3.75
+    copy_instructions: float = 3.0
     """Instructions for an element copied to shared memory; fitted."""
-    ragged_instructions: float = 23.9
+    ragged_instructions: float = 39.0
     """The same where rows do not fit the threads: divisions and tests; fitted."""
-    ragged_batch: float = 0.505
+    ragged_batch: float = 1.0
     """Loads of a thread under way at a time in such a copy; fitted."""
-    barrier_cycles: float = 42.8
+    barrier_cycles: float = 35.3
     """Cycles that a block waits at a barrier; fitted."""
-    batch: float = 3.72
+    batch: float = 6.0
     """Loads of a thread under way at a time; fitted."""
-    memory_cycles: float = 320.0
+    memory_cycles: float = 400.0
     """Cycles of a load that L1 does not answer; fitted."""
-    l1_cycles: float = 29.6
+    l1_cycles: float = 22.0
     """Cycles of a load that L1 answers; fitted."""
-    shared_cycles: float = 50.3
+    shared_cycles: float = 30.0
     """Cycles of a load from shared memory; fitted."""
-    line_wait: float = 2.9
+    line_wait: float = 2.0
     """Cycles that a thread waits for each wavefront of a load through L1; fitted."""
-    unrolled_steps: float = 7.97
+    unrolled_steps: float = 8.86
     """Steps of the innermost loop whose loads are under way together; fitted."""
-    atomic_cycles: float = 613.0
+    atomic_cycles: float = 700.0
     """Cycles of an atomic addition to memory; fitted."""
-    launch_s: float = 1.45e-06
+    launch_s: float = 1.5e-06
     """Seconds that a launch of a graph takes beyond its terms; fitted."""
-    sharpness: float = 1.93
+    sharpness: float = 2.4
     """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; fitted."""
-    page_steps: float = 0.02
+    page_steps: float = 0.0181
     """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
     spill_missing: float = 0.3
     """Share of the lines of spilled registers that L1 does not have, 0 to 1; assumed."""
