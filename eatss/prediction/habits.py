@@ -34,8 +34,14 @@ class Habits:
     """Instructions of a warp at a barrier; fitted."""
     barrier_cycles: float = 36.9
     """Cycles that a block waits at a barrier; fitted."""
-    batch: float = 3.44
-    """Loads of a thread under way at a time, in serial loops and private copies; fitted."""
+    window: float = 7.0
+    """Loads of a thread under way at a time, at most; fitted."""
+    rolled: float = 4.0
+    """Steps of a loop of unknown length whose loads are under way at a time; from SASS."""
+    unrolled_steps: float = 128.0
+    """Instances that a loop of known length is unrolled to, at most; from SASS."""
+    dram_cycles: float = 500.0
+    """Cycles of a load that L2 does not answer, beyond those of L2; fitted."""
     memory_cycles: float = 270.0
     """Cycles of a load that L1 does not answer, beyond those of L1; fitted."""
     l1_cycles: float = 35.2

@@ -28,7 +28,7 @@ from eatss.prediction.access import (
 from eatss.prediction.card import Card
 from eatss.prediction.demand import Column, Demand
 from eatss.prediction.habits import Habits
-from eatss.prediction.ppcg_groups import Group, PpcgKernel
+from eatss.prediction.ppcg_groups import Group, PpcgKernel, staged_despite
 from eatss.prediction.terms import resident_blocks
 
 GRID_LIMITS = {1: (32768,), 2: (256, 256)}
@@ -107,11 +107,25 @@ def shared_groups(kernel: PpcgKernel, candidates: PpcgCandidates) -> tuple[list[
             staged.append(np.zeros(len(candidates)))
             continue
         size = box_elements(kernel, group, tile) * group.element_bytes
-        fits = (size <= left).astype(np.float64)
+        fits = (size <= left).astype(np.float64) * wanted(kernel, group, tile)
         left = left - fits * size
         used = used + fits * size
         staged.append(fits)
     return staged, used
+
+
+def wanted(kernel: PpcgKernel, group: Group, tile: Mapping[str, Column]) -> Column:
+    """Return 1 where a group that may be staged is used again within a tile, or not coalesced."""
+    names = [name for name in kernel.band if kernel.trips[name] > 1]
+    unit = np.stack([tile[name] == 1 for name in names], axis=1)
+    found = np.ones(len(unit))
+    if not unit.any():
+        return found
+    for pattern in np.unique(unit, axis=0):
+        still = frozenset(name for name, one in zip(names, pattern, strict=True) if one)
+        if still and not staged_despite(kernel, group, still):
+            found[(unit == pattern).all(axis=1)] = 0.0
+    return found
 
 
 def box_sizes(kernel: PpcgKernel, group: Group, tile: Mapping[str, Column]) -> list[Column]:
@@ -190,6 +204,8 @@ class _Counting:
         kernel, shape, card = self.kernel, self.shape, self.card
         work = kernel.facts.work
         launches = float(work.launches or 1)
+        everything = sum(a.elements * a.element_bytes for a in work.arrays)
+        self._kept = launches > 1 and everything < 0.7 * card.l2_bytes
         private_words = self._private_words()
         self._unrolled = self._is_unrolled()
         self._local = self._in_local_memory()
@@ -319,7 +335,7 @@ class _Counting:
                 requests = count * steps * ways
                 self._add_global(requests, wave, sector, 1.0)
                 self.instructions += shape.blocks * self.warps * requests * 2
-                self.chain += steps * habits.memory_cycles * np.ceil(count / habits.batch)
+                self.chain += steps * ways * (habits.memory_cycles+habits.dram_cycles) * np.ceil(count / habits.window)
                 continue
             if not (group.shareable and group.box is not None):
                 continue
@@ -330,7 +346,8 @@ class _Counting:
             self._add_global(requests, waves, sector, 1.0 / self._sharing(group.loops))
             self.shared += shape.blocks * self.warps * requests * waves
             self.instructions += shape.blocks * self.warps * requests * habits.copy_instructions
-            self.chain += on * steps * ways * habits.memory_cycles * waits
+            moved = shape.blocks * self.warps * requests * sector * SECTOR_BYTES / self._sharing(group.loops)
+            self.chain += on * steps * ways * self._beyond(group, moved) * waits
             barriers = np.maximum(barriers, on * steps * 2)
         self.instructions += shape.blocks * self.warps * barriers * habits.barrier_instructions
         self.chain += barriers * habits.barrier_cycles
@@ -414,7 +431,7 @@ class _Counting:
                 else:
                     kept = self._kept_in_register(at, use.access, serial)
                     self._shared_use(position, use.access, instances * often, often, each)
-                    self._global_use(position, statement, use.access, instances, often * kept, each)
+                    self._global_use(at, position, statement, use.access, instances, often * kept, each)
         # index arithmetic: one address for each global access that is not unrolled
         addressing = np.where(unrolled > 0, habits.unrolled_address, habits.loop_address)
         side_by_side = np.where(unrolled > 0, np.maximum(1.0, points), 1.0)
@@ -424,12 +441,36 @@ class _Counting:
             + habits.loop_instructions / side_by_side
             + self._partial() * habits.guard_instructions
         )
-        together = np.where(
-            unrolled > 0, points / (1.0 + habits.guard_waits * guards * points), 1.0
-        )
-        ahead = np.where(each.stores > 0, 1.0, habits.batch if trips > 1 else 1.0)
-        waits = (each.load_cycles / ahead + self._arithmetic_cycles(statement)) / together
-        self.chain += instances * (waits + each.spread)
+        waits = self._waits(statement, serial, unrolled, points, guards, each)
+        arithmetic = self._arithmetic_cycles(statement) / np.where(unrolled > 0, points, 1.0)
+        self.chain += instances * (each.load_cycles * waits + arithmetic + each.spread)
+
+    def _waits(
+        self,
+        statement: StatementFacts,
+        serial: list[str],
+        unrolled: Column,
+        points: Column,
+        guards: Column,
+        each: _Instance,
+    ) -> Column:
+        """Return how often a thread waits for loads, for each instance of a statement."""
+        habits = self.habits
+        side = np.where(unrolled > 0, points, 1.0)
+        if not serial:
+            run: Column = np.where(unrolled > 0, 1.0, np.where(each.stores > 0, 1.0, habits.rolled))
+        else:
+            name = serial[-1]
+            extent = self.shape.tile.get(name)
+            trips = float(self.kernel.trips[name])
+            steps = np.full(self.size, trips) if extent is None else extent
+            even = (np.mod(trips, steps) == 0) & (name not in statement.coupled)
+            run = np.where(even & (steps * side <= habits.unrolled_steps), steps, np.minimum(habits.rolled, steps))
+            run = np.where(each.stores > 0, 1.0, run)
+        guarded = guards * side * (unrolled > 0)
+        free = np.maximum(1.0 / run, each.loads * (side - guarded) / habits.window)
+        free = np.where(guarded >= 1.0, 1.0, free)
+        return (free + guarded * habits.guard_waits) / side
 
     def _private_use(self, access: AccessFacts, total: Column, each: _Instance) -> None:
         """Count an access to a private array that left the registers."""
@@ -455,6 +496,7 @@ class _Counting:
 
     def _global_use(
         self,
+        position_of: int,
         position: int,
         statement: StatementFacts,
         access: AccessFacts,
@@ -472,14 +514,28 @@ class _Counting:
         self._add_global(instances * often * away * once, wave, sector, missing)
         if access.writes:
             self._add_global(instances * often * away, wave, sector, 1.0)
-            each.stores = np.maximum(each.stores, away * (often >= 1.0))
+            others = self.zero
+            for at, other in enumerate(self.kernel.groups):
+                if not other.private and any(u.statement == position_of and u.access.reference != access.reference for u in other.uses):
+                    others = np.maximum(others, 1.0 - self.staged[at])
+            each.stores = np.maximum(each.stores, away * (often >= 1.0) * others)
         each.spread = each.spread + away * once * often * wave * habits.line_wait
         each.loads = each.loads + away * (once + access.writes) * often
         each.addresses = each.addresses + away * often
-        cycles = habits.l1_cycles + self._waiting(statement, access, wave) * habits.memory_cycles
+        bytes_read = self.shape.blocks * self.warps * instances * often * once * sector * SECTOR_BYTES * missing
+        cycles = habits.l1_cycles + self._waiting(statement, access, wave) * self._beyond(group, bytes_read)
         each.load_cycles = np.maximum(
             each.load_cycles, away * cycles * once * np.minimum(1.0, often)
         )
+
+    def _beyond(self, group: Group, l2_bytes: Column) -> Column:
+        """Return the cycles of a load that L1 does not answer, beyond those of L1."""
+        work = self.kernel.facts.work
+        launches = float(work.launches or 1)
+        fetched = self._touched_bytes(group, launches) * self._again(group, self._kept)
+        fetched = fetched * (0.05 if self._kept else 1.0)
+        share = np.clip(fetched / np.maximum(1.0, l2_bytes), 0.0, 1.0)
+        return self.habits.memory_cycles + share * self.habits.dram_cycles
 
     def _kept_in_register(self, at: int, access: AccessFacts, serial: list[str]) -> Column:
         """Return how often an element that a serial loop updates is loaded and stored.
