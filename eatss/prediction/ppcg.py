@@ -89,6 +89,23 @@ def ppcg_demand(
     return _Counting(kernel, candidates, card, habits).demand()
 
 
+CARVE_OUTS_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
+"""Shared memory that an SM can be set to; what is left is L1 [CUDA C++ Programming Guide]."""
+
+LEAST_L1_BYTES = 16 * 1024.0
+
+
+def l1_left(shared_bytes: Column, card: Card) -> Column:
+    """Return the bytes of L1 of an SM beside the shared memory of all blocks that fit it.
+
+    The driver sets the least carve-out that keeps no block from running, even where fewer run.
+    """
+    sizes = np.array([kib * 1024.0 for kib in CARVE_OUTS_KIB])
+    sizes = sizes[sizes <= card.shared_per_sm_bytes]
+    at = np.minimum(np.searchsorted(sizes, shared_bytes), len(sizes) - 1)
+    return np.maximum(LEAST_L1_BYTES, card.l1_shared_bytes - np.maximum(sizes[at], shared_bytes))
+
+
 def shared_groups(kernel: PpcgKernel, candidates: PpcgCandidates) -> tuple[list[Column], Column]:
     """Return which groups PPCG stages, and the shared memory of a block in bytes.
 
@@ -205,17 +222,20 @@ class _Counting:
         work = kernel.facts.work
         launches = float(work.launches or 1)
         everything = sum(a.elements * a.element_bytes for a in work.arrays)
-        self._kept = launches > 1 and everything < 0.7 * card.l2_bytes
+        lost = 2 * everything / card.l2_bytes - 1.0
+        self._fresh = min(1.0, max(0.05, lost)) if launches > 1 else 1.0
+        self._stays = self._fresh < 1.0
+        self._local = self._in_local_memory()
         private_words = self._private_words()
         self._unrolled = self._is_unrolled()
-        self._local = self._in_local_memory()
         registers = self._registers(private_words)
         spilled = np.maximum(0.0, registers - self._register_cap()) * 4
         registers = np.minimum(registers, self._register_cap())
         self._resident = resident_blocks(self.shape.threads, registers, self.shared_bytes, card)
         self._guarded = self._guarded_share()
+        self._l1_bytes = l1_left(self._resident * (self.shared_bytes + 1024) * (self.shared_bytes > 0), card)
         self._present = np.clip(np.ceil(self.shape.blocks / card.sms), 1.0, self._resident)
-        self._tile_bytes = self._all_tile_bytes()
+        self._spans: dict[frozenset[str], Column] = {}
         self._copies()
         for at, statement in enumerate(work.statements):
             self._statement(at, statement)
@@ -253,7 +273,7 @@ class _Counting:
                     start=np.ones(self.size),
                 )
                 words = words + elements * max(1, group.element_bytes // 4)
-        return words
+        return words * (1.0 - self._local)
 
     def _is_unrolled(self) -> Column:
         """Return 1 where the points of a thread stand in the text one by one."""
@@ -331,7 +351,7 @@ class _Counting:
             if group.private:
                 count = self._points_of(kernel.threads)
                 access = group.uses[0].access
-                wave, sector = self._global_cost(dict(access.strides), group.element_bytes)
+                wave, sector = self._global_cost(access)
                 requests = count * steps * ways
                 self._add_global(requests, wave, sector, 1.0)
                 self.instructions += shape.blocks * self.warps * requests * 2
@@ -341,7 +361,7 @@ class _Counting:
                 continue
             on = self.staged[at]
             sizes = box_sizes(kernel, group, shape.tile)
-            loads, waits, waves, sector = self._copy_loop(sizes, group.element_bytes)
+            loads, waits, waves, sector = self._copy_loop(sizes, group)
             requests = loads * steps * ways * on
             self._add_global(requests, waves, sector, 1.0 / self._sharing(group.loops))
             self.shared += shape.blocks * self.warps * requests * waves
@@ -353,7 +373,7 @@ class _Counting:
         self.chain += barriers * habits.barrier_cycles
 
     def _copy_loop(
-        self, sizes: list[Column], element_bytes: int
+        self, sizes: list[Column], group: Group
     ) -> tuple[Column, Column, Column, Column]:
         """Return loads a thread, how often it waits, wavefronts and sectors of one, for a copy.
 
@@ -371,7 +391,13 @@ class _Counting:
         ):
             dealt = dealt * np.ceil(size / count)
         loads = serial * dealt
-        waits = np.where(dealt > 1, loads, np.ceil(loads / self.habits.copy_batch))
+        element_bytes = group.element_bytes
+        whole = np.ones(self.size, dtype=bool)
+        for name in group.loops:
+            if name in self.shape.tile:
+                whole &= np.mod(self.kernel.trips[name], self.shape.tile[name]) == 0
+        even = whole & (dealt == 1) & (loads <= self.habits.unrolled_steps)
+        waits = np.ceil(loads / np.where(even, self.habits.window, self.habits.rolled))
         along = np.minimum(threads[-1], sizes[-1])
         rows = np.minimum(
             np.maximum(1.0, self.card.warp / threads[-1]),
@@ -382,12 +408,15 @@ class _Counting:
         waves = np.maximum(rows, self.card.warp * element_bytes / LINE_BYTES)
         return loads, waits, waves, sector
 
-    def _global_cost(self, strides: dict[str, int], element_bytes: int) -> tuple[Column, Column]:
+    def _global_cost(self, access: AccessFacts) -> tuple[Column, Column]:
         """Return wavefronts and sectors of one request of a warp."""
-        steps = [float(strides.get(n, 0) * element_bytes) for n in reversed(self.kernel.threads)]
+        strides, width = dict(access.strides), access.element_bytes
+        steps = [float(strides.get(n, 0) * width) for n in reversed(self.kernel.threads)]
+        along = bool(steps) and 0 < abs(steps[0]) <= SECTOR_BYTES
+        offset = access.origin * width if along else 0
         return (
-            line_wavefronts(self.lanes, steps, element_bytes, self.habits.line_cycles),
-            sectors(self.lanes, steps, element_bytes),
+            line_wavefronts(self.lanes, steps, width, self.habits.line_cycles, offset),
+            sectors(self.lanes, steps, width, offset),
         )
 
     def _add_global(
@@ -413,9 +442,10 @@ class _Counting:
         total = shape.blocks * self.warps * instances
         unrolled = self._unrolled if mapped else self.zero
         guards = self._guarded
-        bounded = self._points_of(tuple(name for name in mapped if name in statement.coupled))
-        if trips > 1:  # points along a loop that others bound each have bounds of their own
-            guards = np.where(bounded > 1, 1.0, guards)
+        if any(name in statement.coupled for name in serial):
+            # bounds that change from step to step: each point is tested at each of them
+            bound = tuple(name for name in mapped if name in statement.coupled)
+            guards = np.where(self._points_of(bound) > 1, 1.0, guards)
         self._arithmetic(dict(statement.operations), statement.element_bytes, total)
         each = _Instance(self.size)
         for position, group in enumerate(kernel.groups):
@@ -442,7 +472,9 @@ class _Counting:
             + self._partial() * habits.guard_instructions
         )
         waits = self._waits(statement, serial, unrolled, points, guards, each)
-        arithmetic = self._arithmetic_cycles(statement) / np.where(unrolled > 0, points, 1.0)
+        arithmetic = self._arithmetic_cycles(statement) / np.where(
+            (unrolled > 0) & (self._local == 0), points, 1.0
+        )
         self.chain += instances * (each.load_cycles * waits + arithmetic + each.spread)
 
     def _waits(
@@ -456,7 +488,8 @@ class _Counting:
     ) -> Column:
         """Return how often a thread waits for loads, for each instance of a statement."""
         habits = self.habits
-        side = np.where(unrolled > 0, points, 1.0)
+        # private arrays in local memory keep the points of a thread in order
+        side = np.where((unrolled > 0) & (self._local == 0), points, 1.0)
         if not serial:
             run: Column = np.where(unrolled > 0, 1.0, np.where(each.stores > 0, 1.0, habits.rolled))
         else:
@@ -465,11 +498,12 @@ class _Counting:
             trips = float(self.kernel.trips[name])
             steps = np.full(self.size, trips) if extent is None else extent
             even = (np.mod(trips, steps) == 0) & (name not in statement.coupled)
-            run = np.where(even & (steps * side <= habits.unrolled_steps), steps, np.minimum(habits.rolled, steps))
+            loose = np.clip(4 * habits.rolled / side, 1.0, np.minimum(habits.rolled, steps))
+            run = np.where(even & (steps * side <= habits.unrolled_steps), steps, loose)
             run = np.where(each.stores > 0, 1.0, run)
         guarded = guards * side * (unrolled > 0)
         free = np.maximum(1.0 / run, each.loads * (side - guarded) / habits.window)
-        free = np.where(guarded >= 1.0, 1.0, free)
+        free = np.where(guarded >= 1.0, (guarded < side) * 1.0, free)
         return (free + guarded * habits.guard_waits) / side
 
     def _private_use(self, access: AccessFacts, total: Column, each: _Instance) -> None:
@@ -477,6 +511,8 @@ class _Counting:
         slow = self._local * total * (access.reads + access.writes)
         self.l1 += slow * self.card.warp * access.element_bytes / LINE_BYTES
         self.instructions += slow
+        stored = self._local * total * access.writes
+        self.l2_bytes += stored * self.card.warp * access.element_bytes
         each.load_cycles = np.maximum(each.load_cycles, self._local * self.habits.l1_cycles)
         each.stores = np.maximum(each.stores, self._local)
 
@@ -506,7 +542,7 @@ class _Counting:
     ) -> None:
         """Count an access through L1, where the group is not staged."""
         group, away, habits = self.kernel.groups[position], 1.0 - self.staged[position], self.habits
-        wave, sector = self._global_cost(dict(access.strides), access.element_bytes)
+        wave, sector = self._global_cost(access)
         missing = self._missing(statement, access, sector, wave)
         # neighbours fetch the same lines, each its share
         missing = missing / self._sharing(group.loops) / self._alike[statement.name][_form(access)]
@@ -532,8 +568,8 @@ class _Counting:
         """Return the cycles of a load that L1 does not answer, beyond those of L1."""
         work = self.kernel.facts.work
         launches = float(work.launches or 1)
-        fetched = self._touched_bytes(group, launches) * self._again(group, self._kept)
-        fetched = fetched * (0.05 if self._kept else 1.0)
+        fetched = self._touched_bytes(group, launches) * self._again(group, self._stays)
+        fetched = fetched * self._fresh
         share = np.clip(fetched / np.maximum(1.0, l2_bytes), 0.0, 1.0)
         return self.habits.memory_cycles + share * self.habits.dram_cycles
 
@@ -633,7 +669,7 @@ class _Counting:
         """
         card = self.card
         moving = dict(access.strides)
-        room = np.maximum(16 * 1024.0, card.l1_shared_bytes - self._present * self.shared_bytes)
+        room = self._l1_bytes
         distinct = np.ones(self.size)
         for name in self.kernel.threads:
             if name in moving:
@@ -657,7 +693,8 @@ class _Counting:
             inside = self.shape.tile.get(name)
             instances = instances * (self.kernel.trips[name] if inside is None else inside)
         tile = np.minimum(1.0, touched / np.maximum(1.0, instances * step_sectors))
-        fits = np.clip(room / np.maximum(1.0, self._tile_bytes * self._present), 0.0, 1.0)
+        again = [at for at, name in enumerate(serial) if name not in moving]
+        fits = self._kept(serial, again[-1] if again else -1)
         return np.asarray(np.minimum(short, tile * fits + short * (1.0 - fits)))
 
     def _lines_stay(self, access: AccessFacts, wave: Column) -> Column:
@@ -669,9 +706,7 @@ class _Counting:
         along = self.kernel.along_x
         step = abs(moving.get(along, 0)) * access.element_bytes if along else 0
         crowded = min(MOST_CROWDED, max(1, (step & -step) // LINE_BYTES)) if step else 1
-        room = np.maximum(
-            16 * 1024.0, self.card.l1_shared_bytes - self._present * self.shared_bytes
-        )
+        room = self._l1_bytes
         uses = self.warps * wave * LINE_BYTES * self._present * crowded
         points = np.where(self._unrolled > 0, self._points_of(self.kernel.threads), 1.0)
         return np.asarray(np.clip(room / np.maximum(1.0, uses * points), 0.0, 1.0))
@@ -684,34 +719,47 @@ class _Counting:
         """
         moving = dict(access.strides)
         serial = [n for n in self._serial_loops() if n in statement.loops]
-        room = np.maximum(
-            16 * 1024.0, self.card.l1_shared_bytes - self._present * self.shared_bytes
-        )
-        fits = np.clip(room / np.maximum(1.0, self._tile_bytes * self._present), 0.0, 1.0)
-        again: Column = np.ones(self.size)
+        room = self._l1_bytes
+        waits: Column = np.ones(self.size)
         for position, name in enumerate(serial):
             step = abs(moving.get(name, 0)) * access.element_bytes
             extent = self.shape.tile.get(name)
             steps = np.full(self.size, float(self.kernel.trips[name])) if extent is None else extent
             innermost = position == len(serial) - 1
             if step == 0:
-                again = again * (steps if innermost else 1.0 + fits * (steps - 1.0))
+                stays = np.ones(self.size) if innermost else self._kept(serial, position)
+                waits = waits * (1.0 - stays + stays / steps)
             elif innermost and step < SECTOR_BYTES:
-                again = again * (1.0 + self._lines_stay(access, wave) * (SECTOR_BYTES / step - 1))
-        return 1.0 / again
+                stays = self._lines_stay(access, wave)
+                waits = waits * (1.0 - stays + stays * step / SECTOR_BYTES)
+        return waits
 
     def _serial_loops(self) -> list[str]:
         """Return the loops that a thread runs itself, outermost first."""
         band = [name for name in self.kernel.band if name not in self.kernel.threads]
         return band + [name for name, _ in self.kernel.inner]
 
-    def _tile_sectors(self, access: AccessFacts) -> Column:
-        """Return the sectors that a tile touches through one access."""
-        inner = dict(self.kernel.inner)
+    def _kept(self, serial: list[str], position: int) -> Column:
+        """Return the share of what one step of a serial loop touches that L1 keeps for the next.
+
+        Lines go in the order they came: of twice what L1 has room for nothing is left.
+        """
+        still = frozenset(serial[: position + 1])
+        if still not in self._spans:
+            touched = self._all_tile_bytes(still) * self._present
+            room = 2 * self._l1_bytes / np.maximum(1.0, touched) - 1.0
+            self._spans[still] = np.clip(room, 0.0, 1.0)
+        return self._spans[still]
+
+    def _tile_sectors(self, access: AccessFacts, still: frozenset[str] = frozenset()) -> Column:
+        """Return the sectors that a tile touches through one access while some loops stand."""
+        inner = {n: 1 if n in still else trips for n, trips in self.kernel.inner}
         total = np.ones(self.size)
         for position, (terms, _) in enumerate(access.subscripts):
             size = np.ones(self.size)
             for loop, factor in terms:
+                if loop in still:
+                    continue
                 extent = self.shape.tile[loop] if loop in self.shape.tile else inner.get(loop, 1)
                 size = size + abs(factor) * (extent - 1)
             if position == len(access.subscripts) - 1:
@@ -719,13 +767,14 @@ class _Counting:
             total = total * size
         return total
 
-    def _all_tile_bytes(self) -> Column:
-        """Return the bytes of global memory that a tile touches."""
+    def _all_tile_bytes(self, still: frozenset[str] = frozenset()) -> Column:
+        """Return the bytes of global memory that a tile touches while some loops stand."""
         total = self.zero.copy()
         for at, group in enumerate(self.kernel.groups):
             if not group.private:
                 away = 1.0 - self.staged[at]
-                total += away * self._tile_sectors(group.uses[0].access) * SECTOR_BYTES
+                for access in {_form(use.access): use.access for use in group.uses}.values():
+                    total += away * self._tile_sectors(access, still) * SECTOR_BYTES
         return total
 
     def _sharing(self, loops: frozenset[str]) -> Column:
@@ -770,15 +819,14 @@ class _Counting:
         """
         kernel, card = self.kernel, self.card
         total = self.zero.copy()
-        everything = sum(a.elements * a.element_bytes for a in kernel.facts.work.arrays)
-        kept = launches > 1 and everything < 0.7 * card.l2_bytes
+        kept = self._stays
         for array in kernel.facts.work.arrays:
             groups = [group for group in kernel.groups if group.array == array.name]
             for writing in (False, True):
                 mine = [g for g in groups if (g.writes if writing else g.reads)]
                 if mine:
                     each = [self._touched_bytes(g, launches) * self._again(g, kept) for g in mine]
-                    total = total + np.maximum.reduce(each) * (0.05 if kept else 1.0)
+                    total = total + np.maximum.reduce(each) * self._fresh
         return np.minimum(total, np.maximum(self.l2_bytes, total * 0.02))
 
     def _scatter(self) -> Column:
@@ -800,7 +848,19 @@ class _Counting:
         piece = self.shape.block[along] * self.kernel.facts.element_bytes
         loops = np.where(self._unrolled > 0, 0.0, 1.0)
         steps = (points - 1.0) * PAGE_PIECE_BYTES / piece
-        return np.asarray(1.0 + self.habits.page_steps * loops * steps)
+        torn = (1.0 - 1.0 / points) * np.minimum(1.0, SECTOR_BYTES / piece)
+        update = max((self._tears(g, along) for g in self.kernel.groups), default=0.0)
+        return np.asarray(1.0 + loops * (self.habits.page_steps * steps + update * torn))
+
+    def _tears(self, group: Group, along: str) -> float:
+        if group.private:
+            return 0.0
+        width = group.element_bytes
+        for use in group.uses:
+            step = dict(use.access.strides).get(along, 0)
+            if use.access.writes and abs(step) == 1 and use.access.origin * width % SECTOR_BYTES:
+                return self.habits.torn_updates if group.reads else self.habits.torn_writes
+        return 0.0
 
     def _again(self, group: Group, kept: bool) -> Column:
         """Return how often a group's elements come from memory.

@@ -173,7 +173,6 @@ def _group(
         reuse
         and len(references) == 1
         and box is not None
-        and bool(threads)
         and moved == frozenset(threads)
         and _rank(uses[0].access, threads) == len(threads)
     )

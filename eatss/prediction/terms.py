@@ -65,10 +65,14 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
     # an SM with one block more than the mean sets the time
     share = np.ceil(demand.blocks / card.sms) / (demand.blocks / card.sms)
     per_sm = share / card.sms
+    # a warp keeps to one of the schedulers, each with a quarter of the units
+    present = np.minimum(resident, np.ceil(demand.blocks / card.sms))
+    warps = present * np.ceil(demand.threads / card.warp)
+    busy = np.clip(warps / _ISSUE, 1.0 / _ISSUE, 1.0)
     terms = {
-        "issue": demand.instructions * per_sm / _ISSUE / cycles,
-        "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / cycles,
-        "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / cycles,
+        "issue": demand.instructions * per_sm / busy / _ISSUE / cycles,
+        "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / busy / cycles,
+        "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / busy / cycles,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
         "L2": demand.l2_bytes / card.l2_bytes_s,
         "memory": demand.scatter * demand.dram_bytes / card.dram_bytes_s,
