@@ -15,7 +15,8 @@ STATIC_LIMIT_W = 700.0
 """Power limit of the card whose static power was fitted; other cards are given the same share."""
 
 _ISSUE = 4
-_BLOCK_SHARED = 1024
+BLOCK_SHARED_BYTES = 1024
+"""Shared memory that CUDA keeps of each block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ def resident_blocks(threads: Column, registers: Column, shared_bytes: Column, ca
     registers = np.ceil(registers / _REGISTER_UNIT) * _REGISTER_UNIT
     by_registers = np.floor(card.registers_per_sm / (registers * warps * card.warp))
     by_threads = np.floor(card.threads_per_sm / (warps * card.warp))
-    by_shared = np.floor(card.shared_per_sm_bytes / (shared_bytes + _BLOCK_SHARED))
+    by_shared = np.floor(card.shared_per_sm_bytes / (shared_bytes + BLOCK_SHARED_BYTES))
     least = np.minimum(np.minimum(by_registers, by_threads), by_shared)
     least = np.where(shared_bytes > card.shared_per_block_bytes, 0.0, least)
     least = np.where(threads > card.threads_per_block, 0.0, least)
