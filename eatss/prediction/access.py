@@ -97,7 +97,7 @@ def _pieces(
     if offset % piece == 0:
         return count * np.ceil(extent / piece)
     # rows of less than a piece lie across two for the share of them that their length says
-    return count * (np.ceil(extent / piece) + np.minimum(1.0, extent / piece))
+    return np.asarray(count * (np.ceil(extent / piece) + np.minimum(1.0, extent / piece)))
 
 
 def bank_wavefronts(lanes: Sequence[Column], steps: Sequence[Column], element_bytes: int) -> Column:
@@ -124,8 +124,11 @@ def _keys(table: Integers) -> Integers:
     """Return one number a row, equal for equal rows."""
     key = np.zeros(len(table), dtype=np.int64)
     for column in table.T:
-        _, codes = np.unique(column, return_inverse=True)
-        key = key * (int(codes.max()) + 1) + codes.reshape(-1)
+        codes = column - column.min()
+        width = int(codes.max()) + 1
+        if int(key.max()) >= np.iinfo(np.int64).max // width - 1:
+            key = np.unique(key, return_inverse=True)[1].reshape(-1)
+        key = key * width + codes
     return key
 
 

@@ -60,7 +60,7 @@ class Habits:
     """Cycles that a thread waits for each wavefront of a load from shared memory; fitted."""
     guard_waits: float = 0.269
     """How much of their waits guarded points add one after the other, 0 to 1; fitted."""
-    lockstep: float = 1.42
+    lockstep: float = 0.95
     """Share of an SM's blocks with the same data that find it in L1, 0 to 1; fitted."""
     line_cycles: float = 1.0
     """Cycles of L1 for each line of a request beyond the fewest; fitted, rounded."""

@@ -104,7 +104,8 @@ def l1_left(shared_bytes: Column, card: Card) -> Column:
     sizes = np.array([kib * 1024.0 for kib in CARVE_OUTS_KIB])
     sizes = sizes[sizes <= card.shared_per_sm_bytes]
     at = np.minimum(np.searchsorted(sizes, shared_bytes), len(sizes) - 1)
-    return np.maximum(LEAST_L1_BYTES, card.l1_shared_bytes - np.maximum(sizes[at], shared_bytes))
+    taken = np.maximum(sizes[at], shared_bytes)
+    return np.asarray(np.maximum(LEAST_L1_BYTES, card.l1_shared_bytes - taken))
 
 
 def _unrolled(kernel: PpcgKernel, shape: Shape, unroll: Column) -> Column:

@@ -40,14 +40,15 @@ def shared_groups(kernel: PpcgKernel, candidates: PpcgCandidates) -> tuple[list[
 def wanted(kernel: PpcgKernel, group: Group, tile: Mapping[str, Column]) -> Column:
     """Return 1 where a group that may be staged is used again within a tile, or not coalesced."""
     names = [name for name in kernel.band if kernel.trips[name] > 1]
-    unit = np.stack([tile[name] == 1 for name in names], axis=1)
-    found = np.ones(len(unit))
-    if not unit.any():
-        return found
-    for pattern in np.unique(unit, axis=0):
-        still = frozenset(name for name, one in zip(names, pattern, strict=True) if one)
+    size = len(next(iter(tile.values())))
+    unit = np.zeros(size, dtype=np.int64)  # a bit for each loop whose tile is one iteration
+    for at, name in enumerate(names):
+        unit |= (tile[name] == 1).astype(np.int64) << at
+    found = np.ones(size)
+    for pattern in np.flatnonzero(np.bincount(unit)):
+        still = frozenset(name for at, name in enumerate(names) if pattern >> at & 1)
         if still and not staged_despite(kernel, group, still):
-            found[(unit == pattern).all(axis=1)] = 0.0
+            found[unit == pattern] = 0.0
     return found
 
 
