@@ -37,21 +37,23 @@ class Habits:
     window: float = 11.0
     """Loads of a thread under way at a time, at most; fitted."""
     rolled: float = 3.34
-    """Steps of a loop of unknown length whose loads are under way at a time; from SASS."""
+    """Steps whose loads wait together where a loop of unknown length is unrolled; fitted."""
     unrolled_steps: float = 128.0
-    """Instances that a loop of known length is unrolled to, at most; from SASS."""
+    """Instances that a loop of known length is unrolled to, at most; from machine code."""
     dram_cycles: float = 750.0
-    """Cycles of a load that L2 does not answer, beyond those of L2; fitted."""
+    """Cycles of a load that memory answers, beyond those of L2; from loops that wait for each load,
+    rounded."""
     memory_cycles: float = 200.0
-    """Cycles of a load that L1 does not answer, beyond those of L1; fitted."""
+    """Cycles of a load that L2 answers, beyond those of L1; assumed."""
     l1_cycles: float = 38.0
-    """Cycles of a load that L1 answers; fitted."""
+    """Cycles of a load that L1 answers; assumed."""
     shared_cycles: float = 29.7
     """Cycles of a load from shared memory; fitted."""
     page_steps: float = 0.0304
     """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
     torn_writes: float = 1.77
-    """Times the memory time that sectors add which a thread writes in parts; fitted."""
+    """Memory time that the sectors add which points of a thread write in parts, for each share of
+    them; fitted."""
     torn_updates: float = 4.31
     """The same where the thread reads them too; fitted."""
     line_wait: float = 4.48
@@ -59,9 +61,9 @@ class Habits:
     bank_wait: float = 1.05
     """Cycles that a thread waits for each wavefront of a load from shared memory; fitted."""
     guard_waits: float = 0.269
-    """How much of their waits guarded points add one after the other, 0 to 1; fitted."""
+    """Share of its wait that each tested point adds to those of the others, 0 to 1; fitted."""
     lockstep: float = 0.95
-    """Share of an SM's blocks with the same data that find it in L1, 0 to 1; fitted."""
+    """Share of an SM's blocks with the same data that find it in L1; fitted, kept below 1."""
     line_cycles: float = 1.0
     """Cycles of L1 for each line of a request beyond the fewest; fitted, rounded."""
     loop_address: float = 2.43
