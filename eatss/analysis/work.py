@@ -28,7 +28,8 @@ class AccessFacts:
     ``reference`` is its position in ``KernelFacts.references``. ``strides`` pairs the kernel's
     loops, those below the band included, with the elements that the address moves by when the
     loop makes a step; loops that do not move it are left out. ``subscripts`` has, for each
-    dimension of the array, the coefficients of the loops and the constant.
+    dimension of the array, the coefficients of the loops and the constant. ``origin`` is the last
+    subscript where all loops have their first values, 0 where that is open.
     """
 
     reference: int
@@ -39,6 +40,7 @@ class AccessFacts:
     strides: tuple[tuple[str, int], ...]
     subscripts: tuple[tuple[tuple[tuple[str, int], ...], int], ...]
     affine: bool
+    origin: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,8 @@ def kernel_work(
     for name in kernel.statements:
         statement = scop.statement(name)
         moving = _moving(schedules[name], names)
-        accesses = _accesses(statement, references, widths, layouts, moving)
+        firsts = _firsts(schedules[name], statement, names)
+        accesses = _accesses(statement, references, widths, layouts, moving, firsts)
         statements.append(
             StatementFacts(
                 name=name,
@@ -157,6 +160,25 @@ def _coupled(schedule: isl.Map, statement: Statement, names: list[str]) -> tuple
     """Return the loops that bounds tie to others; host loops stand at any of their values."""
     points = schedule.intersect_domain(statement.domain).range()
     return tuple(names[at] for at in coupled_dims(points))
+
+
+def _firsts(schedule: isl.Map, statement: Statement, names: list[str]) -> dict[str, int]:
+    """Return the least value of each loop that has one, whatever the host loops are at."""
+    points = schedule.intersect_domain(statement.domain).range()
+    found = {}
+    for position, name in enumerate(names):
+        if points.dim_has_lower_bound(isl.dim_type.set, position):
+            least = constant_value(points.dim_min(position))
+            if least is not None:
+                found[name] = least
+    return found
+
+
+def _origin(reference: Reference, firsts: dict[str, int]) -> int:
+    if not reference.subscripts:
+        return 0
+    last = reference.subscripts[-1]
+    return last.offset + sum(c * firsts.get(loop, 0) for loop, c in last.coefficients)
 
 
 def _host_counters(kernel: Kernel, statement: Statement) -> int:
@@ -214,6 +236,7 @@ def _accesses(
     widths: dict[str, int],
     layouts: dict[str, tuple[int, ...]],
     moving: tuple[str, ...],
+    firsts: dict[str, int],
 ) -> tuple[AccessFacts, ...]:
     reads: dict[int, int] = {}
     writes: dict[int, bool] = {}
@@ -244,6 +267,7 @@ def _accesses(
                     for s in reference.subscripts
                 ),
                 affine=all(s.affine for s in reference.subscripts),
+                origin=_origin(reference, firsts),
             )
         )
     return tuple(found)

@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 
 from eatss.model.ppcg import PPCG_SHARED_BYTES
-from eatss.prediction.ppcg import PpcgCandidates
 from eatss.prediction.ppcg_groups import PpcgKernel
+from eatss.prediction.ppcg_shapes import PpcgCandidates
 
 DEFAULT_TILE = 32
 """PPCG's tile along every loop."""

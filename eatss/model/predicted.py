@@ -39,7 +39,7 @@ from eatss.model.table_proof import solve_table
 from eatss.prediction.demand import Demand
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel, prediction_at
-from eatss.prediction.ppcg import shared_groups
+from eatss.prediction.ppcg_staging import shared_groups
 from eatss.prediction.terms import Predicted
 
 MARGIN = 1.25

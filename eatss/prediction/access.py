@@ -40,19 +40,28 @@ def lanes_of(threads: Sequence[Column]) -> list[Column]:
     return lanes
 
 
-def sectors(lanes: Sequence[Column], steps: Sequence[float], element_bytes: int) -> Column:
+def sectors(
+    lanes: Sequence[Column], steps: Sequence[float], element_bytes: int, offset: int = 0
+) -> Column:
     """Return the 32-byte sectors that one request of a warp touches, an entry a candidate.
+
+    A row of lanes that begins inside a sector touches one more than its bytes fill.
 
     Args:
         lanes: of :func:`lanes_of`.
         steps: bytes between neighbours along each axis, ``x`` first.
         element_bytes: width of an element.
+        offset: bytes from the beginning of a sector to that of a row of lanes.
     """
-    return _pieces(lanes, steps, element_bytes, SECTOR_BYTES)
+    return _pieces(lanes, steps, element_bytes, SECTOR_BYTES, offset)
 
 
 def line_wavefronts(
-    lanes: Sequence[Column], steps: Sequence[float], element_bytes: int, line_cycles: float
+    lanes: Sequence[Column],
+    steps: Sequence[float],
+    element_bytes: int,
+    line_cycles: float,
+    offset: int = 0,
 ) -> Column:
     """Return the cycles that L1 takes for one request of a warp, an entry a candidate.
 
@@ -64,14 +73,15 @@ def line_wavefronts(
         steps: bytes between neighbours along each axis, ``x`` first.
         element_bytes: width of an element.
         line_cycles: of :class:`~eatss.prediction.habits.Habits`.
+        offset: bytes from the beginning of a line to that of a row of lanes.
     """
     least = WARP * element_bytes / LINE_BYTES
-    lines = _pieces(lanes, steps, element_bytes, LINE_BYTES)
+    lines = _pieces(lanes, steps, element_bytes, LINE_BYTES, offset)
     return np.asarray(least + line_cycles * np.maximum(0.0, lines - least))
 
 
 def _pieces(
-    lanes: Sequence[Column], steps: Sequence[float], element_bytes: int, piece: int
+    lanes: Sequence[Column], steps: Sequence[float], element_bytes: int, piece: int, offset: int
 ) -> Column:
     count = np.ones(len(lanes[0])) if lanes else np.ones(1)
     within = float(element_bytes)  # bytes that lie together so far
@@ -84,7 +94,10 @@ def _pieces(
             count = count * along
         else:
             extent = np.maximum(extent, (along - 1) * apart + element_bytes)
-    return count * np.ceil(extent / piece)
+    if offset % piece == 0:
+        return count * np.ceil(extent / piece)
+    # rows of less than a piece lie across two for the share of them that their length says
+    return np.asarray(count * (np.ceil(extent / piece) + np.minimum(1.0, extent / piece)))
 
 
 def bank_wavefronts(lanes: Sequence[Column], steps: Sequence[Column], element_bytes: int) -> Column:
@@ -111,8 +124,11 @@ def _keys(table: Integers) -> Integers:
     """Return one number a row, equal for equal rows."""
     key = np.zeros(len(table), dtype=np.int64)
     for column in table.T:
-        _, codes = np.unique(column, return_inverse=True)
-        key = key * (int(codes.max()) + 1) + codes.reshape(-1)
+        codes = column - column.min()
+        width = int(codes.max()) + 1
+        if int(key.max()) >= np.iinfo(np.int64).max // width - 1:
+            key = np.unique(key, return_inverse=True)[1].reshape(-1)
+        key = key * width + codes
     return key
 
 

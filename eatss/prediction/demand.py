@@ -27,7 +27,7 @@ class Demand:
     ``l2_bytes``, ``dram_bytes``: moved between SMs and L2, and between L2 and memory.
 
     ``scatter``: how many times longer memory takes because pieces of its pages are wanted at
-    different times.
+    different times, or its sectors are written in parts. 1 for code that does neither.
 
     ``chain_cycles``: what the slowest thread of a block waits for, one thing after the other:
     loads that depend on each other, barriers, arithmetic that feeds itself.

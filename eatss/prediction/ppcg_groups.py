@@ -8,6 +8,7 @@ These are facts of the kernel. Only the sizes of the boxes depend on the tile.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,7 +132,11 @@ def _merged(uses: list[Use], facts: KernelFacts) -> list[list[Use]]:
     by_reference: dict[int, list[Use]] = {}
     for use in uses:
         by_reference.setdefault(use.access.reference, []).append(use)
-    groups = [({reference}, members) for reference, members in by_reference.items()]
+    groups: list[tuple[set[int], list[Use]]] = []
+    for reference, members in by_reference.items():
+        groups.append(({reference}, members))
+        if any(use.access.writes for use in members) and any(use.access.reads for use in members):
+            groups.append(({reference}, []))  # PPCG begins with its read and its write apart
     merging = True
     while merging:
         merging = False
@@ -139,14 +144,16 @@ def _merged(uses: list[Use], facts: KernelFacts) -> list[list[Use]]:
             for other in range(len(groups) - 1, one, -1):
                 writes = any(u.access.writes for u in groups[one][1] + groups[other][1])
                 overlap = any(
-                    frozenset((a, b)) in facts.overlaps
+                    a == b or frozenset((a, b)) in facts.overlaps
                     for a in groups[one][0]
                     for b in groups[other][0]
                 )
                 if writes and overlap:
                     groups[one][0].update(groups[other][0])
                     groups[one][1].extend(groups[other][1])
-                    del groups[other]
+                    # PPCG puts the last group into the place that became free
+                    groups[other] = groups[-1]
+                    del groups[-1]
                     merging = True
     return [members for _, members in groups]
 
@@ -158,11 +165,7 @@ def _group(
     trips: dict[str, int],
 ) -> Group:
     references = {use.access.reference for use in uses}
-    reuse = (
-        len(references) > 1
-        or len({use.statement for use in uses}) > 1
-        or any(_repeats(use.access, statements[use.statement], trips) for use in uses)
-    )
+    reuse = _reused(uses, statements, trips)
     coalesced = _coalesced(uses, statements, threads)
     box = _box(uses)
     moved = frozenset(loop for use in uses for loop, _ in use.access.strides)
@@ -170,7 +173,6 @@ def _group(
         reuse
         and len(references) == 1
         and box is not None
-        and bool(threads)
         and moved == frozenset(threads)
         and _rank(uses[0].access, threads) == len(threads)
     )
@@ -185,10 +187,50 @@ def _group(
     )
 
 
-def _repeats(access: AccessFacts, statement: StatementFacts, trips: dict[str, int]) -> bool:
+def _reused(
+    uses: Sequence[Use], statements: tuple[StatementFacts, ...], trips: Mapping[str, int]
+) -> bool:
+    """Tell whether instances of a launch touch an element of a group more than once."""
+    return (
+        len({use.access.reference for use in uses}) > 1
+        or len({use.statement for use in uses}) > 1
+        or any(_repeats(use.access, statements[use.statement], trips) for use in uses)
+    )
+
+
+def staged_despite(kernel: PpcgKernel, group: Group, unit: frozenset[str]) -> bool:
+    """Tell whether PPCG would stage a group though tiles along some loops are one iteration.
+
+    What is read again in other tiles only is not used again within one.
+
+    Args:
+        kernel: the kernel of the group.
+        group: one that may be staged.
+        unit: loops whose tiles are one iteration.
+    """
+    statements = kernel.facts.work.statements
+    trips = {**kernel.trips, **dict.fromkeys(unit, 1)}
+    return _reused(group.uses, statements, trips) or not _coalesced(
+        group.uses, statements, kernel.threads
+    )
+
+
+def _repeats(access: AccessFacts, statement: StatementFacts, trips: Mapping[str, int]) -> bool:
     """Tell whether instances of a statement in one launch touch an element again."""
     moving = [loop for loop in statement.loops if trips.get(loop, 2) > 1]
     return _rank(access, tuple(moving)) < len(moving)
+
+
+def _has_neighbours(access: AccessFacts, loops: tuple[str, ...]) -> bool:
+    """Tell whether an access ever touches two elements next to each other in a launch."""
+    rows = [[dict(terms).get(loop, 0) for loop in loops] for terms, _ in access.subscripts]
+    if not rows or not loops:
+        return False
+    matrix = np.array(rows)
+    step = np.zeros((len(rows), 1), dtype=matrix.dtype)
+    step[-1, 0] = 1
+    wider = np.concatenate([matrix, step], axis=1)
+    return bool(np.linalg.matrix_rank(wider) == np.linalg.matrix_rank(matrix))
 
 
 def _rank(access: AccessFacts, loops: tuple[str, ...]) -> int:
@@ -199,7 +241,7 @@ def _rank(access: AccessFacts, loops: tuple[str, ...]) -> int:
 
 
 def _coalesced(
-    uses: list[Use], statements: tuple[StatementFacts, ...], threads: tuple[str, ...]
+    uses: Sequence[Use], statements: tuple[StatementFacts, ...], threads: tuple[str, ...]
 ) -> bool:
     """Tell whether the next thread along ``x`` touches the next element, wherever there is one."""
     if not threads:
@@ -207,6 +249,8 @@ def _coalesced(
     along = threads[-1]
     for use in uses:
         if along not in statements[use.statement].loops:
+            continue
+        if not _has_neighbours(use.access, statements[use.statement].loops):
             continue
         *outer, (last, _) = use.access.subscripts
         if dict(last).get(along, 0) != 1 or any(dict(terms).get(along, 0) for terms, _ in outer):

@@ -15,7 +15,8 @@ STATIC_LIMIT_W = 700.0
 """Power limit of the card whose static power was fitted; other cards are given the same share."""
 
 _ISSUE = 4
-_BLOCK_SHARED = 1024
+BLOCK_SHARED_BYTES = 1024
+"""Shared memory that CUDA keeps of each block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ def resident_blocks(
     registers = np.ceil(registers / _REGISTER_UNIT) * _REGISTER_UNIT
     by_registers = np.floor(card.registers_per_sm / (registers * warps * card.warp))
     by_threads = np.floor(card.threads_per_sm / (warps * card.warp))
-    by_shared = np.floor(card.shared_per_sm_bytes / (shared_bytes + _BLOCK_SHARED))
+    by_shared = np.floor(card.shared_per_sm_bytes / (shared_bytes + BLOCK_SHARED_BYTES))
     least = np.minimum(np.minimum(by_registers, by_threads), by_shared)
     most_shared = card.shared_optin_bytes if dynamic else card.shared_per_block_bytes
     least = np.where(shared_bytes > most_shared, 0.0, least)
@@ -76,10 +77,14 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
     # an SM with one block more than the mean sets the time
     share = np.ceil(demand.blocks / card.sms) / (demand.blocks / card.sms)
     per_sm = share / card.sms
+    # a warp keeps to one of the schedulers, each with a quarter of the units
+    present = np.minimum(resident, np.ceil(demand.blocks / card.sms))
+    warps = present * np.ceil(demand.threads / card.warp)
+    busy = np.clip(warps / _ISSUE, 1.0 / _ISSUE, 1.0)
     terms = {
-        "issue": demand.instructions * per_sm / _ISSUE / cycles,
-        "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / cycles,
-        "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / cycles,
+        "issue": demand.instructions * per_sm / busy / _ISSUE / cycles,
+        "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / busy / cycles,
+        "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / busy / cycles,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
         "L2": demand.l2_bytes / card.l2_bytes_s,
         "memory": demand.scatter * demand.dram_bytes / card.dram_bytes_s,

@@ -100,6 +100,13 @@ def test_one_element_for_all_lanes_is_one_sector() -> None:
     assert sectors(columns([32]), [0.0], 8)[0] == 1
 
 
+@pytest.mark.parametrize("lanes", [4, 16, 32])
+def test_a_row_that_begins_inside_a_sector_touches_one_more(lanes: int) -> None:
+    aligned = sectors(columns([lanes]), [8.0], 8)[0]
+    assert sectors(columns([lanes]), [8.0], 8, 8)[0] == aligned + 1
+    assert sectors(columns([lanes]), [8.0], 8, 64)[0] == aligned
+
+
 @given(lanes=st.just(32), width=widths, stride=st.integers(0, 80))
 def test_each_line_beyond_those_of_the_data_costs_its_cycles(
     lanes: int, width: int, stride: int

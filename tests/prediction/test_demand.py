@@ -16,6 +16,7 @@ from eatss.prediction.demand import Demand
 from eatss.prediction.model import PpcgModel
 from eatss.prediction.ppcg import shared_groups
 from eatss.prediction.ppcg_groups import PpcgKernel
+from eatss.prediction.ppcg_setting import l1_left
 from eatss.prediction.terms import resident_blocks
 from eatss.resources import data_directory
 
@@ -151,3 +152,32 @@ def test_every_size_of_every_kernel_asks_for_something_and_nothing_below_nothing
                 assert np.all(term[launches] >= 0)
             total = sum(expected.terms_j.values())
             assert np.allclose(np.asarray(total)[launches], expected.energy_j[launches])
+
+
+def test_the_carve_out_leaves_l1_what_full_occupancy_does_not_take() -> None:
+    card = card_of(load_profile("h200"))
+    kib = 1024.0
+    left = l1_left(np.array([0.0, 9 * kib, 200 * kib, 228 * kib]), card)
+    assert (left / kib).tolist() == [256, 240, 28, 28]
+
+
+def test_a_column_has_no_neighbours_and_is_not_staged() -> None:
+    solving = models("trisolv")[2]
+    assert staged(solving.kernel, default_vector(solving.kernel), 49152) == (["x"], 8)
+
+
+def test_what_is_read_again_in_other_tiles_only_is_not_staged() -> None:
+    update = models("lu")[1]
+    assert staged(update.kernel, (1, 256, 1, 64), 8192) == (["A"], 8)
+    assert staged(update.kernel, (8, 1024, 1, 256), 8192) == (["A"], 8192)
+
+
+def test_a_loop_of_known_length_waits_less_than_one_that_a_cut_leaves_open() -> None:
+    _, columns = models("atax", "h200")
+    known, cut = (
+        columns.columns(
+            candidates(columns.kernel, ((32, tile, 32),), shared_limit_bytes=0, unroll=False)
+        )[0].chain_cycles[0]
+        for tile in (32, 48)
+    )
+    assert known < cut

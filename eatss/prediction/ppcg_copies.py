@@ -1,0 +1,105 @@
+"""The copies that PPCG's code makes: private arrays, boxes in shared memory, spilled registers."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from eatss.analysis.work import ASSUMED_SIZE
+from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
+from eatss.prediction.demand import Column
+from eatss.prediction.ppcg_caches import Caches
+from eatss.prediction.ppcg_groups import Group
+from eatss.prediction.ppcg_memory import Memory
+from eatss.prediction.ppcg_setting import Setting
+from eatss.prediction.ppcg_shapes import fill_of
+from eatss.prediction.ppcg_staging import box_sizes
+from eatss.prediction.ppcg_tally import Tally
+
+
+def add_copies(of: Setting, caches: Caches, memory: Memory, tally: Tally) -> None:
+    """Add the copies of private and shared groups, and the barriers around them."""
+    kernel, habits = of.kernel, of.habits
+    fill = max((fill_of(kernel, s) for s in kernel.facts.work.statements), default=1.0)
+    barriers = np.zeros(len(of))
+    for group, on in zip(kernel.groups, of.staged, strict=True):
+        depth = max((p for p, n in enumerate(kernel.band) if n in group.loops), default=-1)
+        steps = _serial_steps(of, depth) * fill
+        ways = (1.0 if group.reads else 0.0) + (1.0 if group.writes else 0.0)
+        if group.private:
+            count = of.shape.points_of(kernel.threads)
+            wave, sector = caches.request(group.uses[0].access)
+            requests = count * steps * ways
+            tally.add_global(requests, wave, sector, 1.0)
+            tally.add_instructions(requests * 2)
+            latency = habits.memory_cycles + habits.dram_cycles
+            tally.chain_cycles += steps * ways * latency * np.ceil(count / habits.window)
+        elif group.shareable and group.box is not None:
+            loads, waits, waves, sector = _copy_loop(of, group)
+            requests = loads * steps * ways * on
+            shared = caches.sharing(group.loops)
+            tally.add_global(requests, waves, sector, 1.0 / shared)
+            tally.add_shared(requests, waves)
+            tally.add_instructions(requests * habits.copy_instructions)
+            moved = of.launched_warps * requests * sector * SECTOR_BYTES / shared
+            tally.chain_cycles += on * steps * ways * memory.cycles(group, moved) * waits
+            barriers = np.maximum(barriers, on * steps * 2)
+    tally.add_instructions(barriers * habits.barrier_instructions)
+    tally.chain_cycles += barriers * habits.barrier_cycles
+
+
+def add_spills(of: Setting, tally: Tally) -> None:
+    """Add the loads and stores of private arrays that registers do not hold."""
+    statements = of.kernel.facts.work.statements
+    if not statements:
+        return
+    main = max(statements, key=lambda s: s.instances or ASSUMED_SIZE)
+    serial = prod(float(of.kernel.trips[n]) for n in main.loops if n not in of.kernel.threads)
+    traffic = of.launched_warps * of.spilled_words * serial * fill_of(of.kernel, main) * 2
+    tally.instructions += traffic
+    tally.l1_wavefronts += traffic
+    tally.l2_bytes += traffic * LINE_BYTES * of.habits.spill_missing
+
+
+def _serial_steps(of: Setting, depth: int) -> Column:
+    """Return how often a block runs the tile loops down to position ``depth`` of the band."""
+    steps = of.shape.turns.copy()
+    for position, name in enumerate(of.kernel.band):
+        if name not in of.kernel.grid and position <= depth:
+            steps = steps * of.shape.steps[name]
+    return steps
+
+
+def _copy_loop(of: Setting, group: Group) -> tuple[Column, Column, Column, Column]:
+    """Return loads a thread, how often it waits, wavefronts and sectors of one, for a copy.
+
+    The last dimensions of the box are dealt out to the threads along the last axes. The compiler
+    unrolls a loop of known length, so that a window of loads is under way; of one that begins at
+    the thread's number, or that the end of the array cuts off, a few are.
+    """
+    sizes = box_sizes(of.kernel, group, of.shape.tile)
+    threads = [of.shape.block[name] for name in of.kernel.threads]
+    serial, dealt = np.ones(len(of)), np.ones(len(of))
+    mapped = min(len(sizes), len(threads))
+    for size in sizes[: len(sizes) - mapped]:
+        serial = serial * size
+    for size, count in zip(
+        sizes[len(sizes) - mapped :], threads[len(threads) - mapped :], strict=True
+    ):
+        dealt = dealt * np.ceil(size / count)
+    loads = serial * dealt
+    even = (dealt == 1) & (loads <= of.habits.unrolled_steps)
+    for name in group.loops:
+        if name in of.shape.tile:
+            even &= np.mod(of.kernel.trips[name], of.shape.tile[name]) == 0
+    waits = np.ceil(loads / np.where(even, of.habits.window, of.habits.rolled))
+    along = np.minimum(threads[-1], sizes[-1])
+    rows = np.minimum(
+        np.maximum(1.0, of.card.warp / threads[-1]),
+        sizes[-2] if len(sizes) > 1 else np.ones(len(of)),
+    )
+    in_row = np.minimum(along, of.card.warp)
+    sector = rows * np.ceil(in_row * group.element_bytes / SECTOR_BYTES)
+    waves = np.maximum(rows, of.card.warp * group.element_bytes / LINE_BYTES)
+    return loads, waits, waves, sector
