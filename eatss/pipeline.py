@@ -400,8 +400,7 @@ def select_for(program: AnalysedProgram, profile: GpuProfile, options: ModelOpti
         host_statements=host_statements_of(program),
         dtype=program.dtype,
     )
-    doubts = tuple(warning for scop in program.scops for warning in scop.warnings)
-    return replace(selection, warnings=doubts) if doubts else selection
+    return replace(selection, warnings=doubts_of(program))
 
 
 def generate_for(
@@ -441,6 +440,11 @@ def generate_for(
     except isl.Error as error:
         message = f"isl failed when code was generated: {error}"
         raise InternalError(Diagnostic(code="EATSS-X002", message=message)) from error
+
+
+def doubts_of(program: AnalysedProgram) -> tuple[Diagnostic, ...]:
+    """Return why the kernels may be others than PPCG's."""
+    return tuple(warning for scop in program.scops for warning in scop.warnings)
 
 
 def functions_of(program: AnalysedProgram) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ def root(
         typer.echo(f"eatss {__version__}")
         raise typer.Exit
 
+
 _OBJECTS = 100_000
 """Objects between two rounds of the garbage collector. Imports make many that all stay: with the
 usual 700, a tenth of a short command went into looking through them."""
