@@ -139,6 +139,9 @@ extern "C" cudaError_t eatss_memcpy(void *to, const void *from, size_t bytes, in
         if (up ? array->uploaded : array->downloaded)
             repeated = 1;
         array->device = up ? to : (void *)from;
+        /* PPCG allocates only as many leading planes of an array as the region touches */
+        if ((long long)(bytes / array->size) < array->count)
+            array->count = bytes / array->size;
         (up ? array->uploaded : array->downloaded) = 1;
         if (up && !host_works)
             filled(*array);

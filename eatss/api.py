@@ -25,6 +25,7 @@ from eatss.pipeline import (
     AnalysisOptions,
     Cut,
     analyse_program,
+    doubts_of,
     functions_of,
     select_for,
 )
@@ -231,6 +232,7 @@ def predict(
     function: str | None = None,
     scop: int | None = None,
     max_operations: int | None = None,
+    ppcg_schedule: str | PathLike[str] | None = None,
 ) -> ProgramExpectation:
     """Predict time and energy of PPCG's code for a C file at given sizes.
 
@@ -251,6 +253,8 @@ def predict(
         function: Only regions of this function.
         scop: Only the region with this number, from 0.
         max_operations: Bound on isl's work for one region.
+        ppcg_schedule: Path of a schedule that PPCG saved, as for :func:`select`; without it
+            ``warnings`` of the result say where PPCG's kernels may be others.
 
     Raises:
         InputError: the source, the profile or a size is wrong.
@@ -264,6 +268,7 @@ def predict(
         function=function,
         scop=scop,
         max_operations=max_operations,
+        ppcg_schedule=ppcg_schedule,
     )
     return expect_analysed(
         program,
@@ -308,6 +313,7 @@ def expect_analysed(
             blocks=blocks_of(block, program.facts),
             options=options,
         ),
+        warnings=doubts_of(program),
     )
 
 

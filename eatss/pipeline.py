@@ -420,8 +420,7 @@ def select_for(
         dtype=program.dtype,
         structures=structures,
     )
-    doubts = tuple(warning for scop in program.scops for warning in scop.warnings)
-    return replace(selection, warnings=doubts) if doubts else selection
+    return replace(selection, warnings=doubts_of(program))
 
 
 def structures_for(
@@ -475,6 +474,11 @@ def generate_for(
     except isl.Error as error:
         message = f"isl failed when code was generated: {error}"
         raise InternalError(Diagnostic(code="EATSS-X002", message=message)) from error
+
+
+def doubts_of(program: AnalysedProgram) -> tuple[Diagnostic, ...]:
+    """Return why the kernels may be others than PPCG's."""
+    return tuple(warning for scop in program.scops for warning in scop.warnings)
 
 
 def functions_of(program: AnalysedProgram) -> tuple[str, ...]:

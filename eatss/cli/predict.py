@@ -18,6 +18,7 @@ from eatss.cli.common import (
     IncludeDirs,
     MaxOperations,
     Parameters,
+    PpcgSchedule,
     ScopIndex,
     SourceFile,
     parse_parameters,
@@ -76,6 +77,7 @@ def predict(
     function: Function = None,
     scop: ScopIndex = None,
     max_operations: MaxOperations = None,
+    ppcg_schedule: PpcgSchedule = None,
     diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
     debug: Debug = False,
 ) -> None:
@@ -95,6 +97,7 @@ def predict(
             function=function,
             scop=scop,
             max_operations=max_operations,
+            ppcg_schedule=ppcg_schedule,
         )
     report_warnings(program.warnings, diagnostics)
     expectation = api.expect_analysed(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.gpu.profile import GpuProfile
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import candidates, default_vector
@@ -36,7 +36,10 @@ class KernelExpectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramExpectation:
-    """What is expected of a program on a card."""
+    """What is expected of a program on a card.
+
+    ``warnings`` say why PPCG's kernels may be others than these.
+    """
 
     file: str
     functions: tuple[str, ...]
@@ -44,6 +47,7 @@ class ProgramExpectation:
     dtype: str
     options: PpcgOptions
     kernels: tuple[KernelExpectation, ...]
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def time_s(self) -> float | None:
@@ -61,6 +65,7 @@ class ProgramExpectation:
         document["time_s"], document["energy_j"] = self.time_s, self.energy_j
         document["functions"] = list(self.functions)
         document["kernels"] = list(document["kernels"])
+        document["warnings"] = [warning.to_dict() for warning in self.warnings]
         for kernel, entries in zip(self.kernels, document["kernels"], strict=True):
             entries["statements"] = list(kernel.statements)
             entries["tile_sizes"], entries["block"] = dict(kernel.tile_sizes), dict(kernel.block)

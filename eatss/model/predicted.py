@@ -27,6 +27,7 @@ from eatss.model.ppcg_lattice import (
     lattice,
     variable_names,
 )
+from eatss.model.ppcg_settings import under_settings
 from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import (
     KernelSelection,
@@ -123,13 +124,14 @@ def select_predicted(
         for m in bytes_limits
         if m != PPCG_SHARED_BYTES
     ]
-    defaults = [_cell(space, _DEFAULT, options.objective) for space in spaces]
+    costed = [_cells(space, settings, options.objective) for space in spaces]
+    defaults = [cells[0] for cells in costed]
     limits = _Limits(
         [_limit(cell) for cell in defaults],
         [_fewest_warps(cell, profile) for cell in defaults],
         profile,
     )
-    chosen, rows, cells = _best_setting(spaces, settings, defaults, limits, options.objective)
+    chosen, rows, cells = _best_setting(spaces, settings, costed, limits)
     share_s = (time.perf_counter() - began) / max(1, len(spaces))
     return PredictedProgram(
         kernels=tuple(
@@ -156,8 +158,7 @@ def predicted_problems(
         if not kernel.tile_sizes:
             problems.append(None)
             continue
-        default = _cell(space, _DEFAULT, options.objective)
-        cell = default if setting == _DEFAULT else _cell(space, setting, options.objective)
+        default, cell = _cells(space, (_DEFAULT, setting), options.objective)
         limits = _Limits([_limit(default)], [_fewest_warps(default, profile)], profile)
         allowed = _table_costs(cell, limits.allowed(cell, 0), facts, kept=kernel.keeps_default)
         problems.append(_problem(space, allowed, options.objective))
@@ -188,21 +189,20 @@ def _table_costs(
 def _best_setting(
     spaces: Sequence[_Space],
     settings: Sequence[PpcgOptions],
-    defaults: list[_Cell],
+    costed: Sequence[Sequence[_Cell]],
     limits: _Limits,
-    objective: ObjectiveName,
 ) -> tuple[PpcgOptions, list[int], list[_Cell]]:
     """Return the setting with the least sum of costs, the first of equal ones, with rows and cells.
 
+    ``costed`` has the cells of each kernel, one a setting; the first setting is PPCG's own.
     Under PPCG's own setting each kernel has sizes of ours where those are worth it. Another setting
     counts where it is worth it for the program.
     """
     margins = [_margin(space.facts) for space in spaces]
-    usual = sum(int(cell.costs[0]) for cell in defaults)
+    usual = sum(int(cells[0].costs[0]) for cells in costed)
     best: tuple[int, PpcgOptions, list[int], list[_Cell]] | None = None
-    for setting in settings:
+    for setting, *cells in zip(settings, *costed, strict=True):
         own = setting == _DEFAULT
-        cells = defaults if own else [_cell(space, setting, objective) for space in spaces]
         rows = [int(np.argmin(limits.allowed(cell, at))) for at, cell in enumerate(cells)]
         if own:
             rows = [
@@ -223,16 +223,12 @@ def _worth(cell: _Cell, row: int, margin: float) -> bool:
     return bool(cell.costs[0] >= margin * int(cell.costs[row]))
 
 
-def _cell(space: _Space, setting: PpcgOptions, objective: ObjectiveName) -> _Cell:
-    demand, expected = space.model.columns(
-        candidates(
-            space.model.kernel,
-            space.vectors,
-            shared_limit_bytes=setting.max_shared_memory,
-            unroll=setting.unroll_gpu_tile,
-        )
-    )
-    return _Cell(demand, expected, costs(expected, objective))
+def _cells(space: _Space, settings: Sequence[PpcgOptions], objective: ObjectiveName) -> list[_Cell]:
+    """Cost the vectors of a kernel under each setting."""
+    return [
+        _Cell(demand, expected, costs(expected, objective))
+        for demand, expected in under_settings(space.model, space.vectors, settings)
+    ]
 
 
 def costs(expected: Predicted, objective: ObjectiveName) -> npt.NDArray[np.int64]:

@@ -6,8 +6,9 @@ cost with the one that was found, in exact integers, and answers *unsatisfiable*
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import z3 as z3_module
@@ -17,6 +18,8 @@ from eatss.model.problem import TableProblem
 from eatss.model.solution import Solution
 
 z3: Any = z3_module  # carries no types
+
+_of_thread = threading.local()
 
 
 def solve_table(problem: TableProblem, *, timeout_s: float) -> Solution:
@@ -29,8 +32,7 @@ def solve_table(problem: TableProblem, *, timeout_s: float) -> Solution:
     cost = problem.cost
     position = min(range(len(cost.values)), key=cost.values.__getitem__)
     row, least = cost.rows[position], cost.values[position]
-    context = z3.Context()
-    solver = z3.Solver(ctx=context)
+    solver = z3.SimpleSolver(ctx=_context())
     solver.set("timeout", max(1, int(1000 * timeout_s)))
     solver.from_string(better_than(problem, least))
     answer = solver.check()
@@ -46,11 +48,25 @@ def solve_table(problem: TableProblem, *, timeout_s: float) -> Solution:
     )
 
 
+def _context() -> Any:
+    """Return the context of this thread: a new one fills 16 MiB, longer than most proofs take.
+
+    What is asserted belongs to a solver, so that nothing of one proof is left for the next.
+    """
+    if not hasattr(_of_thread, "context"):
+        _of_thread.context = z3.Context()
+    return _of_thread.context
+
+
 def better_than(problem: TableProblem, least: int) -> str:
     """Return SMT-LIB text that holds where a row costs less than ``least``."""
-    lines = [f"(declare-const {symbol(name)} Int)" for name in problem.variables]
-    lines.append(f"(assert {_disjunction(problem, lambda value: f'(< {value} {least})')})")
-    return "\n".join(lines)
+    return "\n".join(
+        [
+            *_declarations(problem),
+            f"(define-fun least () Int {least})",
+            f"(assert {_disjunction(problem, lambda value: f'(< {value} least)')})",
+        ]
+    )
 
 
 def table_to_smt2(problem: TableProblem, best: Mapping[str, int]) -> str:
@@ -70,7 +86,7 @@ def table_to_smt2(problem: TableProblem, best: Mapping[str, int]) -> str:
             f"; {len(cost.rows)} rows; a variable threads:x is the threads of a block along x.",
             "(set-option :produce-models true)",
             "(set-logic QF_LIA)",
-            *(f"(declare-const {symbol(name)} Int)" for name in problem.variables),
+            *_declarations(problem),
             "(declare-const cost Int)",
             f"(assert {_disjunction(problem, lambda value: f'(= cost {value})')})",
             f"; the answer costs {least}",
@@ -89,31 +105,45 @@ def table_to_smt2(problem: TableProblem, best: Mapping[str, int]) -> str:
     )
 
 
-def _disjunction(problem: TableProblem, leaf: Callable[[int], str]) -> str:
-    names = [symbol(name) for name in problem.variables]
-    pairs = zip(problem.cost.rows, problem.cost.values, strict=True)
-    return _tree(names, list(pairs), 0, leaf)
-
-
 def symbol(name: str) -> str:
     """Return a variable's name as a symbol."""
     return f"|{name}|"
 
 
-def _tree(
-    names: Sequence[str],
-    rows: Iterable[tuple[tuple[int, ...], int]],
-    depth: int,
-    leaf: Callable[[int], str],
-) -> str:
-    """Return the disjunction over the values of one variable, and inside it over the next."""
-    if depth == len(names):
-        return " ".join(leaf(value) for _, value in rows)
-    branches: dict[int, list[tuple[tuple[int, ...], int]]] = {}
-    for row in rows:
-        branches.setdefault(row[0][depth], []).append(row)
-    parts = [
-        f"(and (= {names[depth]} {value}) {_tree(names, inside, depth + 1, leaf)})"
-        for value, inside in branches.items()
-    ]
-    return parts[0] if len(parts) == 1 else f"(or {' '.join(parts)})"
+def _declarations(problem: TableProblem) -> list[str]:
+    """Return the variables, and a word for each value that one of them takes in the table."""
+    lines = [f"(declare-const {symbol(name)} Int)" for name in problem.variables]
+    for name, column in zip(problem.variables, zip(*problem.cost.rows, strict=True), strict=True):
+        lines += [
+            f"(define-fun {_has(name, value)} () Bool (= {symbol(name)} {value}))"
+            for value in sorted(set(column))
+        ]
+    return lines
+
+
+def _has(name: str, value: int) -> str:
+    return symbol(f"{name}={value}")
+
+
+def _disjunction(problem: TableProblem, leaf: Callable[[int], str]) -> str:
+    """Return that the variables have the values of some row, and what is said of its cost.
+
+    It is a tree: a disjunction over the values of one variable, and inside it over the next. The
+    last variable comes first, because few tiles go with the same threads.
+    """
+    cost = problem.cost
+    columns = list(zip(problem.variables, zip(*cost.rows, strict=True), strict=True))[::-1]
+    words = [{value: _has(name, value) for value in set(column)} for name, column in columns]
+    last = len(words) - 1
+    parts = ["(or"]
+    before: tuple[int, ...] = ()
+    for row, value in sorted(zip((row[::-1] for row in cost.rows), cost.values, strict=True)):
+        same = 0
+        while before and same < last and row[same] == before[same]:
+            same += 1
+        if before:
+            parts.append("))" * (last - same))
+        parts += [f" (and {words[at][row[at]]} (or" for at in range(same, last)]
+        parts.append(f" (and {words[last][row[last]]} {leaf(value)})")
+        before = row
+    return "".join([*parts, "))" * last, ")"])

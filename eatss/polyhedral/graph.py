@@ -9,19 +9,20 @@ import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.isl_names import least_difference, maps_of
-from eatss.polyhedral.program import Dependences, StatementGraph
+from eatss.polyhedral.program import General, StatementGraph
 from eatss.scop import Scop
 
 _Edge = tuple[str, str]
 
 
-def statement_graph(scop: Scop, dependences: Dependences) -> StatementGraph:
-    """Build the statement graph of a region.
+def statement_graph(general: General) -> StatementGraph:
+    """Build the statement graph of a region, as it is for any sizes.
 
     Edges are flow, anti and output dependences. Two components may be fused if no third one
     has to run between them and some loop of each, legal as its outermost, can be shared:
     aligned up to a constant shift, no dependence between the two points backwards.
     """
+    scop, dependences = general.scop, general.dependences
     relations: dict[_Edge, list[isl.Map]] = {}
     union = dependences.flow.union(dependences.anti).union(dependences.output)
     for relation in maps_of(union):

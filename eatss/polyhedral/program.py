@@ -45,9 +45,18 @@ class StatementGraph:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class General:
+    """A scop with parameters for its sizes, and its dependences whatever they are."""
+
+    scop: Scop
+    dependences: Dependences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledScop:
     """A scop with its dependences, its new schedule tree and its kernels.
 
+    ``general`` is the scop for any sizes; ``eatss.polyhedral.graph`` draws its statement graph.
     ``kernels`` stand in the order in which the schedule launches them.
     ``host_statements`` are in no kernel: no loop of theirs is parallel and they come
     before the first kernel, after the last, or stand beside the kernels, so they run on the host,
@@ -56,7 +65,7 @@ class ScheduledScop:
 
     scop: Scop
     dependences: Dependences
+    general: General
     schedule: isl.Schedule
-    graph: StatementGraph
     kernels: tuple[Kernel, ...]
     host_statements: tuple[str, ...] = ()

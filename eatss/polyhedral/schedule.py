@@ -8,10 +8,9 @@ from eatss.diagnostics import InputError, InternalError
 from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.checks import check_coverage, check_legality
 from eatss.polyhedral.dependences import compute_dependences
-from eatss.polyhedral.graph import statement_graph
 from eatss.polyhedral.instantiate import instantiate_dependences, instantiate_schedule
 from eatss.polyhedral.kernels import build_kernels
-from eatss.polyhedral.program import Dependences, ScheduledScop
+from eatss.polyhedral.program import Dependences, General, ScheduledScop
 from eatss.polyhedral.scheduling import compute_schedule, original_with_marks
 from eatss.polyhedral.symbolic import Symbolic, generalise
 from eatss.polyhedral.tree import cut_tree
@@ -42,7 +41,7 @@ def schedule_scop(scop: Scop, *, max_operations: int | None = None) -> Scheduled
         max_operations: bound on isl's work; ``None`` for :func:`default_operations`.
 
     Returns:
-        The region with its dependences, new schedule, statement graph and kernels.
+        The region with its dependences, new schedule and kernels.
 
     Raises:
         InputError: ``EATSS-P001`` when isl's work exceeds ``max_operations``, ``EATSS-P002``
@@ -86,12 +85,11 @@ def with_schedule(
         cut = cut_tree(schedule)
         kernels = build_kernels(scop, dependences, cut.kernels)
         check_coverage(scop, schedule, kernels, cut.host_statements)
-        graph = statement_graph(symbolic.scop, general)
     return ScheduledScop(
         scop=scop,
         dependences=dependences,
+        general=General(scop=symbolic.scop, dependences=general),
         schedule=schedule,
-        graph=graph,
         kernels=kernels,
         host_statements=cut.host_statements,
     )
@@ -107,12 +105,11 @@ def _schedule(scop: Scop, symbolic: Symbolic, limit: int) -> ScheduledScop:
         cut = cut_tree(schedule)
         kernels = build_kernels(scop, dependences, cut.kernels)
         check_coverage(scop, schedule, kernels, cut.host_statements)
-        graph = statement_graph(symbolic.scop, general)
     return ScheduledScop(
         scop=scop,
         dependences=dependences,
+        general=General(scop=symbolic.scop, dependences=general),
         schedule=schedule,
-        graph=graph,
         kernels=kernels,
         host_statements=cut.host_statements,
     )

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 import islpy as isl
-import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.isl_names import (
     Bound,
@@ -151,22 +150,42 @@ def _bounds(domain: isl.Set) -> Iterator[Bound]:
 
 def _classes(scop: Scop) -> dict[_Place, int]:
     """Number the classes of loops and array dimensions that share their sizes."""
-    graph: nx.Graph[_Place] = nx.Graph()
+    tied = _Tied()
     for statement in scop.statements:
-        graph.add_nodes_from((statement.name, loop) for loop in statement.loops)
-        _tie_shared_loops(graph, statement)
+        for loop in statement.loops:
+            tied.tie((statement.name, loop))
+        _tie_shared_loops(tied, statement)
         for bound in _bounds(statement.domain):
-            nx.add_path(graph, [(statement.name, dim) for dim, _ in bound.inputs])
+            tied.tie(*((statement.name, dim) for dim, _ in bound.inputs))
         for access in (statement.accesses[k] for k in sorted(set(first_equal(statement.accesses)))):
             for k, function in enumerate(output_affs(access.relation)):
                 form = affine_form(function)
                 for loop, _ in form.coefficients if form else ():
-                    graph.add_edge((access.array, f"d{k}"), (statement.name, loop))
-    components = sorted(nx.connected_components(graph), key=min)
-    return {place: number for number, places in enumerate(components) for place in places}
+                    tied.tie((access.array, f"d{k}"), (statement.name, loop))
+    return {place: number for number, places in enumerate(tied.classes()) for place in places}
 
 
-def _tie_shared_loops(graph: nx.Graph[_Place], statement: Statement) -> None:
+class _Tied:
+    """Places, and which of them belong to one class."""
+
+    def __init__(self) -> None:
+        self._class: dict[_Place, set[_Place]] = {}
+
+    def tie(self, *places: _Place) -> None:
+        """Put places into one class, with all that is in a class with one of them."""
+        found = [self._class.setdefault(place, {place}) for place in places]
+        largest = max(found, key=len, default=set[_Place]())
+        for members in found:
+            if members is not largest:
+                largest |= members
+                self._class.update(dict.fromkeys(members, largest))
+
+    def classes(self) -> list[set[_Place]]:
+        """Return the classes in the order of their least places."""
+        return sorted({id(members): members for members in self._class.values()}.values(), key=min)
+
+
+def _tie_shared_loops(tied: _Tied, statement: Statement) -> None:
     """Tie the loops of a statement to the textual loops they are, which others may share."""
     place = ""
     for function in output_affs(statement.schedule):
@@ -175,7 +194,8 @@ def _tie_shared_loops(graph: nx.Graph[_Place], statement: Statement) -> None:
             place += f".{form.constant}"
         elif form is not None:
             place += ".*"
-            graph.add_edges_from((("", place), (statement.name, d)) for d, _ in form.coefficients)
+            for loop, _ in form.coefficients:
+                tied.tie(("", place), (statement.name, loop))
 
 
 def _statement(statement: Statement, sizes: _Sizes, parameters: tuple[str, ...]) -> Statement:

@@ -7,6 +7,7 @@ from typing import Any
 
 from eatss.analysis import KernelFacts, ReferenceFacts, Volume
 from eatss.pipeline import AnalysedProgram, AnalysedScop
+from eatss.polyhedral.graph import statement_graph
 from eatss.polyhedral.kernel import Kernel, Loop, Reduction
 from eatss.report.inspection_table import inspection_table
 from eatss.scop import Statement
@@ -32,7 +33,7 @@ def _scop(analysed: AnalysedScop) -> dict[str, Any]:
     scheduled = analysed.scheduled
     scop = scheduled.scop
     dependences = scheduled.dependences
-    graph = scheduled.graph
+    graph = statement_graph(scheduled.general)
     return {
         "function": scop.function,
         "line": scop.span.line,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import eatss
+from eatss.pipeline import ppcg_schedule_of
 from eatss.resources import data_directory
 
 KERNELS = data_directory("kernels")
@@ -58,7 +59,9 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "kernels",
         "time_s",
         "energy_j",
+        "warnings",
     }
+    assert gemm_json["warnings"] == []
     assert gemm_json["options"] == {"max_shared_memory": 8192, "unroll_gpu_tile": False}
     (kernel,) = gemm_json["kernels"]
     assert kernel.keys() == {
@@ -101,6 +104,15 @@ def test_threads_are_given_in_order_or_by_loop() -> None:
     assert blocks({"k1": (8, 32)}) == [default, ours]
     assert blocks({"kernel1": {"j": 64}}) == [default, {"i": 32, "j": 64}]
     assert blocks({"": (4, 4), "k0": (8, 32)}) == [ours, {"i": 4, "j": 4}]
+
+
+def test_the_command_takes_a_schedule_that_ppcg_saved(tmp_path: Path) -> None:
+    file = tmp_path / "gemm.schedule"
+    file.write_text(ppcg_schedule_of(eatss.inspect(GEMM)))
+    done = predict(GEMM, "--gpu", "h200", "--ppcg-schedule", file, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    expected = eatss.predict(GEMM, gpu="h200", ppcg_schedule=file).to_dict()
+    assert json.loads(done.stdout) == {**expected, "file": str(GEMM)}
 
 
 def test_what_is_selected_is_predicted_alike() -> None:

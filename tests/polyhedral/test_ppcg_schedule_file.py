@@ -154,6 +154,22 @@ def test_the_selection_carries_the_doubt_and_keeps_it_in_json() -> None:
     assert eatss.Selection.from_dict(selection.to_dict()).warnings == selection.warnings
 
 
+def test_sizes_are_predicted_for_the_kernels_of_the_saved_schedule(tmp_path: Path) -> None:
+    file = tmp_path / "saved.schedule"
+    file.write_text(APART)
+    expected = eatss.predict(CHAIN, gpu="a100", ppcg_schedule=file)
+    assert [kernel.statements for kernel in expected.kernels] == [("S0",), ("S1",)]
+    assert expected.warnings == ()
+    assert [k.statements for k in eatss.predict(CHAIN, gpu="a100").kernels] == [("S0", "S1")]
+
+
+def test_the_prediction_carries_the_doubt() -> None:
+    region = CHAIN[CHAIN.index("#pragma scop") : CHAIN.index("}\n", CHAIN.index("#pragma end"))]
+    expected = eatss.predict(CHAIN.replace(region, region + region), gpu="a100")
+    assert [warning.code for warning in expected.warnings] == ["EATSS-P020"]
+    assert expected.to_dict()["warnings"] == [found.to_dict() for found in expected.warnings]
+
+
 def test_one_schedule_does_not_do_for_two_regions(tmp_path: Path) -> None:
     region = CHAIN[CHAIN.index("#pragma scop") : CHAIN.index("}\n", CHAIN.index("#pragma end"))]
     source = CHAIN.replace(region, region + region)

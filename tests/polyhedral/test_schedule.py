@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from eatss.diagnostics import InputError, InternalError
 from eatss.polyhedral import compute_dependences, schedule_scop
 from eatss.polyhedral.checks import check_legality
+from eatss.polyhedral.graph import statement_graph
 
 STENCIL = (
     "for t in range(0, T):\n"
@@ -160,13 +161,13 @@ def test_the_graph_orders_components_and_knows_what_may_fuse(scop_of: Callable[.
         "for i in range(0, N):\n    B[i] = A[i]\n"
         "for i in range(0, N):\n    C[i] = B[N-1-i]\n"
     )
-    graph = schedule_scop(scop_of(source, parameters=["N"])).graph
+    graph = statement_graph(schedule_scop(scop_of(source, parameters=["N"])).general)
     assert graph.edges == (("S0", "S1"), ("S1", "S2"))
     assert graph.components == (("S0",), ("S1",), ("S2",))
     assert graph.fusable == ((0, 1),)
 
 
 def test_a_recurrence_through_two_statements_is_one_component(scop_of: Callable[..., Any]) -> None:
-    graph = schedule_scop(scop_of(STENCIL, parameters=["T", "N"])).graph
+    graph = statement_graph(schedule_scop(scop_of(STENCIL, parameters=["T", "N"])).general)
     assert graph.components == (("S0", "S1"),)
     assert graph.fusable == ()
