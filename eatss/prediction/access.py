@@ -160,4 +160,4 @@ def lines(lanes: Sequence[Column], steps: Sequence[float], element_bytes: int) -
         steps: bytes between neighbours along each axis, ``x`` first.
         element_bytes: width of an element.
     """
-    return _pieces(lanes, steps, element_bytes, LINE_BYTES)
+    return _pieces(lanes, steps, element_bytes, LINE_BYTES, 0)
