@@ -37,7 +37,7 @@ from benchmarks.recorded import (
 from eatss.diagnostics import EatssError
 from eatss.measure import measure
 from eatss.measure.measurement import Measurement
-from eatss.measure.options import MeasureOptions, Variant
+from eatss.measure.options import MeasureOptions
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 SELECTED = "selected"

@@ -58,7 +58,8 @@ def select_cuda(
     Raises:
         NoSolutionError: ``EATSS-M020``, no layout of some kernel can launch on the card.
     """
-    selections, findings = [], []
+    selections: list[KernelSelection] = []
+    findings: list[Diagnostic] = []
     for facts in kernels:
         try:
             selections.append(_select(facts, structures.get(facts.name, ()), profile, options))

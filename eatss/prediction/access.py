@@ -149,7 +149,7 @@ def _conflicts(rows: Integers, axes: int, element_bytes: int) -> Column:
     numbers = np.broadcast_to(np.arange(len(rows))[:, None], ordered.shape)
     wanted = np.zeros((len(rows), banks), dtype=np.int64)
     np.add.at(wanted, (numbers[fresh], (ordered % banks)[fresh]), 1)
-    return wanted.max(axis=1).astype(np.float64)
+    return np.asarray(wanted.max(axis=1), dtype=np.float64)
 
 
 def lines(lanes: Sequence[Column], steps: Sequence[float], element_bytes: int) -> Column:

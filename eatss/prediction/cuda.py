@@ -49,8 +49,8 @@ class Family:
     """Accesses of one statement that differ by constants only: ``A[i-1]``, ``A[i]``.
 
     ``spans`` are, for each dimension, the differences of their constants; ``count`` is how many
-    elements one point touches through them, ``rows`` in how many rows of the array. ``held`` says that registers have them; ``group`` is
-    the position of the stageable group they belong to.
+    elements one point touches through them, ``rows`` in how many rows of the array. ``held`` says
+    that registers have them; ``group`` is the position of the stageable group they belong to.
     """
 
     access: AccessFacts
@@ -207,7 +207,7 @@ class _Launch:
         steps = np.asarray(prod((self.trips[n] for n in names), start=self.ones))
         if self.launch.sum_loop in names:
             steps = steps / (self.shape.lanes * self.shape.chunks)
-        return np.maximum(steps, 1.0)
+        return np.asarray(np.maximum(steps, 1.0))
 
     def _distinct(self, family: Family) -> Column:
         """Return the elements that the points of a thread touch through a family, at one step."""
@@ -348,7 +348,11 @@ class _Launch:
         spilled = np.maximum(0.0, needed - cap)
         registers = np.minimum(registers, cap)
         self.resident = resident_blocks(
-            self.shape.block_threads, registers, self.shared_bytes, self.card, dynamic=True
+            self.shape.block_threads,
+            registers,
+            self.shared_bytes,
+            self.card,
+            self.card.shared_optin_bytes,
         )
         self.present = np.clip(np.ceil(self.active / self.card.sms), 1.0, self.resident)
         self.room = np.maximum(
@@ -371,6 +375,7 @@ class _Launch:
             threads=self.shape.block_threads,
             registers=registers,
             shared_bytes=self.shared_bytes,
+            shared_limit_bytes=self.ones * self.card.shared_optin_bytes,
             instructions=self.instructions,
             fp64=self.fp64,
             fp32=self.fp32,
@@ -381,7 +386,6 @@ class _Launch:
             dram_bytes=self._dram_bytes(),
             scatter=self._scatter(),
             chain_cycles=self.chain,
-            dynamic_shared=True,
         )
 
     def _registers(self) -> tuple[Column, Column]:
@@ -645,7 +649,7 @@ class _Launch:
         if self.launch.sum_loop in moving:
             step = abs(moving[self.launch.sum_loop]) * family.access.element_bytes
             lines = lines * np.ceil(self.shape.lanes * min(step, LINE_BYTES) / LINE_BYTES)
-        return lines
+        return np.asarray(lines)
 
     def _global_reads(
         self, statement: StatementFacts, family: Family, requests: Column, share: Column

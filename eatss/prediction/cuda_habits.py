@@ -1,8 +1,8 @@
 """Figures of the code that eatss generates, the same for every kernel and card.
 
 They belong to the formulas of :mod:`eatss.prediction.cuda`. *Fitted* ones are from measurements on
-one H200 (docs/model.md), *assumed* ones are what is usual. What belongs to chips, not to code, is in
-:mod:`eatss.prediction.habits`.
+one H200 (docs/model.md), *assumed* ones are what is usual. What belongs to chips, not to code,
+is in :mod:`eatss.prediction.habits`.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class CudaPrediction:
     @property
     def shared_bytes(self) -> Column:
         """Shared memory of the largest block, in bytes."""
-        return np.maximum.reduce([demand.shared_bytes for demand, _ in self.launches])
+        return np.asarray(np.maximum.reduce([demand.shared_bytes for demand, _ in self.launches]))
 
     def at(self, row: int) -> Prediction | None:
         """Return the prediction of one layout, ``None`` where it cannot launch.

@@ -40,8 +40,8 @@ class LaunchShape:
     """One launch in numbers; what is by loop has the mapped loops, or those of the band.
 
     ``steps`` are tiles along a loop, ``points`` those of a thread. ``lanes`` and ``chunks`` are 1
-    where no sum is spread here. ``axes`` are threads along ``x``, ``y`` and so on with the loop each
-    belongs to. ``blocks`` count all of the grid.
+    where no sum is spread here. ``axes`` are threads along ``x``, ``y`` and so on with the loop
+    each belongs to. ``blocks`` count all of the grid.
     """
 
     tile: dict[str, Column]

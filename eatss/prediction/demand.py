@@ -18,7 +18,7 @@ class Demand:
     ``launches`` are those of a run; everything else is of one launch.
 
     ``blocks``, ``threads``: blocks of a launch, threads of a block. ``registers``: 32-bit registers
-    of a thread, an estimate. ``shared_bytes``: of a block.
+    of a thread, an estimate. ``shared_bytes``: of a block, which may have ``shared_limit_bytes``.
 
     ``instructions``: warp instructions of any kind. ``fp64``, ``fp32``: those that the units of
     that width run. ``lanes``: the share of a warp's lanes that have work.
@@ -31,8 +31,6 @@ class Demand:
 
     ``chain_cycles``: what the slowest thread of a block waits for, one thing after the other:
     loads that depend on each other, barriers, arithmetic that feeds itself.
-
-    ``dynamic_shared`` says that blocks may opt in to more shared memory than they can declare.
     """
 
     launches: Column
@@ -40,6 +38,7 @@ class Demand:
     threads: Column
     registers: Column
     shared_bytes: Column
+    shared_limit_bytes: Column
     instructions: Column
     fp64: Column
     fp32: Column
@@ -50,7 +49,6 @@ class Demand:
     dram_bytes: Column
     scatter: Column
     chain_cycles: Column
-    dynamic_shared: bool = False
 
     def __len__(self) -> int:
         """Return the number of candidates."""

@@ -51,6 +51,7 @@ def ppcg_demand(
         threads=of.shape.threads,
         registers=of.registers,
         shared_bytes=of.shared_bytes,
+        shared_limit_bytes=np.full(len(of.shared_bytes), float(of.card.shared_per_block_bytes)),
         instructions=tally.instructions,
         fp64=tally.fp64,
         fp32=tally.fp32,

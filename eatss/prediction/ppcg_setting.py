@@ -74,7 +74,9 @@ def setting_of(
     local = _in_local_memory(kernel, shape)
     wanted = _registers(kernel, shape, unrolled, local, habits)
     registers = np.minimum(wanted, float(card.registers_per_thread))
-    resident = resident_blocks(shape.threads, registers, shared_bytes, card)
+    resident = resident_blocks(
+        shape.threads, registers, shared_bytes, card, card.shared_per_block_bytes
+    )
     carved = resident * (shared_bytes + BLOCK_SHARED_BYTES) * (shared_bytes > 0)
     return Setting(
         kernel=kernel,

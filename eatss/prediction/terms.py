@@ -40,15 +40,14 @@ def resident_blocks(
     registers: Column,
     shared_bytes: Column,
     card: Card,
-    *,
-    dynamic: bool = False,
+    shared_limit_bytes: Column | float,
 ) -> Column:
     """Return the blocks of an SM that run at a time, an entry a candidate; 0 cannot launch.
 
     The least that registers (allocated to a thread by eights), threads (by whole warps), shared
     memory (with 1024 bytes a block that CUDA keeps) and the limit of blocks allow [CUDA C++
-    Programming Guide, technical specifications per compute capability]. ``dynamic`` says that a
-    block may opt in to more shared memory than it can declare.
+    Programming Guide, technical specifications per compute capability]. A block
+    may have ``shared_limit_bytes``.
     """
     warps = np.ceil(threads / card.warp)
     registers = np.ceil(registers / _REGISTER_UNIT) * _REGISTER_UNIT
@@ -56,8 +55,7 @@ def resident_blocks(
     by_threads = np.floor(card.threads_per_sm / (warps * card.warp))
     by_shared = np.floor(card.shared_per_sm_bytes / (shared_bytes + BLOCK_SHARED_BYTES))
     least = np.minimum(np.minimum(by_registers, by_threads), by_shared)
-    most_shared = card.shared_optin_bytes if dynamic else card.shared_per_block_bytes
-    least = np.where(shared_bytes > most_shared, 0.0, least)
+    least = np.where(shared_bytes > shared_limit_bytes, 0.0, least)
     least = np.where(threads > card.threads_per_block, 0.0, least)
     return np.clip(least, 0, card.blocks_per_sm)
 
@@ -71,7 +69,7 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
     formulas stand in docs/model.md.
     """
     resident = resident_blocks(
-        demand.threads, demand.registers, demand.shared_bytes, card, dynamic=demand.dynamic_shared
+        demand.threads, demand.registers, demand.shared_bytes, card, demand.shared_limit_bytes
     )
     cycles = card.clock_hz
     # an SM with one block more than the mean sets the time
