@@ -2,6 +2,7 @@
 
     python benchmarks/unseen.py prepare DIR [--random 8 --seed 1] [--sources FILE.c ...]
     python benchmarks/unseen.py measure DIR [--budget S]           # where the card is
+    python benchmarks/unseen.py rows DIR --output ROWS.jsonl       # for prediction_cuda.py
     python benchmarks/unseen.py report                             # prints what was measured
 
 The programs are those in ``benchmarks/programs``. Random layouts have random tiles, threads and
@@ -192,6 +193,29 @@ def measure_all(directory: Path, results: Path, budget_s: float) -> None:
         sys.stdout.flush()
 
 
+def write_rows(directory: Path, results: Path, output: Path) -> None:
+    """Write a line for each layout: what was measured, and the kernels that its plan names."""
+    lines = []
+    for one in load(results):
+        program, _, layout = one.variant.partition(":")
+        plan = json.loads((directory / program / layout / "plan.json").read_text(encoding="utf-8"))
+        kernels = [
+            {name: kernel[name] for name in ("statements", "block", "tile_sizes", "notes")}
+            for kernel in plan["kernels"]
+        ]
+        row = {
+            "program": program,
+            "layout": layout,
+            "dtype": plan["dtype"],
+            "status": one.status,
+            "time_s": one.time_s,
+            "energy_j": one.energy_j,
+            "kernels": kernels,
+        }
+        lines.append(json.dumps(row) + "\n")
+    output.write_text("".join(lines), encoding="utf-8")
+
+
 def report(results: Path) -> None:
     """Print selected and the best random layout of every program."""
     programs: dict[str, dict[str, Measurement]] = {}
@@ -241,14 +265,16 @@ def main() -> None:
     steps = parser.add_subparsers(dest="step", required=True)
     first = steps.add_parser("prepare", help="generate the programs; needs no card")
     second = steps.add_parser("measure", help="measure them, on the machine with the card")
+    rows = steps.add_parser("rows", help="write what was measured with the plans")
+    rows.add_argument("--output", type=Path, required=True)
     third = steps.add_parser("report", help="print what was measured")
-    for step in (first, second):
+    for step in (first, second, rows):
         step.add_argument("directory", type=Path)
     first.add_argument("--gpu", default="h200")
     first.add_argument("--random", type=int, default=8, help="random layouts of each program")
     first.add_argument("--seed", type=int, default=1)
     first.add_argument("--sources", type=Path, nargs="+", help="other programs")
-    for step in (second, third):
+    for step in (second, third, rows):
         step.add_argument("--results", type=Path, default=FILE)
     second.add_argument("--budget", type=float, default=600.0, help="seconds in all")
     options = parser.parse_args()
@@ -257,6 +283,8 @@ def main() -> None:
         prepare_all(options.directory, sources, options.gpu, options.random, options.seed)
     elif options.step == "measure":
         measure_all(options.directory, options.results, options.budget)
+    elif options.step == "rows":
+        write_rows(options.directory, options.results, options.output)
     else:
         report(options.results)
 

@@ -1,0 +1,307 @@
+"""How well the prediction knows generated code: predicted beside measured, program by program.
+
+    python benchmarks/prediction_cuda.py                  # what was recorded on an H200
+    python benchmarks/prediction_cuda.py ROWS.jsonl …     # rows of benchmarks/unseen.py
+
+Every layout that was measured is predicted from the kernels that its plan names: blocks, tiles,
+staged arrays and spread sums. Constants were fitted to half of the kernels; the others and the
+programs of ``benchmarks/programs`` judge them. It needs no card.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import eatss
+from benchmarks.prediction import ALIKE, FEWEST, FITTED, LEAST_CORRELATION
+from benchmarks.recorded import RESULTS, geometric_mean
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import LaunchFacts, Structure
+from eatss.gpu import load_profile
+from eatss.gpu.profile import GpuProfile
+from eatss.pipeline import structures_for
+from eatss.prediction.cuda_model import CudaModel
+from eatss.prediction.cuda_shape import CudaCandidates
+from eatss.resources import data_directory
+
+ROWS = ("cuda-tuning.jsonl", "unseen-cuda.jsonl")
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+
+_SPREAD = re.compile(
+    r"the sum over \w+ is split over(?: (\d+) threads)?(?: and)?(?: ?(\d+) blocks)?"
+)
+_HOST = re.compile(r"the loop (\w+) runs on the host")
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A CUDA kernel of a plan, with the facts that predict it."""
+
+    facts: KernelFacts
+    structure: Structure
+    launch: LaunchFacts
+    candidates: CudaCandidates
+
+
+def rows_of(paths: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
+    """Return the measured layouts of each program."""
+    programs: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for path in paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            if row["time_s"]:
+                programs[row["program"]].append(row)
+    return programs
+
+
+@cache
+def _inspected(
+    program: str, profile: GpuProfile
+) -> list[tuple[KernelFacts, tuple[Structure, ...]]]:
+    source = data_directory("kernels") / f"{program}.c"
+    if not source.exists():
+        source = PROGRAMS / f"{program}.c"
+    found = eatss.inspect(source, cut="eatss")
+    structures = structures_for(found, profile)
+    return [(facts, structures.get(facts.name, ())) for facts in found.facts]
+
+
+def launched(
+    program: str, kernels: Sequence[Mapping[str, Any]], profile: GpuProfile
+) -> list[Launched] | None:
+    """Return the kernels of a plan with their facts, ``None`` where one is not known."""
+    found = []
+    for kernel in kernels:
+        notes = " ".join(kernel["notes"])
+        if "one thread:" in notes:
+            continue
+        one = _launched(program, kernel, notes, profile)
+        if one is None:
+            return None
+        found.append(one)
+    return found
+
+
+def _launched(
+    program: str, kernel: Mapping[str, Any], notes: str, profile: GpuProfile
+) -> Launched | None:
+    spread, host = _SPREAD.search(notes), _HOST.search(notes)
+    for facts, structure, launch in _launches(program, profile):
+        if (structure.host_loop is None) != (host is None):
+            continue
+        if (launch.sum_loop is None) != (spread is None):
+            continue
+        if sorted(launch.statements) == sorted(kernel["statements"]):
+            alone = Structure(launches=(launch,), host_loop=structure.host_loop)
+            sizes = _candidates(facts, alone, launch, kernel, notes)
+            return None if sizes is None else Launched(facts, alone, launch, sizes)
+    return None
+
+
+def _launches(
+    program: str, profile: GpuProfile
+) -> Iterator[tuple[KernelFacts, Structure, LaunchFacts]]:
+    for facts, structures in _inspected(program, profile):
+        for structure in structures:
+            for launch in structure.launches:
+                yield facts, structure, launch
+
+
+def _candidates(
+    facts: KernelFacts,
+    structure: Structure,
+    launch: LaunchFacts,
+    kernel: Mapping[str, Any],
+    notes: str,
+) -> CudaCandidates | None:
+    """Return what a plan says of a kernel; ``None`` where several loops share an axis."""
+    tiles = {name: float(size) for name, size in kernel["tile_sizes"]}
+    spread = _SPREAD.search(notes)
+    lanes, chunks, sum_tile = 1.0, 1.0, 1.0
+    axes = [float(size) for size in kernel["block"]]
+    if spread is not None:
+        lanes, chunks = float(spread[1] or 1), float(spread[2] or 1)
+        sum_tile = tiles[launch.sum_loop or ""]
+        axes = axes[1:] if lanes > 1 else axes
+    if len(launch.mapped) > len(axes):
+        return None
+    staged = {
+        group: float(any(f"{facts.references[at].access}: shared memory" in notes for at in group))
+        for group in launch.stageable
+    }
+    if spread is not None and any(staged.values()):
+        return None  # the generator does so where it is told to; the model does not offer it
+    for loop in facts.loops:
+        tiles.setdefault(loop.name, 1.0)
+    if structure.host_loop is not None:
+        tiles.pop(structure.host_loop, None)
+    return CudaCandidates(
+        tiles={name: np.array([size]) for name, size in tiles.items()},
+        threads={
+            name: np.array([threads])
+            for name, threads in zip(reversed(launch.mapped), axes, strict=False)
+        },
+        staged={group: np.array([on]) for group, on in staged.items()},
+        lanes=np.array([lanes]),
+        sum_tile=np.array([sum_tile]),
+        chunks=np.array([chunks]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A layout, measured and predicted; energies in J (NaN where not measured), times in s."""
+
+    layout: str
+    energy_j: float
+    time_s: float
+    predicted_j: float
+    predicted_s: float
+
+
+def pairs_of(
+    program: str, rows: Sequence[Mapping[str, Any]], profile: GpuProfile
+) -> tuple[list[Pair], int]:
+    """Return the layouts of a program, predicted, and how many could not be."""
+    pairs, unpredicted = [], 0
+    for row in rows:
+        kernels = launched(program, row["kernels"], profile)
+        totals = [
+            CudaModel.of(one.facts, profile).columns(one.structure, one.candidates).total
+            for one in kernels or ()
+        ]
+        time_s = sum(float(total.time_s[0]) for total in totals)
+        if not totals or not math.isfinite(time_s):
+            unpredicted += 1
+            continue
+        pairs.append(
+            Pair(
+                layout=row["layout"],
+                energy_j=row["energy_j"] or math.nan,
+                time_s=row["time_s"],
+                predicted_j=sum(float(total.energy_j[0]) for total in totals),
+                predicted_s=time_s,
+            )
+        )
+    return pairs, unpredicted
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Predicted and measured figures of one program, of energy or of time.
+
+    ``rank`` is Spearman's correlation, ``error`` the median factor less 1, ``bias`` the geometric
+    mean of predicted over measured, ``chosen`` what the layout predicted best takes over the least,
+    ``spread`` what the median layout takes over it.
+    """
+
+    rank: float | None
+    error: float
+    bias: float
+    chosen: float
+    spread: float
+
+
+def compared(figures: Sequence[tuple[float, float]]) -> Compared | None:
+    """Compare pairs of predicted and measured figures, ``None`` where they are too few."""
+    known = [(p, m) for p, m in figures if not math.isnan(m)]
+    if len(known) < FEWEST:
+        return None
+    least = min(measured for _, measured in known)
+    logs = [math.log(p / m) for p, m in known]
+    rank = float(spearmanr([p for p, _ in known], [m for _, m in known]).statistic)
+    return Compared(
+        rank=None if math.isnan(rank) else rank,
+        error=math.exp(statistics.median(abs(one) for one in logs)) - 1,
+        bias=math.exp(statistics.mean(logs)),
+        chosen=min(known)[1] / least,
+        spread=statistics.median(m for _, m in known) / least,
+    )
+
+
+def main() -> None:
+    """Print the comparison."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rows", type=Path, nargs="*")
+    parser.add_argument("--gpu", default="h200")
+    options = parser.parse_args()
+    profile = load_profile(options.gpu)
+    print(
+        f"{'program':22} {'half':9} {'n':>3} {'rank J':>7} {'rank s':>7} {'error J':>8} "
+        f"{'error s':>8} {'bias J':>7} {'bias s':>7} {'chosen/best':>12}"
+    )
+    halves: dict[str, list[tuple[str, Compared | None, Compared | None]]] = defaultdict(list)
+    skipped = []
+    paths = options.rows or [RESULTS / name for name in ROWS]
+    for program, rows in sorted(rows_of(paths).items()):
+        pairs, unpredicted = pairs_of(program, rows, profile)
+        if unpredicted:
+            skipped.append(f"{program} {unpredicted}")
+        energy = compared([(p.predicted_j, p.energy_j) for p in pairs])
+        time = compared([(p.predicted_s, p.time_s) for p in pairs])
+        half = "fitted" if program in FITTED else "held out"
+        half = half if (data_directory("kernels") / f"{program}.c").exists() else "unseen"
+        halves[half].append((program, energy, time))
+        best = energy or time
+        print(
+            f"{program:22} {half:9} {len(pairs):3} {_cell(energy and energy.rank, '.2f'):>7} "
+            f"{_cell(time and time.rank, '.2f'):>7} {_cell(energy and energy.error, '.0%'):>8} "
+            f"{_cell(time and time.error, '.0%'):>8} {_cell(energy and energy.bias, '.2f'):>7} "
+            f"{_cell(time and time.bias, '.2f'):>7} {_cell(best and best.chosen, '.2f'):>12}"
+        )
+    for half, programs in halves.items():
+        _print_means(half, programs)
+    if skipped:
+        print(f"\nnot predicted, as the model offers no such layout: {', '.join(skipped)}")
+    print(
+        "\nrank: Spearman's correlation of predicted with measured. error: the factor within which "
+        "half\nof the layouts are, less 1. chosen: what the layout predicted best takes over the "
+        "least measured,\nin energy where it was measured, else in time. Means of ranks are "
+        f"geometric; {LEAST_CORRELATION} stands for\nwhat is less. Programs whose median layout is "
+        f"within {ALIKE - 1:.0%} of the best count for no rank."
+    )
+
+
+def _cell(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def _print_means(
+    half: str, programs: Sequence[tuple[str, Compared | None, Compared | None]]
+) -> None:
+    print(f"\n{half} ({len(programs)} programs)")
+    for name, at in (("energy", 1), ("time", 2)):
+        known = [one[at] for one in programs]
+        found = [one for one in known if isinstance(one, Compared)]
+        ranks = [one.rank for one in found if one.rank is not None and one.spread >= ALIKE]
+        if not found:
+            continue
+        rank = geometric_mean([max(LEAST_CORRELATION, one) for one in ranks])
+        least = min(ranks, default=math.nan)
+        print(
+            f"  {name}: rank {rank:.2f}, least {least:.2f} ({len(ranks)} programs); "
+            f"median error {statistics.median(one.error for one in found):.0%}; "
+            f"chosen/best {geometric_mean([one.chosen for one in found]):.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
