@@ -249,6 +249,9 @@ def _symbolic_region(
 ) -> SymbolicRegion:
     if symbolic is numeric.scop:
         return SymbolicRegion(scheduled=numeric, numeric_scheduled=numeric, generic=True)
+    scheduled = _carried_over(symbolic, numeric, options)
+    if scheduled is not None:
+        return SymbolicRegion(scheduled=scheduled, numeric_scheduled=numeric, generic=True)
     universe = isl.Set.universe(symbolic.context.get_space())
     contexts = [symbolic.context]
     if not symbolic.context.is_equal(universe):
@@ -263,6 +266,27 @@ def _symbolic_region(
             scheduled = replace(scheduled, scop=symbolic)
             return SymbolicRegion(scheduled=scheduled, numeric_scheduled=numeric, generic=True)
     return SymbolicRegion(scheduled=numeric, numeric_scheduled=numeric, generic=False)
+
+
+def _carried_over(
+    symbolic: Scop, numeric: ScheduledScop, options: AnalysisOptions
+) -> ScheduledScop | None:
+    """Return the region under the schedule for its numbers, ``None`` where it is not for any size.
+
+    isl's integer programs grow with a size that several loops share: two sweeps of a stencil in
+    four dimensions took minutes.
+    """
+    from eatss.polyhedral.ppcg_tree import Carrier, carried_over  # noqa: PLC0415
+    from eatss.polyhedral.schedule import with_schedule  # noqa: PLC0415
+
+    same = symbolic.domain.universe().identity_union_pw_multi_aff()
+    carrier = Carrier(domain=symbolic.domain, names=same, members=())
+    try:
+        schedule = carried_over(numeric.schedule, carrier)
+        scheduled = with_schedule(symbolic, schedule, max_operations=options.max_operations)
+    except (EatssError, isl.Error):
+        return None
+    return scheduled if same_kernels(scheduled, numeric) else None
 
 
 def _loaded_regions(
