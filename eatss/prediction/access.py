@@ -104,8 +104,8 @@ def bank_wavefronts(lanes: Sequence[Column], steps: Sequence[Column], element_by
     """Return the cycles of one request of a warp to shared memory, an entry a candidate.
 
     Lanes that want one word share it; different words of one bank wait for each other: 32 banks of
-    four bytes [CUDA C++ Programming Guide, shared memory]. So 32 different elements of eight bytes
-    take two cycles, and 16 take one.
+    four bytes [CUDA C++ Programming Guide, shared memory]. Elements of eight bytes go in two halves
+    of 16 lanes each, unless no two lanes of the warp want different words of a bank.
 
     Args:
         lanes: of :func:`lanes_of`.
@@ -143,13 +143,25 @@ def _conflicts(rows: Integers, axes: int, element_bytes: int) -> Column:
     live = left == 0
     address = np.where(live, address, address[:, :1])  # lanes without work ask for nothing new
     banks = max(1, BANKS * BANK_BYTES // element_bytes)
+    together = _most_wanted(address, banks)
+    each = WARP * BANK_BYTES // max(BANK_BYTES, element_bytes)
+    parts = [
+        _most_wanted(address[:, at : at + each], banks) * live[:, at : at + each].any(axis=1)
+        for at in range(0, WARP, each)
+    ]
+    cycles = np.where(together == 1, 1, np.sum(parts, axis=0))
+    return np.asarray(cycles, dtype=np.float64)
+
+
+def _most_wanted(address: Integers, banks: int) -> Integers:
+    """Return how many different elements the bank that most lanes want has, for each row."""
     ordered = np.sort(address, axis=1)
     fresh = np.ones(ordered.shape, dtype=bool)
     fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    numbers = np.broadcast_to(np.arange(len(rows))[:, None], ordered.shape)
-    wanted = np.zeros((len(rows), banks), dtype=np.int64)
+    numbers = np.broadcast_to(np.arange(len(ordered))[:, None], ordered.shape)
+    wanted = np.zeros((len(ordered), banks), dtype=np.int64)
     np.add.at(wanted, (numbers[fresh], (ordered % banks)[fresh]), 1)
-    return np.asarray(wanted.max(axis=1), dtype=np.float64)
+    return np.asarray(wanted.max(axis=1))
 
 
 def lines(lanes: Sequence[Column], steps: Sequence[float], element_bytes: int) -> Column:

@@ -173,6 +173,7 @@ class _Launch:
         self.fp64, self.fp32 = self.zero.copy(), self.zero.copy()
         self.l1, self.shared, self.l2_bytes = self.zero.copy(), self.zero.copy(), self.zero.copy()
         self.copied_bytes = self.zero
+        self.read_bytes = self.zero
         self.chain = self.ones * code.start_cycles
 
     # what a statement does in a block
@@ -246,17 +247,21 @@ class _Launch:
         moving = dict(access.strides)
         return [float(moving.get(name, 0) * access.element_bytes) for name, _ in self.shape.axes]
 
+    def _different(self, access: AccessFacts) -> Column:
+        """Return the bytes that differ between the lanes of a request."""
+        different = self.ones * access.element_bytes
+        for lanes, step in zip(self.lanes, self._strides(access), strict=True):
+            if step:
+                different = different * lanes
+        return different
+
     def _wave(self, access: AccessFacts, unaligned: float = 0.0) -> Column:
         """Return the cycles of L1 for a request: 128 bytes that differ each, or a line each.
 
         ``unaligned`` is the share of requests whose rows of lanes begin inside a line.
         """
         strides = self._strides(access)
-        different = self.ones
-        for lanes, step in zip(self.lanes, strides, strict=True):
-            if step:
-                different = different * lanes
-        least = np.maximum(1.0, different * access.element_bytes / LINE_BYTES)
+        least = np.maximum(1.0, self._different(access) / LINE_BYTES)
         touched = lines(self.lanes, strides, access.element_bytes)
         if unaligned and self.lanes:
             touched = touched + unaligned * self.card.warp / self.lanes[0]
@@ -382,6 +387,7 @@ class _Launch:
             lanes=self.shape.block_threads / (self.warps * self.card.warp),
             l1_wavefronts=self.l1,
             shared_wavefronts=self.shared,
+            shared_read_bytes=self.read_bytes,
             l2_bytes=self.l2_bytes,
             dram_bytes=self._dram_bytes(),
             scatter=self._scatter(),
@@ -499,6 +505,7 @@ class _Launch:
         part = self.part_of[statement.name]
         tiles = self._tile_steps(part)
         self.instructions += runs * tiles * code.step_instructions
+        batch = code.batch if serial else code.stream_batch
         longest, waited, wide = self.zero, self.zero, self.zero
         for family in self.families[statement.name]:
             if family.held:
@@ -512,6 +519,7 @@ class _Launch:
                 near = self._shared_wave(family, padded)
                 wave = self._wave(family.access, 1.0 - family.rows / family.count)
                 self.shared += requests * near * on
+                self.read_bytes = self.read_bytes + requests * self._different(family.access)
                 self.l1 += requests * wave * (1.0 - on)
                 self.instructions += requests * np.where(on > 0, 1.0, code.load_instructions)
                 missing = self._global_reads(statement, family, requests, share) * (1.0 - on)
@@ -519,10 +527,10 @@ class _Launch:
                 misses = np.clip(missing / np.maximum(1.0, requests * SECTOR_BYTES), 0.0, 1.0)
                 every = body * often / steps
                 wide = wide + every * (wave * (1.0 - on) * code.line_wait + near * on)
-                far = code.memory_cycles * np.minimum(1.0, code.batch * misses) * (1.0 - on)
+                far = code.memory_cycles * np.minimum(1.0, batch * misses) * (1.0 - on)
                 wait = far + np.where(on > 0, code.shared_cycles, code.l1_cycles)
                 longest = np.maximum(longest, wait * np.minimum(1.0, often / steps))
-                waited = waited + far * every / code.batch
+                waited = waited + far * every / batch
             if family.writes:
                 requests = runs * points * steps * max(1, family.count)
                 wave = self._wave(family.access)

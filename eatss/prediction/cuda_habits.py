@@ -18,29 +18,31 @@ class CudaHabits:
     """Registers of a thread beside sums and operands: addresses and counters; assumed."""
     operand_registers: float = 1.2
     """Registers for each word of the operands of a step; assumed."""
-    start_instructions: float = 20.0
+    start_instructions: float = 30.0
     """Instructions of a warp when its block starts; fitted."""
-    start_cycles: float = 355.0
+    start_cycles: float = 333.0
     """Cycles of a block before its first load; fitted."""
-    step_instructions: float = 11.3
+    step_instructions: float = 18.0
     """Instructions of a warp for each tile of its serial loops; fitted."""
-    load_instructions: float = 1.13
+    load_instructions: float = 1.3
     """Instructions for a load or store with its address; fitted."""
     loop_instructions: float = 2.0
     """Instructions for a step of the innermost loop, before it is unrolled; fitted."""
-    guard_instructions: float = 1.0
+    guard_instructions: float = 0.908
     """Instructions for the tests of a point in a tile that the loop's end cuts off; fitted."""
     copy_instructions: float = 3.0
     """Instructions for an element copied to shared memory; fitted."""
-    ragged_instructions: float = 39.0
+    ragged_instructions: float = 27.2
     """The same where rows do not fit the threads: divisions and tests; fitted."""
     ragged_batch: float = 1.0
     """Loads of a thread under way at a time in such a copy; fitted."""
-    barrier_cycles: float = 35.3
+    barrier_cycles: float = 40.0
     """Cycles that a block waits at a barrier; fitted."""
     batch: float = 6.0
     """Loads of a thread under way at a time; fitted."""
-    memory_cycles: float = 400.0
+    stream_batch: float = 4.62
+    """The same where nothing is added up in registers: points one after the other; fitted."""
+    memory_cycles: float = 267.0
     """Cycles of a load that L1 does not answer; fitted."""
     l1_cycles: float = 22.0
     """Cycles of a load that L1 answers; fitted."""
@@ -48,7 +50,7 @@ class CudaHabits:
     """Cycles of a load from shared memory; fitted."""
     line_wait: float = 2.0
     """Cycles that a thread waits for each wavefront of a load through L1; fitted."""
-    unrolled_steps: float = 8.86
+    unrolled_steps: float = 8.0
     """Steps of the innermost loop whose loads are under way together; fitted."""
     atomic_cycles: float = 700.0
     """Cycles of an atomic addition to memory; fitted."""
@@ -56,7 +58,7 @@ class CudaHabits:
     """Seconds that a launch of a graph takes beyond its terms; fitted."""
     sharpness: float = 2.4
     """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; fitted."""
-    page_steps: float = 0.0181
+    page_steps: float = 0.02
     """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
     spill_missing: float = 0.3
     """Share of the lines of spilled registers that L1 does not have, 0 to 1; assumed."""

@@ -107,8 +107,10 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
         * (demand.fp64 * habits.fp64_pj + demand.fp32 * habits.fp32_pj)
         / 32,
         "L1 and shared memory": pico
-        * (demand.l1_wavefronts + demand.shared_wavefronts)
-        * habits.wavefront_pj,
+        * (
+            (demand.l1_wavefronts + demand.shared_wavefronts) * habits.wavefront_pj
+            + demand.shared_read_bytes * habits.shared_pj_byte
+        ),
         "L2": pico * demand.l2_bytes * habits.l2_pj_byte,
         "memory": pico * demand.dram_bytes * habits.dram_pj_byte,
     }
