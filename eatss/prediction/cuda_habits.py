@@ -60,5 +60,8 @@ class CudaHabits:
     """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; fitted."""
     page_steps: float = 0.02
     """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
+    dram_pj_byte: float = 70.0
+    """Picojoules of a byte between memory and L2; fitted. What PPCG's code takes beyond it stands
+    for traffic that is not counted there."""
     spill_missing: float = 0.3
     """Share of the lines of spilled registers that L1 does not have, 0 to 1; assumed."""

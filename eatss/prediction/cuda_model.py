@@ -61,7 +61,12 @@ class CudaModel:
     def of(cls, facts: KernelFacts, profile: GpuProfile) -> CudaModel:
         """Return the model of a kernel on a card."""
         code = CudaHabits()
-        habits = replace(Habits(), sharpness=code.sharpness, launch_s=code.launch_s)
+        habits = replace(
+            Habits(),
+            sharpness=code.sharpness,
+            launch_s=code.launch_s,
+            dram_pj_byte=code.dram_pj_byte,
+        )
         return cls(facts=facts, card=card_of(profile), habits=habits, code=code)
 
     def columns(self, structure: Structure, candidates: CudaCandidates) -> CudaPrediction:
