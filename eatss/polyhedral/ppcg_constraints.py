@@ -118,13 +118,15 @@ def ppcg_constraints(region: PpcgRegion, found: PpcgDependences) -> isl.Schedule
     )
 
 
-def ppcg_domain(region: PpcgRegion, live: isl.UnionSet) -> isl.UnionSet:
+def ppcg_domain(region: PpcgRegion, live: isl.UnionSet, grouping: Grouping | None) -> isl.UnionSet:
     """Return the instances ``live`` in a set that isl goes through in the order it does in PPCG.
 
     That order is of a hash table, and decides in which order independent statements run. Where the
     hashes of names meet, it depends on the size of the table and on what was put into it before.
     So this does what PPCG does: puts all statements into a large table, the dead ones and those
-    that set counters too, and from it those that live into a table of their number.
+    that set counters too, and from it those that live into a table of their number. Groups replace
+    their members. At last isl puts the bounds that PPCG has for every parameter on a copy; where
+    eatss has no bounds, isl would not copy.
     """
     scop = region.scop
     counts = [(s.name, s.domain.dim(isl.dim_type.set)) for s in scop.statements]
@@ -135,7 +137,12 @@ def ppcg_domain(region: PpcgRegion, live: isl.UnionSet) -> isl.UnionSet:
     )
     # isl puts the parts of a text into one table, in their order
     text = f"[{', '.join(parameter_names(live.params()))}] -> {{ {universes} }}"
-    return isl.UnionSet.read_from_str(scop.isl_context, text).intersect(live)
+    domain = isl.UnionSet.read_from_str(scop.isl_context, text).intersect(live)
+    if grouping is not None:
+        domain = domain.apply(isl.UnionMap.from_union_pw_multi_aff(grouping.contraction))
+    if scop.parameters and scop.context.plain_is_universe():
+        domain = domain.intersect(domain.universe())
+    return domain
 
 
 def on_domain(

@@ -120,9 +120,7 @@ def _computed(
     found: PpcgDependences,
 ) -> tuple[isl.Schedule, bool]:
     """Let isl schedule the region; return the schedule under our names, and if it is certain."""
-    domain = ppcg_domain(region, found.live)
-    if grouping is not None:
-        domain = domain.apply(isl.UnionMap.from_union_pw_multi_aff(grouping.contraction))
+    domain = ppcg_domain(region, found.live, grouping)
     context = region.scop.isl_context
     # isl goes through sets and relations in an order that their history decides; that of the
     # domain is PPCG's, and orders independent statements; relations become text, which has none
