@@ -113,20 +113,23 @@ def polybench(folder: Path, version: str) -> list[Source]:
 
 
 NESTS = {
-    "i": "for (int i = 0; i < 64; i++)\n    v{k}[i] = 0;",
-    "j": "for (int i = 0; i < 64; i++)\n  for (int j = 0; j < 64; j++)\n    m{k}[i][j] = 0;",
-    "I": "for (i = 0; i < 64; i++)\n    v{k}[i] = 0;",
-    "J": "for (i = 0; i < 64; i++)\n  for (j = 0; j < 64; j++)\n    m{k}[i][j] = 0;",
-    "g": "for (int i = 0; i < 64; i++) {{\n    v{k}[i] = 1;\n    m{k}[i][0] = v{k}[i];\n}}",
+    "i": "for (int i = 0; i < {n}; i++)\n    v{k}[i] = 0;",
+    "j": "for (int i = 0; i < {n}; i++)\n  for (int j = 0; j < {n}; j++)\n    m{k}[i][j] = 0;",
+    "I": "for (i = 0; i < {n}; i++)\n    v{k}[i] = 0;",
+    "J": "for (i = 0; i < {n}; i++)\n  for (j = 0; j < {n}; j++)\n    m{k}[i][j] = 0;",
+    "g": "for (int i = 0; i < {n}; i++) {{\n    v{k}[i] = 1;\n    m{k}[i][0] = v{k}[i];\n}}",
 }
 """Nests by a letter: of one or two loops, capital where counters are declared before; a group."""
 
 
-def independent_nests(letters: str) -> str:
-    """Return a program of nests, by their letters, that have no array in common."""
+def independent_nests(letters: str, bound: str) -> str:
+    """Return a program of nests, by their letters, that have no array in common.
+
+    ``bound`` is what all loops end before: a number, or the parameter ``n``.
+    """
     arrays = ", ".join(f"float v{k}[64], float m{k}[64][64]" for k in range(len(letters)))
-    nests = "\n".join(NESTS[letter].format(k=k) for k, letter in enumerate(letters))
-    return f"void f({arrays})\n{{\nint i, j;\n#pragma scop\n{nests}\n#pragma endscop\n}}\n"
+    nests = "\n".join(NESTS[letter].format(k=k, n=bound) for k, letter in enumerate(letters))
+    return f"void f(int n, {arrays})\n{{\nint i, j;\n#pragma scop\n{nests}\n#pragma endscop\n}}\n"
 
 
 def order_of(arrays: Arrays) -> list[int]:
@@ -137,16 +140,16 @@ def order_of(arrays: Arrays) -> list[int]:
 def record_orders(ppcg: str, path: Path) -> None:
     """Write in which order PPCG runs independent nests, for the programs that a file lists."""
     with path.open(encoding="utf-8") as file:
-        programs = [row["nests"] for row in csv.DictReader(file)]
+        listed = [(row["nests"], row["bound"]) for row in csv.DictReader(file)]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("nests", "ppcg_order"))
-        for letters in programs:
+        writer.writerow(("nests", "bound", "ppcg_order"))
+        for letters, bound in listed:
             with tempfile.TemporaryDirectory() as name:
                 source = Path(name) / "nests.c"
-                source.write_text(independent_nests(letters), encoding="utf-8")
+                source.write_text(independent_nests(letters, bound), encoding="utf-8")
                 _, arrays = run_ppcg(ppcg, Source(name=letters, path=source), Path(name))
-            writer.writerow((letters, " ".join(str(k) for k in order_of(arrays))))
+            writer.writerow((letters, bound, " ".join(str(k) for k in order_of(arrays))))
 
 
 def run_ppcg(ppcg: str, source: Source, folder: Path, *flags: str) -> tuple[Shapes, Arrays]:
