@@ -230,17 +230,9 @@ def programs(
 
 
 def _inspected(kernel: str, dtype: str) -> tuple[KernelFacts, ...]:
-    """Return the facts of a program's kernels in PPCG's order.
-
-    A saved schedule of PPCG says it where eatss orders independent kernels otherwise (mvt).
-    """
+    """Return the facts of a program's kernels in PPCG's order."""
     source = data_directory("kernels") / f"{kernel}.c"
-    schedule = RESULTS / "schedules" / f"{kernel}.schedule"
-    return eatss.inspect(
-        source,
-        dtype="float" if dtype == "float" else "double",
-        ppcg_schedule=schedule if schedule.exists() else None,
-    ).facts
+    return eatss.inspect(source, dtype="float" if dtype == "float" else "double").facts
 
 
 def report(found: Sequence[Judged]) -> None:

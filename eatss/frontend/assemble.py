@@ -59,6 +59,7 @@ class RegionReading:
     whole_function: bool
     ppcg_killed: frozenset[Variable]
     ppcg_counters: tuple[str, ...]
+    ppcg_steps: tuple[tuple[str, int], ...]
 
 
 class Assembler:
@@ -93,6 +94,7 @@ class Assembler:
             whole_function=reading.whole_function,
             parameter_declarations=reading.parameters,
             ppcg_counters=reading.ppcg_counters,
+            ppcg_steps=reading.ppcg_steps,
         )
 
     def _statement(self, number: int, raw: RawStatement, depth: int) -> Statement:

@@ -22,14 +22,17 @@ class PpcgCount:
     """The running count; its calls follow the source.
 
     ``killed`` are the variables declared in blocks of the region, whose values end with the block;
-    ``counters`` those that a loop sets without declaring them.
+    ``counters`` those that a loop sets without declaring them; ``steps`` what sets them, each with
+    its name and the number of loops around it.
     """
 
     def __init__(self) -> None:
         self.counters: frozenset[Variable] = frozenset()
         self.killed: frozenset[Variable] = frozenset()
+        self.steps: list[tuple[str, int]] = []
         self._count = 0
         self._open_blocks = 0
+        self._open_loops = 0
 
     def statement(self) -> str:
         """Count one statement; return its name."""
@@ -59,13 +62,14 @@ class PpcgCount:
     @contextmanager
     def loop(self, counter: Variable | None) -> Iterator[None]:
         """Count a loop; ``counter`` is one it does not declare, set before and in each round."""
-        if counter is None:
-            yield
-            return
-        self.counters |= {counter}
-        _ = self.statement()
+        if counter is not None:
+            self.counters |= {counter}
+            self.steps.append((self.statement(), self._open_loops))
+        self._open_loops += 1
         yield
-        _ = self.statement()
+        if counter is not None:
+            self.steps.append((self.statement(), self._open_loops))
+        self._open_loops -= 1
 
 
 def killed_after(

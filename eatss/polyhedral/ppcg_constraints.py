@@ -19,6 +19,7 @@ from eatss.isl_names import (
     maps_of,
     node_kind,
     output_affs,
+    parameter_names,
     set_names,
     unbounded_first_dim,
 )
@@ -114,6 +115,50 @@ def ppcg_constraints(region: PpcgRegion, found: PpcgDependences) -> isl.Schedule
         .set_validity(validity)
         .set_coincidence(validity.union(found.array_order))
         .set_proximity(flow.union(found.false))
+    )
+
+
+def ppcg_domain(region: PpcgRegion, live: isl.UnionSet, grouping: Grouping | None) -> isl.UnionSet:
+    """Return the instances ``live`` in a set that isl goes through in the order it does in PPCG.
+
+    That order is of a hash table, and decides in which order independent statements run. Where the
+    hashes of names meet, it depends on the size of the table and on what was put into it before.
+    So this does what PPCG does: puts all statements into a large table, the dead ones and those
+    that set counters too, and from it those that live into a table of their number. Groups replace
+    their members. At last isl puts the bounds that PPCG has for every parameter on a copy; where
+    eatss has no bounds, isl would not copy.
+    """
+    scop = region.scop
+    counts = [(s.name, s.domain.dim(isl.dim_type.set)) for s in scop.statements]
+    counts += scop.ppcg_steps
+    counts.sort(key=lambda pair: int(pair[0].removeprefix("S_")))
+    universes = "; ".join(
+        f"{name}[{', '.join(f'c{k}' for k in range(count))}]" for name, count in counts
+    )
+    # isl puts the parts of a text into one table, in their order
+    text = f"[{', '.join(parameter_names(live.params()))}] -> {{ {universes} }}"
+    domain = isl.UnionSet.read_from_str(scop.isl_context, text).intersect(live)
+    if grouping is not None:
+        domain = domain.apply(isl.UnionMap.from_union_pw_multi_aff(grouping.contraction))
+    if scop.parameters and scop.context.plain_is_universe():
+        domain = domain.intersect(domain.universe())
+    return domain
+
+
+def on_domain(
+    constraints: isl.ScheduleConstraints, domain: isl.UnionSet
+) -> isl.ScheduleConstraints:
+    """Return the same constraints on another object for the same domain."""
+    return (
+        isl.ScheduleConstraints.on_domain(domain)
+        .set_context(constraints.get_context())
+        .set_conditional_validity(
+            constraints.get_conditional_validity_condition(),
+            constraints.get_conditional_validity(),
+        )
+        .set_validity(constraints.get_validity())
+        .set_coincidence(constraints.get_coincidence())
+        .set_proximity(constraints.get_proximity())
     )
 
 

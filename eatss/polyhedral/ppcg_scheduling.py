@@ -9,9 +9,12 @@ from eatss.isl_names import maps_of
 from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.ppcg_constraints import (
     Grouping,
+    PpcgDependences,
     group_chains,
+    on_domain,
     ppcg_constraints,
     ppcg_dependences,
+    ppcg_domain,
 )
 from eatss.polyhedral.ppcg_region import PpcgRegion, ppcg_region, restricted
 from eatss.polyhedral.ppcg_tree import Carrier, carried_over, in_sequence
@@ -106,20 +109,23 @@ def _schedule(scop: Scop, region: PpcgRegion) -> tuple[Scop, isl.Schedule, bool]
     constraints, grouping = group_chains(region, found, ppcg_constraints(region, found))
     if _size(constraints) > _MAX_SIZE:
         return None
-    live = _ours(region, found.live)
-    return restricted(scop, live), *_computed(region, constraints, grouping, live)
+    live = restricted(scop, _ours(region, found.live))
+    return live, *_computed(region, constraints, grouping, found)
 
 
 def _computed(
     region: PpcgRegion,
     constraints: isl.ScheduleConstraints,
     grouping: Grouping | None,
-    live: isl.UnionSet,
+    found: PpcgDependences,
 ) -> tuple[isl.Schedule, bool]:
     """Let isl schedule the region; return the schedule under our names, and if it is certain."""
+    domain = ppcg_domain(region, found.live, grouping)
     context = region.scop.isl_context
-    # isl goes through relations in an order that their history decides; text has none
+    # isl goes through sets and relations in an order that their history decides; that of the
+    # domain is PPCG's, and orders independent statements; relations become text, which has none
     constraints = isl.ScheduleConstraints.read_from_str(context, str(constraints))
+    constraints = on_domain(constraints, domain)
     with scheduler_options(context):
         schedule, certain = in_sequence(constraints.compute_schedule())
     names, members = region.names, region.members
@@ -132,7 +138,7 @@ def _computed(
         members = tuple(
             tuple(m for name in inside for m in ours[name]) for inside in of_group.values()
         ) + tuple(group for name, group in ours.items() if name not in grouped)
-    carrier = Carrier(domain=live, names=above, members=members)
+    carrier = Carrier(domain=_ours(region, found.live), names=above, members=members)
     return carried_over(schedule, carrier), certain
 
 

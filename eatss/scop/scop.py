@@ -25,7 +25,8 @@ class Scop:
     ``function_parameters`` are those of the C function. ``whole_function`` says that the function
     does nothing that can be observed but this region. ``parameter_declarations`` tells what
     each of ``parameters`` is in C. ``ppcg_counters`` are counters whose last values PPCG takes for
-    results of the region, because the function names them again after it.
+    results of the region, because the function names them again after it. ``ppcg_steps`` are the
+    statements by which PPCG has counters set, each with its name and how many loops are around it.
     """
 
     file: str
@@ -41,6 +42,7 @@ class Scop:
     whole_function: bool = False
     parameter_declarations: tuple[ParameterDeclaration, ...] = ()
     ppcg_counters: tuple[str, ...] = ()
+    ppcg_steps: tuple[tuple[str, int], ...] = ()
 
     @property
     def isl_context(self) -> isl.Context:

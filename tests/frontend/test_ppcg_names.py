@@ -54,3 +54,9 @@ def test_a_counter_named_after_the_region_is_kept() -> None:
     assert _scop(region).ppcg_counters == ()
     assert _scop(region, after="for (i = 0; i < 8; i++) B[i] = 0;\n").ppcg_counters == ("i",)
     assert _scop("for (int i = 0; i < 8; i++) A[i] = 0;", before="").ppcg_counters == ()
+
+
+def test_what_sets_a_counter_is_counted_with_the_loops_around_it() -> None:
+    nest = "for (i = 0; i < 8; i++) for (int k = 0; k < 8; k++) for (j = 0; j < 8; j++) A[j] = 0;"
+    assert _scop(nest).ppcg_steps == (("S_0", 0), ("S_1", 2), ("S_3", 3), ("S_4", 1))
+    assert _scop("for (int k = 0; k < 8; k++) A[k] = 0;").ppcg_steps == ()
