@@ -225,6 +225,7 @@ def _described(
     tiles: tuple[tuple[str, int], ...] = ()
     block: tuple[tuple[str, int], ...] = ()
     spread, host_loop, prediction = None, None, None
+    sums: dict[str, None] = {}
     if cell is not None:
         lattice = cell.lattice
         host_loop = lattice.structure.host_loop
@@ -238,6 +239,7 @@ def _described(
         )
         staged = {at for group, on in lattice.staged.items() if on[row] for at in group}
         if lattice.structure.spreads:
+            sums = dict.fromkeys(one.sum_loop for one in lattice.structure.launches if one.sum_loop)
             spread = Spread(
                 lanes=int(lattice.lanes[row]),
                 tile=int(lattice.sum_tile[row]),
@@ -293,5 +295,6 @@ def _described(
         note=None if tiles or spread else _NOT_TILED,
         predicted=prediction,
         spread=spread,
+        sum_loops=tuple(sums),
         host_loop=host_loop,
     )
