@@ -92,6 +92,8 @@ def _select(
 ) -> KernelSelection:
     began = time.perf_counter()
     cells = _cells(facts, structures, profile, options)
+    if not cells and mapped_loops(facts) and structures:
+        raise _no_solution(facts)
     if not cells:
         return _described(facts, options, profile, None, 0)
     least = [int(cell.costs.min()) for cell in cells]
