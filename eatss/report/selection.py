@@ -97,7 +97,8 @@ def _amounts(time_s: float, energy_j: float) -> str:
 def _kernel(
     kernel: KernelSelection, options: ModelOptions, *, explain: bool
 ) -> list[RenderableType]:
-    generated = options.target == "cuda" and options.model not in PUBLISHED
+    predicted = options.model not in PUBLISHED
+    generated = options.target == "cuda" and predicted
     head = Text(kernel.name, style="bold cyan")
     head.append(f"  {', '.join(kernel.statements)}", style="default")
     if kernel.host_loops:
@@ -109,9 +110,9 @@ def _kernel(
     head.append(f"\n  {verdict}", style="default")
     for line in cut_lines(kernel.spread, kernel.sum_loops, kernel.host_loop):
         head.append(f"\n  {line}", style="default")
-    loops = _dealt_loops(kernel) if generated else _loops(kernel)
+    loops = _dealt_loops(kernel) if predicted else _loops(kernel)
     parts: list[RenderableType] = [head, *([loops] if kernel.loops else [])]
-    parts += [_references(kernel, generated=generated), _limits(kernel)]
+    parts += [_references(kernel, predicted=predicted), _limits(kernel)]
     if kernel.note is not None:
         parts.append(Text(f"  note: {kernel.note}"))
     if kernel.alternatives:
@@ -221,7 +222,7 @@ def _dealt_loops(kernel: KernelSelection) -> Table:
     return table
 
 
-def _references(kernel: KernelSelection, *, generated: bool) -> Table:
+def _references(kernel: KernelSelection, *, predicted: bool) -> Table:
     table = indented_table("reference", "memory", "CMA", "temporal reuse", "spatial reuse")
     names = [reference.access for reference in kernel.references]
     for reference in kernel.references:
@@ -230,7 +231,7 @@ def _references(kernel: KernelSelection, *, generated: bool) -> Table:
             f"{reference.access} in {', '.join(reference.statements)}"
             if several
             else reference.access,
-            reference.placement if generated else _memory(reference),
+            reference.placement if predicted else _memory(reference),
             "yes" if reference.cma else "no",
             ", ".join(reference.temporal) or "-",
             ", ".join(reference.spatial) or "-",
