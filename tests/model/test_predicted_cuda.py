@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import z3
+import z3 as z3_module
 
 import eatss
 from eatss.analysis.mapping import MAX_THREADS_Z, thread_axes, threads_along
@@ -28,6 +28,7 @@ from eatss.prediction.cuda_model import CudaModel
 from eatss.report.selection import render_selection
 from tests.model.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
 
+z3: Any = z3_module
 CARDS = ("xavier", "t4", "a100-40gb", "h200")
 GOLDEN = Path(__file__).parents[1] / "codegen" / "golden"
 OBJECTIVES: tuple[Any, ...] = ("energy", "time", "edp")
@@ -127,7 +128,7 @@ def test_what_costs_more_than_the_table_s_last_row_is_not_in_it() -> None:
 def answers_of(script: str) -> list[str]:
     """Return what a solver of its own answers to a script."""
     context = z3.Context()
-    found = z3.Z3_eval_smtlib2_string(context.ref(), script).split()
+    found = str(z3.Z3_eval_smtlib2_string(context.ref(), script)).split()
     return [word for word in found if word in ("sat", "unsat")]
 
 
