@@ -20,12 +20,14 @@ from eatss.model import (
     Selection,
     TargetName,
 )
+from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.pipeline import (
     AnalysedProgram,
     AnalysisOptions,
     Cut,
     analyse_program,
     doubts_of,
+    expect_generated,
     functions_of,
     select_for,
 )
@@ -221,9 +223,11 @@ def predict(
     source: str | PathLike[str],
     *,
     gpu: str | PathLike[str] | GpuProfile,
+    target: TargetName = "ppcg",
     tiles: Tiles | None = None,
     block: Block = (),
-    max_shared_memory: int = 8192,
+    placements: Mapping[str, str] | None = None,
+    max_shared_memory: int | None = None,
     unroll_gpu_tile: bool = False,
     dtype: Literal["float", "double"] | None = None,
     defines: Mapping[str, str | int] | Sequence[str] = (),
@@ -234,17 +238,20 @@ def predict(
     max_operations: int | None = None,
     ppcg_schedule: str | PathLike[str] | None = None,
 ) -> ProgramExpectation:
-    """Predict time and energy of PPCG's code for a C file at given sizes.
+    """Predict time and energy of the code for a C file at given sizes.
 
-    What is not given is PPCG's default.
+    What is not given is PPCG's default, or for the target ``"cuda"`` what :func:`select` selects
+    for the energy objective.
 
     Args:
         source: Path of a C file, or C source text (a ``str`` with a line break).
         gpu: Name of a shipped profile, path of a TOML profile, or a profile.
+        target: Whose code: ``"ppcg"``, or ``"cuda"`` for that of :func:`codegen`.
         tiles: Tile sizes by loop (``{"i": 32}``) or by kernel and loop.
         block: Threads of a block in the order of the loops (``(8, 32)``), the last one along
             ``x``, or by loop (``{"i": 8, "j": 32}``); also by kernel, in a mapping.
-        max_shared_memory: Bytes of shared memory that PPCG may use for a block.
+        placements: For the target cuda: ``"l1"`` or ``"shared"`` for arrays and references.
+        max_shared_memory: Bytes of shared memory that PPCG may use for a block, 8192 by default.
         unroll_gpu_tile: Whether PPCG unrolls the points of a thread.
         dtype: Overrides the floating-point type of the source.
         defines: Preprocessor macros, as a mapping or as ``"NAME=VALUE"`` strings.
@@ -257,8 +264,19 @@ def predict(
             ``warnings`` of the result say where PPCG's kernels may be others.
 
     Raises:
-        InputError: the source, the profile or a size is wrong.
+        InputError: the source, the profile or a size is wrong; ``EATSS-C013`` an option does not
+            belong to the target.
+        NoSolutionError: for the target cuda, no sizes satisfy the limits of the card.
     """
+    check_target(
+        target,
+        ppcg=_given(
+            max_shared_memory=max_shared_memory is not None,
+            unroll_gpu_tile=unroll_gpu_tile,
+            ppcg_schedule=ppcg_schedule is not None,
+        ),
+        cuda=_given(placements=bool(placements)),
+    )
     program = inspect(
         source,
         dtype=dtype,
@@ -269,12 +287,15 @@ def predict(
         scop=scop,
         max_operations=max_operations,
         ppcg_schedule=ppcg_schedule,
+        cut=cut_for(target),
     )
     return expect_analysed(
         program,
         gpu=gpu,
+        target=target,
         tiles=tiles or {},
         block=block,
+        placements=placements,
         max_shared_memory=max_shared_memory,
         unroll_gpu_tile=unroll_gpu_tile,
     )
@@ -286,10 +307,12 @@ def expect_analysed(
     gpu: str | PathLike[str] | GpuProfile,
     tiles: Tiles,
     block: Block,
-    max_shared_memory: int = 8192,
+    target: TargetName = "ppcg",
+    placements: Mapping[str, str] | None = None,
+    max_shared_memory: int | None = None,
     unroll_gpu_tile: bool = False,
 ) -> ProgramExpectation:
-    """Predict for a program that :func:`inspect` analysed.
+    """Predict for a program that :func:`inspect` analysed, with the cut of the target.
 
     Arguments and errors are those of :func:`predict`.
     """
@@ -297,9 +320,14 @@ def expect_analysed(
     from eatss.model.expectation import ProgramExpectation, expect  # noqa: PLC0415
 
     profile = _profile(gpu)
-    if max_shared_memory < 0:
-        raise _wrong("max_shared_memory", max_shared_memory, "a number of bytes, or 0")
-    options = PpcgOptions(max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile)
+    if target == "cuda":
+        return expect_generated(
+            program, profile, tiles=tiles, block=block, placements=placements or {}
+        )
+    limit = PPCG_SHARED_BYTES if max_shared_memory is None else max_shared_memory
+    if limit < 0:
+        raise _wrong("max_shared_memory", limit, "a number of bytes, or 0")
+    options = PpcgOptions(max_shared_memory=limit, unroll_gpu_tile=unroll_gpu_tile)
     return ProgramExpectation(
         file=program.file,
         functions=functions_of(program),
@@ -315,6 +343,31 @@ def expect_analysed(
         ),
         warnings=doubts_of(program),
     )
+
+
+def check_target(target: str, *, ppcg: Sequence[str], cuda: Sequence[str]) -> None:
+    """Refuse options that belong to the other target.
+
+    Args:
+        target: what makes the code.
+        ppcg: the options given that only PPCG's code has, as the user spells them.
+        cuda: those that only generated code has.
+
+    Raises:
+        InputError: ``EATSS-C013``.
+    """
+    _one_of("target", target, ("ppcg", "cuda"))
+    wrong, other = (ppcg, "ppcg") if target == "cuda" else (cuda, "cuda")
+    if wrong:
+        raise input_error(
+            "EATSS-C013",
+            f"{wrong[0]} has no meaning for the target {target}",
+            hint=f"leave it out, or predict for the target {other}",
+        )
+
+
+def _given(**options: bool) -> list[str]:
+    return [name for name, given in options.items() if given]
 
 
 def default_volume(model: str) -> Literal["product", "footprint"]:

@@ -136,7 +136,7 @@ def _with_cuts(selection: Selection, program: CodegenInput, profile: GpuProfile)
     options = ModelOptions(target="cuda")
     predicted = select_for(program.symbolic.program, profile, options)
     kernels = tuple(
-        replace(kernel, spread=cut.spread, host_loop=cut.host_loop)
+        replace(kernel, spread=cut.spread, sum_loops=cut.sum_loops, host_loop=cut.host_loop)
         for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
     )
     return replace(selection, kernels=kernels)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import islpy as isl
 
@@ -41,6 +41,10 @@ from eatss.polyhedral.bounded import bounded_work
 from eatss.polyhedral.schedule import default_operations
 from eatss.program import Original, Program
 from eatss.scop import ElementType, Scop
+
+if TYPE_CHECKING:
+    from eatss.codegen.requests import Block, Tiles
+    from eatss.model.expectation import ProgramExpectation
 
 Cut: TypeAlias = Literal["ppcg", "eatss"]
 
@@ -445,6 +449,50 @@ def select_for(
         structures=structures,
     )
     return replace(selection, warnings=doubts_of(program))
+
+
+def expect_generated(
+    program: AnalysedProgram,
+    profile: GpuProfile,
+    *,
+    tiles: Tiles,
+    block: Block,
+    placements: Mapping[str, str],
+) -> ProgramExpectation:
+    """Predict generated code at sizes of the user's; what they leave out is selected for energy.
+
+    Raises:
+        InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
+        NoSolutionError: no sizes satisfy the limits of the card.
+    """
+    from eatss.codegen.own_sizes import with_own_sizes  # noqa: PLC0415 - PPCG's target needs none
+    from eatss.codegen.requests import checked_options  # noqa: PLC0415
+    from eatss.model.expectation import ProgramExpectation, expect_cuda  # noqa: PLC0415
+
+    options = checked_options(
+        program.facts,
+        [scop.scop for scop in program.scops],
+        tiles=tiles,
+        block=block,
+        placements=placements,
+        strict_fp=False,
+        index_bits=None,
+        line_info=False,
+        shared_limit_bytes=None,
+    )
+    structures = structures_for(program, profile)
+    selection = select_for(program, profile, ModelOptions(target="cuda"))
+    own = with_own_sizes(selection, program.facts, structures, profile, options)
+    return ProgramExpectation(
+        file=program.file,
+        functions=functions_of(program),
+        gpu=profile.name,
+        dtype=program.dtype,
+        options=None,
+        kernels=expect_cuda(program.facts, structures, profile, selection, own),
+        target="cuda",
+        warnings=doubts_of(program),
+    )
 
 
 def structures_for(

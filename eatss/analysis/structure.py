@@ -90,13 +90,15 @@ class LaunchFacts:
 
     ``mapped`` are the loops that go to blocks and threads, in the order of threads: along ``x``
     last. ``stageable`` are groups of references, by index, that may be copied to shared memory
-    together. ``sum_loop`` is the loop of the sums that are spread over lanes and chunks.
+    together; ``copies`` says how many copies each of them takes, one for each part that reads it.
+    ``sum_loop`` is the loop of the sums that are spread over lanes and chunks.
     """
 
     mapped: tuple[str, ...]
     parts: tuple[PartFacts, ...]
     held: tuple[HeldFacts, ...]
     stageable: tuple[tuple[int, ...], ...]
+    copies: tuple[int, ...]
     sum_loop: str | None = None
 
     @property

@@ -17,6 +17,8 @@ from eatss.cli.codegen_options import (
     write_text,
 )
 from eatss.cli.common import (
+    Block,
+    Card,
     Debug,
     Defines,
     Diagnostics,
@@ -25,12 +27,18 @@ from eatss.cli.common import (
     Function,
     IncludeDirs,
     MaxOperations,
-    ModelChoice,
+    Model,
     ObjectiveChoice,
     Parameters,
+    Place,
     ScopIndex,
     SourceFile,
-    VolumeChoice,
+    Split,
+    Tile,
+    Timeout,
+    Uniform,
+    Volume,
+    WarpFraction,
     parse_parameters,
     report_warnings,
     working,
@@ -82,39 +90,16 @@ _INDEX: dict[IndexWidth, Literal[32, 64] | None] = {
 
 def codegen(
     file: SourceFile,
-    gpu: Annotated[
-        str, typer.Option("--gpu", "-g", metavar="CARD", help="Name of a card, or a TOML profile.")
-    ],
+    gpu: Card,
     directory: Annotated[
         Path | None,
         typer.Option(
             "--output", "-o", metavar="DIR", help="Folder for the program; made if need be."
         ),
     ] = None,
-    tile: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[KERNEL:]LOOP=SIZE,...",
-            help="Tile sizes instead of the selected ones, for all kernels or for one (k0:).",
-            rich_help_panel="Code",
-        ),
-    ] = None,
-    block: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[KERNEL:]THREADS,...|LOOP=THREADS,...",
-            help="Threads of a block in the order of the loops, the last along x, or by loop.",
-            rich_help_panel="Code",
-        ),
-    ] = None,
-    place: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="REFERENCE=shared|l1",
-            help="Memory of an array (A) or a reference ('A[i][k]').",
-            rich_help_panel="Code",
-        ),
-    ] = None,
+    tile: Tile = None,
+    block: Block = None,
+    place: Place = None,
     strict_fp: Annotated[
         bool,
         typer.Option(
@@ -187,43 +172,11 @@ def codegen(
             rich_help_panel="Model",
         ),
     ] = None,
-    model: Annotated[
-        ModelChoice | None,
-        typer.Option(
-            help="For --objective paper: as published, or with exact footprints (eatss).",
-            rich_help_panel="Model",
-        ),
-    ] = None,
-    volume: Annotated[
-        VolumeChoice | None,
-        typer.Option(
-            help="Count a tile's elements as products of sizes or as exact footprints; "
-            "default: product for --model paper, else footprint.",
-            rich_help_panel="Model",
-        ),
-    ] = None,
-    split: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|0..1",
-            help="Share of L1 + shared memory that is shared.",
-            rich_help_panel="Model",
-        ),
-    ] = "auto",
-    warp_fraction: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|0..1",
-            help="Sizes are multiples of this fraction of a warp.",
-            rich_help_panel="Model",
-        ),
-    ] = "auto",
-    uniform: Annotated[
-        bool,
-        typer.Option(
-            "--uniform", help="One vector of sizes for all kernels.", rich_help_panel="Model"
-        ),
-    ] = False,
+    model: Model = None,
+    volume: Volume = None,
+    split: Split = "auto",
+    warp_fraction: WarpFraction = "auto",
+    uniform: Uniform = False,
     shared_per_block: Annotated[
         str | None,
         typer.Option(
@@ -232,15 +185,7 @@ def codegen(
             rich_help_panel="Model",
         ),
     ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            min=0.0,
-            help="Bound on the solving of each kernel.",
-            rich_help_panel="Model",
-        ),
-    ] = None,
+    timeout: Timeout = None,
     dtype: Dtype = None,
     define: Defines = None,
     include: IncludeDirs = None,

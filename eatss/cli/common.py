@@ -115,6 +115,77 @@ PpcgSchedule = Annotated[
         rich_help_panel="Source",
     ),
 ]
+Card = Annotated[
+    str, typer.Option("--gpu", "-g", metavar="CARD", help="Name of a card, or a TOML profile.")
+]
+Model = Annotated[
+    ModelChoice | None,
+    typer.Option(
+        help="For --objective paper: as published, or with exact footprints (eatss).",
+        rich_help_panel="Model",
+    ),
+]
+Volume = Annotated[
+    VolumeChoice | None,
+    typer.Option(
+        help="Count a tile's elements as products of sizes or as exact footprints; "
+        "default: product for --model paper, else footprint.",
+        rich_help_panel="Model",
+    ),
+]
+Split = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|0..1",
+        help="Share of L1 + shared memory that is shared.",
+        rich_help_panel="Model",
+    ),
+]
+WarpFraction = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|0..1",
+        help="Sizes are multiples of this fraction of a warp.",
+        rich_help_panel="Model",
+    ),
+]
+Uniform = Annotated[
+    bool,
+    typer.Option("--uniform", help="One vector of sizes for all kernels.", rich_help_panel="Model"),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        min=0.0,
+        help="Bound on the solving of each kernel.",
+        rich_help_panel="Model",
+    ),
+]
+Tile = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[KERNEL:]LOOP=SIZE,...",
+        help="Tile sizes of your own, for all kernels or for one (k0:).",
+        rich_help_panel="Code",
+    ),
+]
+Block = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[KERNEL:]THREADS,...|LOOP=THREADS,...",
+        help="Threads of a block in the order of the loops, the last along x, or by loop.",
+        rich_help_panel="Code",
+    ),
+]
+Place = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="REFERENCE=shared|l1",
+        help="Memory of an array (A) or a reference ('A[i][k]') in code of eatss.",
+        rich_help_panel="Code",
+    ),
+]
 Diagnostics = Annotated[
     DiagnosticsFormat,
     typer.Option(help="How findings are printed on stderr.", rich_help_panel="Output"),

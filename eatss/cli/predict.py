@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from eatss.cli.codegen_options import parse_blocks, parse_tiles
+from eatss.cli.codegen_options import parse_blocks, parse_placements, parse_tiles
 from eatss.cli.common import (
+    Block,
+    Card,
     Debug,
     Defines,
     Diagnostics,
@@ -18,9 +20,12 @@ from eatss.cli.common import (
     IncludeDirs,
     MaxOperations,
     Parameters,
+    Place,
     PpcgSchedule,
     ScopIndex,
     SourceFile,
+    TargetChoice,
+    Tile,
     parse_parameters,
     report_warnings,
     working,
@@ -32,6 +37,8 @@ Examples:
     eatss predict kernels/gemm.c --gpu h200
 
     eatss predict kernels/gemm.c --gpu h200 --tile i=64,j=64,k=16 --block 16,32
+
+    eatss predict kernels/gemm.c --gpu h200 --target cuda --tile i=64,j=64,k=16 --place A=l1
 
     eatss predict kernels/2mm.c --gpu h200 --tile k1:i=16 --max-shared-memory 49152 --format json
 """
@@ -46,26 +53,28 @@ class PredictFormat(StrEnum):
 
 def predict(
     file: SourceFile,
-    gpu: Annotated[
-        str, typer.Option("--gpu", "-g", metavar="CARD", help="Name of a card, or a TOML profile.")
-    ],
-    tile: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[KERNEL:]LOOP=SIZE,...", help="Tile sizes; default: PPCG's 32."),
-    ] = None,
-    block: Annotated[
-        list[str] | None,
+    gpu: Card,
+    target: Annotated[
+        TargetChoice,
+        typer.Option(help="Whose code: PPCG's, or that of eatss codegen (cuda)."),
+    ] = TargetChoice.PPCG,
+    tile: Tile = None,
+    block: Block = None,
+    place: Place = None,
+    max_shared_memory: Annotated[
+        int | None,
         typer.Option(
-            metavar="[KERNEL:]THREADS,...|LOOP=THREADS,...",
-            help="Threads of a block in the order of the loops, the last along x, or by loop; "
-            "default: PPCG's.",
+            metavar="BYTES",
+            min=0,
+            help="As PPCG's option of that name; 8192 by default.",
+            rich_help_panel="PPCG",
         ),
     ] = None,
-    max_shared_memory: Annotated[
-        int, typer.Option(metavar="BYTES", min=0, help="As PPCG's option of that name.")
-    ] = 8192,
     unroll_gpu_tile: Annotated[
-        bool, typer.Option("--unroll-gpu-tile", help="As PPCG's option of that name.")
+        bool,
+        typer.Option(
+            "--unroll-gpu-tile", help="As PPCG's option of that name.", rich_help_panel="PPCG"
+        ),
     ] = False,
     output: Annotated[
         PredictFormat, typer.Option("--format", "-f", help="What to print.")
@@ -81,11 +90,27 @@ def predict(
     diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
     debug: Debug = False,
 ) -> None:
-    """Predict time and energy of PPCG's code at given sizes. Needs no GPU."""
+    """Predict time and energy at sizes of your own. Needs no GPU.
+
+    What is not given is PPCG's default, or with --target cuda what is selected for least energy.
+    """
     from eatss import api  # noqa: PLC0415 - keeps --help fast
     from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.report.expectation import render_expectation  # noqa: PLC0415
 
+    api.check_target(
+        target.value,
+        ppcg=[
+            name
+            for name, given in (
+                ("--max-shared-memory", max_shared_memory is not None),
+                ("--unroll-gpu-tile", unroll_gpu_tile),
+                ("--ppcg-schedule", ppcg_schedule is not None),
+            )
+            if given
+        ],
+        cuda=["--place"] if place else [],
+    )
     profile = load_profile(gpu)
     with working(f"analysing {file}"):
         program = api.inspect(
@@ -98,14 +123,18 @@ def predict(
             scop=scop,
             max_operations=max_operations,
             ppcg_schedule=ppcg_schedule,
+            cut=api.cut_for(target.value),
         )
     report_warnings(program.warnings, diagnostics)
-    expectation = api.expect_analysed(
-        program,
-        gpu=profile,
-        tiles=parse_tiles(tile),
-        block=parse_blocks(block),
-        max_shared_memory=max_shared_memory,
-        unroll_gpu_tile=unroll_gpu_tile,
-    )
+    with working(f"predicting for {profile.title}"):
+        expectation = api.expect_analysed(
+            program,
+            gpu=profile,
+            target=target.value,
+            tiles=parse_tiles(tile),
+            block=parse_blocks(block),
+            placements=parse_placements(place),
+            max_shared_memory=max_shared_memory,
+            unroll_gpu_tile=unroll_gpu_tile,
+        )
     typer.echo(render_expectation(expectation, output.value), nl=False)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from eatss.cli.common import (
+    Card,
     Debug,
     Defines,
     Diagnostics,
@@ -17,14 +18,18 @@ from eatss.cli.common import (
     Function,
     IncludeDirs,
     MaxOperations,
-    ModelChoice,
+    Model,
     ObjectiveChoice,
     Parameters,
     PpcgSchedule,
     ScopIndex,
     SourceFile,
+    Split,
     TargetChoice,
-    VolumeChoice,
+    Timeout,
+    Uniform,
+    Volume,
+    WarpFraction,
     parse_parameters,
     report_warnings,
     working,
@@ -56,9 +61,7 @@ class OutputFormat(StrEnum):
 
 def select(
     file: SourceFile,
-    gpu: Annotated[
-        str, typer.Option("--gpu", "-g", metavar="CARD", help="Name of a card, or a TOML profile.")
-    ],
+    gpu: Card,
     output: Annotated[
         OutputFormat,
         typer.Option("--format", "-f", help="What to print.", rich_help_panel="Output"),
@@ -86,43 +89,11 @@ def select(
             rich_help_panel="Model",
         ),
     ] = None,
-    model: Annotated[
-        ModelChoice | None,
-        typer.Option(
-            help="For --objective paper: as published, or with exact footprints (eatss).",
-            rich_help_panel="Model",
-        ),
-    ] = None,
-    volume: Annotated[
-        VolumeChoice | None,
-        typer.Option(
-            help="Count a tile's elements as products of sizes or as exact footprints; "
-            "default: product for --model paper, else footprint.",
-            rich_help_panel="Model",
-        ),
-    ] = None,
-    split: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|0..1",
-            help="Share of L1 + shared memory that is shared.",
-            rich_help_panel="Model",
-        ),
-    ] = "auto",
-    warp_fraction: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|0..1",
-            help="Sizes are multiples of this fraction of a warp.",
-            rich_help_panel="Model",
-        ),
-    ] = "auto",
-    uniform: Annotated[
-        bool,
-        typer.Option(
-            "--uniform", help="One vector of sizes for all kernels.", rich_help_panel="Model"
-        ),
-    ] = False,
+    model: Model = None,
+    volume: Volume = None,
+    split: Split = "auto",
+    warp_fraction: WarpFraction = "auto",
+    uniform: Uniform = False,
     shared_per_block: Annotated[
         str,
         typer.Option(
@@ -131,15 +102,7 @@ def select(
             rich_help_panel="Model",
         ),
     ] = "default",
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            min=0.0,
-            help="Bound on the solving of each kernel.",
-            rich_help_panel="Model",
-        ),
-    ] = None,
+    timeout: Timeout = None,
     dtype: Dtype = None,
     define: Defines = None,
     include: IncludeDirs = None,

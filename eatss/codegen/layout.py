@@ -48,9 +48,7 @@ def layout(
         InputError: ``EATSS-K001`` to ``EATSS-K004``: sizes given by the user name no loop, are
             not positive or exceed the card.
     """
-    span = piece.statements[0].span
-    tiles = _tiles(facts, selection, options, span)
-    block = _block(facts, selection, tiles, profile, options, span)
+    tiles, block = sizes_of(facts, selection, profile, options, piece.statements[0].span)
     order = [name for name, _ in block]  # the last one along x
     axes = thread_axes([threads for _, threads in block])
     grid = grid_axes(len(block))
@@ -80,6 +78,22 @@ def layout(
     return Mapping(mapped=tuple(mapped), serial=tuple(serial))
 
 
+def sizes_of(
+    facts: KernelFacts,
+    selection: LayoutSizes,
+    profile: GpuProfile,
+    options: CodegenOptions,
+    span: SourceSpan | None = None,
+) -> tuple[dict[str, int], tuple[tuple[str, int], ...]]:
+    """Return tile sizes by loop, and the threads along each mapped loop, the one along x last.
+
+    Raises:
+        InputError: as :func:`layout`.
+    """
+    tiles = _tiles(facts, selection, options, span)
+    return tiles, _block(facts, selection, tiles, profile, options, span)
+
+
 def _launchable(block: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
     """Keep the threads along z within CUDA's limit; the points go to fewer threads."""
     sizes = [size for _, size in block]
@@ -94,7 +108,7 @@ def _tiles(
     facts: KernelFacts,
     selection: LayoutSizes,
     options: CodegenOptions,
-    span: SourceSpan,
+    span: SourceSpan | None,
 ) -> dict[str, int]:
     tiles = dict(selection.tile_sizes)
     for kernel, sizes in options.tile_sizes:
@@ -132,7 +146,7 @@ def _block(
     tiles: dict[str, int],
     profile: GpuProfile,
     options: CodegenOptions,
-    span: SourceSpan,
+    span: SourceSpan | None,
 ) -> tuple[tuple[str, int], ...]:
     """Return the threads along each mapped loop, the one along x last."""
     order = [loop.name for loop in mapped_loops(facts)]
@@ -163,7 +177,7 @@ def _with_threads(order: Sequence[str], tiles: dict[str, int]) -> list[str]:
 
 
 def _named_block(
-    given: NamedThreads, order: Sequence[str], profile: GpuProfile, span: SourceSpan
+    given: NamedThreads, order: Sequence[str], profile: GpuProfile, span: SourceSpan | None
 ) -> tuple[tuple[str, int], ...]:
     sizes = dict(given.threads)
     for name in sizes:
@@ -181,7 +195,7 @@ def _named_block(
 
 
 def _given_block(
-    given: tuple[int, ...], mapped: Sequence[str], profile: GpuProfile, span: SourceSpan
+    given: tuple[int, ...], mapped: Sequence[str], profile: GpuProfile, span: SourceSpan | None
 ) -> tuple[tuple[str, int], ...]:
     _check_threads(given, profile, span)
     sizes = list(given[-len(mapped) :]) if mapped else []
@@ -198,7 +212,7 @@ def _given_block(
     return tuple(zip(mapped, sizes, strict=True))
 
 
-def _check_threads(sizes: Sequence[int], profile: GpuProfile, span: SourceSpan) -> None:
+def _check_threads(sizes: Sequence[int], profile: GpuProfile, span: SourceSpan | None) -> None:
     threads = prod(sizes)
     if any(size < 1 for size in sizes) or threads > profile.threads_per_block:
         raise input_error_at(
@@ -210,7 +224,7 @@ def _check_threads(sizes: Sequence[int], profile: GpuProfile, span: SourceSpan) 
         )
 
 
-def _check_z(sizes: Sequence[int], span: SourceSpan) -> None:
+def _check_z(sizes: Sequence[int], span: SourceSpan | None) -> None:
     """Refuse threads that z does not have; ``sizes`` are in the order of threads, x last."""
     along_z = threads_along("z", sizes, thread_axes(sizes))
     if along_z > MAX_THREADS_Z:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from eatss.analysis import KernelFacts
@@ -118,6 +119,11 @@ class _Describing:
         in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
         split = mapping.split
         scop = self._scheduled.scop
+        groups: Counter[tuple[int, ...]] = Counter()
+        for candidate in unit.storage.candidates:
+            if references := self._references(unit, candidate.places):
+                readers = {name for name, _ in candidate.places}
+                groups[references] += sum(bool(readers & {*p.statements}) for p in unit.parts)
         return LaunchFacts(
             mapped=tuple(loop.source_name for loop in in_order),
             parts=tuple(
@@ -136,13 +142,8 @@ class _Describing:
                 )
                 for held in unit.storage.registers
             ),
-            stageable=tuple(
-                dict.fromkeys(
-                    references
-                    for candidate in unit.storage.candidates
-                    if (references := self._references(unit, candidate.places))
-                )
-            ),
+            stageable=tuple(groups),
+            copies=tuple(groups.values()),
             sum_loop=None if split is None else split.source_name,
         )
 

@@ -244,7 +244,9 @@ def fixed_box(elements: isl.Set) -> tuple[tuple[isl.PwAff, int], ...] | None:
         line = line.project_out(isl.dim_type.set, position + 1, count - position - 1)
         line = line.project_out(isl.dim_type.set, 0, position)
         best: tuple[isl.PwAff, int] | None = None
-        for bound in _lower_bounds(hull, position):
+        # of a diagonal, or of pieces that lie apart, only the line has bounds of its own
+        alone = _lower_bounds(line.simple_hull().remove_divs(), 0)
+        for bound in (*_lower_bounds(hull, position), *alone):
             size = _extent_from(line, bound)
             if size is not None and (best is None or size < best[1]):
                 best = (bound, size)

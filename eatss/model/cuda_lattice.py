@@ -320,13 +320,14 @@ def _wide_pairs(facts: KernelFacts, mapped: Sequence[Loop]) -> tuple[Integers, I
     """
     free = _free_loops(facts, mapped)
     most = [reach(loop.trip_count) if loop.name in free else 1 for loop in mapped]
-    totals = {min(total, prod(most)) for total in WIDE_THREADS}
-    threads = [
+    every = [
         counts
         for counts in _powers(most, WIDE_THREADS[-1], len(AXES), first=len(most) - 1)
-        if prod(counts) in totals
-        and threads_along("z", counts, thread_axes(counts)) <= MAX_THREADS_Z
+        if threads_along("z", counts, thread_axes(counts)) <= MAX_THREADS_Z
     ]
+    largest = max(map(prod, every))  # of three short loops there are few
+    totals = {min(total, largest) for total in WIDE_THREADS}
+    threads = [counts for counts in every if prod(counts) in totals]
     points = list(_powers([min(size, POINTS[-1]) for size in most], MOST_POINTS, POINT_LOOPS))
     return _kept(threads, points, most)
 

@@ -7,11 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import Spread, Structure
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.gpu.profile import GpuProfile
+from eatss.model.cuda_layout import expected_of
+from eatss.model.options import TargetName
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import candidates, default_vector
-from eatss.model.selection import PpcgOptions, Sizes
+from eatss.model.selection import PpcgOptions, Selection, Sizes
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel
 
@@ -23,7 +26,10 @@ Threads: TypeAlias = Sequence[int] | Mapping[str, int]
 class KernelExpectation:
     """Sizes of one kernel and what is expected of them; ``None`` where they cannot launch.
 
-    ``default`` is what is expected of the sizes and options that PPCG takes by itself.
+    ``default`` is what is expected of the sizes and options that the target takes by itself:
+    PPCG's own, or those that eatss selects for the energy objective. ``note`` says why nothing is
+    expected of these. For generated code ``shared`` are the arrays that are staged, ``spread`` says
+    how sums are spread, and ``host_loop`` is a loop of the band that the host runs.
     """
 
     name: str
@@ -32,21 +38,28 @@ class KernelExpectation:
     block: Sizes
     predicted: Prediction | None
     default: Prediction | None
+    note: str | None = None
+    shared: tuple[str, ...] = ()
+    spread: Spread | None = None
+    sum_loops: tuple[str, ...] = ()
+    host_loop: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramExpectation:
     """What is expected of a program on a card.
 
-    ``warnings`` say why PPCG's kernels may be others than these.
+    ``options`` are PPCG's, ``None`` for the target cuda. ``warnings`` say why PPCG's kernels may be
+    others than these.
     """
 
     file: str
     functions: tuple[str, ...]
     gpu: str
     dtype: str
-    options: PpcgOptions
+    options: PpcgOptions | None
     kernels: tuple[KernelExpectation, ...]
+    target: TargetName = "ppcg"
     warnings: tuple[Diagnostic, ...] = ()
 
     @property
@@ -67,7 +80,8 @@ class ProgramExpectation:
         document["kernels"] = list(document["kernels"])
         document["warnings"] = [warning.to_dict() for warning in self.warnings]
         for kernel, entries in zip(self.kernels, document["kernels"], strict=True):
-            entries["statements"] = list(kernel.statements)
+            for name in ("statements", "shared", "sum_loops"):
+                entries[name] = list(getattr(kernel, name))
             entries["tile_sizes"], entries["block"] = dict(kernel.tile_sizes), dict(kernel.block)
             for name in ("predicted", "default"):
                 prediction: Prediction | None = getattr(kernel, name)
@@ -111,6 +125,44 @@ def expect(
         )
         for facts in kernels
     )
+
+
+def expect_cuda(
+    kernels: Sequence[KernelFacts],
+    structures: Mapping[str, tuple[Structure, ...]],
+    profile: GpuProfile,
+    selection: Selection,
+    own: Selection,
+) -> tuple[KernelExpectation, ...]:
+    """Predict generated code.
+
+    Args:
+        kernels: the kernels of a program.
+        structures: how the generator can cut each of them.
+        profile: the card.
+        selection: what is selected for the energy objective.
+        own: the same with the sizes of the user.
+    """
+    found = []
+    for facts, usual, kernel in zip(kernels, selection.kernels, own.kernels, strict=True):
+        prediction, note = expected_of(facts, structures[facts.name], profile, kernel)
+        shared = [r.array for r in kernel.references if r.placement == "shared"]
+        found.append(
+            KernelExpectation(
+                name=facts.name,
+                statements=facts.statements,
+                tile_sizes=kernel.tile_sizes,
+                block=kernel.block,
+                predicted=prediction,
+                default=usual.predicted,
+                note=note,
+                shared=tuple(dict.fromkeys(shared)),
+                spread=kernel.spread,
+                sum_loops=kernel.sum_loops,
+                host_loop=kernel.host_loop,
+            )
+        )
+    return tuple(found)
 
 
 def _threads(facts: KernelFacts, asked: Threads, axes: Sizes) -> tuple[int, ...]:

@@ -85,8 +85,8 @@ class ModelOptions:
             )
         if self.model in PUBLISHED:
             object.__setattr__(self, "objective", "paper")
-        self._check_prediction()
         self._check_ranges()
+        self._check_prediction()
 
     def _check_prediction(self) -> None:
         if self.model == "prediction" and (self.uniform or self.warp_fraction is not None):

@@ -92,6 +92,8 @@ def _select(
 ) -> KernelSelection:
     began = time.perf_counter()
     cells = _cells(facts, structures, profile, options)
+    if not cells and mapped_loops(facts) and structures:
+        raise _no_solution(facts)
     if not cells:
         return _described(facts, options, profile, None, 0)
     least = [int(cell.costs.min()) for cell in cells]
@@ -225,6 +227,7 @@ def _described(
     tiles: tuple[tuple[str, int], ...] = ()
     block: tuple[tuple[str, int], ...] = ()
     spread, host_loop, prediction = None, None, None
+    sums: dict[str, None] = {}
     if cell is not None:
         lattice = cell.lattice
         host_loop = lattice.structure.host_loop
@@ -238,6 +241,7 @@ def _described(
         )
         staged = {at for group, on in lattice.staged.items() if on[row] for at in group}
         if lattice.structure.spreads:
+            sums = dict.fromkeys(one.sum_loop for one in lattice.structure.launches if one.sum_loop)
             spread = Spread(
                 lanes=int(lattice.lanes[row]),
                 tile=int(lattice.sum_tile[row]),
@@ -293,5 +297,6 @@ def _described(
         note=None if tiles or spread else _NOT_TILED,
         predicted=prediction,
         spread=spread,
+        sum_loops=tuple(sums),
         host_loop=host_loop,
     )

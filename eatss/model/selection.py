@@ -100,7 +100,8 @@ class KernelSelection:
     ``predicted`` is what the model expects of these sizes and ``default`` of those that the target
     takes by itself, where the objective is a prediction (``None`` where they do not launch);
     ``keeps_default`` says that these are those. ``spread`` is how generated code spreads the sums
-    of the kernel over threads and blocks, ``host_loop`` a loop of the band that its host runs.
+    of the kernel over threads and blocks, ``sum_loops`` are the loops of these sums, ``host_loop``
+    is a loop of the band that its host runs.
     """
 
     name: str
@@ -136,6 +137,7 @@ class KernelSelection:
     default: Prediction | None = None
     keeps_default: bool = False
     spread: Spread | None = None
+    sum_loops: tuple[str, ...] = ()
     host_loop: str | None = None
 
     @property

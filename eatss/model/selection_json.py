@@ -26,7 +26,7 @@ from eatss.prediction.expected import Prediction
 _DERIVED = ("threads_per_block",)
 _PREDICTIONS = ("predicted", "default")
 _SIZES = ("tile_sizes", "weights", "block")
-_NAMES = ("statements", "host_loops", "loops", "parallel", "inner_loops")
+_NAMES = ("statements", "host_loops", "loops", "parallel", "inner_loops", "sum_loops")
 
 
 def selection_to_dict(selection: Selection) -> dict[str, Any]:

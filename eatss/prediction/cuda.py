@@ -269,8 +269,13 @@ class _Launch:
 
     # boxes and footprints
 
-    def _extent(self, name: str, *, whole: bool) -> Column:
-        """Return the iterations of a loop that a tile holds, or all that a block runs."""
+    def _extent(self, name: str, *, whole: bool, declared: bool = False) -> Column:
+        """Return the iterations of a loop that a tile holds, or all that a block runs.
+
+        What is ``declared`` is for whole tiles, however short the loop.
+        """
+        if declared and name in self.shape.tile:
+            return self.shape.tile[name]
         if name in self.launch.mapped:
             return np.minimum(self.shape.tile[name], self.trips[name])
         if name == self.structure.host_loop:
@@ -279,13 +284,14 @@ class _Launch:
             return np.minimum(self.shape.tile[name], self.trips[name])
         return self.ones * self.trips[name]
 
-    def _box(self, family: Family, *, whole: bool) -> list[Column]:
+    def _box(self, family: Family, *, whole: bool, declared: bool = False) -> list[Column]:
         """Return the extents, a dimension each, of what a tile touches through a family."""
         sizes = []
         for (terms, _), span in zip(family.access.subscripts, family.spans, strict=True):
             size = self.ones * (1.0 + span)
             for name, factor in terms:
-                size = size + abs(factor) * (self._extent(name, whole=whole) - 1)
+                extent = self._extent(name, whole=whole, declared=declared)
+                size = size + abs(factor) * (extent - 1)
             sizes.append(size)
         return sizes
 
@@ -304,7 +310,7 @@ class _Launch:
             last = last + 1.0
         return np.asarray(prod(sizes[:-1], start=self.ones) * last)
 
-    def _group_boxes(self) -> list[tuple[list[Column], int, int]]:
+    def _group_boxes(self, *, declared: bool = False) -> list[tuple[list[Column], int, int]]:
         """Return, for each stageable group, its box, the width of an element, and its depth.
 
         The depth is how many of the serial loops of the band stand around the copy.
@@ -317,7 +323,9 @@ class _Launch:
                 continue
             sizes = [
                 np.maximum.reduce(extents)
-                for extents in zip(*(self._box(f, whole=False) for f in members), strict=True)
+                for extents in zip(
+                    *(self._box(f, whole=False, declared=declared) for f in members), strict=True
+                )
             ]
             moving = {name for f in members for name, _ in f.access.strides}
             depth = max((p + 1 for p, n in enumerate(self.serial_band) if n in moving), default=0)
@@ -334,11 +342,11 @@ class _Launch:
     def demand(self) -> Demand:
         """Return what the launch asks for."""
         boxes = self._group_boxes()
-        padded = [_padded(sizes) for sizes, _, _ in boxes]
+        padded = [_padded(sizes) for sizes, _, _ in self._group_boxes(declared=True)]
         self.shared_bytes = np.asarray(
             sum(
                 (
-                    self._staged(at) * prod(own, start=self.ones) * width
+                    self._staged(at) * self.launch.copies[at] * prod(own, start=self.ones) * width
                     for at, (own, (_, width, _)) in enumerate(zip(padded, boxes, strict=True))
                 ),
                 start=self.zero,
@@ -444,7 +452,7 @@ class _Launch:
         code, shape = self.code, self.shape
         barriers = self.zero
         for at, (sizes, width, depth) in enumerate(boxes):
-            on = self._staged(at)
+            on = self._staged(at) * self.launch.copies[at]
             if not on.any():
                 continue
             times = self.ones

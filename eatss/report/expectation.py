@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from eatss.analysis.structure import Spread
 from eatss.model.expectation import KernelExpectation, ProgramExpectation
 from eatss.prediction.expected import Prediction
 from eatss.report.render import indented_table, render
@@ -18,32 +20,41 @@ def render_expectation(expectation: ProgramExpectation, output: str) -> str:
         return json.dumps(expectation.to_dict(), indent=2, ensure_ascii=False) + "\n"
     head = Text(expectation.file, style="bold")
     head.append(f"  {', '.join(expectation.functions)}", style="not bold")
-    head.append(f"\n{expectation.gpu}, {expectation.dtype}, target ppcg", style="not bold")
+    about = f"{expectation.gpu}, {expectation.dtype}, target {expectation.target}"
+    head.append(f"\n{about}", style="not bold")
     parts: list[RenderableType] = [head]
     for kernel in expectation.kernels:
-        parts += ["", *_kernel(kernel)]
+        parts += ["", *_kernel(kernel, expectation.target)]
     if len(expectation.kernels) > 1:
         whole = _amounts(expectation.time_s, expectation.energy_j)
         parts += ["", f"the program: {whole or 'does not launch'}"]
     return render(*parts)
 
 
-def _kernel(kernel: KernelExpectation) -> list[RenderableType]:
+def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
     head = Text(kernel.name, style="bold cyan")
     head.append(f"  {', '.join(kernel.statements)}", style="default")
-    sizes = ", ".join(f"{loop} {size}" for loop, size in kernel.tile_sizes)
+    others = {kernel.host_loop, *kernel.sum_loops}
+    sizes = ", ".join(f"{loop} {size}" for loop, size in kernel.tile_sizes if loop not in others)
     block = " × ".join(str(size) for _, size in reversed(kernel.block))
     if sizes:
         head.append(f"\n  tiles {sizes}; block {block} threads", style="default")
+        if kernel.shared:
+            head.append(f"; {', '.join(kernel.shared)} in shared memory", style="default")
+    for line in cut_lines(kernel.spread, kernel.sum_loops, kernel.host_loop):
+        head.append(f"\n  {line}", style="default")
     one = kernel.predicted
     if one is None:
-        head.append("\n  a block of it does not fit the card", style="default")
+        head.append(f"\n  {kernel.note or 'a block of it does not fit the card'}", style="default")
         return [head]
+    against = _against_default(one, kernel.default) if target == "ppcg" else ""
     head.append(
         f"\n  expected {_amounts(one.time_s, one.energy_j)}, {one.power_w:.0f} W; "
-        f"bound by {one.bound}{_against(one, kernel.default)}",
+        f"bound by {one.bound}{against}",
         style="default",
     )
+    if target == "cuda":
+        head.append(f"\n  {_against_selected(one, kernel.default)}", style="default")
     head.append(
         f"\n  {one.blocks} blocks of {one.threads} threads, {one.resident_blocks} of an SM at a "
         f"time, about {one.registers} registers a thread, {one.shared_bytes} bytes of shared "
@@ -53,11 +64,37 @@ def _kernel(kernel: KernelExpectation) -> list[RenderableType]:
     return [head, *terms_tables(one)]
 
 
-def _against(one: Prediction, default: Prediction | None) -> str:
+def cut_lines(spread: Spread | None, sum_loops: Sequence[str], host_loop: str | None) -> list[str]:
+    """Return how sums of generated code are spread and what its host runs, a line each."""
+    lines = []
+    if spread is not None:
+        parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []
+        parts += [f"up to {spread.chunks} blocks"] if spread.chunks > 1 else []
+        steps = f"{spread.tile} steps at a time"
+        lines.append(f"sum over {', '.join(sum_loops)}: {', '.join(parts)}, {steps}")
+    if host_loop is not None:
+        lines.append(f"the loop {host_loop} runs on the host")
+    return lines
+
+
+def _against_default(one: Prediction, default: Prediction | None) -> str:
     if default is None:
         return "; PPCG's default does not launch"
     ratio = default.energy_j / one.energy_j
     return f"; PPCG's default takes {_amounts(default.time_s, default.energy_j)} ({ratio:.2f} ×)"
+
+
+def _against_selected(one: Prediction, selected: Prediction | None) -> str:
+    """Return the same for what eatss selects."""
+    if selected is None:
+        return "nothing is expected of what is selected"
+    if selected == one:
+        return "this is what is selected for least energy"
+    ratio = selected.energy_j / one.energy_j
+    return (
+        f"selected: {_amounts(selected.time_s, selected.energy_j)}, {selected.power_w:.0f} W; "
+        f"bound by {selected.bound} ({ratio:.2f} × the energy)"
+    )
 
 
 def terms_tables(prediction: Prediction) -> list[RenderableType]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from math import prod
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.model import PUBLISHED, Selection
+from eatss.model import PUBLISHED, ModelOptions, Selection
 from eatss.model.build import bytes_text
 from eatss.model.ppcg import ppcg_arguments
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
-from eatss.report.expectation import terms_tables
+from eatss.report.expectation import cut_lines, terms_tables
 from eatss.report.render import indented_table, render
 
 _LIMITS = {
@@ -45,9 +44,11 @@ def selection_table(selection: Selection, *, explain: bool) -> str:
         head.append(f", one vector for the program: {sizes}", style="not bold")
     parts: list[RenderableType] = [head]
     for kernel in selection.kernels:
-        parts += ["", *_kernel(kernel, explain=explain)]
+        parts += ["", *_kernel(kernel, selection.options, explain=explain)]
     if selection.ppcg_options is not None:
         parts += ["", _program_verdict(selection)]
+    elif len(selection.kernels) > 1 and _generated_total(selection):
+        parts += ["", f"expected: {_generated_total(selection)}"]
     if selection.host_statements:
         names = ", ".join(selection.host_statements)
         parts += ["", f"stays on the host, because nothing is parallel there: {names}"]
@@ -77,6 +78,11 @@ def _program_verdict(selection: Selection) -> Text:
     return text
 
 
+def _generated_total(selection: Selection) -> str:
+    """Return what is expected of generated code, nothing where some kernel is not predicted."""
+    return _expected([kernel.predicted for kernel in selection.kernels])
+
+
 def _expected(predictions: Sequence[Prediction | None]) -> str:
     found = [one for one in predictions if one is not None]
     if len(found) < len(predictions):
@@ -88,16 +94,25 @@ def _amounts(time_s: float, energy_j: float) -> str:
     return f"{1000 * time_s:.4g} ms, {energy_j:.4g} J"
 
 
-def _kernel(kernel: KernelSelection, *, explain: bool) -> list[RenderableType]:
+def _kernel(
+    kernel: KernelSelection, options: ModelOptions, *, explain: bool
+) -> list[RenderableType]:
+    predicted = options.model not in PUBLISHED
+    generated = options.target == "cuda" and predicted
     head = Text(kernel.name, style="bold cyan")
     head.append(f"  {', '.join(kernel.statements)}", style="default")
     if kernel.host_loops:
         head.append(f"  inside host loops {', '.join(kernel.host_loops)}", style="default")
-    if not kernel.tile_sizes:
+    if not kernel.tile_sizes and kernel.spread is None:
         head.append(f"\n  {kernel.note}", style="default")
         return [head]
-    head.append(f"\n  {_verdict(kernel)}", style="default")
-    parts: list[RenderableType] = [head, _loops(kernel), _references(kernel), _limits(kernel)]
+    verdict = _generated_verdict(kernel) if generated else _verdict(kernel)
+    head.append(f"\n  {verdict}", style="default")
+    for line in cut_lines(kernel.spread, kernel.sum_loops, kernel.host_loop):
+        head.append(f"\n  {line}", style="default")
+    loops = _dealt_loops(kernel) if predicted else _loops(kernel)
+    parts: list[RenderableType] = [head, *([loops] if kernel.loops else [])]
+    parts += [_references(kernel, predicted=predicted), _limits(kernel)]
     if kernel.note is not None:
         parts.append(Text(f"  note: {kernel.note}"))
     if kernel.alternatives:
@@ -105,6 +120,27 @@ def _kernel(kernel: KernelSelection, *, explain: bool) -> list[RenderableType]:
     if explain:
         parts += _explanation(kernel)
     return parts
+
+
+def _generated_verdict(kernel: KernelSelection) -> str:
+    """Return what is expected of generated code; it has no default to beat."""
+    one = kernel.predicted
+    assert one is not None  # a kernel that cannot launch is an error
+    expected = _amounts(one.time_s, one.energy_j)
+    return (
+        f"expected {expected}, {one.power_w:.0f} W, bound by {one.bound}\n"
+        f"  {one.blocks} blocks of {one.threads} threads{_launches(one)}; {_proof(kernel)}"
+    )
+
+
+def _launches(one: Prediction) -> str:
+    return f", {one.launches} launches" if one.launches > 1 else ""
+
+
+def _proof(kernel: KernelSelection) -> str:
+    calls = f"{kernel.solver_calls} solver call{'s' * (kernel.solver_calls != 1)}"
+    took = f"{1000 * kernel.solve_time_s:.0f} ms"
+    return f"optimal: {kernel.optimal} ({kernel.compared} layouts, {calls}, {took})"
 
 
 def _predicted_verdict(kernel: KernelSelection) -> str:
@@ -129,12 +165,6 @@ def _predicted_verdict(kernel: KernelSelection) -> str:
 def _verdict(kernel: KernelSelection) -> str:
     if kernel.predicted is not None or kernel.keeps_default:
         return _predicted_verdict(kernel)
-    if kernel.compared:
-        return (
-            f"{kernel.threads_per_block} threads of {_points(kernel)} points; "
-            f"{kernel.objective / 1000:.4g} pJ an iteration (estimate), optimal: {kernel.optimal} "
-            f"(all {kernel.compared} layouts compared, {1000 * kernel.solve_time_s:.0f} ms)"
-        )
     return (
         f"split {kernel.split_factor:g}, warp fraction {kernel.warp_fraction:g}; "
         f"objective {kernel.objective}, optimal: {kernel.optimal} "
@@ -142,15 +172,7 @@ def _verdict(kernel: KernelSelection) -> str:
     )
 
 
-def _points(kernel: KernelSelection) -> int:
-    """Return the points of a thread."""
-    sizes = dict(kernel.tile_sizes)
-    return prod(-(-sizes[loop] // threads) for loop, threads in kernel.block)
-
-
 def _loops(kernel: KernelSelection) -> Table:
-    if kernel.compared:
-        return _dealt_loops(kernel)
     table = indented_table(
         "loop", "", "tile", "threads", "weight", numbers=("tile", "threads", "weight")
     )
@@ -176,21 +198,31 @@ def _dealt_loops(kernel: KernelSelection) -> Table:
     )
     sizes, block = dict(kernel.tile_sizes), dict(kernel.block)
     for loop in kernel.loops:
+        tile, threads = sizes[loop], block.get(loop)
         kind = "parallel" if loop in kernel.parallel else "serial"
-        threads = block.get(loop)
+        if block and loop == kernel.block[-1][0]:
+            kind += ", x"
+        if loop in kernel.sum_loops and kernel.spread is not None:
+            kind, tile = "sum, spread", kernel.spread.tile
+        dealt = ("-", "-") if threads is None else (str(threads), str(-(-tile // threads)))
+        on_host = loop == kernel.host_loop
         table.add_row(
             loop,
-            f"{kind}, x" if block and loop == kernel.block[-1][0] else kind,
-            Text(str(sizes[loop]), style="bold"),
-            "-" if threads is None else str(threads),
-            "-" if threads is None else str(-(-sizes[loop] // threads)),
+            "on the host" if on_host else kind,
+            Text("-" if on_host else str(tile), style="bold"),
+            *dealt,
         )
     for loop in kernel.inner_loops:
-        table.add_row(loop, "inside the tile, not tiled", "-", "-", "-")
+        summed = loop in kernel.sum_loops
+        table.add_row(
+            loop, "sum, spread" if summed else "inside the tile, not tiled",
+            Text(str(kernel.spread.tile), style="bold") if summed and kernel.spread else "-",
+            "-", "-",
+        )  # fmt: skip
     return table
 
 
-def _references(kernel: KernelSelection) -> Table:
+def _references(kernel: KernelSelection, *, predicted: bool) -> Table:
     table = indented_table("reference", "memory", "CMA", "temporal reuse", "spatial reuse")
     names = [reference.access for reference in kernel.references]
     for reference in kernel.references:
@@ -199,7 +231,7 @@ def _references(kernel: KernelSelection) -> Table:
             f"{reference.access} in {', '.join(reference.statements)}"
             if several
             else reference.access,
-            _memory(kernel, reference),
+            reference.placement if predicted else _memory(reference),
             "yes" if reference.cma else "no",
             ", ".join(reference.temporal) or "-",
             ", ".join(reference.spatial) or "-",
@@ -207,9 +239,7 @@ def _references(kernel: KernelSelection) -> Table:
     return table
 
 
-def _memory(kernel: KernelSelection, reference: ReferenceSelection) -> str:
-    if kernel.compared:
-        return reference.placement
+def _memory(reference: ReferenceSelection) -> str:
     moved = reference.memory != reference.placement
     return f"{reference.memory}, through {reference.placement}" if moved else reference.memory
 
@@ -255,10 +285,6 @@ def _alternatives(kernel: KernelSelection) -> Table:
 def _explanation(kernel: KernelSelection) -> list[RenderableType]:
     if kernel.predicted is not None:
         return terms_tables(kernel.predicted)
-    if kernel.compared:
-        lines = Text(f"  {kernel.objective_formula}")
-        lines.append(f"\n  traffic: {kernel.traffic:.4g} elements from L2 an iteration (estimate)")
-        return [lines]
     lines = Text(f"  maximised: {kernel.objective_formula}")
     lines.append(
         f"\n  sizes are multiples of {kernel.alignment}; "

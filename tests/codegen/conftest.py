@@ -48,7 +48,9 @@ def analysed(source: Path, dtype: str) -> SymbolicProgram:
 def selected(source: Path, dtype: str, gpu: str) -> tuple[GpuProfile, Selection]:
     """Return the sizes selected for a C file."""
     profile = load_profile(gpu)
-    return profile, select_for(analysed(source, dtype).program, profile, ModelOptions())
+    return profile, select_for(
+        analysed(source, dtype).program, profile, ModelOptions(target="cuda")
+    )
 
 
 def generated(
@@ -129,7 +131,7 @@ def verify_text(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Verif
         profile = load_profile(gpu)
         program = generate_for(
             symbolic,
-            select_for(symbolic.program, profile, ModelOptions()),
+            select_for(symbolic.program, profile, ModelOptions(target="cuda")),
             profile,
             options,
             name="program",

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
+from eatss.analysis.structure import Spread
 from eatss.api import codegen
-from eatss.codegen import checks, hoisting, planning, splitting
+from eatss.codegen import checks, planning, splitting
 from eatss.codegen.checks import check_launches
 from eatss.codegen.hoisting import hoistable, hoisted
 from eatss.codegen.launch_order import may_follow, never_runs_back, only_updates
@@ -29,6 +30,7 @@ from eatss.polyhedral import Dependences
 from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program
 from eatss.resources import data_directory
 from eatss.verify import Verification, verify
+from tests.codegen.spreading import spread_and_verified
 
 STRICT = CodegenOptions(strict_fp=True)
 
@@ -84,9 +86,8 @@ void f(double A[N][M], double C[N][N], double D[N][N]) {
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """Hoist and part wherever it is legal, however small the gain."""
+    """Spread, hoist and part wherever it is legal, however short the loops."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hoisting, "LAUNCH_S", 0.0)
         patch.setattr(splitting, "LEAST_TRIPS", 1)
         patch.setattr(planning, "LEAST_TRIPS", 1)
         yield
@@ -170,14 +171,15 @@ def test_rows_in_another_order_are_reported(
 
 
 def test_the_rest_of_a_row_is_launched_with_its_sum(tmp_path: Path) -> None:
-    program = codegen(SOLVE, gpu="h200")
+    program, found = spread_and_verified(
+        SOLVE, tmp_path, Spread(lanes=1, tile=32, chunks=4), {"N": 1}, {"N": 37}, {"N": 130}
+    )
+    assert (found.status, found.message) == ("ok", "")
     depths = launched_in_loops(program.entries[0].body)
     rows, rest = kernel_of(program, "S0"), kernel_of(program, "S1")
     assert rows is not rest
     assert (rows.reassociates, rest.reassociates) == (True, False)
     assert depths == {rows.name: 1, rest.name: 1}
-    found = verified(SOLVE, tmp_path, {"N": 1}, {"N": 37}, {"N": 130})
-    assert (found.status, found.message) == ("ok", "")
 
 
 def test_few_iterations_are_not_worth_launches() -> None:
@@ -281,7 +283,12 @@ def test_a_hoisted_loop_around_one_thread_is_right(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def alone(
-        planner: UnitPlanner, whole: Unit, facts: object, selection: object, names: NameTable
+        planner: UnitPlanner,
+        whole: Unit,
+        _facts: object,
+        _sizes: object,
+        _loop: str,
+        names: NameTable,
     ) -> list[Unit]:
         return [planner.one_thread(hoisted(whole.piece, whole.piece.band[-1]), names, "a test")]
 
@@ -388,14 +395,20 @@ void f(long A[N][N], long B[N][N], long C[N][N]) {{
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-@given(seed=st.integers(0, 2**32), n=st.sampled_from([1, 2, 19, 37]))
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.sampled_from([1, 2, 19, 37]),
+    lanes=st.sampled_from([1, 32]),
+    chunks=st.sampled_from([1, 3, 16]),
+)
 def test_sums_in_place_equal_the_original(
-    verify_text: Callable[..., Verification], seed: int, n: int
+    tmp_path_factory: pytest.TempPathFactory, seed: int, n: int, lanes: int, chunks: int
 ) -> None:
-    text = row_sums(seed)
+    text, folder = row_sums(seed), tmp_path_factory.mktemp("sums")
     try:
         with eager():
-            found = verify_text(text, CodegenOptions(), [{"N": n}])
+            spread = Spread(lanes=lanes, tile=32, chunks=chunks)
+            _, found = spread_and_verified(text, folder, spread, {"N": n})
     except InputError as error:
         if error.diagnostics[0].code != "EATSS-P001":
             raise

@@ -6,9 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from eatss.analysis.structure import Spread
 from eatss.codegen.options import CodegenOptions
+from eatss.pipeline import SymbolicProgram
 from eatss.program import Program
+from eatss.resources import data_directory
 from eatss.verify import Verification
+from tests.codegen.spreading import made, spread_as
 
 STAGED = CodegenOptions(
     tile_sizes=(("", (("i", 16), ("j", 16), ("k", 8))),),
@@ -86,7 +90,7 @@ BROKEN = {
 """What is broken: the text, what replaces it, and what verification may call it."""
 
 BROKEN_SUMS = {
-    "a shuffle over half the distance": ("tmp_r[ri], 16, 32)", "tmp_r[ri], 8, 32)"),
+    "a shuffle over half the distance": ("tmp_r, 16, 32)", "tmp_r, 8, 32)"),
     "a sum that starts at one": ("y_r = 0;", "y_r = 1;"),
     "no sum over the blocks": ("eatss_atomic_add(&y[j], y_r);", "y[j] = y_r;"),
 }
@@ -114,10 +118,14 @@ def test_a_broken_product_is_reported(
 
 @pytest.mark.parametrize("what", BROKEN_SUMS)
 def test_a_broken_spread_sum_is_reported(
-    generate: Callable[..., Program], broken: Callable[..., Verification], what: str
+    facts_of: Callable[[str], SymbolicProgram], broken: Callable[..., Verification], what: str
 ) -> None:
     old, new = BROKEN_SUMS[what]
-    found = broken(generate("atax"), old, new, [{"NX": 37, "NY": 70}])
+    symbolic = facts_of("atax")
+    lanes = 32 if "shuffle" in what else 1
+    selection = spread_as(symbolic, Spread(lanes=lanes, tile=32, chunks=2), threads=4)
+    program = made(symbolic, selection, data_directory("kernels") / "atax.c")
+    found = broken(program, old, new, [{"NX": 37, "NY": 70}])
     assert found.status == "wrong result"
 
 

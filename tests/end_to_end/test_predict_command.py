@@ -57,6 +57,7 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "dtype",
         "options",
         "kernels",
+        "target",
         "time_s",
         "energy_j",
         "warnings",
@@ -71,6 +72,11 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "block",
         "predicted",
         "default",
+        "note",
+        "shared",
+        "spread",
+        "sum_loops",
+        "host_loop",
     }
     assert kernel["tile_sizes"] == {"i": 64, "j": 32, "k": 8}
     assert kernel["block"] == {"i": 8, "j": 16}
@@ -171,3 +177,127 @@ def test_a_wrong_size_is_the_users_error_with_a_hint(arguments: list[str], code:
 def test_less_shared_memory_than_none_is_an_input_error() -> None:
     with pytest.raises(eatss.InputError, match="max_shared_memory"):
         eatss.predict(GEMM, gpu="h200", max_shared_memory=-1)
+
+
+CUDA = ("--gpu", "h200", "--target", "cuda")
+
+
+def test_generated_code_is_predicted_beside_what_is_selected() -> None:
+    done = predict(GEMM, *CUDA, "--tile", "i=32,j=64,k=16", "--block", "4,32", "--place", "A=l1")
+    assert done.returncode == 0, done.stderr
+    for words in ("target cuda", "tiles i 32, j 64, k 16; block 32 × 4 threads; B in shared"):
+        assert words in done.stdout
+    for words in ("expected ", "bound by", "selected: ", "× the energy", "time alone"):
+        assert words in done.stdout
+    assert "PPCG" not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["gemm", "trmm", "atax", "durbin", "heat-3d"])
+def test_without_sizes_what_is_expected_is_what_was_selected(name: str) -> None:
+    found = eatss.predict(KERNELS / f"{name}.c", gpu="h200", target="cuda")
+    selection = eatss.select(KERNELS / f"{name}.c", gpu="h200", target="cuda")
+    for kernel, chosen in zip(found.kernels, selection.kernels, strict=True):
+        assert kernel.predicted == chosen.predicted == kernel.default
+        assert (kernel.tile_sizes, kernel.block) == (chosen.tile_sizes, chosen.block)
+        assert (kernel.spread, kernel.host_loop) == (chosen.spread, chosen.host_loop)
+        assert (kernel.note is None) == (kernel.predicted is not None)
+
+
+@pytest.mark.parametrize(
+    ("tiles", "block", "places"),
+    [
+        ({"i": 32, "j": 64, "k": 16}, (4, 32), {"A": "l1"}),
+        ({"i": 16}, (), {}),
+        ({}, {"i": 4, "j": 32}, {"A": "shared", "B": "l1"}),
+        ({"i": 8, "j": 8}, (16, 16), {"B[k][j]": "shared"}),
+    ],
+)
+def test_sizes_are_predicted_as_codegen_takes_them(
+    tiles: dict[str, int], block: Any, places: dict[str, str]
+) -> None:
+    found = eatss.predict(
+        GEMM, gpu="h200", target="cuda", tiles=tiles, block=block, placements=places
+    )
+    program = eatss.codegen(GEMM, gpu="h200", tiles=tiles, block=block, placements=places)
+    (kernel,), (code,) = found.kernels, program.kernels
+    assert kernel.predicted is not None
+    assert dict(kernel.tile_sizes) == dict(code.tile_sizes)
+    assert tuple(size for _, size in reversed(kernel.block)) == code.block[:2]
+    assert kernel.predicted.threads == code.block[0] * code.block[1]
+    assert kernel.predicted.shared_bytes == code.shared_bytes
+
+
+def test_the_tile_of_a_spread_sum_may_be_one_s_own() -> None:
+    file = KERNELS / "trmm.c"
+    found = eatss.predict(file, gpu="h200", target="cuda", tiles={"k": 128})
+    program = eatss.codegen(file, gpu="h200", tiles={"k": 128})
+    assert found.kernels[0].spread is not None
+    assert found.kernels[0].spread.tile == 128
+    assert found.kernels[0].sum_loops == ("k",)
+    assert dict(program.kernels[0].tile_sizes)["k"] == 128
+
+
+def test_sums_beyond_registers_are_not_predicted() -> None:
+    done = predict(GEMM, *CUDA, "--tile", "i=2048")
+    assert done.returncode == 0, done.stderr
+    assert "its sums do not fit registers" in done.stdout
+
+
+def test_json_of_generated_code_has_the_same_keys_and_how_sums_are_spread(
+    gemm_json: dict[str, Any],
+) -> None:
+    done = predict(KERNELS / "trmm.c", *CUDA, "-f", "json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document.keys() == gemm_json.keys()
+    assert document["target"] == "cuda"
+    assert document["options"] is None
+    first, second = document["kernels"]
+    assert first.keys() == gemm_json["kernels"][0].keys()
+    assert (first["sum_loops"], first["host_loop"]) == (["k"], "i")
+    assert first["spread"].keys() == {"lanes", "tile", "chunks"}
+    assert second["spread"] is None
+    assert document["energy_j"] == first["predicted"]["energy_j"] + second["predicted"]["energy_j"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("--target", "cuda", "--max-shared-memory", "8192"), "--max-shared-memory"),
+        (("--target", "cuda", "--unroll-gpu-tile"), "--unroll-gpu-tile"),
+        (("--target", "cuda", "--ppcg-schedule", "x"), "--ppcg-schedule"),
+        (("--place", "A=l1"), "--place"),
+    ],
+)
+def test_an_option_of_the_other_target_is_refused(arguments: tuple[str, ...], name: str) -> None:
+    done = predict(GEMM, "--gpu", "h200", *arguments)
+    assert done.returncode == 2
+    target = "cuda" if "cuda" in arguments else "ppcg"
+    assert f"error: {name} has no meaning for the target {target} [EATSS-C013]" in done.stderr
+    assert "hint: " in done.stderr
+
+
+def test_the_python_api_refuses_them_too() -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        eatss.predict(GEMM, gpu="h200", target="cuda", unroll_gpu_tile=True)
+    assert caught.value.code == "EATSS-C013"
+    with pytest.raises(eatss.InputError, match="target is 'hip'"):
+        eatss.predict(GEMM, gpu="h200", target="hip")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--tile", "z=3"), "EATSS-K001"),
+        (("--tile", "i=0"), "EATSS-K002"),
+        (("--block", "64,64"), "EATSS-K003"),
+        (("--place", "Z=shared"), "EATSS-K005"),
+        (("--tile", "k9:i=3"), "EATSS-K013"),
+    ],
+)
+def test_impossible_sizes_of_generated_code_are_refused(
+    arguments: tuple[str, ...], code: str
+) -> None:
+    done = predict(GEMM, *CUDA, *arguments)
+    assert done.returncode == 2
+    assert code in done.stderr

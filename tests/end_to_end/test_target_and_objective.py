@@ -11,7 +11,7 @@ import pytest
 
 import eatss
 from eatss.api import resolve_model
-from eatss.model import CODEGEN_MODEL, ppcg_arguments
+from eatss.model import ppcg_arguments
 from eatss.report.selection import render_selection
 from eatss.resources import data_directory
 
@@ -32,9 +32,14 @@ NOTHING: dict[str, Any] = {"target": "ppcg", "objective": None, "model": None, "
         ({"published": True}, ("eatss", "paper")),
         ({"published": True, "objective": "paper"}, ("paper", "paper")),
         ({"published": True, "model": "paper"}, ("paper", "paper")),
-        ({"target": "cuda"}, (CODEGEN_MODEL, "energy")),
-        ({"target": "cuda", "objective": "energy"}, (CODEGEN_MODEL, "energy")),
-        ({"model": CODEGEN_MODEL}, (CODEGEN_MODEL, "energy")),
+        ({"target": "cuda"}, ("prediction", "energy")),
+        ({"target": "cuda", "objective": "energy"}, ("prediction", "energy")),
+        ({"target": "cuda", "objective": "time"}, ("prediction", "time")),
+        ({"target": "cuda", "objective": "edp"}, ("prediction", "edp")),
+        ({"target": "cuda", "model": "prediction"}, ("prediction", "energy")),
+        ({"target": "cuda", "published": True}, ("eatss", "paper")),
+        ({"target": "cuda", "model": "eatss"}, ("eatss", "paper")),
+        ({"target": "cuda", "objective": "paper"}, ("paper", "paper")),
     ],
 )
 def test_what_is_left_out_follows_from_what_is_given(
@@ -51,9 +56,7 @@ def test_what_is_left_out_follows_from_what_is_given(
         ({"published": True, "objective": "energy"}, "belong to the paper's objective"),
         ({"published": True, "objective": "edp"}, "belong to the paper's objective"),
         ({"model": "prediction", "objective": "paper"}, "has an objective of its own"),
-        ({"model": CODEGEN_MODEL, "objective": "paper"}, "has an objective of its own"),
-        ({"target": "cuda", "objective": "time"}, "is not there for --target cuda"),
-        ({"target": "cuda", "objective": "edp"}, "is not there for --target cuda"),
+        ({"target": "cuda", "published": True, "objective": "time"}, "belong to the paper's"),
     ],
 )
 def test_what_does_not_go_together_is_refused(asked: dict[str, Any], why: str) -> None:
@@ -104,7 +107,6 @@ def test_what_is_least_is_least_in_what_was_asked_for(objective: str) -> None:
 
 def test_the_target_cuda_selects_what_codegen_selects(tmp_path: Path) -> None:
     selection = eatss.select(KERNELS / "gemm.c", gpu="h200", target="cuda")
-    assert selection == eatss.select(KERNELS / "gemm.c", gpu="h200", model=CODEGEN_MODEL)
     program = eatss.codegen(KERNELS / "gemm.c", gpu="h200")
     given = eatss.codegen(KERNELS / "gemm.c", gpu="h200", selection=selection)
     assert dict(program.kernels[0].tile_sizes) == dict(selection.kernels[0].tile_sizes)
@@ -128,8 +130,3 @@ def test_no_card_is_expected_to_draw_more_than_its_limit(card: str) -> None:
     for kernel in eatss.select(KERNELS / "gemm.c", gpu=card).kernels:
         assert kernel.predicted is not None
         assert 0 < kernel.predicted.power_w <= limit_w * 1.000001
-
-
-def test_the_kernels_of_generated_code_are_not_those_of_a_prediction() -> None:
-    with pytest.raises(eatss.InputError, match="the target is cuda"):
-        resolve_model(target="cuda", objective=None, model="prediction", published=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -41,17 +42,14 @@ def pieces(lanes: Sequence[int], steps: Sequence[int], piece: int) -> int:
 
 
 def bank_cycles(lanes: Sequence[int], steps: Sequence[int], width: int) -> int:
-    """Return the most words of one bank, over the halves that wide elements go in."""
-    words = width // 4
-    wanted = offsets(lanes, steps)
-    cycles = 0
-    for first in range(0, WARP, WARP // words):
-        half = wanted[first : first + WARP // words]
-        banks: dict[int, set[int]] = {}
-        for element in half:
-            banks.setdefault(element % (32 // words), set()).add(element)
-        cycles += max(len(words_of_bank) for words_of_bank in banks.values())
-    return cycles
+    """Return the most different words of four bytes that a warp wants of one bank."""
+    wanted = {
+        element * width // 4 + word
+        for element in offsets(lanes, steps)
+        for word in range(width // 4)
+    }
+    banks = Counter(word % 32 for word in wanted)
+    return max(banks.values())
 
 
 @pytest.mark.parametrize(
@@ -132,7 +130,17 @@ def test_bank_conflicts_are_those_of_the_lanes_one_by_one(
 
 @pytest.mark.parametrize(
     ("width", "step", "cycles"),
-    [(4, 0, 1), (4, 1, 1), (4, 2, 2), (4, 32, 32), (4, 33, 1), (8, 1, 2), (8, 16, 32), (8, 17, 2)],
+    [
+        (4, 0, 1),
+        (4, 1, 1),
+        (4, 2, 2),
+        (4, 32, 32),
+        (4, 33, 1),
+        (8, 0, 1),
+        (8, 1, 2),
+        (8, 16, 32),
+        (8, 17, 2),
+    ],
 )
 def test_known_strides_conflict_as_known(width: int, step: int, cycles: int) -> None:
     assert bank_wavefronts(columns([32]), columns([step]), width)[0] == cycles

@@ -107,7 +107,10 @@ def test_blocks_of_an_sm_are_known_at_known_points(
     threads: int, registers: int, shared: int, resident: int, ga100: Card
 ) -> None:
     asked = demand(threads=threads, registers=registers, shared=shared)
-    assert resident_blocks(asked.threads, asked.registers, asked.shared_bytes, ga100)[0] == resident
+    blocks = resident_blocks(
+        asked.threads, asked.registers, asked.shared_bytes, ga100, ga100.shared_per_block_bytes
+    )
+    assert blocks[0] == resident
 
 
 def random_vectors(kernel: PpcgKernel, random: np.random.Generator, count: int) -> list[Vector]:

@@ -70,45 +70,52 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define NX 16000
 #endif
 
-// S1: 64 x 1 x 1 threads a block
-// tiles: i = 64, j = 64
-extern "C" __global__ void __launch_bounds__(64)
+// S1: 512 x 1 x 1 threads a block
+// tiles: i = 2048, j = 32
+extern "C" __global__ void __launch_bounds__(512)
 kernel_atax_k0(double *__restrict__ tmp)
 {
     const int ti = threadIdx.x;
-    const int i0 = 64 * (int)blockIdx.x;
-    const int i = i0 + ti;
-    if (i0 + 64 <= NX) {
-        // atax.c:43: tmp[i] = 0;
-        tmp[i] = 0;
-    } else {
-        if (i < NX) {
+    const int i0 = 2048 * (int)blockIdx.x;
+    if (i0 + 2048 <= NX) {
+        #pragma unroll
+        for (int ri = 0; ri < 4; ++ri) {
+            const int i = i0 + ti + 512 * ri;
             // atax.c:43: tmp[i] = 0;
             tmp[i] = 0;
+        }
+    } else {
+        #pragma unroll
+        for (int ri = 0; ri < 4; ++ri) {
+            const int i = i0 + ti + 512 * ri;
+            if (i < NX) {
+                // atax.c:43: tmp[i] = 0;
+                tmp[i] = 0;
+            }
         }
     }
 }
 
-// S2: 32 x 8 x 1 threads a block
-// tiles: i = 16, j = 256
+// S2: 32 x 16 x 1 threads a block
+// tiles: i = 64, j = 256
 // the sum over j is split over 32 threads
-// tmp: registers, 2 a thread
-extern "C" __global__ void __launch_bounds__(256)
+// tmp: registers, 4 a thread
+extern "C" __global__ void __launch_bounds__(512)
 kernel_atax_k1(double *__restrict__ tmp, const double *__restrict__ A, const double *__restrict__ x)
 {
     const int ti = threadIdx.y;
     const int tj = threadIdx.x;
-    const int i0 = 16 * (int)blockIdx.x;
-    double tmp_r[2];
+    const int i0 = 64 * (int)blockIdx.x;
+    double tmp_r[4];
     #pragma unroll
-    for (int ri = 0; ri < 2; ++ri) {
+    for (int ri = 0; ri < 4; ++ri) {
         tmp_r[ri] = 0;
     }
     for (int j0 = 256 * (int)blockIdx.y; j0 < NY; j0 += 256 * (int)gridDim.y) {
-        if (j0 + 256 <= NY && i0 + 16 <= NX) {
+        if (j0 + 256 <= NY && i0 + 64 <= NX) {
             #pragma unroll
-            for (int ri = 0; ri < 2; ++ri) {
-                const int i = i0 + ti + 8 * ri;
+            for (int ri = 0; ri < 4; ++ri) {
+                const int i = i0 + ti + 16 * ri;
                 #pragma unroll 8
                 for (int rj = 0; rj < 8; ++rj) {
                     const int j = j0 + tj + 32 * rj;
@@ -118,8 +125,8 @@ kernel_atax_k1(double *__restrict__ tmp, const double *__restrict__ A, const dou
             }
         } else {
             #pragma unroll
-            for (int ri = 0; ri < 2; ++ri) {
-                const int i = i0 + ti + 8 * ri;
+            for (int ri = 0; ri < 4; ++ri) {
+                const int i = i0 + ti + 16 * ri;
                 if (i < NX) {
                     #pragma unroll 8
                     for (int rj = 0; rj < 8; ++rj) {
@@ -134,7 +141,7 @@ kernel_atax_k1(double *__restrict__ tmp, const double *__restrict__ A, const dou
         }
     }
     #pragma unroll
-    for (int ri = 0; ri < 2; ++ri) {
+    for (int ri = 0; ri < 4; ++ri) {
         tmp_r[ri] += eatss_shuffle_down(tmp_r[ri], 16, 32);
         tmp_r[ri] += eatss_shuffle_down(tmp_r[ri], 8, 32);
         tmp_r[ri] += eatss_shuffle_down(tmp_r[ri], 4, 32);
@@ -143,8 +150,8 @@ kernel_atax_k1(double *__restrict__ tmp, const double *__restrict__ A, const dou
     }
     if (tj == 0) {
         #pragma unroll
-        for (int ri = 0; ri < 2; ++ri) {
-            const int i = i0 + ti + 8 * ri;
+        for (int ri = 0; ri < 4; ++ri) {
+            const int i = i0 + ti + 16 * ri;
             if (i < NX) {
                 tmp[i] += tmp_r[ri];
             }
@@ -152,60 +159,81 @@ kernel_atax_k1(double *__restrict__ tmp, const double *__restrict__ A, const dou
     }
 }
 
-// S0: 64 x 1 x 1 threads a block
-// tiles: j = 64, i = 64
-extern "C" __global__ void __launch_bounds__(64)
+// S0: 32 x 1 x 1 threads a block
+// tiles: j = 128, i = 32
+extern "C" __global__ void __launch_bounds__(32)
 kernel_atax_k2(double *__restrict__ y)
 {
     const int tj = threadIdx.x;
-    const int j0 = 64 * (int)blockIdx.x;
-    const int j = j0 + tj;
-    if (j0 + 64 <= NY) {
-        // atax.c:41: y[i] = 0;
-        y[j] = 0;
-    } else {
-        if (j < NY) {
+    const int j0 = 128 * (int)blockIdx.x;
+    if (j0 + 128 <= NY) {
+        #pragma unroll
+        for (int rj = 0; rj < 4; ++rj) {
+            const int j = j0 + tj + 32 * rj;
             // atax.c:41: y[i] = 0;
             y[j] = 0;
+        }
+    } else {
+        #pragma unroll
+        for (int rj = 0; rj < 4; ++rj) {
+            const int j = j0 + tj + 32 * rj;
+            if (j < NY) {
+                // atax.c:41: y[i] = 0;
+                y[j] = 0;
+            }
         }
     }
 }
 
-// S3: 128 x 1 x 1 threads a block
-// tiles: j = 128, i = 16
-// the sum over i is split over 5 blocks
-// y: registers, 1 a thread
-extern "C" __global__ void __launch_bounds__(128)
+// S3: 32 x 1 x 1 threads a block
+// tiles: j = 128, i = 64
+// the sum over i is split over 32 blocks
+// y: registers, 4 a thread
+extern "C" __global__ void __launch_bounds__(32)
 kernel_atax_k3(double *__restrict__ y, const double *__restrict__ tmp, const double *__restrict__ A)
 {
     const int tj = threadIdx.x;
     const int j0 = 128 * (int)blockIdx.x;
-    const int j = j0 + tj;
-    double y_r;
-    y_r = 0;
-    for (int i0 = 16 * (int)blockIdx.y; i0 < NX; i0 += 16 * (int)gridDim.y) {
-        if (i0 + 16 <= NX && j0 + 128 <= NY) {
-            #pragma unroll 16
-            for (int ri = 0; ri < 16; ++ri) {
-                const int i = i0 + ri;
-                // atax.c:47: y[j] = y[j] + A[i][j] * tmp[i];
-                y_r += A[i * NY + j] * tmp[i];
+    double y_r[4];
+    #pragma unroll
+    for (int rj = 0; rj < 4; ++rj) {
+        y_r[rj] = 0;
+    }
+    for (int i0 = 64 * (int)blockIdx.y; i0 < NX; i0 += 64 * (int)gridDim.y) {
+        if (i0 + 64 <= NX && j0 + 128 <= NY) {
+            #pragma unroll
+            for (int rj = 0; rj < 4; ++rj) {
+                const int j = j0 + tj + 32 * rj;
+                #pragma unroll 16
+                for (int ri = 0; ri < 64; ++ri) {
+                    const int i = i0 + ri;
+                    // atax.c:47: y[j] = y[j] + A[i][j] * tmp[i];
+                    y_r[rj] += A[i * NY + j] * tmp[i];
+                }
             }
         } else {
-            if (j < NY) {
-                #pragma unroll 16
-                for (int ri = 0; ri < 16; ++ri) {
-                    const int i = i0 + ri;
-                    if (i < NX) {
-                        // atax.c:47: y[j] = y[j] + A[i][j] * tmp[i];
-                        y_r += A[i * NY + j] * tmp[i];
+            #pragma unroll
+            for (int rj = 0; rj < 4; ++rj) {
+                const int j = j0 + tj + 32 * rj;
+                if (j < NY) {
+                    #pragma unroll 16
+                    for (int ri = 0; ri < 64; ++ri) {
+                        const int i = i0 + ri;
+                        if (i < NX) {
+                            // atax.c:47: y[j] = y[j] + A[i][j] * tmp[i];
+                            y_r[rj] += A[i * NY + j] * tmp[i];
+                        }
                     }
                 }
             }
         }
     }
-    if (j < NY) {
-        eatss_atomic_add(&y[j], y_r);
+    #pragma unroll
+    for (int rj = 0; rj < 4; ++rj) {
+        const int j = j0 + tj + 32 * rj;
+        if (j < NY) {
+            eatss_atomic_add(&y[j], y_r[rj]);
+        }
     }
 }
 
@@ -217,16 +245,16 @@ extern "C" int kernel_atax_cuda(const double *A, const double *x, double *y, dou
     if (!((long)NX <= 536870912)) return -2;  // indices are 32 bits wide: NX must be at most 2^29
     if (!((double)NX * (double)NY <= 2147483647)) return -3;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (NX >= 1) {
-        EATSS_LAUNCH(kernel_atax_k0, dim3(eatss_floordiv(NX + 63, 64)), dim3(64), 0, stream, tmp);
+        EATSS_LAUNCH(kernel_atax_k0, dim3(eatss_floordiv(NX + 2047, 2048)), dim3(512), 0, stream, tmp);
     }
     if (NY >= 1 && NX >= 1) {
-        EATSS_LAUNCH(kernel_atax_k1, dim3(eatss_floordiv(NX + 15, 16)), dim3(32, 8), 0, stream, tmp, A, x);
+        EATSS_LAUNCH(kernel_atax_k1, dim3(eatss_floordiv(NX + 63, 64)), dim3(32, 16), 0, stream, tmp, A, x);
     }
     if (NY >= 1) {
-        EATSS_LAUNCH(kernel_atax_k2, dim3(eatss_floordiv(NY + 63, 64)), dim3(64), 0, stream, y);
+        EATSS_LAUNCH(kernel_atax_k2, dim3(eatss_floordiv(NY + 127, 128)), dim3(32), 0, stream, y);
     }
     if (NY >= 1 && NX >= 1) {
-        EATSS_LAUNCH(kernel_atax_k3, dim3(eatss_floordiv(NY + 127, 128), eatss_min(eatss_floordiv(NX + 15, 16), 5)), dim3(128), 0, stream, y, tmp, A);
+        EATSS_LAUNCH(kernel_atax_k3, dim3(eatss_floordiv(NY + 127, 128), eatss_min(eatss_floordiv(NX + 63, 64), 32)), dim3(32), 0, stream, y, tmp, A);
     }
     return (int)cudaGetLastError();
 }

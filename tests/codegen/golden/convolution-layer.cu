@@ -51,14 +51,14 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #endif
 
 // S0: 4 x 4 x 8 threads a block
-// tiles: n = 2, k = 16, y = 4, x = 4, c = 32
+// tiles: n = 2, k = 16, y = 4, x = 4, c = 16
 // y and x share the blocks along x
 // out: registers, 4 a thread
-// in[n][c][y + r][x + s]: shared memory, 2 x 32 x 6 x 6 elements
-// w[k][c][r][s]: shared memory, 16 x 32 x 3 x 3 elements
+// in[n][c][y + r][x + s]: shared memory, 2 x 16 x 6 x 6 elements
+// w[k][c][r][s]: shared memory, 16 x 16 x 3 x 3 elements
 struct convolution_layer_k0_shared {
-    EATSS_TRACKED(float) in[2][32][6][7];
-    EATSS_TRACKED(float) w[16][32][3][3];
+    EATSS_TRACKED(float) in[2][16][6][7];
+    EATSS_TRACKED(float) w[16][16][3][3];
 };
 
 extern "C" __global__ void __launch_bounds__(128)
@@ -92,45 +92,45 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                     }
                 }
             }
-            for (int c0 = 0; c0 < C; c0 += 32) {
-                if (x0 + 4 <= W && c0 + 32 <= C && y0 + 4 <= H && n0 + 2 <= N) {
-                    for (int e = thread; e < 2304; e += 128) {
-                        const int x0_1 = n0 + e / 1152;
-                        const int x1 = c0 + e / 36 % 32;
+            for (int c0 = 0; c0 < C; c0 += 16) {
+                if (x0 + 4 <= W && c0 + 16 <= C && y0 + 4 <= H && n0 + 2 <= N) {
+                    for (int e = thread; e < 1152; e += 128) {
+                        const int x0_1 = n0 + e / 576;
+                        const int x1 = c0 + e / 36 % 16;
                         const int x2 = y0 + e / 6 % 6;
                         const int x3 = x0 + e % 6;
-                        sh.in[e / 1152][e / 36 % 32][e / 6 % 6][e % 6] = in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3];
+                        sh.in[e / 576][e / 36 % 16][e / 6 % 6][e % 6] = in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3];
                     }
                 } else {
-                    for (int e = thread; e < 2304; e += 128) {
-                        const int x0_1 = n0 + e / 1152;
-                        const int x1 = c0 + e / 36 % 32;
+                    for (int e = thread; e < 1152; e += 128) {
+                        const int x0_1 = n0 + e / 576;
+                        const int x1 = c0 + e / 36 % 16;
                         const int x2 = y0 + e / 6 % 6;
                         const int x3 = x0 + e % 6;
-                        if (W + 1 >= x3 && H + 1 >= x2 && x1 < C && x0_1 < N) sh.in[e / 1152][e / 36 % 32][e / 6 % 6][e % 6] = in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3];
+                        if (W + 1 >= x3 && H + 1 >= x2 && x1 < C && x0_1 < N) sh.in[e / 576][e / 36 % 16][e / 6 % 6][e % 6] = in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3];
                     }
                 }
-                if (c0 + 32 <= C && k0 + 16 <= K) {
-                    for (int e = thread; e < 4608; e += 128) {
-                        const int x0_2 = k0 + e / 288;
-                        const int x1_1 = c0 + e / 9 % 32;
+                if (c0 + 16 <= C && k0 + 16 <= K) {
+                    for (int e = thread; e < 2304; e += 128) {
+                        const int x0_2 = k0 + e / 144;
+                        const int x1_1 = c0 + e / 9 % 16;
                         const int x2_1 = e / 3 % 3;
                         const int x3_1 = e % 3;
-                        sh.w[e / 288][e / 9 % 32][e / 3 % 3][e % 3] = w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1];
+                        sh.w[e / 144][e / 9 % 16][e / 3 % 3][e % 3] = w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1];
                     }
                 } else {
-                    for (int e = thread; e < 4608; e += 128) {
-                        const int x0_2 = k0 + e / 288;
-                        const int x1_1 = c0 + e / 9 % 32;
+                    for (int e = thread; e < 2304; e += 128) {
+                        const int x0_2 = k0 + e / 144;
+                        const int x1_1 = c0 + e / 9 % 16;
                         const int x2_1 = e / 3 % 3;
                         const int x3_1 = e % 3;
-                        if (x1_1 < C && x0_2 < K) sh.w[e / 288][e / 9 % 32][e / 3 % 3][e % 3] = w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1];
+                        if (x1_1 < C && x0_2 < K) sh.w[e / 144][e / 9 % 16][e / 3 % 3][e % 3] = w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1];
                     }
                 }
                 __syncthreads();
-                if (x0 + 4 <= W && c0 + 32 <= C && y0 + 4 <= H && k0 + 16 <= K && n0 + 2 <= N) {
+                if (x0 + 4 <= W && c0 + 16 <= C && y0 + 4 <= H && k0 + 16 <= K && n0 + 2 <= N) {
                     #pragma unroll 7
-                    for (int c = c0; c < c0 + 32; ++c) {
+                    for (int c = c0; c < c0 + 16; ++c) {
                         #pragma unroll
                         for (int r = 0; r < 3; ++r) {
                             #pragma unroll
@@ -150,7 +150,7 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                     }
                 } else {
                     if (x < W && y < H) {
-                        for (int c = c0; c < eatss_min(c0 + 32, C); ++c) {
+                        for (int c = c0; c < eatss_min(c0 + 16, C); ++c) {
                             #pragma unroll
                             for (int r = 0; r < 3; ++r) {
                                 #pragma unroll

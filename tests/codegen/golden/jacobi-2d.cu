@@ -37,30 +37,37 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define N 4000
 #endif
 
-// S0: 256 x 1 x 1 threads a block
-// tiles: i = 4, j = 256
-extern "C" __global__ void __launch_bounds__(256)
+// S0: 512 x 1 x 1 threads a block
+// tiles: i = 8, j = 2048
+extern "C" __global__ void __launch_bounds__(512)
 kernel_jacobi_2d_k0(double *__restrict__ B, const double *__restrict__ A)
 {
     const int tj = threadIdx.x;
-    for (int i0 = 4 * (int)blockIdx.y; i0 < N - 1; i0 += 4 * (int)gridDim.y) {
-        const int j0 = 256 * (int)blockIdx.x;
-        const int j = j0 + tj;
-        if (j0 >= 1 && j0 + 257 <= N && i0 + 5 <= N && i0 >= 1) {
+    for (int i0 = 8 * (int)blockIdx.y; i0 < N - 1; i0 += 8 * (int)gridDim.y) {
+        const int j0 = 2048 * (int)blockIdx.x;
+        if (j0 >= 1 && j0 + 2049 <= N && i0 + 9 <= N && i0 >= 1) {
             #pragma unroll
-            for (int ri = 0; ri < 4; ++ri) {
+            for (int ri = 0; ri < 8; ++ri) {
                 const int i = i0 + ri;
-                // jacobi-2d.c:45: B[i][j] = (DATA_TYPE)0.2 * (A[i][j] + A[i][j - 1] + A[i][j + 1] + A[i + 1][j] + A[i - 1][j]);
-                B[i * N + j] = 0.2 * (A[i * N + j] + A[i * N + (j - 1)] + A[i * N + (j + 1)] + A[(i + 1) * N + j] + A[(i - 1) * N + j]);
+                #pragma unroll
+                for (int rj = 0; rj < 4; ++rj) {
+                    const int j = j0 + tj + 512 * rj;
+                    // jacobi-2d.c:45: B[i][j] = (DATA_TYPE)0.2 * (A[i][j] + A[i][j - 1] + A[i][j + 1] + A[i + 1][j] + A[i - 1][j]);
+                    B[i * N + j] = 0.2 * (A[i * N + j] + A[i * N + (j - 1)] + A[i * N + (j + 1)] + A[(i + 1) * N + j] + A[(i - 1) * N + j]);
+                }
             }
         } else {
-            if (j >= 1 && j + 2 <= N) {
-                #pragma unroll
-                for (int ri = 0; ri < 4; ++ri) {
-                    const int i = i0 + ri;
-                    if (i >= 1 && i < N - 1) {
-                        // jacobi-2d.c:45: B[i][j] = (DATA_TYPE)0.2 * (A[i][j] + A[i][j - 1] + A[i][j + 1] + A[i + 1][j] + A[i - 1][j]);
-                        B[i * N + j] = 0.2 * (A[i * N + j] + A[i * N + (j - 1)] + A[i * N + (j + 1)] + A[(i + 1) * N + j] + A[(i - 1) * N + j]);
+            #pragma unroll
+            for (int ri = 0; ri < 8; ++ri) {
+                const int i = i0 + ri;
+                if (i >= 1 && i < N - 1) {
+                    #pragma unroll
+                    for (int rj = 0; rj < 4; ++rj) {
+                        const int j = j0 + tj + 512 * rj;
+                        if (j >= 1 && j < N - 1) {
+                            // jacobi-2d.c:45: B[i][j] = (DATA_TYPE)0.2 * (A[i][j] + A[i][j - 1] + A[i][j + 1] + A[i + 1][j] + A[i - 1][j]);
+                            B[i * N + j] = 0.2 * (A[i * N + j] + A[i * N + (j - 1)] + A[i * N + (j + 1)] + A[(i + 1) * N + j] + A[(i - 1) * N + j]);
+                        }
                     }
                 }
             }
@@ -68,31 +75,37 @@ kernel_jacobi_2d_k0(double *__restrict__ B, const double *__restrict__ A)
     }
 }
 
-// S1: 64 x 4 x 1 threads a block
-// tiles: i = 16, j = 64
+// S1: 256 x 1 x 1 threads a block
+// tiles: i = 8, j = 1024
 extern "C" __global__ void __launch_bounds__(256)
 kernel_jacobi_2d_k1(const double *__restrict__ B, double *__restrict__ A)
 {
-    const int ti = threadIdx.y;
     const int tj = threadIdx.x;
-    for (int i0 = 16 * (int)blockIdx.y; i0 < N - 1; i0 += 16 * (int)gridDim.y) {
-        const int j0 = 64 * (int)blockIdx.x;
-        const int j = j0 + tj;
-        if (j0 >= 1 && j0 + 65 <= N && i0 + 17 <= N && i0 >= 1) {
+    for (int i0 = 8 * (int)blockIdx.y; i0 < N - 1; i0 += 8 * (int)gridDim.y) {
+        const int j0 = 1024 * (int)blockIdx.x;
+        if (j0 >= 1 && j0 + 1025 <= N && i0 + 9 <= N && i0 >= 1) {
             #pragma unroll
-            for (int ri = 0; ri < 4; ++ri) {
-                const int i = i0 + ti + 4 * ri;
-                // jacobi-2d.c:49: A[i][j] = B[i][j];
-                A[i * N + j] = B[i * N + j];
+            for (int ri = 0; ri < 8; ++ri) {
+                const int i = i0 + ri;
+                #pragma unroll
+                for (int rj = 0; rj < 4; ++rj) {
+                    const int j = j0 + tj + 256 * rj;
+                    // jacobi-2d.c:49: A[i][j] = B[i][j];
+                    A[i * N + j] = B[i * N + j];
+                }
             }
         } else {
-            if (j >= 1 && j + 2 <= N) {
-                #pragma unroll
-                for (int ri = 0; ri < 4; ++ri) {
-                    const int i = i0 + ti + 4 * ri;
-                    if (i >= 1 && i < N - 1) {
-                        // jacobi-2d.c:49: A[i][j] = B[i][j];
-                        A[i * N + j] = B[i * N + j];
+            #pragma unroll
+            for (int ri = 0; ri < 8; ++ri) {
+                const int i = i0 + ri;
+                if (i >= 1 && i < N - 1) {
+                    #pragma unroll
+                    for (int rj = 0; rj < 4; ++rj) {
+                        const int j = j0 + tj + 256 * rj;
+                        if (j >= 1 && j < N - 1) {
+                            // jacobi-2d.c:49: A[i][j] = B[i][j];
+                            A[i * N + j] = B[i * N + j];
+                        }
                     }
                 }
             }
@@ -109,8 +122,8 @@ extern "C" int kernel_jacobi_2d_cuda(double *A, double *B, cudaStream_t stream)
     if (!((double)N * (double)N <= 2147483647)) return -3;  // indices are 32 bits wide: B must have less than 2^31 elements
     if (TSTEPS >= 1 && N >= 3) {
         for (int t = 0; t < TSTEPS; ++t) {
-            EATSS_LAUNCH(kernel_jacobi_2d_k0, dim3(eatss_floordiv(N + 254, 256), eatss_min(eatss_floordiv(N + 2, 4), 65535)), dim3(256), 0, stream, B, A);
-            EATSS_LAUNCH(kernel_jacobi_2d_k1, dim3(eatss_floordiv(N + 62, 64), eatss_min(eatss_floordiv(N + 14, 16), 65535)), dim3(64, 4), 0, stream, B, A);
+            EATSS_LAUNCH(kernel_jacobi_2d_k0, dim3(eatss_floordiv(N + 2046, 2048), eatss_min(eatss_floordiv(N + 6, 8), 65535)), dim3(512), 0, stream, B, A);
+            EATSS_LAUNCH(kernel_jacobi_2d_k1, dim3(eatss_floordiv(N + 1022, 1024), eatss_min(eatss_floordiv(N + 6, 8), 65535)), dim3(256), 0, stream, B, A);
         }
     }
     return (int)cudaGetLastError();

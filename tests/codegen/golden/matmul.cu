@@ -44,14 +44,14 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define NK 4000
 #endif
 
-// S0: 4 x 32 x 1 threads a block
-// tiles: i = 128, j = 32, k = 32
+// S0: 16 x 8 x 1 threads a block
+// tiles: i = 64, j = 64, k = 32
 // Out: registers, 32 a thread
-// In[i][k]: shared memory, 128 x 32 elements
-// Ker[k][j]: shared memory, 32 x 32 elements
+// In[i][k]: shared memory, 64 x 32 elements
+// Ker[k][j]: shared memory, 32 x 64 elements
 struct kernel_matmul_k0_shared {
-    EATSS_TRACKED(double) In[128][33];
-    EATSS_TRACKED(double) Ker[32][33];
+    EATSS_TRACKED(double) In[64][33];
+    EATSS_TRACKED(double) Ker[32][65];
 };
 
 extern "C" __global__ void __launch_bounds__(128)
@@ -60,17 +60,17 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
     EATSS_SHARED(kernel_matmul_k0_shared, sh);
     const int ti = threadIdx.y;
     const int tj = threadIdx.x;
-    const int thread = threadIdx.x + 4 * threadIdx.y;
-    for (int i0 = 128 * (int)blockIdx.y; i0 < NI; i0 += 128 * (int)gridDim.y) {
-        const int j0 = 32 * (int)blockIdx.x;
-        double Out_r[4][8];
+    const int thread = threadIdx.x + 16 * threadIdx.y;
+    for (int i0 = 64 * (int)blockIdx.y; i0 < NI; i0 += 64 * (int)gridDim.y) {
+        const int j0 = 64 * (int)blockIdx.x;
+        double Out_r[8][4];
         #pragma unroll
-        for (int ri = 0; ri < 4; ++ri) {
-            const int i = i0 + ti + 32 * ri;
+        for (int ri = 0; ri < 8; ++ri) {
+            const int i = i0 + ti + 8 * ri;
             if (i < NI) {
                 #pragma unroll
-                for (int rj = 0; rj < 8; ++rj) {
-                    const int j = j0 + tj + 4 * rj;
+                for (int rj = 0; rj < 4; ++rj) {
+                    const int j = j0 + tj + 16 * rj;
                     if (j < NJ) {
                         Out_r[ri][rj] = Out[i * NJ + j];
                     }
@@ -78,46 +78,46 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
             }
         }
         for (int k0 = 0; k0 < NK; k0 += 32) {
-            if (k0 + 32 <= NK && i0 + 128 <= NI) {
+            if (k0 + 32 <= NK && i0 + 64 <= NI) {
                 #pragma unroll
-                for (int e = 0; e < 32; ++e) {
+                for (int e = 0; e < 16; ++e) {
                     const int x0 = i0 + thread / 32 + 4 * e;
                     const int x1 = k0 + thread % 32;
                     sh.In[thread / 32 + 4 * e][thread % 32] = In[x0 * NK + x1];
                 }
             } else {
                 #pragma unroll
-                for (int e = 0; e < 32; ++e) {
+                for (int e = 0; e < 16; ++e) {
                     const int x0 = i0 + thread / 32 + 4 * e;
                     const int x1 = k0 + thread % 32;
                     if (x1 < NK && x0 < NI) sh.In[thread / 32 + 4 * e][thread % 32] = In[x0 * NK + x1];
                 }
             }
-            if (j0 + 32 <= NJ && k0 + 32 <= NK) {
+            if (j0 + 64 <= NJ && k0 + 32 <= NK) {
                 #pragma unroll
-                for (int e = 0; e < 8; ++e) {
-                    const int x0_1 = k0 + thread / 32 + 4 * e;
-                    const int x1_1 = j0 + thread % 32;
-                    sh.Ker[thread / 32 + 4 * e][thread % 32] = Ker[x0_1 * NJ + x1_1];
+                for (int e = 0; e < 16; ++e) {
+                    const int x0_1 = k0 + thread / 64 + 2 * e;
+                    const int x1_1 = j0 + thread % 64;
+                    sh.Ker[thread / 64 + 2 * e][thread % 64] = Ker[x0_1 * NJ + x1_1];
                 }
             } else {
                 #pragma unroll
-                for (int e = 0; e < 8; ++e) {
-                    const int x0_1 = k0 + thread / 32 + 4 * e;
-                    const int x1_1 = j0 + thread % 32;
-                    if (x1_1 < NJ && x0_1 < NK) sh.Ker[thread / 32 + 4 * e][thread % 32] = Ker[x0_1 * NJ + x1_1];
+                for (int e = 0; e < 16; ++e) {
+                    const int x0_1 = k0 + thread / 64 + 2 * e;
+                    const int x1_1 = j0 + thread % 64;
+                    if (x1_1 < NJ && x0_1 < NK) sh.Ker[thread / 64 + 2 * e][thread % 64] = Ker[x0_1 * NJ + x1_1];
                 }
             }
             __syncthreads();
-            if (j0 + 32 <= NJ && k0 + 32 <= NK && i0 + 128 <= NI) {
+            if (j0 + 64 <= NJ && k0 + 32 <= NK && i0 + 64 <= NI) {
                 #pragma unroll 8
                 for (int k = k0; k < k0 + 32; ++k) {
                     #pragma unroll
-                    for (int ri = 0; ri < 4; ++ri) {
-                        const int i = i0 + ti + 32 * ri;
+                    for (int ri = 0; ri < 8; ++ri) {
+                        const int i = i0 + ti + 8 * ri;
                         #pragma unroll
-                        for (int rj = 0; rj < 8; ++rj) {
-                            const int j = j0 + tj + 4 * rj;
+                        for (int rj = 0; rj < 4; ++rj) {
+                            const int j = j0 + tj + 16 * rj;
                             // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
                             Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
                         }
@@ -126,12 +126,12 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
             } else {
                 for (int k = k0; k < eatss_min(k0 + 32, NK); ++k) {
                     #pragma unroll
-                    for (int ri = 0; ri < 4; ++ri) {
-                        const int i = i0 + ti + 32 * ri;
+                    for (int ri = 0; ri < 8; ++ri) {
+                        const int i = i0 + ti + 8 * ri;
                         if (i < NI) {
                             #pragma unroll
-                            for (int rj = 0; rj < 8; ++rj) {
-                                const int j = j0 + tj + 4 * rj;
+                            for (int rj = 0; rj < 4; ++rj) {
+                                const int j = j0 + tj + 16 * rj;
                                 if (j < NJ) {
                                     // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
                                     Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
@@ -144,12 +144,12 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
             __syncthreads();
         }
         #pragma unroll
-        for (int ri = 0; ri < 4; ++ri) {
-            const int i = i0 + ti + 32 * ri;
+        for (int ri = 0; ri < 8; ++ri) {
+            const int i = i0 + ti + 8 * ri;
             if (i < NI) {
                 #pragma unroll
-                for (int rj = 0; rj < 8; ++rj) {
-                    const int j = j0 + tj + 4 * rj;
+                for (int rj = 0; rj < 4; ++rj) {
+                    const int j = j0 + tj + 16 * rj;
                     if (j < NJ) {
                         Out[i * NJ + j] = Out_r[ri][rj];
                     }
@@ -170,7 +170,7 @@ extern "C" int kernel_matmul_cuda(double *Out, const double *In, const double *K
     if (!((double)NI * (double)NK <= 2147483647)) return -5;  // indices are 32 bits wide: In must have less than 2^31 elements
     if (!((double)NK * (double)NJ <= 2147483647)) return -6;  // indices are 32 bits wide: Ker must have less than 2^31 elements
     if (NI >= 1 && NJ >= 1 && NK >= 1) {
-        EATSS_LAUNCH(kernel_matmul_k0, dim3(eatss_floordiv(NJ + 31, 32), eatss_min(eatss_floordiv(NI + 127, 128), 65535)), dim3(4, 32), 0, stream, Out, In, Ker);
+        EATSS_LAUNCH(kernel_matmul_k0, dim3(eatss_floordiv(NJ + 63, 64), eatss_min(eatss_floordiv(NI + 63, 64), 65535)), dim3(16, 8), 0, stream, Out, In, Ker);
     }
     return (int)cudaGetLastError();
 }

@@ -1,0 +1,68 @@
+"""What is expected of one layout of generated code: sizes that were selected, or one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.structure import Structure
+from eatss.gpu.profile import GpuProfile
+from eatss.model.selection import KernelSelection
+from eatss.prediction.cuda_model import CudaModel
+from eatss.prediction.cuda_shape import CudaCandidates
+from eatss.prediction.demand import Column
+from eatss.prediction.expected import Prediction
+
+ONE_THREAD = "it runs in one thread, for which nothing is predicted"
+NO_REGISTERS = "its sums do not fit registers, and what the code does then is not predicted"
+TOO_LARGE = "a block of it does not fit the card"
+
+
+def structure_of(structures: Sequence[Structure], kernel: KernelSelection) -> Structure | None:
+    """Return how a selected kernel is cut; ``None`` for one without launches to choose sizes of."""
+    spreads = kernel.spread is not None
+    if not spreads and not kernel.tile_sizes:
+        return None
+    found = (s for s in structures if (s.spreads, s.host_loop) == (spreads, kernel.host_loop))
+    return next(found, None)
+
+
+def candidate_of(
+    facts: KernelFacts, structure: Structure, kernel: KernelSelection
+) -> CudaCandidates:
+    """Return the layout of a selected kernel as the prediction takes it, the only candidate."""
+    shared = {at for at, r in enumerate(kernel.references) if r.placement == "shared"}
+    groups = dict.fromkeys(group for launch in structure.launches for group in launch.stageable)
+    sizes, block, spread = dict(kernel.tile_sizes), dict(kernel.block), kernel.spread
+    return CudaCandidates(
+        tiles={n: _one(size) for n, size in sizes.items() if n != structure.host_loop},
+        threads={loop.name: _one(block.get(loop.name, 1)) for loop in mapped_loops(facts)},
+        staged={group: _one(set(group) <= shared) for group in groups},
+        lanes=_one(1 if spread is None else spread.lanes),
+        sum_tile=_one(1 if spread is None else spread.tile),
+        chunks=_one(1 if spread is None else spread.chunks),
+    )
+
+
+def expected_of(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    kernel: KernelSelection,
+) -> tuple[Prediction | None, str | None]:
+    """Return what is expected of a selected kernel, or why nothing is."""
+    structure = structure_of(structures, kernel)
+    if structure is None:
+        return None, ONE_THREAD
+    found = CudaModel.of(facts, profile).columns(structure, candidate_of(facts, structure, kernel))
+    if not found.fits[0]:
+        return None, NO_REGISTERS
+    prediction = found.at(0)
+    return prediction, TOO_LARGE if prediction is None else None
+
+
+def _one(size: int) -> Column:
+    return np.array([float(size)])

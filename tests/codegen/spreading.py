@@ -1,0 +1,77 @@
+"""Selections whose sums are spread as a test says, whatever the prediction prefers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from eatss.analysis.structure import Spread
+from eatss.codegen.options import CodegenOptions
+from eatss.gpu import load_profile
+from eatss.model import KernelSelection, ModelOptions, Selection
+from eatss.pipeline import (
+    AnalysisOptions,
+    SymbolicProgram,
+    analyse_symbolic,
+    generate_for,
+    select_for,
+    structures_for,
+)
+from eatss.program import Original, Program, save_program
+from eatss.verify import Verification, verify
+
+H200 = load_profile("h200")
+
+
+def spread_as(
+    symbolic: SymbolicProgram, spread: Spread, *, threads: int | None = None, points: int = 1
+) -> Selection:
+    """Return a selection with every sum spread that can be, a loop on the host where that helps.
+
+    With ``threads``, so many of a block go along the last mapped loop, with ``points`` each.
+    """
+    selection = select_for(symbolic.program, H200, ModelOptions(target="cuda"))
+    structures = structures_for(symbolic.program, H200)
+
+    def spread_kernel(kernel: KernelSelection) -> KernelSelection:
+        able = [one for one in structures[kernel.name] if one.spreads]
+        if not able:
+            return replace(kernel, spread=None, host_loop=None)
+        block, sizes = kernel.block, dict(kernel.tile_sizes)
+        if threads is not None and block:
+            block = (*((name, 1) for name, _ in block[:-1]), (block[-1][0], threads))
+            sizes |= {name: 2 for name, _ in block[:-1]} | {block[-1][0]: threads * points}
+        return replace(
+            kernel,
+            tile_sizes=tuple(sizes.items()),
+            block=block,
+            spread=spread,
+            host_loop=able[-1].host_loop,
+        )
+
+    return replace(selection, kernels=tuple(map(spread_kernel, selection.kernels)))
+
+
+def made(symbolic: SymbolicProgram, selection: Selection, original: Path) -> Program:
+    """Return the program of a selection."""
+    return generate_for(
+        symbolic,
+        selection,
+        H200,
+        CodegenOptions(),
+        name="program",
+        original=Original(file=original.name, defines=(), include_dirs=()),
+    )
+
+
+def spread_and_verified(
+    text: str, folder: Path, spread: Spread, *sizes: dict[str, int], threads: int | None = None
+) -> tuple[Program, Verification]:
+    """Generate C text with its sums spread, and run it on the CPU."""
+    folder.mkdir(exist_ok=True)
+    source = folder / "program.c"
+    source.write_text(text, encoding="utf-8")
+    symbolic = analyse_symbolic(source, AnalysisOptions())
+    program = made(symbolic, spread_as(symbolic, spread, threads=threads), source)
+    save_program(program, folder)
+    return program, verify(folder, device="cpu", sizes=sizes)

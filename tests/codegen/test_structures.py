@@ -1,0 +1,198 @@
+"""What the generator says it can do is what it then does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+import eatss
+from eatss.codegen.options import CodegenOptions
+from eatss.gpu import load_profile
+from eatss.pipeline import structures_for
+from eatss.program import KernelCode, Program
+from tests.model.cuda_kernels import (
+    KERNELS,
+    analysed,
+    generated,
+    laid_out,
+    random_layout,
+    selected,
+    structures,
+)
+
+H200 = load_profile("h200")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(name: str) -> None:
+    facts = {kernel.name: kernel for kernel in analysed(name).program.facts}
+    found = structures(name)
+    assert set(found) == set(facts)
+    for kernel, own in found.items():
+        assert not own[0].spreads
+        assert own[0].host_loop is None
+        assert all(one.spreads for one in own[1:])
+        assert len({(one.spreads, one.host_loop) for one in own}) == len(own)
+        band = {loop.name for loop in facts[kernel].loops}
+        for one in own:
+            sums = [launch.sum_loop for launch in one.launches if launch.sum_loop]
+            assert bool(sums) == one.spreads
+            assert {name for launch in one.launches for name in launch.mapped} <= band
+            assert one.host_loop is None or one.host_loop in band
+            statements = [s for launch in one.launches for s in launch.statements]
+            assert sorted(statements) == sorted(facts[kernel].statements)
+            for launch in one.launches:
+                assert len(launch.copies) == len(launch.stageable)
+                assert all(count > 0 for count in launch.copies)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_strict_order_leaves_no_sum_to_spread(name: str) -> None:
+    found = structures_for(analysed(name).program, H200, strict_fp=True)
+    assert all(len(own) == 1 and not own[0].spreads for own in found.values())
+
+
+def test_the_sum_of_trmm_can_be_spread_only_when_a_loop_runs_on_the_host() -> None:
+    first, *others = structures("trmm")["kernel0"]
+    assert first.host_loop is None
+    assert [(one.host_loop, one.spreads) for one in others] == [("i", True)]
+    (launch,) = others[0].launches
+    assert launch.sum_loop == "k"
+    assert launch.mapped == ("j",)
+
+
+def test_gemm_keeps_its_sum_in_registers_and_may_stage_both_operands() -> None:
+    first = structures("gemm")["kernel0"][0]
+    (launch,) = first.launches
+    references = analysed("gemm").program.facts[0].references
+    assert [own.array for own in launch.held] == ["C"]
+    assert launch.held[0].loads
+    assert launch.held[0].element_bytes == 8
+    staged = {references[at].array for group in launch.stageable for at in group}
+    assert staged == {"A", "B"}
+    assert launch.copies == (1, 1)
+
+
+def spread_loop(code: KernelCode) -> str | None:
+    """Return the loop whose sum a kernel splits, read from its notes."""
+    found = [note.split()[3] for note in code.notes if note.startswith("the sum over")]
+    return found[0] if found else None
+
+
+def host_loop(code: KernelCode) -> str | None:
+    return next((n.split()[2] for n in code.notes if n.endswith("runs on the host")), None)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", KERNELS)
+def test_layouts_are_generated_as_they_are_described_and_predicted(name: str, seed: int) -> None:
+    """Launches, spread sums, host loop, threads, tiles and shared bytes of layouts at random."""
+    dice = Random(f"{name} {seed}")
+    selection = selected(name)
+    kernels, expected = [], []
+    for facts, kernel in zip(analysed(name).program.facts, selection.kernels, strict=True):
+        taken = random_layout(facts, structures(name)[facts.name], H200, dice)
+        if taken is None:
+            kernels.append(replace(kernel, spread=None))
+            continue
+        kernels.append(laid_out(kernel, facts, taken[0], taken[2]))
+        expected.append(taken)
+    program = generated(name, replace(selection, kernels=tuple(kernels)))
+    for lattice, prediction, row in expected:
+        launches = [one for one in lattice.structure.launches if one.statements]
+        for launch, (demand, _) in zip(launches, prediction.launches, strict=True):
+            (code,) = [c for c in program.kernels if {*c.statements} == {*launch.statements}]
+            spread = launch.sum_loop if lattice.lanes[row] * lattice.chunks[row] > 1 else None
+            assert spread_loop(code) == spread
+            assert code.reassociates == (spread is not None)
+            assert host_loop(code) == lattice.structure.host_loop
+            assert code.shared_bytes == int(demand.shared_bytes[row])
+            x, y, z = code.block
+            assert x * y * z == int(demand.threads[row])
+            if not lattice.structure.spreads:
+                sizes = dict(code.tile_sizes)
+                assert all(sizes[loop] == lattice.tiles[loop][row] for loop in launch.mapped)
+
+
+@pytest.mark.parametrize("gpu", ["xavier", "h200"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_selected_layout_is_carried_out(name: str, gpu: str) -> None:
+    selection = selected(name, gpu)
+    program = generated(name, selection)
+    own = structures(name, gpu)
+    for kernel in selection.kernels:
+        if not kernel.tile_sizes and kernel.spread is None:
+            continue
+        (structure,) = [
+            one
+            for one in own[kernel.name]
+            if (one.spreads, one.host_loop) == (kernel.spread is not None, kernel.host_loop)
+        ]
+        for launch in structure.launches:
+            (code,) = [c for c in program.kernels if {*c.statements} == {*launch.statements}]
+            assert spread_loop(code) == launch.sum_loop
+            assert host_loop(code) == kernel.host_loop
+            tiles, sizes = dict(code.tile_sizes), dict(kernel.tile_sizes)
+            if kernel.spread is None:
+                assert all(tiles[loop] == sizes[loop] for loop in launch.mapped)
+                x_first = [threads for _, threads in reversed(kernel.block)]
+                if len(x_first) <= 3:
+                    assert code.block == (*x_first, 1, 1)[:3]
+            elif launch.sum_loop is not None:
+                assert tiles[launch.sum_loop] == kernel.spread.tile
+                assert all(tiles[loop] == sizes[loop] for loop in launch.mapped)
+            shared = {r.array for r in kernel.references if r.placement == "shared"}
+            if launch.sum_loop is None:
+                staged = {n.split("[")[0] for n in code.notes if "shared memory" in n}
+                assert staged <= shared
+                assert not any("stays in L1" in note for note in code.notes)
+
+
+def test_the_user_s_sizes_stand_above_the_selected_ones() -> None:
+    source = eatss.resources.data_directory("kernels") / "gemm.c"
+    given = eatss.codegen(source, gpu="h200", tiles={"i": 32, "k": 8}, block={"i": 4, "j": 32})
+    sizes = dict(given.kernels[0].tile_sizes)
+    assert (sizes["i"], sizes["k"]) == (32, 8)
+    assert given.kernels[0].block == (32, 4, 1)
+
+
+@pytest.mark.parametrize("name", ["atax", "trmm", "correlation"])
+def test_strict_code_has_no_spread_sum_whatever_was_selected(name: str) -> None:
+    selection = selected(name)
+    program: Program = generated(name, selection, CodegenOptions(strict_fp=True))
+    assert not any(code.reassociates for code in program.kernels)
+
+
+def test_a_diagonal_can_be_staged() -> None:
+    """Of the elements A[i][i] of a tile each dimension has bounds of its own."""
+    text = """
+#define N 100
+void f(double A[N][N], double B[N][N]) {
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++)
+      B[i][j] = A[i][i] * 2.0;
+#pragma endscop
+}
+"""
+    program = eatss.codegen(
+        text, gpu="h200", tiles={"i": 4, "j": 32}, block=(4, 32), placements={"A": "shared"}
+    )
+    assert program.kernels[0].shared_bytes == 4 * 5 * 8
+    assert any(
+        note == "A[i][i]: shared memory, 4 x 4 elements" for note in program.kernels[0].notes
+    )
+
+
+def test_a_stencil_can_be_staged_with_tiles_of_one() -> None:
+    source = eatss.resources.data_directory("kernels") / "heat-3d.c"
+    program = eatss.codegen(
+        source,
+        gpu="h200",
+        tiles={"i": 1, "j": 16, "k": 32},
+        block={"j": 4, "k": 32},
+        placements={"A": "shared"},
+    )
+    assert program.kernels[0].shared_bytes == 3 * 18 * 35 * 8  # rows of 34, made odd

@@ -1,0 +1,104 @@
+"""Kernels of this repository with their structures, and layouts of them taken at random."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.structure import Spread, Structure
+from eatss.codegen.options import CodegenOptions
+from eatss.frontend import FrontendOptions
+from eatss.gpu import GpuProfile, load_profile
+from eatss.model import KernelSelection, ModelOptions, Selection
+from eatss.model.cuda_lattice import CudaLattice, lattices
+from eatss.pipeline import (
+    AnalysisOptions,
+    SymbolicProgram,
+    analyse_symbolic,
+    generate_for,
+    select_for,
+    structures_for,
+)
+from eatss.prediction.cuda_model import CudaModel, CudaPrediction
+from eatss.program import Original, Program
+from eatss.resources import data_directory
+
+KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
+ENERGY = ModelOptions(target="cuda")
+
+
+@cache
+def analysed(kernel: str, dtype: str = "double") -> SymbolicProgram:
+    """Return a kernel as codegen sees it."""
+    defines = FrontendOptions(defines=(f"DATA_TYPE={dtype}",))
+    source = data_directory("kernels") / f"{kernel}.c"
+    return analyse_symbolic(source, AnalysisOptions(frontend=defines))
+
+
+@cache
+def structures(kernel: str, gpu: str = "h200") -> dict[str, tuple[Structure, ...]]:
+    return structures_for(analysed(kernel).program, load_profile(gpu))
+
+
+@cache
+def selected(kernel: str, gpu: str = "h200", dtype: str = "double") -> Selection:
+    return select_for(analysed(kernel, dtype).program, load_profile(gpu), ENERGY)
+
+
+def generated(
+    kernel: str, selection: Selection, options: CodegenOptions | None = None, dtype: str = "double"
+) -> Program:
+    """Return the program of a selection, which is for the card it names."""
+    return generate_for(
+        analysed(kernel, dtype),
+        selection,
+        load_profile(selection.gpu),
+        options or CodegenOptions(),
+        name=kernel,
+        original=Original(file=f"{kernel}.c", defines=(f"DATA_TYPE={dtype}",), include_dirs=()),
+    )
+
+
+def laid_out(
+    kernel: KernelSelection, facts: KernelFacts, lattice: CudaLattice, row: int
+) -> KernelSelection:
+    """Return a selected kernel with one layout of a lattice."""
+    staged = {at for group, on in lattice.staged.items() if on[row] for at in group}
+    spread = Spread(
+        lanes=int(lattice.lanes[row]),
+        tile=int(lattice.sum_tile[row]),
+        chunks=int(lattice.chunks[row]),
+    )
+    return replace(
+        kernel,
+        tile_sizes=tuple(
+            (loop.name, int(lattice.tiles[loop.name][row]) if loop.name in lattice.tiles else 1)
+            for loop in facts.loops
+        ),
+        block=tuple((m.name, int(lattice.threads[m.name][row])) for m in mapped_loops(facts)),
+        references=tuple(
+            replace(reference, placement="shared" if at in staged else "l1")
+            for at, reference in enumerate(kernel.references)
+        ),
+        spread=spread if lattice.structure.spreads else None,
+        host_loop=lattice.structure.host_loop,
+    )
+
+
+def random_layout(
+    facts: KernelFacts, own: tuple[Structure, ...], card: GpuProfile, dice: Random
+) -> tuple[CudaLattice, CudaPrediction, int] | None:
+    """Return a lattice with what is predicted and a row of it that launches."""
+    offered = lattices(facts, own, card)
+    if not offered:
+        return None
+    lattice = dice.choice(offered)
+    prediction = CudaModel.of(facts, card).columns(lattice.structure, lattice.candidates())
+    within = prediction.shared_bytes <= card.shared_per_block_optin_bytes
+    rows = np.flatnonzero(prediction.fits & within & np.isfinite(prediction.total.time_s))
+    return (lattice, prediction, int(dice.choice(rows.tolist()))) if len(rows) else None

@@ -1,0 +1,334 @@
+"""Sizes for generated code: the best of what is offered, and a card can run it."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import z3 as z3_module
+
+import eatss
+from eatss.analysis.mapping import MAX_THREADS_Z, thread_axes, threads_along
+from eatss.diagnostics import NoSolutionError
+from eatss.gpu import GpuProfile, load_profile
+from eatss.model import ModelOptions, Selection, program_to_smt2
+from eatss.model.cuda_lattice import lattices
+from eatss.model.cuda_layout import expected_of
+from eatss.model.predicted import costs
+from eatss.model.predicted_cuda import FULL_SPEED, MOST_ROWS, cuda_problems
+from eatss.model.table_proof import table_to_smt2
+from eatss.pipeline import select_for, structures_for
+from eatss.prediction.cuda_model import CudaModel
+from eatss.report.selection import render_selection
+from tests.model.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
+
+z3: Any = z3_module
+CARDS = ("xavier", "t4", "a100-40gb", "h200")
+GOLDEN = Path(__file__).parents[1] / "codegen" / "golden"
+OBJECTIVES: tuple[Any, ...] = ("energy", "time", "edp")
+
+
+def select(kernel: str, card: GpuProfile, **changes: Any) -> Selection:
+    return select_for(analysed(kernel).program, card, replace(ENERGY, **changes))
+
+
+@pytest.mark.parametrize("gpu", CARDS)
+@pytest.mark.parametrize("dtype", ["double", "float"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_gets_a_proven_layout_that_launches(name: str, dtype: str, gpu: str) -> None:
+    if dtype == "float" and gpu not in ("xavier", "h200"):
+        pytest.skip("two cards for floats")
+    card = load_profile(gpu)
+    for kernel in selected(name, gpu, dtype).kernels:
+        if not kernel.tile_sizes and kernel.spread is None:
+            assert kernel.note is not None
+            continue
+        assert kernel.optimal == "proven"
+        assert kernel.compared > 0
+        one = kernel.predicted
+        assert one is not None
+        assert 0 < one.time_s < float("inf")
+        assert 0 < one.energy_j < float("inf")
+        assert one.resident_blocks >= 1
+        lanes = 1 if kernel.spread is None else kernel.spread.lanes
+        assert lanes * kernel.threads_per_block <= card.threads_per_block
+        assert one.threads <= card.threads_per_block
+        assert one.registers <= card.registers_per_thread
+        assert one.registers * one.threads <= card.registers_per_block
+        assert one.shared_bytes <= card.shared_per_block_bytes
+        threads = [size for _, size in kernel.block]
+        assert threads_along("z", threads, thread_axes(threads)) <= MAX_THREADS_Z
+        assert all(kernel.tile_size(loop) % size == 0 for loop, size in kernel.block)
+        assert one.blocks < 2**31
+        for usage in kernel.usage:
+            assert usage.used <= usage.available
+        if card.tdp_w is not None:
+            assert one.power_w <= card.tdp_w * 1.000001
+
+
+def brute_force(kernel: str, card: GpuProfile, objective: Any, at: int) -> tuple[int, int]:
+    """Return the least cost of a kernel over all that is offered, and how many layouts that is."""
+    facts = analysed(kernel).program.facts[at]
+    model = CudaModel.of(facts, card)
+    values, times = [], []
+    for lattice in lattices(facts, structures(kernel, card.name)[facts.name], card):
+        found = model.columns(lattice.structure, lattice.candidates())
+        fine = found.fits & (found.shared_bytes <= card.shared_per_block_bytes)
+        fine &= np.isfinite(found.total.time_s)
+        values.append(costs(found.total, objective)[fine])
+        times.append(found.total.time_s[fine])
+    value, time_s = np.concatenate(values), np.concatenate(times)
+    return int(value[time_s <= FULL_SPEED * time_s.min()].min()), len(value)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "jacobi-2d", "mttkrp", "gemver"])
+def test_the_selected_layout_is_the_best_of_all(name: str, objective: Any) -> None:
+    card = load_profile("h200")
+    selection = select(name, card, objective=objective)
+    problems = cuda_problems(
+        analysed(name).program.facts, structures(name), card, selection.options
+    )
+    for at, (kernel, problem) in enumerate(zip(selection.kernels, problems, strict=True)):
+        assert problem is not None
+        least, count = brute_force(name, card, objective, at)
+        assert kernel.objective == least == min(problem.cost.values)
+        assert kernel.compared >= count
+        assert len(problem.cost.rows) == len(problem.cost.values)
+        assert len(problem.cost.rows) <= max(MOST_ROWS, len(problem.cost.values))
+        entries = {**dict(kernel.tile_sizes)}
+        entries |= {f"threads:{loop}": size for loop, size in kernel.block}
+        best = [
+            dict(zip(problem.variables, row, strict=True))
+            for row, cost in zip(problem.cost.rows, problem.cost.values, strict=True)
+            if cost == least
+        ]
+        host = kernel.host_loop
+        assert any(
+            all(row[name] == size for name, size in entries.items() if name != host) for row in best
+        )
+
+
+def test_what_costs_more_than_the_table_s_last_row_is_not_in_it() -> None:
+    card = load_profile("h200")
+    facts = analysed("mttkrp").program.facts
+    (problem,) = cuda_problems(facts, structures("mttkrp"), card, ENERGY)
+    assert problem is not None
+    assert max(problem.cost.values) >= min(problem.cost.values)
+    _, count = brute_force("mttkrp", card, "energy", 0)
+    assert len(problem.cost.rows) <= count
+
+
+def answers_of(script: str) -> list[str]:
+    """Return what a solver of its own answers to a script."""
+    context = z3.Context()
+    found = str(z3.Z3_eval_smtlib2_string(context.ref(), script)).split()
+    return [word for word in found if word in ("sat", "unsat")]
+
+
+@pytest.mark.parametrize("name", ["gemm", "trmm", "atax"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_printed_problem_has_no_better_row(name: str, objective: Any) -> None:
+    card = load_profile("h200")
+    selection = select(name, card, objective=objective)
+    text = program_to_smt2(analysed(name).program.facts, card, selection, structures(name))
+    scripts = text.split("(reset)")
+    assert len(scripts) == len(selection.kernels)
+    for kernel, script in zip(selection.kernels, scripts, strict=True):
+        assert script.count("(check-sat)") == 2  # the answer, and that none is better
+        assert str(kernel.objective) in script
+        assert answers_of(script) == ["sat", "unsat"]
+
+
+def test_a_wrong_answer_is_not_unsat() -> None:
+    card = load_profile("h200")
+    facts = analysed("atax").program.facts
+    problem = cuda_problems(facts, structures("atax"), card, ENERGY)[0]
+    assert problem is not None
+    values = problem.cost.values
+    worse = problem.cost.rows[max(range(len(values)), key=values.__getitem__)]
+    text = table_to_smt2(problem, dict(zip(problem.variables, worse, strict=True)))
+    assert answers_of(text) == ["sat", "sat"]
+
+
+@pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "durbin", "heat-3d"])
+def test_a_selected_layout_is_expected_to_do_what_the_selection_says(name: str) -> None:
+    card = load_profile("h200")
+    facts = analysed(name).program.facts
+    for kernel, own in zip(selected(name).kernels, facts, strict=True):
+        found, note = expected_of(own, structures(name)[own.name], card, kernel)
+        assert found == kernel.predicted
+        assert (note is None) == (found is not None)
+
+
+def test_equal_input_gives_equal_output() -> None:
+    card = load_profile("a100-40gb")
+    for name in ("gemm", "correlation", "trmm"):
+        assert select(name, card) == select(name, card)
+
+
+@pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "durbin"])
+def test_a_selection_survives_json(name: str) -> None:
+    selection = selected(name)
+    document = json.loads(json.dumps(selection.to_dict()))
+    assert document["schema_version"] == 3
+    assert Selection.from_dict(document) == selection
+
+
+def test_json_says_how_sums_are_spread_and_what_the_host_runs() -> None:
+    first, second = selected("trmm").to_dict()["kernels"]
+    assert first["spread"].keys() == {"lanes", "tile", "chunks"}
+    assert (first["sum_loops"], first["host_loop"]) == (["k"], "i")
+    assert (second["spread"], second["sum_loops"], second["host_loop"]) == (None, [], None)
+
+
+def test_the_table_says_so_too_and_speaks_of_no_default() -> None:
+    text = render_selection(selected("trmm"), "table", explain=True)
+    assert "the loop i runs on the host" in text
+    assert "sum over k: " in text
+    assert "points" in text
+    assert "time alone" in text
+    assert "default" not in text
+    assert "PPCG" not in text
+    assert "expected: " in text  # the program
+
+
+def test_without_shared_memory_nothing_is_staged() -> None:
+    (kernel,) = select("gemm", load_profile("h200"), shared_per_block_bytes=0).kernels
+    assert "shared" not in {reference.placement for reference in kernel.references}
+    assert kernel.predicted is not None
+    assert kernel.predicted.shared_bytes == 0
+
+
+def test_more_shared_memory_is_never_expected_to_cost_more() -> None:
+    card = load_profile("h200")
+    costs_of = [
+        select("gemm", card, shared_per_block_bytes=size).kernels[0].objective
+        for size in (0, 8192, 49152, card.shared_per_block_optin_bytes)
+    ]
+    assert costs_of == sorted(costs_of, reverse=True)
+
+
+def test_a_card_that_runs_no_layout_is_an_error_that_names_the_kernel() -> None:
+    with pytest.raises(NoSolutionError) as caught:
+        select("gemm", replace(load_profile("h200"), threads_per_block=16))
+    (finding,) = caught.value.diagnostics
+    assert finding.code == "EATSS-M020"
+    assert "kernel0" in finding.message
+    assert finding.hint
+
+
+def test_all_kernels_without_a_layout_are_reported_at_once() -> None:
+    card = replace(load_profile("h200"), threads_per_block=16)
+    with pytest.raises(NoSolutionError) as caught:
+        select("2mm", card)
+    assert [f.code for f in caught.value.diagnostics] == ["EATSS-M020"] * 2
+
+
+def test_strict_order_spreads_nothing() -> None:
+    program = analysed("atax").program
+    selection = select_for(program, load_profile("h200"), ENERGY, strict_fp=True)
+    assert all(k.spread is None and k.host_loop is None for k in selection.kernels)
+
+
+def test_energy_is_saved_at_nearly_full_speed() -> None:
+    card = load_profile("h200")
+    for name in ("gemm", "jacobi-2d", "atax"):
+        fastest = select(name, card, objective="time")
+        frugal = select(name, card, objective="energy")
+        for one, other in zip(fastest.kernels, frugal.kernels, strict=True):
+            assert one.predicted is not None
+            assert other.predicted is not None
+            assert other.predicted.time_s <= FULL_SPEED * one.predicted.time_s * 1.000001
+            assert other.predicted.energy_j <= one.predicted.energy_j * 1.000001
+
+
+CONTRACTION = """
+#define N {trips}
+void f({arrays}) {{
+#pragma scop
+  {loops}
+    C{free} += A{left} * B{right};
+#pragma endscop
+}}
+"""
+
+
+def contraction(free: str, trips: int) -> str:
+    """A sum over ``p`` of tensors that each have half of the free loops."""
+    half = len(free) // 2
+
+    def at(names: str) -> str:
+        return "".join(f"[{name}]" for name in names)
+
+    left, right = free[:half] + "p", "p" + free[half:]
+    arrays = [("C", free), ("A", left), ("B", right)]
+    return CONTRACTION.format(
+        trips=trips,
+        arrays=", ".join(f"double {name}{'[N]' * len(dims)}" for name, dims in arrays),
+        loops="\n  ".join(f"for (int {n} = 0; {n} < N; {n}++)" for n in free + "p"),
+        free=at(free),
+        left=at(left),
+        right=at(right),
+    )
+
+
+@pytest.mark.parametrize(("free", "trips"), [("abcd", 3), ("abcd", 48), ("abcdef", 8)])
+def test_many_parallel_loops_are_laid_out_within_seconds(free: str, trips: int) -> None:
+    program = eatss.inspect(contraction(free, trips), cut="eatss")
+    card = load_profile("h200")
+    own = structures_for(program, card)
+    began = time.process_time()
+    (kernel,) = eatss.api.select_analysed(program, gpu=card, target="cuda").kernels
+    assert time.process_time() - began < 20
+    assert own[kernel.name]
+    assert kernel.optimal == "proven"
+    assert [name for name, _ in kernel.block] == list(free)
+    assert sum(threads > 1 for _, threads in kernel.block) <= 3
+    threads = [size for _, size in kernel.block]
+    assert threads_along("z", threads, thread_axes(threads)) <= MAX_THREADS_Z
+    lanes = 1 if kernel.spread is None else kernel.spread.lanes
+    assert prod(threads) * lanes >= 32
+
+
+def test_a_convolution_layer_reuses_both_operands_in_registers() -> None:
+    source = (GOLDEN / "convolution-layer.c").read_text(encoding="utf-8")
+    (kernel,) = eatss.select(source, gpu="h200", target="cuda").kernels
+    points = {name: kernel.tile_size(name) // threads for name, threads in kernel.block}
+    assert points["k"] > 1  # each of the input's elements meets several filters
+    assert points["x"] * points["y"] * points["n"] > 1  # and each filter several elements
+    assert kernel.block[-1][0] == "x"
+
+
+def test_gemm_reuses_operands_in_registers_and_shared_memory() -> None:
+    for gpu in ("h200", "a100-40gb"):
+        (kernel,) = selected("gemm", gpu).kernels
+        points = [kernel.tile_size(loop) // threads for loop, threads in kernel.block]
+        assert all(p > 1 for p in points)
+        assert {r.array for r in kernel.references if r.placement == "shared"} == {"A", "B"}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_command_for_sizes_selects_what_codegen_selects(name: str) -> None:
+    """Sizes of the source alone lead to what sizes of any value lead to."""
+    source = eatss.resources.data_directory("kernels") / f"{name}.c"
+    alone = eatss.select(source, gpu="h200", target="cuda")
+    theirs = selected(name)
+    assert [(k.tile_sizes, k.block, k.spread, k.host_loop) for k in alone.kernels] == [
+        (k.tile_sizes, k.block, k.spread, k.host_loop) for k in theirs.kernels
+    ]
+    assert [[r.placement for r in k.references] for k in alone.kernels] == [
+        [r.placement for r in k.references] for k in theirs.kernels
+    ]
+
+
+def test_options_of_the_paper_are_refused() -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        ModelOptions(target="cuda", uniform=True)
+    assert caught.value.code == "EATSS-M012"
