@@ -42,14 +42,19 @@ def pieces(lanes: Sequence[int], steps: Sequence[int], piece: int) -> int:
 
 
 def bank_cycles(lanes: Sequence[int], steps: Sequence[int], width: int) -> int:
-    """Return the most different words of four bytes that a warp wants of one bank."""
-    wanted = {
-        element * width // 4 + word
-        for element in offsets(lanes, steps)
-        for word in range(width // 4)
-    }
-    banks = Counter(word % 32 for word in wanted)
-    return max(banks.values())
+    """Return the cycles of a request: one without conflict, else those of each half or the whole."""
+    elements = list(offsets(lanes, steps))
+    each = 32 * 4 // width
+    if most_of_a_bank(elements, width) == 1:
+        return 1
+    return sum(
+        most_of_a_bank(elements[at : at + each], width) for at in range(0, len(elements), each)
+    )
+
+
+def most_of_a_bank(elements: Sequence[int], width: int) -> int:
+    """Return the most different elements that lanes want of one bank of their width."""
+    return max(Counter(element % (32 * 4 // width) for element in set(elements)).values())
 
 
 @pytest.mark.parametrize(
