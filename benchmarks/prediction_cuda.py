@@ -262,10 +262,10 @@ def main() -> None:
         halves[half].append((program, energy, time))
         best = energy or time
         print(
-            f"{program:22} {half:9} {len(pairs):3} {_cell(energy and energy.rank, '.2f'):>7} "
-            f"{_cell(time and time.rank, '.2f'):>7} {_cell(energy and energy.error, '.0%'):>8} "
-            f"{_cell(time and time.error, '.0%'):>8} {_cell(energy and energy.bias, '.2f'):>7} "
-            f"{_cell(time and time.bias, '.2f'):>7} {_cell(best and best.chosen, '.2f'):>12}"
+            f"{program:22} {half:9} {len(pairs):3} {_cell(energy, 'rank', '.2f'):>7} "
+            f"{_cell(time, 'rank', '.2f'):>7} {_cell(energy, 'error', '.0%'):>8} "
+            f"{_cell(time, 'error', '.0%'):>8} {_cell(energy, 'bias', '.2f'):>7} "
+            f"{_cell(time, 'bias', '.2f'):>7} {_cell(best, 'chosen', '.2f'):>12}"
         )
     for half, programs in halves.items():
         _print_means(half, programs)
@@ -280,7 +280,8 @@ def main() -> None:
     )
 
 
-def _cell(value: float | None, form: str) -> str:
+def _cell(found: Compared | None, name: str, form: str) -> str:
+    value = None if found is None else getattr(found, name)
     return "-" if value is None else format(value, form)
 
 

@@ -24,8 +24,8 @@ class Demand:
     that width run. ``lanes``: the share of a warp's lanes that have work.
 
     ``l1_wavefronts``, ``shared_wavefronts``: cycles of an SM's load and store unit.
-    ``shared_read_bytes``: read from L1 or shared memory, what lanes of a warp share once; 0 where the
-    wavefronts stand for it.
+    ``shared_read_bytes``: read from L1 or shared memory, what lanes share counted once; 0 where
+    the wavefronts stand for it.
     ``l2_bytes``, ``dram_bytes``: moved between SMs and L2, and between L2 and memory.
 
     ``scatter``: how many times longer memory takes because pieces of its pages are wanted at

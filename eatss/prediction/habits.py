@@ -103,8 +103,8 @@ class Habits:
     wavefront_pj: float = 264.0
     """Picojoules of a cycle of L1 or shared memory; fitted."""
     shared_pj_byte: float = 25.0
-    """Picojoules of a byte read from L1 or shared memory, in generated code; fitted by hand to 32 layouts
-    of matmul, gemm, syrk and syr2k that differ in little else (``cuda-tuning.jsonl``)."""
+    """Picojoules of a byte read from L1 or shared memory, in generated code; fitted by hand to 32
+    layouts of matmul, gemm, syrk and syr2k that differ in little else (``cuda-tuning.jsonl``)."""
     l2_pj_byte: float = 17.9
     """Picojoules of a byte between L2 and an SM; fitted."""
     dram_pj_byte: float = 110.0

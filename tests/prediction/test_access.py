@@ -42,7 +42,7 @@ def pieces(lanes: Sequence[int], steps: Sequence[int], piece: int) -> int:
 
 
 def bank_cycles(lanes: Sequence[int], steps: Sequence[int], width: int) -> int:
-    """Return the cycles of a request: one without conflict, else those of each half or the whole."""
+    """Return the cycles of a request: one without conflict, else those of each half."""
     elements = list(offsets(lanes, steps))
     each = 32 * 4 // width
     if most_of_a_bank(elements, width) == 1:
