@@ -308,7 +308,11 @@ def test_the_contiguous_loop_of_a_contraction_is_along_x(tmp_path: Path) -> None
 
 def test_the_contiguous_loop_is_along_x_where_it_is_not_the_last(tmp_path: Path) -> None:
     program, found = verified(
-        LAST_IS_NOT_CONTIGUOUS, tmp_path, [{"N": 5}, {"N": 1}], block={"b": 4, "d": 2}
+        LAST_IS_NOT_CONTIGUOUS,
+        tmp_path,
+        [{"N": 5}, {"N": 1}],
+        block={"b": 4, "d": 2},
+        tiles={"b": 4, "d": 2},
     )
     assert (found.status, found.message) == ("ok", "")
     text = kernel_of(program)
