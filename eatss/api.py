@@ -362,7 +362,7 @@ def check_target(target: str, *, ppcg: Sequence[str], cuda: Sequence[str]) -> No
         raise input_error(
             "EATSS-C013",
             f"{wrong[0]} has no meaning for the target {target}",
-            hint=f"leave it out, or predict for the target {other}",
+            hint=f"leave it out, or take the target {other}",
         )
 
 

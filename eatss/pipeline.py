@@ -465,7 +465,10 @@ def expect_generated(
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
-    from eatss.codegen.own_sizes import with_own_sizes  # noqa: PLC0415 - PPCG's target needs none
+    from eatss.codegen.own_sizes import (  # noqa: PLC0415 - PPCG's target needs none
+        places_without_effect,
+        with_own_sizes,
+    )
     from eatss.codegen.requests import checked_options  # noqa: PLC0415
     from eatss.model.expectation import ProgramExpectation, expect_cuda  # noqa: PLC0415
 
@@ -483,6 +486,7 @@ def expect_generated(
     structures = structures_for(program, profile)
     selection = select_for(program, profile, ModelOptions(target="cuda"))
     own = with_own_sizes(selection, program.facts, structures, profile, options)
+    unused = places_without_effect(program.facts, structures, options)
     return ProgramExpectation(
         file=program.file,
         functions=functions_of(program),
@@ -491,7 +495,7 @@ def expect_generated(
         options=None,
         kernels=expect_cuda(program.facts, structures, profile, selection, own),
         target="cuda",
-        warnings=doubts_of(program),
+        warnings=(*doubts_of(program), *map(_not_staged, unused)),
     )
 
 
@@ -551,6 +555,15 @@ def generate_for(
 def doubts_of(program: AnalysedProgram) -> tuple[Diagnostic, ...]:
     """Return why the kernels may be others than PPCG's."""
     return tuple(warning for scop in program.scops for warning in scop.warnings)
+
+
+def _not_staged(name: str) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-M017",
+        severity=Severity.WARNING,
+        message=f"{name} is not staged in shared memory: no tile of it can be",
+        hint="codegen says why: it lives in registers, or its tile has no fixed shape",
+    )
 
 
 def functions_of(program: AnalysedProgram) -> tuple[str, ...]:

@@ -137,4 +137,7 @@ def predict(
             max_shared_memory=max_shared_memory,
             unroll_gpu_tile=unroll_gpu_tile,
         )
+    report_warnings(
+        tuple(w for w in expectation.warnings if w not in program.warnings), diagnostics
+    )
     typer.echo(render_expectation(expectation, output.value), nl=False)

@@ -129,6 +129,19 @@ def select(
     from eatss.pipeline import ppcg_schedule_of, structures_for  # noqa: PLC0415
     from eatss.report.selection import render_selection  # noqa: PLC0415
 
+    api.check_target(
+        target.value,
+        ppcg=[
+            name
+            for name, given in (
+                (f"--format {output.value}", output.value.startswith("ppcg")),
+                ("--ppcg-schedule", ppcg_schedule is not None),
+                ("--save-ppcg-schedule", save_ppcg_schedule is not None),
+            )
+            if given
+        ],
+        cuda=[],
+    )
     profile = load_profile(gpu)
     name, goal = api.resolve_model(
         target=target.value,
@@ -148,7 +161,7 @@ def select(
             scop=scop,
             max_operations=max_operations,
             ppcg_schedule=ppcg_schedule,
-            cut="ppcg" if output.value.startswith("ppcg") else api.cut_for(target.value),
+            cut=api.cut_for(target.value),
         )
     report_warnings(program.warnings, diagnostics)
     with working(f"solving for {profile.title}"):

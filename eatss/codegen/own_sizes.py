@@ -34,6 +34,30 @@ def with_own_sizes(
     return replace(selection, kernels=kernels)
 
 
+def places_without_effect(
+    facts: Sequence[KernelFacts],
+    structures: Mapping[str, tuple[Structure, ...]],
+    options: CodegenOptions,
+) -> tuple[str, ...]:
+    """Return what the user wants in shared memory and no kernel can stage.
+
+    Points keep it in registers, or its tile has no shape that could be copied.
+    """
+    reached = {
+        name
+        for own in facts
+        for structure in structures.get(own.name, ())
+        for launch in structure.launches
+        for group in launch.stageable
+        for name in _names_of(group, own)
+    }
+    return tuple(
+        name
+        for name, memory in options.placements
+        if memory == "shared" and "".join(name.split()) not in reached
+    )
+
+
 def _with_own(
     kernel: KernelSelection,
     facts: KernelFacts,
@@ -73,9 +97,14 @@ def _asked_for(
     group: Sequence[int], facts: KernelFacts, options: CodegenOptions
 ) -> Literal["l1", "shared"] | None:
     """Return the memory that the user wants for references, named by array or by text."""
-    named = {facts.references[at].array for at in group}
-    named |= {"".join(facts.references[at].access.split()) for at in group}
+    named = _names_of(group, facts)
     for name, memory in reversed(options.placements):
         if "".join(name.split()) in named:
             return memory
     return None
+
+
+def _names_of(group: Sequence[int], facts: KernelFacts) -> set[str]:
+    """Return how a user may call the references of a group: by array, or by text."""
+    arrays = {facts.references[at].array for at in group}
+    return arrays | {"".join(facts.references[at].access.split()) for at in group}

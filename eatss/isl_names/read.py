@@ -275,9 +275,15 @@ def _lower_bounds(hull: isl.BasicSet, position: int) -> list[isl.PwAff]:
 
 
 def _extent_from(line: isl.Set, bound: isl.PwAff) -> int | None:
-    """Return how many values from ``bound`` on hold all of a one-dimensional set."""
-    highest = line.dim_max(0)
-    value = highest.sub(bound).max_val()
+    """Return how many values from ``bound`` on hold all of a one-dimensional set.
+
+    Parameters are variables in this: the maximum as a function of them is far harder to find.
+    """
+    space, count = line.get_space(), line.dim(isl.dim_type.param)
+    beyond = isl.PwAff.var_on_domain(isl.LocalSpace.from_space(space), isl.dim_type.set, 0)
+    aff = beyond.sub(bound.insert_domain(space)).as_aff()
+    aff = aff.move_dims(isl.dim_type.in_, 1, isl.dim_type.param, 0, count)
+    value = line.move_dims(isl.dim_type.set, 1, isl.dim_type.param, 0, count).max_val(aff)
     return int(value.to_python()) + 1 if value.is_int() else None
 
 

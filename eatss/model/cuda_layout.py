@@ -18,6 +18,7 @@ from eatss.prediction.expected import Prediction
 
 ONE_THREAD = "it runs in one thread, for which nothing is predicted"
 NO_REGISTERS = "its sums do not fit registers, and what the code does then is not predicted"
+STAGED_SUMS = "it stages arrays beside sums that are spread, and what that does is not predicted"
 TOO_LARGE = "a block of it does not fit the card"
 
 
@@ -57,6 +58,9 @@ def expected_of(
     structure = structure_of(structures, kernel)
     if structure is None:
         return None, ONE_THREAD
+    shared = {at for at, r in enumerate(kernel.references) if r.placement == "shared"}
+    if any(shared & set(g) for own in structure.launches if own.sum_loop for g in own.stageable):
+        return None, STAGED_SUMS
     found = CudaModel.of(facts, profile).columns(structure, candidate_of(facts, structure, kernel))
     if not found.fits[0]:
         return None, NO_REGISTERS

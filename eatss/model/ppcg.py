@@ -9,7 +9,7 @@ a thread takes many registers, so sizes of ours always stand beside the tile.
 
 from __future__ import annotations
 
-from eatss.diagnostics import Diagnostic, Severity
+from eatss.diagnostics import Diagnostic, Severity, input_error
 from eatss.model.selection import KernelSelection, Selection
 
 PPCG_SHARED_BYTES = 8192
@@ -21,7 +21,11 @@ def ppcg_sizes(selection: Selection) -> str:
 
     Kernels that run in one thread have nothing to size and are left out, and so are those that
     keep PPCG's own sizes.
+
+    Raises:
+        InputError: ``EATSS-M016``, the sizes were selected for generated code.
     """
+    _check_target(selection)
     entries = [
         entry
         for kernel in selection.kernels
@@ -63,13 +67,27 @@ def sizes_alone(selection: Selection) -> tuple[Diagnostic, ...]:
 
 
 def ppcg_arguments(selection: Selection) -> tuple[str, ...]:
-    """Return all arguments of PPCG that the selection needs, none where PPCG's default stands."""
+    """Return all arguments of PPCG that the selection needs, none where PPCG's default stands.
+
+    Raises:
+        InputError: ``EATSS-M016``, the sizes were selected for generated code.
+    """
+    _check_target(selection)
     if selection.keeps_default:
         return ()
     arguments = [f"--max-shared-memory={ppcg_max_shared_memory(selection)}"]
     if selection.ppcg_options is not None and selection.ppcg_options.unroll_gpu_tile:
         arguments.append("--unroll-gpu-tile")
     return (*arguments, f"--sizes={ppcg_sizes(selection)}")
+
+
+def _check_target(selection: Selection) -> None:
+    if selection.options.target != "ppcg":
+        raise input_error(
+            "EATSS-M016",
+            f"these sizes were selected for the target {selection.options.target}, not for PPCG",
+            hint="select for the target ppcg",
+        )
 
 
 def _entries(kernel: KernelSelection) -> list[str]:

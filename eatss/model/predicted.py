@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.work import ASSUMED_SIZE
 from eatss.gpu.profile import GpuProfile
+from eatss.model.objectives import NEVER, UNITS, costs
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import (
@@ -28,17 +29,15 @@ from eatss.model.ppcg_lattice import (
     variable_names,
 )
 from eatss.model.ppcg_settings import under_settings
+from eatss.model.predicted_kernel import Places, predicted_kernel
 from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import (
     KernelSelection,
     PpcgOptions,
-    ReferenceSelection,
     Selection,
-    Usage,
 )
 from eatss.model.table_proof import solve_table
 from eatss.prediction.demand import Demand
-from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel, prediction_at
 from eatss.prediction.ppcg_staging import shared_groups
 from eatss.prediction.terms import Predicted
@@ -75,21 +74,7 @@ LEAST_WARPS = 12
 """Warps of an SM that keep the prediction true: with fewer, what a warp waits for decides, which is
 known least. The default may have fewer."""
 
-UNITS: dict[ObjectiveName, str] = {"energy": "nJ", "time": "ps", "edp": "pJ s"}
-"""What a table's integers are in."""
-
-FORMULAS: dict[ObjectiveName, str] = {
-    "energy": "least energy of a run, in nJ",
-    "time": "least time of a run, in ps",
-    "edp": "least energy times time of a run, in pJ s",
-}
-
 _DEFAULT = PpcgOptions(max_shared_memory=PPCG_SHARED_BYTES, unroll_gpu_tile=False)
-NEVER = np.iinfo(np.int64).max
-"""The cost of what cannot launch."""
-
-_MOST = 2.0**60
-"""Costs end here, so that a margin on top is still a whole number of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,18 +228,6 @@ def _cells(space: _Space, settings: Sequence[PpcgOptions], objective: ObjectiveN
     ]
 
 
-def costs(expected: Predicted, objective: ObjectiveName) -> npt.NDArray[np.int64]:
-    """Return the objective of each candidate as an integer, the greatest where it cannot launch."""
-    value = {
-        "energy": expected.energy_j * 1e9,
-        "time": expected.time_s * 1e12,
-        "edp": expected.energy_j * expected.time_s * 1e12,
-    }[objective]
-    launches = np.isfinite(value)
-    whole = np.round(np.minimum(np.where(launches, value, 0.0), _MOST)).astype(np.int64)
-    return np.where(launches, whole, NEVER)
-
-
 def _limit(default: _Cell) -> float:
     """Return how long a kernel of ours may take; the default itself is not held to it."""
     return float(default.expected.time_s[0]) / FASTER
@@ -353,84 +326,46 @@ def _described(
         problem = _problem(space, table, options.objective)
         solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
     depth = len(kernel.band)
-    staged, _ = shared_groups(
-        kernel,
-        candidates(
-            kernel, (vector,), shared_limit_bytes=setting.max_shared_memory,
-            unroll=setting.unroll_gpu_tile,
-        ),
-    ) if vector else ([], None)  # fmt: skip
-    shared = {
-        use.access.reference
-        for group, on in zip(kernel.groups, staged, strict=False)
-        if on[0]
-        for use in group.uses
-    }
-    private = {u.access.reference for g in kernel.groups if g.private for u in g.uses}
-    return KernelSelection(
-        name=facts.name,
-        index=facts.index,
-        statements=facts.statements,
-        host_loops=facts.host_loops,
-        loops=kernel.band if vector else (),
-        parallel=tuple(loop.name for loop in facts.parallel_loops) if vector else (),
-        inner_loops=tuple(loop.name for loop in facts.inner_loops),
-        cma_loop=facts.cma_loop,
-        tile_sizes=tuple(zip(kernel.band, vector[:depth], strict=True)) if vector else (),
-        objective=int(cell.costs[row]) if prediction is not None else 0,
-        objective_formula=FORMULAS[options.objective],
-        weights=(),
-        optimal="proven"
-        if not vector or (solution is not None and solution.proven)
-        else "best found",
-        split_factor=0.0,
-        warp_fraction=1.0,
-        alignment=1,
-        traffic=0.0,
+    described = predicted_kernel(
+        facts,
+        profile,
+        options.objective,
+        tiles=tuple(zip(kernel.band, vector[:depth], strict=True)) if vector else (),
         block=tuple(zip(kernel.threads, vector[depth:], strict=True)) if vector else (),
+        places=_places(space, vector, setting),
         shared_limit_bytes=setting.max_shared_memory,
+        prediction=prediction,
+    )
+    proven = not vector or (solution is not None and solution.proven)
+    return replace(
+        described,
+        objective=int(cell.costs[row]) if prediction is not None else 0,
+        optimal="proven" if proven else "best found",
         solver_calls=0 if solution is None else solution.solver_calls,
         solve_time_s=share_s + (0.0 if solution is None else solution.solve_time_s),
-        references=tuple(
-            ReferenceSelection(
-                array=reference.array,
-                access=reference.access,
-                statements=reference.statements,
-                memory=reference.memory.value,
-                placement="private" if at in private else "shared" if at in shared else "l1",
-                cma=reference.cma,
-                temporal=reference.temporal,
-                spatial=reference.spatial,
-            )
-            for at, reference in enumerate(facts.references)
-        ),
-        distinct_references=facts.distinct_references,
-        usage=usage_of(prediction, profile),
-        note=None
-        if vector
-        else "no loop of it is parallel: it runs in one thread and has nothing to tile",
         compared=len(space.vectors),
-        predicted=prediction,
         default=prediction_at(default.demand, default.expected, 0),
         keeps_default=kept,
     )
 
 
-def usage_of(prediction: Prediction | None, profile: GpuProfile) -> tuple[Usage, ...]:
-    """Return what a prediction expects a kernel to use of the limits of a card."""
-    if prediction is None or not prediction.threads:
-        return ()
-    warps = -(-prediction.threads // profile.threads_per_warp)
-    per_sm = prediction.resident_blocks * warps * profile.threads_per_warp
-    limits = (
-        ("threads", "threads of a block", prediction.threads, profile.threads_per_block, "threads"),
-        ("occupancy", "threads of an SM", per_sm, profile.max_threads_per_sm, "threads"),
-        ("registers_thread", "registers of a thread (estimate)", prediction.registers,
-         profile.registers_per_thread, "registers"),
-        ("shared_per_block", "shared memory of a block", prediction.shared_bytes,
-         profile.shared_per_block_bytes, "bytes"),
-    )  # fmt: skip
-    return tuple(
-        Usage(name=n, title=t, used=used, available=most, unit=unit, binding=10 * used > 9 * most)
-        for n, t, used, most, unit in limits
+def _places(space: _Space, vector: Vector, setting: PpcgOptions) -> Places:
+    """Return where PPCG puts references."""
+    kernel = space.model.kernel
+    private = {u.access.reference for g in kernel.groups if g.private for u in g.uses}
+    if not vector:
+        return Places(private, frozenset())
+    chosen = candidates(
+        kernel,
+        (vector,),
+        shared_limit_bytes=setting.max_shared_memory,
+        unroll=setting.unroll_gpu_tile,
     )
+    staged, _ = shared_groups(kernel, chosen)
+    shared = {
+        use.access.reference
+        for group, on in zip(kernel.groups, staged, strict=True)
+        if on[0]
+        for use in group.uses
+    }
+    return Places(private, shared)

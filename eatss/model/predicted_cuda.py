@@ -19,10 +19,11 @@ from eatss.analysis.structure import Spread, Structure
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_lattice import CudaLattice, lattices
+from eatss.model.objectives import NEVER, UNITS, costs
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions
-from eatss.model.predicted import FORMULAS, NEVER, UNITS, costs, usage_of
+from eatss.model.predicted_kernel import Places, predicted_kernel
 from eatss.model.problem import Table, TableProblem
-from eatss.model.selection import KernelSelection, ReferenceSelection
+from eatss.model.selection import KernelSelection
 from eatss.model.table_proof import solve_table
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 
@@ -34,8 +35,6 @@ MOST_ROWS = 8192
 
 FULL_SPEED = 1.15
 """So many times the time of the fastest layout may be taken: energy is saved at full speed."""
-
-_NOT_TILED = "no loop of it is parallel: it runs in one thread and has nothing to tile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def _select(
     if not cells and mapped_loops(facts) and structures:
         raise _no_solution(facts)
     if not cells:
-        return _described(facts, options, profile, None, 0)
+        return _nothing_chosen(facts, options, profile)
     least = [int(cell.costs.min()) for cell in cells]
     best = least.index(min(least))
     if least[best] == NEVER:
@@ -216,87 +215,60 @@ def _column(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
 
 
 def _described(
-    facts: KernelFacts,
-    options: ModelOptions,
-    profile: GpuProfile,
-    cell: _Cell | None,
-    row: int,
+    facts: KernelFacts, options: ModelOptions, profile: GpuProfile, cell: _Cell, row: int
 ) -> KernelSelection:
-    """Return the selection of a layout; without one, of a kernel that has nothing to choose."""
-    staged: set[int] = set()
-    tiles: tuple[tuple[str, int], ...] = ()
-    block: tuple[tuple[str, int], ...] = ()
-    spread, host_loop, prediction = None, None, None
-    sums: dict[str, None] = {}
-    if cell is not None:
-        lattice = cell.lattice
-        host_loop = lattice.structure.host_loop
-        prediction = cell.prediction.at(row)
-        tiles = tuple(
+    """Return the selection of a layout."""
+    lattice, structure = cell.lattice, cell.lattice.structure
+    described = predicted_kernel(
+        facts,
+        profile,
+        options.objective,
+        tiles=[
             (loop.name, int(lattice.tiles[loop.name][row]) if loop.name in lattice.tiles else 1)
             for loop in facts.loops
-        )
-        block = tuple(
-            (loop.name, int(lattice.threads[loop.name][row])) for loop in mapped_loops(facts)
-        )
-        staged = {at for group, on in lattice.staged.items() if on[row] for at in group}
-        if lattice.structure.spreads:
-            sums = dict.fromkeys(one.sum_loop for one in lattice.structure.launches if one.sum_loop)
-            spread = Spread(
-                lanes=int(lattice.lanes[row]),
-                tile=int(lattice.sum_tile[row]),
-                chunks=int(lattice.chunks[row]),
-            )
-    held = (
-        set()
-        if cell is None
-        else {
-            at
-            for launch in cell.lattice.structure.launches
-            for own in launch.held
-            for at in own.references
-        }
-    )
-    return KernelSelection(
-        name=facts.name,
-        index=facts.index,
-        statements=facts.statements,
-        host_loops=facts.host_loops,
-        loops=tuple(loop.name for loop in facts.loops) if tiles else (),
-        parallel=tuple(loop.name for loop in facts.parallel_loops) if tiles else (),
-        inner_loops=tuple(loop.name for loop in facts.inner_loops),
-        cma_loop=facts.cma_loop,
-        tile_sizes=tiles,
-        objective=0,
-        objective_formula=FORMULAS[options.objective],
-        weights=(),
-        optimal="proven",
-        split_factor=0.0,
-        warp_fraction=1.0,
-        alignment=1,
-        traffic=0.0,
-        block=block,
-        shared_limit_bytes=options.shared_per_block(profile),
-        solver_calls=0,
-        solve_time_s=0.0,
-        references=tuple(
-            ReferenceSelection(
-                array=reference.array,
-                access=reference.access,
-                statements=reference.statements,
-                memory=reference.memory.value,
-                placement="shared" if at in staged else "private" if at in held else "l1",
-                cma=reference.cma,
-                temporal=reference.temporal,
-                spatial=reference.spatial,
-            )
-            for at, reference in enumerate(facts.references)
+        ],
+        block=[(loop.name, int(lattice.threads[loop.name][row])) for loop in mapped_loops(facts)],
+        places=Places(
+            private={
+                at for launch in structure.launches for own in launch.held for at in own.references
+            }
+            - _staged(lattice, row),
+            shared=_staged(lattice, row),
         ),
-        distinct_references=facts.distinct_references,
-        usage=usage_of(prediction, profile),
-        note=None if tiles or spread else _NOT_TILED,
-        predicted=prediction,
-        spread=spread,
+        shared_limit_bytes=options.shared_per_block(profile),
+        prediction=cell.prediction.at(row),
+    )
+    if not structure.spreads:
+        return replace(described, host_loop=structure.host_loop)
+    sums = dict.fromkeys(one.sum_loop for one in structure.launches if one.sum_loop is not None)
+    return replace(
+        described,
+        spread=Spread(
+            lanes=int(lattice.lanes[row]),
+            tile=int(lattice.sum_tile[row]),
+            chunks=int(lattice.chunks[row]),
+        ),
         sum_loops=tuple(sums),
-        host_loop=host_loop,
+        host_loop=structure.host_loop,
+        note=None,
+    )
+
+
+def _staged(lattice: CudaLattice, row: int) -> set[int]:
+    return {at for group, on in lattice.staged.items() if on[row] for at in group}
+
+
+def _nothing_chosen(
+    facts: KernelFacts, options: ModelOptions, profile: GpuProfile
+) -> KernelSelection:
+    """Return the selection of a kernel that runs in one thread."""
+    return predicted_kernel(
+        facts,
+        profile,
+        options.objective,
+        tiles=(),
+        block=(),
+        places=Places((), ()),
+        shared_limit_bytes=options.shared_per_block(profile),
+        prediction=None,
     )

@@ -32,6 +32,7 @@ _NAMES = ("statements", "host_loops", "loops", "parallel", "inner_loops", "sum_l
 def selection_to_dict(selection: Selection) -> dict[str, Any]:
     """Return ``selection`` as plain JSON types, keys in a fixed order."""
     uniform, options = selection.uniform_sizes, selection.ppcg_options
+    of_ppcg = selection.options.target == "ppcg"
     return {
         "schema_version": selection.schema_version,
         "file": selection.file,
@@ -44,12 +45,12 @@ def selection_to_dict(selection: Selection) -> dict[str, Any]:
         "model": selection.model,
         "options": _flat(selection.options),
         "optimal": selection.optimal,
-        "ppcg_sizes": ppcg_sizes(selection),
-        "ppcg_max_shared_memory": ppcg_max_shared_memory(selection),
+        "ppcg_sizes": ppcg_sizes(selection) if of_ppcg else None,
+        "ppcg_max_shared_memory": ppcg_max_shared_memory(selection) if of_ppcg else None,
         "static_shared_bytes": selection.static_shared_bytes,
         "uniform_sizes": None if uniform is None else list(uniform),
         "ppcg_options": None if options is None else _flat(options),
-        "ppcg_arguments": list(ppcg_arguments(selection)),
+        "ppcg_arguments": list(ppcg_arguments(selection)) if of_ppcg else None,
         "warnings": [warning.to_dict() for warning in selection.warnings],
         "kernels": [_kernel_to_dict(kernel) for kernel in selection.kernels],
     }

@@ -8,6 +8,7 @@ a scalar, is not copied for each thread.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,11 +16,19 @@ import islpy as isl
 
 from eatss.isl_names import node_kind, renaming
 from eatss.polyhedral.accesses import dependent_accesses
+from eatss.polyhedral.bounded import ran_out
 from eatss.polyhedral.original import original_schedule
 from eatss.polyhedral.program import Dependences
 from eatss.scop import Scop
 
 _FIRST_NUMBER = 17
+
+_STAGES = (30_000, 120_000)
+"""isl operations for each statement after which the pace of the scheduler is looked at."""
+
+_LEAST_PACE = 150_000
+"""isl operations in a second; usually there are over a million. Where the scheduler's linear
+programs grow numbers of hundreds of digits there are ever fewer, and it may take hours."""
 
 
 def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
@@ -43,7 +52,38 @@ def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
     constraints = schedule_constraints(scop, dependences)
     constraints = constraints.apply(isl.UnionMap.from_union_pw_multi_aff(numbered))
     with scheduler_options(scop.isl_context):
-        return constraints.compute_schedule().pullback_union_pw_multi_aff(numbered)
+        schedule = _patiently(scop, constraints)
+    return schedule.pullback_union_pw_multi_aff(numbered)
+
+
+def _patiently(scop: Scop, constraints: isl.ScheduleConstraints) -> isl.Schedule:
+    """Let isl schedule; where it gets ever slower, let it no longer avoid coalescing loops.
+
+    For that isl looks at how short loops are. With short loops of constant length and dependences
+    between all of their instances this was seen to go on for hours; without it such regions take
+    milliseconds.
+    """
+    context = scop.isl_context
+    most = context.get_max_operations()
+    for stage in _STAGES:
+        operations = stage * len(scop.statements)
+        if most and operations >= most:
+            break
+        began = time.perf_counter()
+        context.reset_operations()
+        context.set_max_operations(operations)
+        try:
+            return constraints.compute_schedule()
+        except isl.Error as error:
+            if not ran_out(scop, error):
+                raise
+        finally:
+            context.set_max_operations(most)
+            context.reset_operations()
+        if operations < _LEAST_PACE * (time.perf_counter() - began):
+            context.set_schedule_treat_coalescing(0)
+            break
+    return constraints.compute_schedule()
 
 
 def schedule_constraints(scop: Scop, dependences: Dependences) -> isl.ScheduleConstraints:
@@ -118,16 +158,20 @@ def scheduler_options(context: isl.Context) -> Iterator[None]:
         context.get_schedule_maximize_band_depth(),
         context.get_schedule_maximize_coincidence(),
         context.get_schedule_outer_coincidence(),
+        context.get_schedule_treat_coalescing(),
     )
     try:
-        _set_options(context, 0, 1, 1, 1)
+        _set_options(context, 0, 1, 1, 1, 1)
         yield
     finally:
         _set_options(context, *before)
 
 
-def _set_options(context: isl.Context, whole: int, deep: int, coincident: int, outer: int) -> None:
+def _set_options(
+    context: isl.Context, whole: int, deep: int, coincident: int, outer: int, coalescing: int
+) -> None:
     context.set_schedule_whole_component(whole)
     context.set_schedule_maximize_band_depth(deep)
     context.set_schedule_maximize_coincidence(coincident)
     context.set_schedule_outer_coincidence(outer)
+    context.set_schedule_treat_coalescing(coalescing)

@@ -1,8 +1,8 @@
 """Figures of the code that eatss generates, the same for every kernel and card.
 
 They belong to the formulas of :mod:`eatss.prediction.cuda`. *Fitted* ones are from measurements on
-one H200 (docs/model.md), *assumed* ones are what is usual. What belongs to chips, not to code,
-is in :mod:`eatss.prediction.habits`.
+one H200 (docs/model.md). *Assumed* ones are what is usual; those *kept* could have
+been moved by the fit. What belongs to chips, not to code, is in :mod:`eatss.prediction.habits`.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ class CudaHabits:
     operand_registers: float = 1.2
     """Registers for each word of the operands of a step; assumed."""
     start_instructions: float = 30.0
-    """Instructions of a warp when its block starts; fitted."""
+    """Instructions of a warp when its block starts; assumed, and kept."""
     start_cycles: float = 333.0
     """Cycles of a block before its first load; fitted."""
     step_instructions: float = 18.0
     """Instructions of a warp for each tile of its serial loops; fitted."""
     load_instructions: float = 1.3
-    """Instructions for a load or store with its address; fitted."""
+    """Instructions for a load or store with its address; assumed, and kept."""
     loop_instructions: float = 2.0
-    """Instructions for a step of the innermost loop, before it is unrolled; fitted."""
+    """Instructions for a step of the innermost loop, not unrolled; assumed, and kept."""
     guard_instructions: float = 0.908
     """Instructions for the tests of a point in a tile that the loop's end cuts off; fitted."""
     copy_instructions: float = 3.0
-    """Instructions for an element copied to shared memory; fitted."""
+    """Instructions for an element copied to shared memory; assumed, and kept."""
     ragged_instructions: float = 27.2
     """The same where rows do not fit the threads: divisions and tests; fitted."""
     ragged_batch: float = 1.0
-    """Loads of a thread under way at a time in such a copy; fitted."""
+    """Loads of a thread under way at a time in such a copy; assumed, and kept."""
     barrier_cycles: float = 40.0
-    """Cycles that a block waits at a barrier; fitted."""
+    """Cycles that a block waits at a barrier; assumed, and kept."""
     batch: float = 6.0
-    """Loads of a thread under way at a time; fitted."""
+    """Loads of a thread under way at a time; assumed, and kept."""
     stream_batch: float = 4.62
     """The same where nothing is added up in registers: points one after the other; fitted."""
     memory_cycles: float = 267.0
@@ -47,21 +47,22 @@ class CudaHabits:
     l1_cycles: float = 22.0
     """Cycles of a load that L1 answers; fitted."""
     shared_cycles: float = 30.0
-    """Cycles of a load from shared memory; fitted."""
+    """Cycles of a load from shared memory; assumed, and kept."""
     line_wait: float = 2.0
-    """Cycles that a thread waits for each wavefront of a load through L1; fitted."""
+    """Cycles that a thread waits for each wavefront of a load through L1; assumed, and kept."""
     unrolled_steps: float = 8.0
-    """Steps of the innermost loop whose loads are under way together; fitted."""
+    """Steps of the innermost loop whose loads are under way together; assumed, and kept."""
     atomic_cycles: float = 700.0
-    """Cycles of an atomic addition to memory; fitted."""
+    """Cycles of an atomic addition to memory; assumed, and kept."""
     launch_s: float = 1.5e-06
-    """Seconds that a launch of a graph takes beyond its terms; fitted."""
+    """Seconds that a launch of a graph takes beyond its terms; assumed, and kept."""
     sharpness: float = 2.4
-    """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; fitted."""
+    """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; the best of
+    2.2, 2.4 and 4."""
     page_steps: float = 0.02
-    """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
+    """Share of memory time that each further 256 bytes of a row add; assumed, and kept."""
     dram_pj_byte: float = 70.0
-    """Picojoules of a byte between memory and L2; fitted. What PPCG's code takes beyond it stands
-    for traffic that is not counted there."""
+    """Picojoules of a byte between memory and L2; set by hand on atax. What PPCG's code takes
+    beyond it stands for traffic that is not counted there."""
     spill_missing: float = 0.3
     """Share of the lines of spilled registers that L1 does not have, 0 to 1; assumed."""

@@ -22,7 +22,7 @@ from eatss.prediction.ppcg_setting import setting_of
 from eatss.prediction.ppcg_shapes import PpcgCandidates
 from eatss.prediction.ppcg_staging import shared_groups
 from eatss.prediction.ppcg_statements import add_statements
-from eatss.prediction.ppcg_tally import Tally
+from eatss.prediction.tally import Tally
 
 __all__ = ["PpcgCandidates", "ppcg_demand", "shared_groups"]
 
@@ -39,7 +39,7 @@ def ppcg_demand(
         habits: instructions and cycles of the code.
     """
     of = setting_of(kernel, candidates, card, habits)
-    caches, memory, tally = Caches(of), Memory(of), Tally(of)
+    caches, memory, tally = Caches(of), Memory(of), Tally(of.launched_warps)
     add_copies(of, caches, memory, tally)
     add_statements(of, caches, memory, tally)
     add_spills(of, tally)
@@ -58,7 +58,7 @@ def ppcg_demand(
         lanes=of.shape.threads / (of.warps * card.warp),
         l1_wavefronts=tally.l1_wavefronts,
         shared_wavefronts=tally.shared_wavefronts,
-        shared_read_bytes=np.zeros(len(of)),
+        shared_read_bytes=tally.shared_read_bytes,
         l2_bytes=tally.l2_bytes,
         dram_bytes=memory.moved_bytes(tally.l2_bytes),
         scatter=memory.scatter(),

@@ -15,7 +15,7 @@ from eatss.prediction.ppcg_memory import Memory
 from eatss.prediction.ppcg_setting import Setting
 from eatss.prediction.ppcg_shapes import fill_of
 from eatss.prediction.ppcg_staging import box_sizes
-from eatss.prediction.ppcg_tally import Tally
+from eatss.prediction.tally import Tally
 
 
 def add_copies(of: Setting, caches: Caches, memory: Memory, tally: Tally) -> None:
@@ -31,7 +31,7 @@ def add_copies(of: Setting, caches: Caches, memory: Memory, tally: Tally) -> Non
             count = of.shape.points_of(kernel.threads)
             wave, sector = caches.request(group.uses[0].access)
             requests = count * steps * ways
-            tally.add_global(requests, wave, sector, 1.0)
+            tally.add_global(requests, wave, sector)
             tally.add_instructions(requests * 2)
             latency = habits.memory_cycles + habits.dram_cycles
             tally.chain_cycles += steps * ways * latency * np.ceil(count / habits.window)

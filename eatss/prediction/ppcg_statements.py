@@ -9,15 +9,14 @@ import numpy as np
 
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
+from eatss.prediction.arithmetic import result_cycles
 from eatss.prediction.demand import Column
 from eatss.prediction.ppcg_caches import Caches, alike, form
 from eatss.prediction.ppcg_memory import Memory
 from eatss.prediction.ppcg_setting import Setting
 from eatss.prediction.ppcg_shapes import cut_off, fill_of, serial_loops
-from eatss.prediction.ppcg_tally import Tally
+from eatss.prediction.tally import Tally
 
-_WIDE_BYTES = 8
-_SLOW = ("divide", "square root", "function")
 _ROLLED_POINTS = 4
 """Points of a thread up to which a loop of unknown length is unrolled in full measure."""
 
@@ -76,7 +75,7 @@ class _Counting:
     def add(self) -> None:
         """Add arithmetic, accesses, loops and tests, and what a thread waits for."""
         of, habits, each = self.of, self.of.habits, self.each
-        self._add_arithmetic()
+        self.tally.add_arithmetic(self.statement, self.instances, habits)
         for position, group in enumerate(of.kernel.groups):
             for use in group.uses:
                 if use.statement != self.at:
@@ -103,7 +102,7 @@ class _Counting:
         )
         # private arrays in local memory keep the points of a thread in order
         side = np.where((self.unrolled > 0) & (of.local == 0), self.points, 1.0)
-        waits = each.load_cycles * self._waits(side) + self._arithmetic_cycles() / side
+        waits = each.load_cycles * self._waits(side) + result_cycles(self.statement, habits) / side
         self.tally.chain_cycles += self.instances * (waits + each.spread)
 
     def _guards(self) -> Column:
@@ -143,28 +142,6 @@ class _Counting:
         free = np.where(tested >= 1.0, (tested < side) * 1.0, free)
         return np.asarray((free + tested * habits.guard_waits) / side)
 
-    def _add_arithmetic(self) -> None:
-        """Add floating-point instructions; a product and a sum are one where they meet."""
-        habits, counts = self.of.habits, dict(self.statement.operations)
-        fused = max(counts.get("add", 0), counts.get("multiply", 0)) + counts.get("compare", 0)
-        slow = sum(counts.get(kind, 0) for kind in _SLOW)
-        wide = self.statement.element_bytes >= _WIDE_BYTES
-        each = fused + slow * (habits.division64 if wide else habits.division32)
-        total = self.of.launched_warps * self.instances * each
-        if wide:
-            self.tally.fp64 += total
-        else:
-            self.tally.fp32 += total
-        self.tally.instructions += total
-
-    def _arithmetic_cycles(self) -> float:
-        """Return the cycles from one result to the next that needs it."""
-        habits, counts = self.of.habits, dict(self.statement.operations)
-        wide = self.statement.element_bytes >= _WIDE_BYTES
-        slow = sum(counts.get(kind, 0) for kind in _SLOW)
-        fast = habits.fp64_cycles if wide else habits.fp32_cycles
-        return fast + slow * (habits.slow_cycles64 if wide else habits.slow_cycles32)
-
     def _private_use(self, access: AccessFacts) -> None:
         """Count an access to a private array that left the registers."""
         of, each = self.of, self.each
@@ -201,7 +178,7 @@ class _Counting:
         requests = self.instances * often
         self.tally.add_global(requests * away * once, wave, sector, missing)
         if access.writes:
-            self.tally.add_global(requests * away, wave, sector, 1.0)
+            self.tally.add_global(requests * away, wave, sector)
             stores = away * (often >= 1.0) * self._may_alias(access)
             each.stores = np.maximum(each.stores, stores)
         each.spread = each.spread + away * once * often * wave * habits.line_wait

@@ -94,3 +94,17 @@ def test_every_legal_choice_of_sizes_equals_the_original(
     assert (found.status, found.message) == ("ok", "")
     if program.strict_fp:
         assert found.bit_equal
+
+
+def test_a_skewed_nest_staged_in_small_tiles_equals_the_original(
+    generate: Callable[..., Program], verify_kernel: Callable[..., Verification]
+) -> None:
+    """Its boxes once took isl more operations than it is given."""
+    chosen = CodegenOptions(
+        tile_sizes=(("kernel0", (("t", 4), ("i", 4))),), placements=(("A", "shared"),)
+    )
+    program = generate("seidel-2d", options=chosen)
+    assert any(kernel.shared_bytes for kernel in program.kernels)
+    sizes = [{"TSTEPS": 5, "N": 23}, {"TSTEPS": 1, "N": 4}, {"TSTEPS": 0, "N": 7}]
+    found = verify_kernel(program, sizes)
+    assert (found.status, found.message) == ("ok", "")

@@ -73,6 +73,21 @@ def test_ppcg_format_prints_the_sizes_and_nothing_else(gemm_json: dict[str, obje
     assert done.stdout == f"{gemm_json['ppcg_sizes']}\n"
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (("--format", "ppcg"), "--format ppcg"),
+        (("--format", "ppcg-args"), "--format ppcg-args"),
+        (("--ppcg-schedule", "x"), "--ppcg-schedule"),
+        (("--save-ppcg-schedule", "x"), "--save-ppcg-schedule"),
+    ],
+)
+def test_ppcg_is_not_given_sizes_for_generated_code(options: tuple[str, ...], name: str) -> None:
+    done = eatss("select", KERNELS / "gemm.c", "--gpu", "h200", "--target", "cuda", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"error: {name} has no meaning for the target cuda [EATSS-C013]" in done.stderr
+
+
 def test_a_warning_says_where_sizes_were_chosen_with_another_shared_memory(
     gemm_json: dict[str, object],
 ) -> None:

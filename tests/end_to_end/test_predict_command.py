@@ -277,6 +277,24 @@ def test_an_option_of_the_other_target_is_refused(arguments: tuple[str, ...], na
     assert "hint: " in done.stderr
 
 
+def test_a_place_that_changes_nothing_is_said() -> None:
+    done = predict(GEMM, "--gpu", "h200", "--target", "cuda", "--place", "C=shared")
+    assert done.returncode == 0
+    assert "warning: C is not staged in shared memory: no tile of it can be [EATSS-M017]" in (
+        done.stderr
+    )
+    done = predict(GEMM, "--gpu", "h200", "--target", "cuda", "--place", "A=shared")
+    assert done.stderr == ""
+
+
+def test_staging_beside_spread_sums_is_not_predicted() -> None:
+    expectation = eatss.predict(
+        KERNELS / "atax.c", gpu="h200", target="cuda", placements={"A": "shared"}
+    )
+    assert [kernel.predicted for kernel in expectation.kernels] == [None, None]
+    assert all("sums that are spread" in (kernel.note or "") for kernel in expectation.kernels)
+
+
 def test_the_python_api_refuses_them_too() -> None:
     with pytest.raises(eatss.InputError) as caught:
         eatss.predict(GEMM, gpu="h200", target="cuda", unroll_gpu_tile=True)

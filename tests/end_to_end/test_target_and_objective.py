@@ -83,6 +83,18 @@ def test_a_predicted_selection_survives_json(name: str) -> None:
     assert again.keeps_default == selection.keeps_default
 
 
+def test_a_selection_for_generated_code_has_no_arguments_of_ppcg() -> None:
+    selection = eatss.select(KERNELS / "gemm.c", gpu="h200", target="cuda")
+    for use in (ppcg_arguments, lambda chosen: chosen.ppcg_sizes):
+        with pytest.raises(eatss.InputError, match="target cuda") as caught:
+            use(selection)
+        assert caught.value.code == "EATSS-M016"
+    document = selection.to_dict()
+    assert document["ppcg_sizes"] is document["ppcg_arguments"] is None
+    assert document["ppcg_max_shared_memory"] is None
+    assert eatss.Selection.from_dict(document) == selection
+
+
 @pytest.mark.parametrize("objective", ["energy", "time", "edp"])
 def test_what_is_least_is_least_in_what_was_asked_for(objective: str) -> None:
     def cost(selection: eatss.Selection) -> float:

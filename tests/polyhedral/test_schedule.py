@@ -68,6 +68,18 @@ def _check_memory(
     assert _memory(events, new_order, local) == _memory(events, instances, local)
 
 
+def test_short_loops_that_overwrite_a_local_are_scheduled_in_bounded_work(
+    scop_of: Callable[..., Any], trace: Callable[..., Any], listed: Callable[..., Any]
+) -> None:
+    """isl's numbers grew to hundreds of digits here, and it went on for hours."""
+    source = (
+        "for i in range(1, 4, 2):\n    for j in range(0, 4, 2):\n        for k in range(0, 4):\n"
+        "            s = A[2+i+j] + B[0+i+j,2+3-i+j+k]\n"
+    )
+    schedule_scop(scop_of(source, local=("s",)), max_operations=200_000)
+    _check_memory(source, ("s",), scop_of, trace, listed)
+
+
 def test_running_out_of_operations_is_an_error_and_not_a_hang(scop_of: Callable[..., Any]) -> None:
     scop = scop_of(STENCIL, parameters=["T", "N"])
     for operations in (1, 1000, 30_000):

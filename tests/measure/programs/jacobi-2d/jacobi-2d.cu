@@ -37,16 +37,16 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define N 4000
 #endif
 
-// S0: 256 x 1 x 1 threads a block
-// tiles: i = 4, j = 256
-extern "C" __global__ void __launch_bounds__(256)
+// S0: 64 x 1 x 1 threads a block
+// tiles: i = 4, j = 64
+extern "C" __global__ void __launch_bounds__(64)
 kernel_jacobi_2d_k0(double *__restrict__ B, const double *__restrict__ A)
 {
     const int tj = threadIdx.x;
     for (int i0 = 4 * (int)blockIdx.y; i0 < N - 1; i0 += 4 * (int)gridDim.y) {
-        const int j0 = 256 * (int)blockIdx.x;
+        const int j0 = 64 * (int)blockIdx.x;
         const int j = j0 + tj;
-        if (j0 >= 1 && j0 + 257 <= N && i0 + 5 <= N && i0 >= 1) {
+        if (j0 >= 1 && j0 + 65 <= N && i0 + 5 <= N && i0 >= 1) {
             #pragma unroll
             for (int ri = 0; ri < 4; ++ri) {
                 const int i = i0 + ri;
@@ -68,17 +68,17 @@ kernel_jacobi_2d_k0(double *__restrict__ B, const double *__restrict__ A)
     }
 }
 
-// S1: 64 x 4 x 1 threads a block
-// tiles: i = 16, j = 64
-extern "C" __global__ void __launch_bounds__(256)
+// S1: 16 x 4 x 1 threads a block
+// tiles: i = 16, j = 16
+extern "C" __global__ void __launch_bounds__(64)
 kernel_jacobi_2d_k1(const double *__restrict__ B, double *__restrict__ A)
 {
     const int ti = threadIdx.y;
     const int tj = threadIdx.x;
     for (int i0 = 16 * (int)blockIdx.y; i0 < N - 1; i0 += 16 * (int)gridDim.y) {
-        const int j0 = 64 * (int)blockIdx.x;
+        const int j0 = 16 * (int)blockIdx.x;
         const int j = j0 + tj;
-        if (j0 >= 1 && j0 + 65 <= N && i0 + 17 <= N && i0 >= 1) {
+        if (j0 >= 1 && j0 + 17 <= N && i0 + 17 <= N && i0 >= 1) {
             #pragma unroll
             for (int ri = 0; ri < 4; ++ri) {
                 const int i = i0 + ti + 4 * ri;
@@ -109,8 +109,8 @@ extern "C" int kernel_jacobi_2d_cuda(double *A, double *B, cudaStream_t stream)
     if (!((double)N * (double)N <= 2147483647)) return -3;  // indices are 32 bits wide: B must have less than 2^31 elements
     if (TSTEPS >= 1 && N >= 3) {
         for (int t = 0; t < TSTEPS; ++t) {
-            EATSS_LAUNCH(kernel_jacobi_2d_k0, dim3(eatss_floordiv(N + 254, 256), eatss_min(eatss_floordiv(N + 2, 4), 65535)), dim3(256), 0, stream, B, A);
-            EATSS_LAUNCH(kernel_jacobi_2d_k1, dim3(eatss_floordiv(N + 62, 64), eatss_min(eatss_floordiv(N + 14, 16), 65535)), dim3(64, 4), 0, stream, B, A);
+            EATSS_LAUNCH(kernel_jacobi_2d_k0, dim3(eatss_floordiv(N + 62, 64), eatss_min(eatss_floordiv(N + 2, 4), 65535)), dim3(64), 0, stream, B, A);
+            EATSS_LAUNCH(kernel_jacobi_2d_k1, dim3(eatss_floordiv(N + 14, 16), eatss_min(eatss_floordiv(N + 14, 16), 65535)), dim3(16, 4), 0, stream, B, A);
         }
     }
     return (int)cudaGetLastError();

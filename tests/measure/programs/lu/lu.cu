@@ -34,15 +34,15 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define N 2000
 #endif
 
-// S0: 32 x 1 x 1 threads a block
-// tiles: j = 32
-extern "C" __global__ void __launch_bounds__(32)
+// S0: 256 x 1 x 1 threads a block
+// tiles: j = 256
+extern "C" __global__ void __launch_bounds__(256)
 kernel_lu_k0(int k, double *__restrict__ A)
 {
     const int tj = threadIdx.x;
-    const int j0 = 32 * eatss_floordiv(k + 1, 32) + 32 * (int)blockIdx.x;
+    const int j0 = 256 * eatss_floordiv(k + 1, 256) + 256 * (int)blockIdx.x;
     const int j = j0 + tj;
-    if (j0 + 32 <= N && k < j0) {
+    if (j0 + 256 <= N && k < j0) {
         // lu.c:41: A[k][j] = A[k][j] / A[k][k];
         A[k * N + j] = A[k * N + j] / A[k * N + k];
     } else {
@@ -53,22 +53,22 @@ kernel_lu_k0(int k, double *__restrict__ A)
     }
 }
 
-// S1: 32 x 8 x 1 threads a block
-// tiles: i = 16, j = 64
-extern "C" __global__ void __launch_bounds__(256)
+// S1: 16 x 8 x 1 threads a block
+// tiles: i = 16, j = 32
+extern "C" __global__ void __launch_bounds__(128)
 kernel_lu_k1(int k, double *__restrict__ A)
 {
     const int ti = threadIdx.y;
     const int tj = threadIdx.x;
     for (int i0 = 16 * eatss_floordiv(k + 1, 16) + 16 * (int)blockIdx.y; i0 < N; i0 += 16 * (int)gridDim.y) {
-        const int j0 = 64 * eatss_floordiv(k + 1, 64) + 64 * (int)blockIdx.x;
-        if (j0 + 64 <= N && k < j0 && i0 + 16 <= N && k < i0) {
+        const int j0 = 32 * eatss_floordiv(k + 1, 32) + 32 * (int)blockIdx.x;
+        if (j0 + 32 <= N && k < j0 && i0 + 16 <= N && k < i0) {
             #pragma unroll
             for (int ri = 0; ri < 2; ++ri) {
                 const int i = i0 + ti + 8 * ri;
                 #pragma unroll
                 for (int rj = 0; rj < 2; ++rj) {
-                    const int j = j0 + tj + 32 * rj;
+                    const int j = j0 + tj + 16 * rj;
                     // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
                     A[i * N + j] -= A[i * N + k] * A[k * N + j];
                 }
@@ -80,7 +80,7 @@ kernel_lu_k1(int k, double *__restrict__ A)
                 if (k < i && i < N) {
                     #pragma unroll
                     for (int rj = 0; rj < 2; ++rj) {
-                        const int j = j0 + tj + 32 * rj;
+                        const int j = j0 + tj + 16 * rj;
                         if (k < j && j < N) {
                             // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
                             A[i * N + j] -= A[i * N + k] * A[k * N + j];
@@ -100,8 +100,8 @@ extern "C" int kernel_lu_cuda(double *A, cudaStream_t stream)
     if (!((double)N * (double)N <= 2147483647)) return -2;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (N >= 2) {
         for (int k = 0; k < N - 1; ++k) {
-            EATSS_LAUNCH(kernel_lu_k0, dim3(eatss_floordiv(N + 31 - 32 * eatss_floordiv(k + 1, 32), 32)), dim3(32), 0, stream, k, A);
-            EATSS_LAUNCH(kernel_lu_k1, dim3(eatss_floordiv(N + 63 - 64 * eatss_floordiv(k + 1, 64), 64), eatss_min(eatss_floordiv(N + 15 - 16 * eatss_floordiv(k + 1, 16), 16), 65535)), dim3(32, 8), 0, stream, k, A);
+            EATSS_LAUNCH(kernel_lu_k0, dim3(eatss_floordiv(N + 255 - 256 * eatss_floordiv(k + 1, 256), 256)), dim3(256), 0, stream, k, A);
+            EATSS_LAUNCH(kernel_lu_k1, dim3(eatss_floordiv(N + 31 - 32 * eatss_floordiv(k + 1, 32), 32), eatss_min(eatss_floordiv(N + 15 - 16 * eatss_floordiv(k + 1, 16), 16), 65535)), dim3(16, 8), 0, stream, k, A);
         }
     }
     return (int)cudaGetLastError();

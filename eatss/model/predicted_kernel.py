@@ -1,0 +1,118 @@
+"""A kernel's selection by a prediction, as far as both targets say the same of it."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+from eatss.analysis.facts import KernelFacts
+from eatss.gpu.profile import GpuProfile
+from eatss.model.objectives import FORMULAS
+from eatss.model.options import ObjectiveName
+from eatss.model.selection import KernelSelection, ReferenceSelection, Usage
+from eatss.prediction.expected import Prediction
+
+Sizes = Sequence[tuple[str, int]]
+
+NOT_TILED = "no loop of it is parallel: it runs in one thread and has nothing to tile"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The references that registers and shared memory have, by position; L1 has the others."""
+
+    private: Container[int]
+    shared: Container[int]
+
+
+def predicted_kernel(
+    facts: KernelFacts,
+    profile: GpuProfile,
+    objective: ObjectiveName,
+    *,
+    tiles: Sizes,
+    block: Sizes,
+    places: Places,
+    shared_limit_bytes: int,
+    prediction: Prediction | None,
+) -> KernelSelection:
+    """Return the selection of sizes; the caller adds how they were found.
+
+    Args:
+        facts: the kernel.
+        profile: the card.
+        objective: what was least.
+        tiles: a size for each loop of the band, none where the kernel runs in one thread.
+        block: threads for each mapped loop.
+        places: where references go.
+        shared_limit_bytes: shared memory that a block may have.
+        prediction: what is expected of the sizes.
+    """
+    return KernelSelection(
+        name=facts.name,
+        index=facts.index,
+        statements=facts.statements,
+        host_loops=facts.host_loops,
+        loops=tuple(loop for loop, _ in tiles),
+        parallel=tuple(loop.name for loop in facts.parallel_loops) if tiles else (),
+        inner_loops=tuple(loop.name for loop in facts.inner_loops),
+        cma_loop=facts.cma_loop,
+        tile_sizes=tuple(tiles),
+        objective=0,
+        objective_formula=FORMULAS[objective],
+        weights=(),
+        optimal="proven",
+        split_factor=0.0,
+        warp_fraction=1.0,
+        alignment=1,
+        traffic=0.0,
+        block=tuple(block),
+        shared_limit_bytes=shared_limit_bytes,
+        solver_calls=0,
+        solve_time_s=0.0,
+        references=_placed(facts, places),
+        distinct_references=facts.distinct_references,
+        usage=_usage(prediction, profile),
+        note=None if tiles else NOT_TILED,
+        predicted=prediction,
+    )
+
+
+def _placed(facts: KernelFacts, places: Places) -> tuple[ReferenceSelection, ...]:
+    return tuple(
+        ReferenceSelection(
+            array=reference.array,
+            access=reference.access,
+            statements=reference.statements,
+            memory=reference.memory.value,
+            placement="private"
+            if at in places.private
+            else "shared"
+            if at in places.shared
+            else "l1",
+            cma=reference.cma,
+            temporal=reference.temporal,
+            spatial=reference.spatial,
+        )
+        for at, reference in enumerate(facts.references)
+    )
+
+
+def _usage(prediction: Prediction | None, profile: GpuProfile) -> tuple[Usage, ...]:
+    """Return what a prediction expects a kernel to use of the limits of a card."""
+    if prediction is None or not prediction.threads:
+        return ()
+    warps = -(-prediction.threads // profile.threads_per_warp)
+    per_sm = prediction.resident_blocks * warps * profile.threads_per_warp
+    limits = (
+        ("threads", "threads of a block", prediction.threads, profile.threads_per_block, "threads"),
+        ("occupancy", "threads of an SM", per_sm, profile.max_threads_per_sm, "threads"),
+        ("registers_thread", "registers of a thread (estimate)", prediction.registers,
+         profile.registers_per_thread, "registers"),
+        ("shared_per_block", "shared memory of a block", prediction.shared_bytes,
+         profile.shared_per_block_bytes, "bytes"),
+    )  # fmt: skip
+    return tuple(
+        Usage(name=n, title=t, used=used, available=most, unit=unit, binding=10 * used > 9 * most)
+        for n, t, used, most, unit in limits
+    )

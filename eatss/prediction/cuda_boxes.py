@@ -1,0 +1,154 @@
+"""What tiles and blocks of generated code touch of arrays: boxes, and sectors of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from eatss.analysis.work import StatementFacts
+from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
+from eatss.prediction.cuda_families import Family
+from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.demand import Column
+
+_NO_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBox:
+    """What a tile touches of a stageable group, an entry a candidate.
+
+    ``sizes`` are its extents, a dimension each; ``declared`` those of the buffer, for whole tiles
+    with rows of odd length; ``depth`` is how many of the serial loops of the band stand around the
+    copy.
+    """
+
+    sizes: list[Column]
+    declared: list[Column]
+    element_bytes: int
+    depth: int
+
+
+def group_boxes(of: CudaLaunch) -> list[GroupBox]:
+    """Return the box of each stageable group."""
+    boxes = []
+    for at in range(len(of.cut.stageable)):
+        members = [family for family in of.all_families if family.group == at]
+        if not members:
+            boxes.append(GroupBox([of.ones], [of.ones], _NO_BYTES, 0))
+            continue
+        moving = {name for f in members for name, _ in f.access.strides}
+        boxes.append(
+            GroupBox(
+                sizes=_union([box_of(of, f, whole=False) for f in members]),
+                declared=_padded(_union([box_of(of, f, declared=True) for f in members])),
+                element_bytes=members[0].access.element_bytes,
+                depth=max((p + 1 for p, n in enumerate(of.serial_band) if n in moving), default=0),
+            )
+        )
+    return boxes
+
+
+def shared_bytes(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Column:
+    """Return the shared memory of a block, in bytes."""
+    total = of.zeros
+    for at, box in enumerate(boxes):
+        elements = prod(box.declared, start=of.ones)
+        total = total + of.staged(at) * of.cut.copies[at] * elements * box.element_bytes
+    return total
+
+
+def extent(of: CudaLaunch, name: str, *, whole: bool = False, declared: bool = False) -> Column:
+    """Return the iterations of a loop that a tile holds, or ``whole``: all that a block runs.
+
+    What is ``declared`` is for whole tiles, however short the loop.
+    """
+    if declared and name in of.shape.tile:
+        return of.shape.tile[name]
+    if name in of.cut.mapped:
+        return np.minimum(of.shape.tile[name], of.trips[name])
+    if name == of.structure.host_loop:
+        return of.ones
+    if not whole and name in of.shape.tile:
+        return np.minimum(of.shape.tile[name], of.trips[name])
+    return of.ones * of.trips[name]
+
+
+def box_of(
+    of: CudaLaunch, family: Family, *, whole: bool = False, declared: bool = False
+) -> list[Column]:
+    """Return the extents, a dimension each, of what a tile touches through a family."""
+    sizes = []
+    for (terms, _), span in zip(family.access.subscripts, family.spans, strict=True):
+        size = of.ones * (1.0 + span)
+        for name, factor in terms:
+            size = size + abs(factor) * (extent(of, name, whole=whole, declared=declared) - 1)
+        sizes.append(size)
+    return sizes
+
+
+def box_sectors(of: CudaLaunch, family: Family, *, whole: bool) -> Column:
+    """Return the sectors of what a tile, or all of a block, touches through a family."""
+    sizes = box_of(of, family, whole=whole)
+    if not sizes:
+        return of.ones
+    width = family.access.element_bytes
+    last = np.ceil(sizes[-1] * width / SECTOR_BYTES)
+    along = {name for name, _ in family.access.subscripts[-1][0]}
+    if whole and of.cut.sum_loop in along:  # chunks of it go to blocks
+        run = np.minimum(of.shape.tile[of.cut.sum_loop], sizes[-1])
+        run = np.where(of.shape.chunks > 1, run, sizes[-1])
+        last = np.ceil(run * width / SECTOR_BYTES) * sizes[-1] / run
+    if family.spans[-1]:  # a halo begins in a sector of its own
+        last = last + 1.0
+    return np.asarray(prod(sizes[:-1], start=of.ones) * last)
+
+
+def step_lines(of: CudaLaunch, statement: StatementFacts, family: Family) -> Column:
+    """Return the lines that all threads of a block touch through a family in one step.
+
+    With serial loops a step is all points of the threads at one iteration, else one point.
+    """
+    moving = dict(family.access.strides)
+    lines = of.ones * family.rows
+    serial = of.serial(statement)
+    for name in of.cut.mapped:
+        step = abs(moving.get(name, 0)) * family.access.element_bytes
+        if step == 0:
+            continue
+        along = extent(of, name) if serial else of.shape.threads[name]
+        lines = lines * (along if step >= LINE_BYTES else np.ceil(along * step / LINE_BYTES))
+    if of.cut.sum_loop in moving:
+        step = abs(moving[of.cut.sum_loop]) * family.access.element_bytes
+        lines = lines * np.ceil(of.shape.lanes * min(step, LINE_BYTES) / LINE_BYTES)
+    return np.asarray(lines)
+
+
+def working_bytes(of: CudaLaunch) -> Column:
+    """Return what a block touches through L1 in a step of its innermost loops, in bytes."""
+    most = of.zeros
+    for statement in of.statements:
+        total = of.zeros
+        for family in of.families[statement.name]:
+            if not family.held and family.reads:
+                touched = step_lines(of, statement, family) * LINE_BYTES
+                total = total + touched * (1.0 - of.staged(family.group))
+        most = np.maximum(most, total)
+    return most
+
+
+def _union(boxes: Sequence[list[Column]]) -> list[Column]:
+    """Return the extents of a box that holds boxes of the same references."""
+    return [np.maximum.reduce(extents) for extents in zip(*boxes, strict=True)]
+
+
+def _padded(sizes: list[Column]) -> list[Column]:
+    """Return the extents of a box as declared: rows of odd length [``codegen.staging``]."""
+    if len(sizes) < len(("rows", "columns")):
+        return sizes
+    rows = prod(sizes[:-1], start=np.ones(len(sizes[0])))
+    even = (np.mod(sizes[-1], 2) == 0) & (rows > 1)
+    return [*sizes[:-1], sizes[-1] + even]

@@ -1,0 +1,91 @@
+"""What L1 and shared memory do for the requests of generated code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.prediction.access import (
+    LINE_BYTES,
+    SECTOR_BYTES,
+    bank_wavefronts,
+    lines,
+    sectors,
+)
+from eatss.prediction.cuda_boxes import box_sectors
+from eatss.prediction.cuda_families import Family
+from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_setting import Setting
+from eatss.prediction.demand import Column
+
+
+def request(of: CudaLaunch, access: AccessFacts, unaligned: float = 0.0) -> tuple[Column, Column]:
+    """Return cycles of L1 and sectors of one request of a warp to global memory.
+
+    L1 gives 128 bytes that differ in a cycle; each further line takes ``line_cycles``.
+    ``unaligned`` is the share of requests whose rows of lanes begin inside a line.
+    """
+    strides = of.strides(access)
+    least = np.maximum(1.0, of.different_bytes(access) / LINE_BYTES)
+    touched = lines(of.lanes, strides, access.element_bytes)
+    if unaligned and of.lanes:
+        touched = touched + unaligned * of.card.warp / of.lanes[0]
+    cycles = least + of.habits.line_cycles * np.maximum(0.0, touched - least)
+    return np.asarray(cycles), sectors(of.lanes, strides, access.element_bytes)
+
+
+def bank_request(setting: Setting, family: Family) -> Column:
+    """Return the cycles of one request to the box of a family in shared memory."""
+    of = setting.of
+    if family.group is None or not of.staged(family.group).any():
+        return of.ones
+    steps: dict[str, Column] = {}
+    apart = of.ones
+    sizes = setting.boxes[family.group].declared
+    for (terms, _), size in zip(reversed(family.access.subscripts), reversed(sizes), strict=True):
+        for name, factor in terms:
+            steps[name] = steps.get(name, of.zeros) + factor * apart
+        apart = apart * size
+    along = [steps.get(name, of.zeros) for name, _ in of.shape.axes]
+    return bank_wavefronts(of.lanes, along, family.access.element_bytes)
+
+
+def missing_bytes(
+    setting: Setting, statement: StatementFacts, family: Family, requests: Column
+) -> Column:
+    """Return the bytes that come from L2 for a family that is not staged.
+
+    At best every sector of what a block touches comes once. L1 has to hold what is touched until it
+    is touched again: for neighbours and the next step the lines of a step, for the next sweep of a
+    loop that does not move the family all that a sweep touches.
+
+    Args:
+        setting: the launch on a card.
+        statement: one of its statements.
+        family: accesses of the statement.
+        requests: of all warps of the launch.
+    """
+    of, access = setting.of, family.access
+    _, each = request(of, access)
+    span = 0.0 if not family.spans else family.spans[-1] * access.element_bytes / SECTOR_BYTES
+    rows = of.card.warp / of.lanes[0] if of.lanes else of.ones
+    most = np.minimum(requests * each, requests / family.count * family.rows * (each + span * rows))
+    moving = dict(access.strides)
+    sweeps, inside = of.ones, False
+    for name in reversed(of.serial(statement)):
+        inside = inside or name in moving
+        if inside and name not in moving:
+            sweeps = sweeps * of.trips[name]
+    chunks = of.shape.chunks if of.cut.sum_loop in moving else of.ones
+    once = of.active * of.share(statement) * box_sectors(of, family, whole=True)
+    once = np.minimum(most, np.maximum(1.0, once / chunks))
+    swept = np.minimum(most, once * sweeps)
+    near = _kept(setting, setting.working_bytes)
+    far = _kept(setting, box_sectors(of, family, whole=False) * SECTOR_BYTES)
+    short = swept * near + most * (1.0 - near)
+    return np.asarray((once * far * near + short * (1.0 - far * near)) * SECTOR_BYTES)
+
+
+def _kept(setting: Setting, touched: Column) -> Column:
+    """Return the share of bytes that every block touches that L1 has room for."""
+    return np.clip(setting.l1_bytes / np.maximum(1.0, touched * setting.present), 0.0, 1.0)

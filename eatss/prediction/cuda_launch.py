@@ -1,0 +1,192 @@
+"""One launch of generated code in numbers: its statements, loops, threads and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import LaunchFacts, PartFacts, Structure
+from eatss.analysis.work import AccessFacts, StatementFacts
+from eatss.prediction.access import lanes_of
+from eatss.prediction.card import Card
+from eatss.prediction.cuda_families import Family, families_of
+from eatss.prediction.cuda_habits import CudaHabits
+from eatss.prediction.cuda_shape import CudaCandidates, LaunchShape, launch_shape, trips_of
+from eatss.prediction.demand import Column
+from eatss.prediction.habits import Habits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaLaunch:
+    """A launch of a structure with the candidates for it; columns have an entry a candidate.
+
+    ``facts`` are of the kernel, ``cut`` of the launch in it. ``trips`` are those of the loops that
+    run on the card, ``launches`` how often the host launches it. ``families`` are by statement.
+    ``serial_band`` are the loops of the band that each thread runs itself, ``inner`` those beneath.
+    ``lanes`` are those of a warp along each axis, ``x`` first; ``warps`` those of a block.
+    ``fills`` is the share of the box of its loops that a statement runs at, ``active`` the blocks
+    that have work.
+    """
+
+    facts: KernelFacts
+    structure: Structure
+    cut: LaunchFacts
+    candidates: CudaCandidates
+    card: Card
+    habits: Habits
+    code: CudaHabits
+    trips: Mapping[str, float]
+    launches: float
+    shape: LaunchShape
+    statements: tuple[StatementFacts, ...]
+    families: Mapping[str, tuple[Family, ...]]
+    serial_band: tuple[str, ...]
+    inner: tuple[str, ...]
+    lanes: list[Column]
+    warps: Column
+    fills: Mapping[str, float]
+    active: Column
+
+    def __len__(self) -> int:
+        """Return the number of candidates."""
+        return len(self.candidates)
+
+    @property
+    def zeros(self) -> Column:
+        """A column of nothing."""
+        return np.zeros(len(self))
+
+    @property
+    def ones(self) -> Column:
+        """A column of ones."""
+        return np.ones(len(self))
+
+    @property
+    def launched_warps(self) -> Column:
+        """Warps of a launch that have work."""
+        return self.active * self.warps
+
+    @property
+    def all_families(self) -> Iterable[Family]:
+        """The families of all statements."""
+        return (family for own in self.families.values() for family in own)
+
+    def serial(self, statement: StatementFacts) -> list[str]:
+        """Return the loops that a thread runs itself around a statement, outermost first."""
+        order = [*self.serial_band, *self.inner]
+        return [name for name in order if name in statement.loops and name in self.trips]
+
+    def points(self) -> Column:
+        """Return the points of a thread, those of the sum left out."""
+        return np.asarray(prod(self.shape.points.values(), start=self.ones))
+
+    def points_of(self, statement: StatementFacts) -> Column:
+        """Return the points of a thread that a statement runs at, those of the sum left out."""
+        named = (n for n in self.cut.mapped if n in statement.loops)
+        return np.asarray(prod((self.shape.points[n] for n in named), start=self.ones))
+
+    def share(self, statement: StatementFacts) -> Column:
+        """Return the share of blocks that a statement runs in, and of its steps it runs there."""
+        share = self.ones * (self.fills[statement.name] / max(self.fills.values()))
+        for name in self.cut.mapped:
+            if name not in statement.loops:
+                share = share / self.shape.steps[name]
+        return share
+
+    def steps(self, names: Sequence[str]) -> Column:
+        """Return how often a thread runs some serial loops."""
+        steps = np.asarray(prod((self.trips[n] for n in names), start=self.ones))
+        if self.cut.sum_loop in names:
+            steps = steps / (self.shape.lanes * self.shape.chunks)
+        return np.asarray(np.maximum(steps, 1.0))
+
+    def tile_steps(self, statement: StatementFacts) -> Column:
+        """Return how many tiles of serial loops a block runs for a statement."""
+        steps = self.ones
+        for name in self._part_of(statement).serial:
+            steps = steps * self.shape.steps.get(name, self.ones)
+        if self.cut.sum_loop is not None:
+            whole = self.trips[self.cut.sum_loop]
+            tile = self.shape.tile[self.cut.sum_loop] * self.shape.chunks
+            steps = steps * np.maximum(1.0, whole / tile)
+        return steps
+
+    def is_written(self, array: str) -> bool:
+        """Tell whether a statement of the launch writes an array."""
+        return any(a.writes and a.array == array for s in self.statements for a in s.accesses)
+
+    def strides(self, access: AccessFacts) -> list[float]:
+        """Return the bytes between neighbouring threads along each axis."""
+        moving = dict(access.strides)
+        return [float(moving.get(name, 0) * access.element_bytes) for name, _ in self.shape.axes]
+
+    def different_bytes(self, access: AccessFacts) -> Column:
+        """Return the bytes that differ between the lanes of a request."""
+        different = self.ones * access.element_bytes
+        for lanes, step in zip(self.lanes, self.strides(access), strict=True):
+            if step:
+                different = different * lanes
+        return different
+
+    def staged(self, group: int | None) -> Column:
+        """Return 1 where a stageable group is staged in shared memory, else 0."""
+        if group is None or self.cut.sum_loop is not None:
+            return self.zeros
+        return self.candidates.staged.get(self.cut.stageable[group], self.zeros)
+
+    def _part_of(self, statement: StatementFacts) -> PartFacts:
+        return next(part for part in self.cut.parts if statement.name in part.statements)
+
+
+def launch_of(
+    facts: KernelFacts,
+    structure: Structure,
+    cut: LaunchFacts,
+    candidates: CudaCandidates,
+    card: Card,
+    habits: Habits,
+    code: CudaHabits,
+) -> CudaLaunch:
+    """Return one launch of a structure with its candidates."""
+    trips = trips_of(facts)
+    host_trips = 1.0 if structure.host_loop is None else trips.pop(structure.host_loop)
+    launches = float(facts.work.launches or 1) * host_trips
+    shape = launch_shape(structure, cut, trips, candidates, card.threads_per_block)
+    statements = tuple(s for s in facts.work.statements if s.name in cut.statements)
+    fills = {s.name: _fill(s, trips, launches) for s in statements}
+    return CudaLaunch(
+        facts=facts,
+        structure=structure,
+        cut=cut,
+        candidates=candidates,
+        card=card,
+        habits=habits,
+        code=code,
+        trips=trips,
+        launches=launches,
+        shape=shape,
+        statements=statements,
+        families={s.name: families_of(s, cut) for s in statements},
+        serial_band=tuple(
+            loop.name
+            for loop in facts.loops
+            if loop.name not in cut.mapped and loop.name != structure.host_loop
+        ),
+        inner=tuple(loop.name for loop in facts.inner_loops),
+        lanes=lanes_of([count for _, count in shape.axes]),
+        warps=np.ceil(shape.block_threads / card.warp),
+        fills=fills,
+        active=np.maximum(1.0, shape.blocks * max(fills.values())),
+    )
+
+
+def _fill(statement: StatementFacts, trips: Mapping[str, float], launches: float) -> float:
+    """Return the share of the box of its loops that a statement runs at, in a launch."""
+    if statement.instances is None:
+        return 1.0
+    box = prod(trips[name] for name in statement.loops if name in trips)
+    return min(1.0, statement.instances / max(1.0, box * launches))

@@ -1,0 +1,91 @@
+"""What of generated code goes beyond L2: bytes of memory, and rows walked in pieces."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from eatss.analysis.work import StatementFacts
+from eatss.prediction.access import SECTOR_BYTES
+from eatss.prediction.cuda_copies import loads_held
+from eatss.prediction.cuda_families import Family
+from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_setting import Setting
+from eatss.prediction.demand import Column
+
+_PAGE_PIECE_BYTES = 256
+_KEPT_SHARE = 0.7
+_KEPT_MISSES = 0.05
+
+
+def moved_bytes(setting: Setting, l2_bytes: Column) -> Column:
+    """Return the bytes of one launch from and to memory.
+
+    Every element once, unless all of it stays in L2 between launches. What blocks that do not run
+    at the same time read again comes from memory where L2 cannot hold it.
+    """
+    of = setting.of
+    arrays = of.facts.work.arrays
+    everything = sum(a.elements * a.element_bytes for a in arrays)
+    many = of.launches > 1 or len(of.structure.launches) > 1
+    total = of.zeros
+    for array in arrays:
+        reads, writes = [of.zeros], [of.zeros]
+        for statement in of.statements:
+            for family in of.families[statement.name]:
+                if family.access.array != array.name:
+                    continue
+                elements = min(_touched(of, statement, family), float(array.elements))
+                touched = elements * array.element_bytes
+                if family.reads and not (family.held and not loads_held(of, family)):
+                    reads.append(touched * _again(setting, family, touched))
+                if family.writes:
+                    writes.append(touched * of.ones)
+        total = total + np.maximum.reduce(reads) + np.maximum.reduce(writes)
+    if many and everything < _KEPT_SHARE * of.card.l2_bytes:
+        total = total * _KEPT_MISSES
+    return np.minimum(total, np.maximum(l2_bytes, total * 0.02))
+
+
+def scatter(of: CudaLaunch) -> Column:
+    """Return how much longer memory takes because blocks come back to its pages for each point.
+
+    Of narrow blocks with several points along ``x`` each point is another piece of a row.
+    """
+    if not of.cut.mapped or of.cut.sum_loop is not None:
+        return of.ones
+    along = of.cut.mapped[-1]
+    moved = any(dict(family.access.strides).get(along) for family in of.all_families)
+    piece = of.shape.threads[along] * of.facts.element_bytes
+    again = (of.shape.points[along] - 1.0) * _PAGE_PIECE_BYTES / piece
+    return 1.0 + of.code.page_steps * again * moved
+
+
+def _touched(of: CudaLaunch, statement: StatementFacts, family: Family) -> float:
+    """Return the elements of a family that one launch touches."""
+    moving = dict(family.access.strides)
+    named = [n for n in moving if n in statement.loops and n in of.trips]
+    dense = prod(of.trips[n] for n in named)
+    apart = min((abs(s) * family.access.element_bytes for s in moving.values()), default=0)
+    wasted = min(apart, SECTOR_BYTES) / family.access.element_bytes if apart else 1.0
+    return dense * min(1.0, of.fills[statement.name] * 1.5) * max(1.0, wasted)
+
+
+def _again(setting: Setting, family: Family, touched: float) -> Column:
+    """Return how often a family's elements come from memory.
+
+    Blocks along ``x`` run one after the other first.
+    """
+    of = setting.of
+    mapped = of.cut.mapped
+    if len(mapped) < len(("rows", "columns")) or touched <= 0.5 * of.card.l2_bytes:
+        return of.ones
+    moving = dict(family.access.strides)
+    rows = [n for n in mapped[:-1] if n not in moving]
+    if not rows or mapped[-1] not in moving:
+        return of.ones
+    resident = np.maximum(1.0, setting.resident) * of.card.sms
+    at_once = np.maximum(1.0, resident / of.shape.steps[mapped[-1]])
+    repeats = prod((of.shape.steps[n] for n in rows), start=of.ones)
+    return np.maximum(1.0, repeats / at_once)

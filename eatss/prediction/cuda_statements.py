@@ -1,0 +1,119 @@
+"""What the statements of generated code ask for: loads, arithmetic, and what a thread waits for."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from eatss.analysis.work import StatementFacts
+from eatss.prediction.access import SECTOR_BYTES
+from eatss.prediction.arithmetic import instructions_of, is_wide, result_cycles
+from eatss.prediction.cuda_caches import bank_request, missing_bytes, request
+from eatss.prediction.cuda_families import Family
+from eatss.prediction.cuda_setting import Setting, distinct
+from eatss.prediction.demand import Column
+from eatss.prediction.tally import Tally
+
+_ISSUE = 4
+
+
+def add_statements(setting: Setting, tally: Tally) -> None:
+    """Add the instances of all statements."""
+    for statement in setting.of.statements:
+        _Counting(setting, tally, statement).add()
+
+
+class _Counting:
+    """Adds up one statement.
+
+    ``longest`` is what a thread waits for the slowest load of a step, ``waited`` for all of them,
+    batch by batch, ``wide`` what requests of many lines take in addition; in cycles.
+    """
+
+    def __init__(self, setting: Setting, tally: Tally, statement: StatementFacts) -> None:
+        of = setting.of
+        self.setting, self.of, self.tally, self.statement = setting, of, tally, statement
+        self.serial = of.serial(statement)
+        self.points, self.steps = of.points_of(statement), of.steps(self.serial)
+        self.share = of.share(statement)
+        self.longest, self.waited, self.wide = of.zeros, of.zeros, of.zeros
+
+    def add(self) -> None:
+        """Add arithmetic, loops and tests, accesses, and what a thread waits for."""
+        of, code, setting = self.of, self.of.code, self.setting
+        instances = self.share * self.points * self.steps
+        self.tally.add_arithmetic(self.statement, instances, of.habits)
+        guards = code.guard_instructions * setting.guarded * self.points
+        overhead = code.loop_instructions / code.unrolled_steps if self.serial else 0.0
+        tiles = of.tile_steps(self.statement) * code.step_instructions
+        self.tally.add_instructions(self.share * (self.steps * (overhead + guards) + tiles))
+        for family in of.families[self.statement.name]:
+            if family.held:
+                continue
+            if family.reads:
+                self._add_reads(family)
+            if family.writes:
+                requests = instances * max(1, family.count)
+                self.tally.add_global(requests, *request(of, family.access))
+                self.tally.add_instructions(requests * code.load_instructions)
+        self._add_wait()
+
+    def _add_reads(self, family: Family) -> None:
+        """Add the loads through a family, from shared memory where it is staged."""
+        of, code, tally = self.of, self.of.code, self.tally
+        on = of.staged(family.group)
+        body = distinct(of, family)
+        often = of.steps(self._reading_loops(family))
+        requests = self.share * body * often
+        total = of.launched_warps * requests
+        near = bank_request(self.setting, family)
+        wave, _ = request(of, family.access, 1.0 - family.rows / family.count)
+        tally.add_shared(requests * on, near)
+        tally.shared_read_bytes += total * of.different_bytes(family.access)
+        tally.add_instructions(requests * np.where(on > 0, 1.0, code.load_instructions))
+        missing = missing_bytes(self.setting, self.statement, family, total) * (1.0 - on)
+        tally.l1_wavefronts += total * wave * (1.0 - on)
+        tally.l2_bytes += missing
+        misses = np.clip(missing / np.maximum(1.0, total * SECTOR_BYTES), 0.0, 1.0)
+        batch = code.batch if self.serial else code.stream_batch
+        every = body * often / self.steps
+        far = code.memory_cycles * np.minimum(1.0, batch * misses) * (1.0 - on)
+        wait = far + np.where(on > 0, code.shared_cycles, code.l1_cycles)
+        self.longest = np.maximum(self.longest, wait * np.minimum(1.0, often / self.steps))
+        self.waited = self.waited + far * every / batch
+        self.wide = self.wide + every * (wave * (1.0 - on) * code.line_wait + near * on)
+
+    def _reading_loops(self, family: Family) -> list[str]:
+        """Return the serial loops in which a family is read anew: down to the last that moves it.
+
+        What another access of the launch may write is read in all of them.
+        """
+        if family.writes or self.of.is_written(family.access.array):
+            return self.serial
+        moving = dict(family.access.strides)
+        last = max((at for at, name in enumerate(self.serial) if name in moving), default=-1)
+        return self.serial[: last + 1]
+
+    def _add_wait(self) -> None:
+        """Add what the slowest thread of a block waits for in the statement.
+
+        Tests of points keep the compiler from unrolling, so that each step waits for its slowest
+        load. Arithmetic takes the latency of its results or, with many points, the issue of its
+        instructions by one warp.
+        """
+        of, guarded = self.of, self.setting.guarded
+        together = 1.0
+        if self.serial:
+            together = min(of.code.unrolled_steps, of.trips[self.serial[-1]])
+        free = self.longest / together + self.waited
+        tested = self.longest + self.waited
+        memory = free * (1 - guarded) + tested * guarded
+        rate = of.card.fp64_per_cycle if is_wide(self.statement) else of.card.fp32_per_cycle
+        each = instructions_of(self.statement, of.habits)
+        issue = self.points * each * of.card.warp * _ISSUE / rate
+        arithmetic = np.maximum(result_cycles(self.statement, of.habits), issue)
+        shape, loops = of.shape, self.statement.loops
+        copies = prod(shape.steps[n] for n in of.cut.mapped if n not in loops)
+        there: Column = np.minimum(1.0, self.share * copies)
+        self.tally.chain_cycles += there * self.steps * (memory + arithmetic + self.wide)
