@@ -20,6 +20,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ import eatss
 from benchmarks.prediction import ALIKE, FEWEST, FITTED, LEAST_CORRELATION
 from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.mapping import AXES, thread_axes, threads_along
 from eatss.analysis.structure import LaunchFacts, Structure
 from eatss.gpu import load_profile
 from eatss.gpu.profile import GpuProfile
@@ -83,15 +86,15 @@ def _inspected(
 
 
 def launched(
-    program: str, kernels: Sequence[Mapping[str, Any]], profile: GpuProfile
+    program: str, row: Mapping[str, Any], profile: GpuProfile
 ) -> list[Launched] | None:
     """Return the kernels of a plan with their facts, ``None`` where one is not known."""
     found = []
-    for kernel in kernels:
+    for kernel in row["kernels"]:
         notes = " ".join(kernel["notes"])
         if "one thread:" in notes:
             continue
-        one = _launched(program, kernel, notes, profile)
+        one = _launched(program, kernel, notes, row.get("threads", {}), profile)
         if one is None:
             return None
         found.append(one)
@@ -99,7 +102,11 @@ def launched(
 
 
 def _launched(
-    program: str, kernel: Mapping[str, Any], notes: str, profile: GpuProfile
+    program: str,
+    kernel: Mapping[str, Any],
+    notes: str,
+    asked: Mapping[str, Mapping[str, int]],
+    profile: GpuProfile,
 ) -> Launched | None:
     spread, host = _SPREAD.search(notes), _HOST.search(notes)
     for facts, structure, launch in _launches(program, profile):
@@ -109,7 +116,8 @@ def _launched(
             continue
         if sorted(launch.statements) == sorted(kernel["statements"]):
             alone = Structure(launches=(launch,), host_loop=structure.host_loop)
-            sizes = _candidates(facts, alone, launch, kernel, notes)
+            own = asked.get(facts.name, {})
+            sizes = _candidates(facts, alone, launch, kernel, notes, own)
             return None if sizes is None else Launched(facts, alone, launch, sizes)
     return None
 
@@ -129,8 +137,9 @@ def _candidates(
     launch: LaunchFacts,
     kernel: Mapping[str, Any],
     notes: str,
+    asked: Mapping[str, int],
 ) -> CudaCandidates | None:
-    """Return what a plan says of a kernel; ``None`` where several loops share an axis."""
+    """Return what a plan says of a kernel; ``None`` where it does not say enough."""
     tiles = {name: float(size) for name, size in kernel["tile_sizes"]}
     spread = _SPREAD.search(notes)
     lanes, chunks, sum_tile = 1.0, 1.0, 1.0
@@ -139,7 +148,8 @@ def _candidates(
         lanes, chunks = float(spread[1] or 1), float(spread[2] or 1)
         sum_tile = tiles[launch.sum_loop or ""]
         axes = axes[1:] if lanes > 1 else axes
-    if len(launch.mapped) > len(axes):
+    threads = _threads(launch.mapped, axes, tiles, asked)
+    if threads is None:
         return None
     staged = {
         group: float(any(f"{facts.references[at].access}: shared memory" in notes for at in group))
@@ -153,15 +163,38 @@ def _candidates(
         tiles.pop(structure.host_loop, None)
     return CudaCandidates(
         tiles={name: np.array([size]) for name, size in tiles.items()},
-        threads={
-            name: np.array([threads])
-            for name, threads in zip(reversed(launch.mapped), axes, strict=False)
-        },
+        threads={name: np.array([size]) for name, size in threads.items()},
         staged={group: np.array([on]) for group, on in staged.items()},
         lanes=np.array([lanes]),
         sum_tile=np.array([sum_tile]),
         chunks=np.array([chunks]),
     )
+
+
+def _threads(
+    mapped: Sequence[str],
+    block: Sequence[float],
+    tiles: Mapping[str, float],
+    asked: Mapping[str, int],
+) -> dict[str, float] | None:
+    """Return the threads along each loop, ``None`` where a block may mean several.
+
+    A plan has those along the axes, which more than three loops share: then they are those that
+    were ``asked`` for, or follow from the axes. They are powers of two.
+    """
+    if len(mapped) <= len(block):
+        return dict(zip(reversed(mapped), block, strict=False))
+    if asked:
+        return {name: float(asked.get(name, 1)) for name in mapped}
+    found = []
+    choices = [[2**n for n in range(int(tiles[name]).bit_length())] for name in mapped]
+    for sizes in product(*choices):
+        if sizes[-1] != block[0] or prod(sizes) != prod(block):
+            continue
+        axes = thread_axes(sizes)
+        if [threads_along(axis, sizes, axes) for axis in AXES] == list(block):
+            found.append(dict(zip(mapped, map(float, sizes), strict=True)))
+    return found[0] if len(found) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +214,7 @@ def pairs_of(
     """Return the layouts of a program, predicted, and how many could not be."""
     pairs, unpredicted = [], 0
     for row in rows:
-        kernels = launched(program, row["kernels"], profile)
+        kernels = launched(program, row, profile)
         totals = [
             CudaModel.of(one.facts, profile).columns(one.structure, one.candidates).total
             for one in kernels or ()
@@ -270,7 +303,7 @@ def main() -> None:
     for half, programs in halves.items():
         _print_means(half, programs)
     if skipped:
-        print(f"\nnot predicted, as the model offers no such layout: {', '.join(skipped)}")
+        print(f"\nnot predicted, for staging beside spread sums or threads that are not known: {', '.join(skipped)}")
     print(
         "\nrank: Spearman's correlation of predicted with measured. error: the factor within which "
         "half\nof the layouts are, less 1. chosen: what the layout predicted best takes over the "

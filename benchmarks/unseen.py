@@ -198,7 +198,9 @@ def write_rows(directory: Path, results: Path, output: Path) -> None:
     lines = []
     for one in load(results):
         program, _, layout = one.variant.partition(":")
-        plan = json.loads((directory / program / layout / "plan.json").read_text(encoding="utf-8"))
+        folder = directory / program / layout
+        plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+        _, _, asked, _ = json.loads((folder / "layout.json").read_text(encoding="utf-8"))
         kernels = [
             {name: kernel[name] for name in ("statements", "block", "tile_sizes", "notes")}
             for kernel in plan["kernels"]
@@ -210,6 +212,7 @@ def write_rows(directory: Path, results: Path, output: Path) -> None:
             "status": one.status,
             "time_s": one.time_s,
             "energy_j": one.energy_j,
+            "threads": asked,
             "kernels": kernels,
         }
         lines.append(json.dumps(row) + "\n")

@@ -184,11 +184,25 @@ def test_every_finding_of_the_front_end_is_documented() -> None:
     assert page.count("| EATSS-F") == len(Code)
 
 
+def _without_times(table: str) -> str:
+    """Leave out what the solver took: no two runs take as long."""
+    return re.sub(r", \d+ ms\)", ", N ms)", table)
+
+
+def test_the_model_s_page_shows_what_the_command_prints(workshop: Path) -> None:
+    (shown,) = [
+        block
+        for block in _code_blocks(REPOSITORY / "docs" / "model.md", "")
+        if block.startswith("kernel0  S0")
+    ]
+    table = _run("eatss select kernels/trmm.c --gpu h200 --target cuda", workshop).stdout
+    assert _without_times(shown).rstrip() in _without_times(table)
+
+
 def test_outputs_in_the_readme_are_what_the_commands_print(workshop: Path) -> None:
     first, program, second = _code_blocks(REPOSITORY / "README.md", "")
     table = _run("eatss select kernels/gemm.c --gpu a100", workshop).stdout
-    taken = re.compile(r", \d+ ms\)")  # by the solver: no two runs take as long
-    assert taken.sub(", N ms)", first) == taken.sub(", N ms)", table)
+    assert _without_times(first) == _without_times(table)
     (command,) = [line for _, line in _commands() if "--tile" in line and "A=shared" in line]
     assert program == _run(command, workshop).stdout
     source = _code_blocks(REPOSITORY / "README.md", "c")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -343,7 +344,7 @@ def test_arguments_that_do_not_fit_are_a_launch_error_with_sizes() -> None:
 def test_a_block_that_the_card_has_no_registers_for_is_a_launch_error() -> None:
     cupy = FakeCupy({})
     kernel = cupy.RawModule(path="").get_function("kernel_lu_k1")
-    kernel.max_threads_per_block = 192
+    kernel.max_threads_per_block = prod(lu_program().kernels[1].block) - 32
     with pytest.raises(LaunchError, match="kernel_lu_k1 takes 32 registers"):
         loaded(memory_with(cupy))
 
