@@ -85,9 +85,7 @@ def _inspected(
     return [(facts, structures.get(facts.name, ())) for facts in found.facts]
 
 
-def launched(
-    program: str, row: Mapping[str, Any], profile: GpuProfile
-) -> list[Launched] | None:
+def launched(program: str, row: Mapping[str, Any], profile: GpuProfile) -> list[Launched] | None:
     """Return the kernels of a plan with their facts, ``None`` where one is not known."""
     found = []
     for kernel in row["kernels"]:
@@ -303,7 +301,10 @@ def main() -> None:
     for half, programs in halves.items():
         _print_means(half, programs)
     if skipped:
-        print(f"\nnot predicted, for staging beside spread sums or threads that are not known: {', '.join(skipped)}")
+        print(
+            "\nnot predicted, for staging beside spread sums or threads that are not known: "
+            f"{', '.join(skipped)}"
+        )
     print(
         "\nrank: Spearman's correlation of predicted with measured. error: the factor within which "
         "half\nof the layouts are, less 1. chosen: what the layout predicted best takes over the "

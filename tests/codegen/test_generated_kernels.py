@@ -37,8 +37,7 @@ def points(sizes: dict[str, int]) -> int:
     )
 
 
-@pytest.mark.parametrize("gpu", ["a100", "h200"])
-@pytest.mark.parametrize("dtype", ["float", "double"])
+@pytest.mark.parametrize(("dtype", "gpu"), [("float", "a100"), ("double", "h200")])
 def test_a_kernel_equals_the_original_where_its_text_was_not_verified_before(
     any_kernel: str,
     dtype: str,

@@ -39,7 +39,8 @@ def _commands() -> list[tuple[str, str]]:
         for block in _code_blocks(page, "sh")
         for line in block.splitlines()
     ]
-    return [(page, line) for page, line in lines if re.search(r"\beatss \w", line)]
+    first = {line: page for page, line in reversed(lines) if re.search(r"\beatss \w", line)}
+    return [(page, line) for line, page in first.items()]
 
 
 @pytest.fixture(scope="module")
