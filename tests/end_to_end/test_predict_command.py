@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,14 @@ import pytest
 import eatss
 from eatss.pipeline import ppcg_schedule_of
 from eatss.resources import data_directory
+from tests.end_to_end.in_process import eatss as eatss_command
 
 KERNELS = data_directory("kernels")
 GEMM = KERNELS / "gemm.c"
 
 
 def predict(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "eatss", "predict", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return eatss_command("predict", *arguments)
 
 
 @pytest.fixture(scope="module")
