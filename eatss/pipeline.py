@@ -95,13 +95,15 @@ class AnalysedScop:
 class AnalysedProgram:
     """All regions of a C file; kernels are numbered through the file.
 
-    ``dtype`` is the element type selected for, in its C spelling.
+    ``dtype`` is the element type selected for, in its C spelling. ``max_operations`` bounds isl's
+    work on one region, ``None`` for the default.
     """
 
     file: str
     dtype: str
     scops: tuple[AnalysedScop, ...]
     warnings: tuple[Diagnostic, ...]
+    max_operations: int | None = None
 
     @property
     def facts(self) -> tuple[KernelFacts, ...]:
@@ -117,8 +119,14 @@ def parse(source: str | PathLike[str], options: FrontendOptions) -> FrontendResu
 
 
 def analyse_program(source: str | PathLike[str], options: AnalysisOptions) -> AnalysedProgram:
-    """Take C to kernel facts."""
-    return _analyse_parsed(source, parse(source, options.frontend), options)
+    """Take C to kernel facts.
+
+    Code of eatss is for any size where it can be: what it knows of inner loops is noted then.
+    """
+    program = _analyse_parsed(source, parse(source, options.frontend), options)
+    if options.cut == "eatss" and any(fact.inner_loops for fact in program.facts):
+        return analyse_symbolic(source, options).program
+    return program
 
 
 def _analyse_parsed(
@@ -145,6 +153,7 @@ def _analyse_parsed(
         dtype=options.dtype or _widest_type(parsed.scops),
         scops=tuple(scops),
         warnings=parsed.warnings + tuple(w for scop in scops for w in scop.warnings),
+        max_operations=options.max_operations,
     )
 
 
@@ -500,16 +509,28 @@ def expect_generated(
 
 
 def structures_for(
-    program: AnalysedProgram, profile: GpuProfile, *, strict_fp: bool = False
+    program: AnalysedProgram,
+    profile: GpuProfile,
+    *,
+    strict_fp: bool = False,
 ) -> dict[str, tuple[Structure, ...]]:
-    """Return how the generator can cut each kernel of a program, by the kernel's name."""
+    """Return how the generator can cut each kernel of a program, by the kernel's name.
+
+    Raises:
+        InputError: ``EATSS-P001``, isl needs more than the program's ``max_operations`` for one
+            region.
+    """
     from eatss.codegen.structures import structures_of  # noqa: PLC0415 - PPCG's target needs none
 
     found: dict[str, tuple[Structure, ...]] = {}
     for region in program.scops:
         options = CodegenOptions(strict_fp=strict_fp)
-        with bounded_work(region.scop, default_operations(region.scop)):
-            found |= structures_of(region.scheduled, region.facts, profile, options)
+        limit = program.max_operations or default_operations(region.scop)
+        try:
+            with bounded_work(region.scop, limit):
+                found |= structures_of(region.scheduled, region.facts, profile, options)
+        except InputError as error:
+            raise InputError(*(_with_source_line(finding) for finding in error.diagnostics)) from None
     return found
 
 

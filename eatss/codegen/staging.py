@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -47,23 +47,23 @@ def shared_tile(
     name: str,
     candidate: Candidate,
     element_type: ElementType,
-    footprints: Sequence[isl.Set],
+    footprints: Mapping[int, isl.Set],
     most_bytes: int,
 ) -> SharedTile | str:
-    """Place a candidate as far out as it fits.
+    """Place a candidate outside the loops that do not change it, or further in to make it fit.
 
     Args:
         name: the C name.
         candidate: what is to be staged.
         element_type: of its array.
-        footprints: the elements read, for each number of serial loops around the copy.
+        footprints: the elements read, by the number of serial loops around the copy.
         most_bytes: what is left of a block's shared memory.
 
     Returns:
         The tile, or why there is none.
     """
     reason = "no box of constant size holds what a tile reads"
-    for depth, footprint in enumerate(footprints):
+    for depth, footprint in footprints.items():
         box = fixed_box(coalesced(footprint))
         if box is None:
             continue

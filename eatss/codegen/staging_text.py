@@ -76,9 +76,12 @@ class StagingWriter:
             if not places:
                 continue
             array = self._arrays[candidate.array]
-            footprints = [
-                self._footprint(places, serial[:depth]) for depth in range(len(serial) + 1)
-            ]
+            inside = [at for at, loop in enumerate(serial) if loop.source_name in candidate.moving]
+            outermost = inside[-1] + 1 if inside else 0
+            footprints = {
+                depth: self._footprint(places, serial[:depth])
+                for depth in range(outermost, len(serial) + 1)
+            }
             used = sum(tile.shared_bytes for tile in self.tiles)
             tile = shared_tile(
                 self._members.fresh(array.name),

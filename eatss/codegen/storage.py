@@ -63,12 +63,13 @@ class Candidate:
     """Reads of one array that may be staged in shared memory: translated copies of one another.
 
     No write of the piece touches what they read, in any launch. ``text`` is how the source
-    spells the first of them.
+    spells the first of them, ``moving`` are the loops that change what they read.
     """
 
     array: str
     text: str
     places: frozenset[Place]
+    moving: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,23 +219,30 @@ class _Planner:
     def _candidates(self, array: str, group: Sequence[Place]) -> Iterator[Candidate]:
         """Yield the reads of a group by the shape of their subscripts."""
         shapes: dict[object, list[Place]] = {}
+        moving: dict[object, frozenset[str]] = {}
         for reference in self._piece.kernel.references:
             if reference.array != array:
                 continue
             shape = tuple(
                 (s.coefficients, s.symbols) if s.affine else id(s) for s in reference.subscripts
             )
+            moving[shape] = frozenset(reference.loops)
             for place in group:
                 if self._belongs(place, reference.relation):
                     known = shapes.setdefault(shape, [])
                     if place not in known:
                         known.append(place)
         taken: set[Place] = set()
-        for places in shapes.values():
+        for form, places in shapes.items():
             own = [place for place in places if place not in taken]
             taken.update(own)
             if own:
-                yield Candidate(array=array, text=self._access(own[0]).text, places=frozenset(own))
+                yield Candidate(
+                    array=array,
+                    text=self._access(own[0]).text,
+                    places=frozenset(own),
+                    moving=moving[form],
+                )
 
     def _belongs(self, place: Place, relation: isl.Map) -> bool:
         """Tell whether an access is (part of) a reference of the kernel."""

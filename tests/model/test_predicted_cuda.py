@@ -327,6 +327,38 @@ def test_the_command_for_sizes_selects_what_codegen_selects(name: str) -> None:
     ]
 
 
+PROGRAMS = sorted((Path(__file__).parents[2] / "benchmarks" / "programs").glob("*.c"))
+KNOWN = [("gemm", {"NK": 256}), ("2mm", {"NK": 200, "NJ": 320}), ("mttkrp", {"K": 64})]
+
+
+def assert_generated_as_selected(source: Path, defines: dict[str, int]) -> None:
+    selection = eatss.select(source, gpu="h200", target="cuda", defines=defines)
+    program = eatss.codegen(source, gpu="h200", defines=defines)
+    plain = [kernel for kernel in selection.kernels if kernel.spread is None and kernel.tile_sizes]
+    chosen = {name: kernel for kernel in plain for name in kernel.statements}
+    for kernel in program.kernels:
+        own = chosen.get(kernel.statements[0])
+        if own is not None:
+            assert set(kernel.tile_sizes) <= set(own.tile_sizes)
+            assert own.predicted is not None
+            assert kernel.shared_bytes <= own.predicted.shared_bytes
+    most = max(k.predicted.shared_bytes for k in selection.kernels if k.predicted is not None)
+    assert max(kernel.shared_bytes for kernel in program.kernels) == most
+
+
+@pytest.mark.parametrize("source", PROGRAMS, ids=lambda path: path.stem)
+def test_what_is_selected_for_other_programs_is_what_is_generated(source: Path) -> None:
+    assert_generated_as_selected(source, {})
+
+
+@pytest.mark.parametrize(("name", "defines"), KNOWN)
+def test_with_known_sizes_what_is_selected_is_what_is_generated(
+    name: str, defines: dict[str, int]
+) -> None:
+    """Boxes of known loops could be copied further out than the prediction takes them to be."""
+    assert_generated_as_selected(eatss.resources.data_directory("kernels") / f"{name}.c", defines)
+
+
 def test_options_of_the_paper_are_refused() -> None:
     with pytest.raises(eatss.InputError) as caught:
         ModelOptions(target="cuda", uniform=True)
