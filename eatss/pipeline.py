@@ -35,7 +35,7 @@ from eatss.frontend import (
     parse_symbolic,
 )
 from eatss.gpu import GpuProfile
-from eatss.model import ModelOptions, Selection, select_program
+from eatss.model import KernelSelection, ModelOptions, Selection, select_program
 from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.polyhedral.bounded import bounded_work
 from eatss.polyhedral.schedule import default_operations
@@ -504,7 +504,11 @@ def expect_generated(
         options=None,
         kernels=expect_cuda(program.facts, structures, profile, selection, own),
         target="cuda",
-        warnings=(*doubts_of(program), *map(_not_staged, unused)),
+        warnings=(
+            *doubts_of(program),
+            *map(_not_staged, unused),
+            *(_on_host(kernel) for kernel in own.kernels if _asks_for_host_loop(kernel, options)),
+        ),
     )
 
 
@@ -530,7 +534,9 @@ def structures_for(
             with bounded_work(region.scop, limit):
                 found |= structures_of(region.scheduled, region.facts, profile, options)
         except InputError as error:
-            raise InputError(*(_with_source_line(finding) for finding in error.diagnostics)) from None
+            raise InputError(
+                *(_with_source_line(finding) for finding in error.diagnostics)
+            ) from None
     return found
 
 
@@ -576,6 +582,21 @@ def generate_for(
 def doubts_of(program: AnalysedProgram) -> tuple[Diagnostic, ...]:
     """Return why the kernels may be others than PPCG's."""
     return tuple(warning for scop in program.scops for warning in scop.warnings)
+
+
+def _asks_for_host_loop(kernel: KernelSelection, options: CodegenOptions) -> bool:
+    asked = {loop for name, sizes in options.tile_sizes if name == kernel.name for loop, _ in sizes}
+    return kernel.host_loop in asked
+
+
+def _on_host(kernel: KernelSelection) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-M017",
+        severity=Severity.WARNING,
+        message=f"the loop {kernel.host_loop} of {kernel.name} runs on the host: "
+        "its tile size has no effect",
+        hint="give tile sizes of its other loops",
+    )
 
 
 def _not_staged(name: str) -> Diagnostic:

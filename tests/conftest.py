@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+_ROOT = str(Path(__file__).resolve().parents[1])
+if _ROOT not in sys.path:  # benchmarks, and the doubles of other folders
+    sys.path.append(_ROOT)
 
 settings.register_profile("same", derandomize=True)
 settings.register_profile("explore", print_blob=True)

@@ -286,7 +286,9 @@ def _spread_pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
     threads = [
         choice
         for choice in product(*([size for size in SPREAD_THREADS if size <= r] for r in reaches))
-        if prod(choice) <= THREADS[-1] and sum(size > 1 for size in choice) <= 2
+        if prod(choice) <= THREADS[-1]
+        and sum(size > 1 for size in choice) <= 2
+        and threads_along("z", choice, thread_axes(choice)) <= MAX_THREADS_Z
     ]
     points = [
         p

@@ -16,6 +16,7 @@ from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import candidates, default_vector
 from eatss.model.selection import PpcgOptions, Selection, Sizes
 from eatss.prediction.expected import Prediction
+from eatss.prediction.habits import FITTED_ON
 from eatss.prediction.model import PpcgModel
 
 Threads: TypeAlias = Sequence[int] | Mapping[str, int]
@@ -76,6 +77,7 @@ class ProgramExpectation:
         """Return the expectation as plain JSON types."""
         document = asdict(self)
         document["time_s"], document["energy_j"] = self.time_s, self.energy_j
+        document["fitted_on"] = FITTED_ON
         document["functions"] = list(self.functions)
         document["kernels"] = list(document["kernels"])
         document["warnings"] = [warning.to_dict() for warning in self.warnings]

@@ -89,8 +89,13 @@ class ModelOptions:
         self._check_prediction()
 
     def _check_prediction(self) -> None:
-        if self.model == "prediction" and (self.uniform or self.warp_fraction is not None):
-            what = "one vector for all kernels" if self.uniform else "a warp fraction"
+        published = {
+            "one vector for all kernels": self.uniform,
+            "a warp fraction": self.warp_fraction is not None,
+            "a split factor": self.split is not None,
+        }
+        what = next((name for name, given in published.items() if given), None)
+        if self.model == "prediction" and what is not None:
             raise input_error(
                 "EATSS-M012",
                 f"the objective {self.objective} has no place for {what}",

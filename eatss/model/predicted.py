@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 import numpy as np
 import numpy.typing as npt
@@ -109,7 +110,8 @@ def select_predicted(
     """Select sizes and options of a program for PPCG."""
     began = time.perf_counter()
     spaces = [_space(facts, profile) for facts in kernels]
-    bytes_limits = sorted({min(m, options.shared_per_block(profile)) for m in SHARED_LIMITS[1:]})
+    most_bytes = options.shared_per_block(profile)
+    bytes_limits = sorted({min(m, most_bytes) for m in SHARED_LIMITS[1:]})
     settings = [_DEFAULT] + [
         PpcgOptions(max_shared_memory=m, unroll_gpu_tile=False)
         for m in bytes_limits
@@ -123,7 +125,13 @@ def select_predicted(
         [_is_triangular(facts) for facts in kernels],
         profile,
     )
-    chosen, rows, cells = _best_setting(spaces, settings, costed, limits)
+    if most_bytes >= PPCG_SHARED_BYTES:
+        keeping = Keeping.SIZES_TOO
+    elif all(cell.demand.shared_bytes[0] <= most_bytes for cell in defaults):
+        keeping = Keeping.AS_IT_IS
+    else:
+        keeping = Keeping.NEVER
+    chosen, rows, cells = _best_setting(spaces, settings, costed, limits, keeping)
     share_s = (time.perf_counter() - began) / max(1, len(spaces))
     return PredictedProgram(
         kernels=tuple(
@@ -183,35 +191,47 @@ def _table_costs(
     return table
 
 
+class Keeping(Enum):
+    """What may be chosen under PPCG's own options: any sizes, its default alone, or nothing."""
+
+    SIZES_TOO = auto()
+    AS_IT_IS = auto()
+    NEVER = auto()
+
+
 def _best_setting(
     spaces: Sequence[_Space],
     settings: Sequence[PpcgOptions],
     costed: Sequence[Sequence[_Cell]],
     limits: _Limits,
+    keeping: Keeping,
 ) -> tuple[PpcgOptions, list[int], list[_Cell]]:
     """Return the setting with the least sum of costs, the first of equal ones, with rows and cells.
 
     ``costed`` has the cells of each kernel, one a setting; the first setting is PPCG's own.
     Under PPCG's own setting each kernel has sizes of ours where those are worth it. Another setting
-    counts where it is worth it for the program.
+    counts where it is worth it for the program, or where PPCG's own does not.
     """
     margins = [_margin(space.facts) for space in spaces]
-    usual = sum(int(cells[0].costs[0]) for cells in costed)
+    default_cost = sum(int(cells[0].costs[0]) for cells in costed)
     best: tuple[int, PpcgOptions, list[int], list[_Cell]] | None = None
     for setting, *cells in zip(settings, *costed, strict=True):
         own = setting == _DEFAULT
+        if own and keeping is Keeping.NEVER:
+            continue
         rows = [int(np.argmin(limits.allowed(cell, at))) for at, cell in enumerate(cells)]
         if own:
             rows = [
-                row if _worth(cell, row, margin) else 0
+                row if keeping is Keeping.SIZES_TOO and _worth(cell, row, margin) else 0
                 for cell, row, margin in zip(cells, rows, margins, strict=True)
             ]
         costs_of = [int(cell.costs[row]) for cell, row in zip(cells, rows, strict=True)]
-        if not own and usual < sum(c * m for c, m in zip(costs_of, margins, strict=True)):
+        surely = sum(cost * margin for cost, margin in zip(costs_of, margins, strict=True))
+        if not own and keeping is not Keeping.NEVER and default_cost < surely:
             continue
         if best is None or sum(costs_of) < best[0]:
             best = sum(costs_of), setting, rows, cells
-    assert best is not None  # PPCG's own setting always counts
+    assert best is not None  # where PPCG's own setting does not count, all others do
     return best[1], best[2], best[3]
 
 

@@ -7,8 +7,9 @@ the least cost. A layout that would not launch, or whose sums do not fit registe
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 
 Structures = Mapping[str, tuple[Structure, ...]]
 """The structures of each kernel, by its name."""
+
+_Entries = Callable[[CudaLattice], npt.NDArray[np.int64]]
 
 MOST_ROWS = 8192
 """Rows of the table that Z3 is given: the best ones, all others cost more than each of them."""
@@ -153,19 +156,19 @@ def _no_solution(facts: KernelFacts) -> NoSolutionError:
 
 def _problem(facts: KernelFacts, cells: Sequence[_Cell], options: ModelOptions) -> TableProblem:
     """Return the table of all layouts that launch; beyond ``MOST_ROWS`` the best ones."""
-    names = variable_names(facts, cells)
+    entries = variables(facts, cells)
     rows: list[tuple[int, ...]] = []
     values: list[int] = []
     limit = _limit(cells)
     for cell in cells:
         kept = np.flatnonzero(cell.costs <= limit)
-        table = np.stack([_column(cell.lattice, name)[kept] for name in names], axis=1)
+        table = np.stack([of(cell.lattice)[kept] for of in entries.values()], axis=1)
         rows += map(tuple, table.tolist())
         values += cell.costs[kept].tolist()
     unit = UNITS[options.objective]
     return TableProblem(
         kernel=facts.name,
-        variables=names,
+        variables=tuple(entries),
         cost=Table(rows=tuple(rows), values=tuple(values), unit=unit),
     )
 
@@ -179,39 +182,48 @@ def _limit(cells: Sequence[_Cell]) -> int:
     return int(launching[min(len(launching), MOST_ROWS) - 1])
 
 
-def variable_names(facts: KernelFacts, cells: Sequence[_Cell]) -> tuple[str, ...]:
-    """Return the names of a row's entries.
+def variables(facts: KernelFacts, cells: Sequence[_Cell]) -> dict[str, _Entries]:
+    """Return the variables of a row by name, each with its entries in a lattice.
 
-    Tiles by loop, ``threads:i``, ``staged:A[i][k]``, ``lanes``, ``sum`` and ``chunks`` of spread
-    sums, ``host:i`` where a loop may run on the host.
+    Tiles by loop, ``threads:i``, ``staged:A[i][k]``, ``spread:lanes``, ``spread:steps`` and
+    ``spread:blocks`` of spread sums, ``host:i`` where a loop may run on the host. What a structure
+    does not have is 1 or 0.
     """
-    names = [loop.name for loop in facts.loops]
-    names += [f"threads:{loop.name}" for loop in mapped_loops(facts)]
-    groups = dict.fromkeys(group for cell in cells for group in cell.lattice.staged)
-    names += [f"staged:{_group_name(group)}" for group in groups]
+    found: dict[str, _Entries] = {}
+    for loop in facts.loops:
+        found[loop.name] = partial(_tile_of, name=loop.name)
+    for loop in mapped_loops(facts):
+        found[f"threads:{loop.name}"] = partial(_threads_of, name=loop.name)
+    for group in dict.fromkeys(group for cell in cells for group in cell.lattice.staged):
+        text = ",".join(dict.fromkeys(facts.references[at].access for at in group))
+        name = f"staged:{text}"
+        while name in found:
+            name += "'"
+        found[name] = partial(_staged_of, group=group)
     if any(cell.lattice.structure.spreads for cell in cells):
-        names += ["lanes", "sum", "chunks"]
-    hosts = dict.fromkeys(cell.lattice.structure.host_loop for cell in cells)
-    names += [f"host:{loop}" for loop in hosts if loop is not None]
-    return tuple(names)
+        found["spread:lanes"] = lambda lattice: lattice.lanes
+        found["spread:steps"] = lambda lattice: lattice.sum_tile
+        found["spread:blocks"] = lambda lattice: lattice.chunks
+    for host in dict.fromkeys(cell.lattice.structure.host_loop for cell in cells):
+        if host is not None:
+            found[f"host:{host}"] = partial(_on_host, name=host)
+    return found
 
 
-def _group_name(group: tuple[int, ...]) -> str:
-    return ",".join(map(str, group))
+def _tile_of(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
+    return lattice.tiles.get(name, np.ones(len(lattice), dtype=np.int64))
 
 
-def _column(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
-    """Return the entries of a variable, 1 or 0 where a structure does not have it."""
-    kind, _, of = name.partition(":")
-    zeros = np.zeros(len(lattice), dtype=np.int64)
-    if kind == "threads":
-        return lattice.threads[of]
-    if kind == "staged":
-        return lattice.staged.get(tuple(map(int, of.split(","))), zeros)
-    if kind == "host":
-        return zeros + (lattice.structure.host_loop == of)
-    spread = {"lanes": lattice.lanes, "sum": lattice.sum_tile, "chunks": lattice.chunks}
-    return spread[kind] if kind in spread else lattice.tiles.get(name, zeros + 1)
+def _threads_of(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
+    return lattice.threads[name]
+
+
+def _staged_of(lattice: CudaLattice, group: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    return lattice.staged.get(group, np.zeros(len(lattice), dtype=np.int64))
+
+
+def _on_host(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
+    return np.full(len(lattice), int(lattice.structure.host_loop == name), dtype=np.int64)
 
 
 def _described(

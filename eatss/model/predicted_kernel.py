@@ -72,7 +72,7 @@ def predicted_kernel(
         solve_time_s=0.0,
         references=_placed(facts, places),
         distinct_references=facts.distinct_references,
-        usage=_usage(prediction, profile),
+        usage=_usage(prediction, profile, shared_limit_bytes),
         note=None if tiles else NOT_TILED,
         predicted=prediction,
     )
@@ -98,7 +98,9 @@ def _placed(facts: KernelFacts, places: Places) -> tuple[ReferenceSelection, ...
     )
 
 
-def _usage(prediction: Prediction | None, profile: GpuProfile) -> tuple[Usage, ...]:
+def _usage(
+    prediction: Prediction | None, profile: GpuProfile, shared_limit_bytes: int
+) -> tuple[Usage, ...]:
     """Return what a prediction expects a kernel to use of the limits of a card."""
     if prediction is None or not prediction.threads:
         return ()
@@ -110,7 +112,7 @@ def _usage(prediction: Prediction | None, profile: GpuProfile) -> tuple[Usage, .
         ("registers_thread", "registers of a thread (estimate)", prediction.registers,
          profile.registers_per_thread, "registers"),
         ("shared_per_block", "shared memory of a block", prediction.shared_bytes,
-         profile.shared_per_block_bytes, "bytes"),
+         shared_limit_bytes, "bytes"),
     )  # fmt: skip
     return tuple(
         Usage(name=n, title=t, used=used, available=most, unit=unit, binding=10 * used > 9 * most)

@@ -22,6 +22,7 @@ from eatss.model.selection import (
     Usage,
 )
 from eatss.prediction.expected import Prediction
+from eatss.prediction.habits import FITTED_ON
 
 _DERIVED = ("threads_per_block",)
 _PREDICTIONS = ("predicted", "default")
@@ -45,6 +46,7 @@ def selection_to_dict(selection: Selection) -> dict[str, Any]:
         "model": selection.model,
         "options": _flat(selection.options),
         "optimal": selection.optimal,
+        "fitted_on": FITTED_ON if selection.model == "prediction" else None,
         "ppcg_sizes": ppcg_sizes(selection) if of_ppcg else None,
         "ppcg_max_shared_memory": ppcg_max_shared_memory(selection) if of_ppcg else None,
         "static_shared_bytes": selection.static_shared_bytes,

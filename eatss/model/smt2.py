@@ -126,7 +126,7 @@ def _tables(
         if problem is None:
             texts.append(f"; {_comment(kernel.name)}: it has nothing to tile\n")
         elif not problem.cost.rows or not _launches(kernel):
-            texts.append(f"; {_comment(kernel.name)}: PPCG's default, which does not launch\n")
+            texts.append(f"; {_comment(kernel.name)}: nothing of it is known to launch\n")
         else:
             texts.append(table_to_smt2(problem, _best(problem)))
     return "\n(reset)\n\n".join(texts)

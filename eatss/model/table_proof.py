@@ -83,7 +83,7 @@ def table_to_smt2(problem: TableProblem, best: Mapping[str, int]) -> str:
     return "\n".join(
         [
             f"; Sizes of {problem.kernel}: minimise cost, in {cost.unit}.",
-            f"; {len(cost.rows)} rows; a variable threads:x is the threads of a block along x.",
+            f"; {len(cost.rows)} rows; threads:i is a block's threads along the loop i.",
             "(set-option :produce-models true)",
             "(set-logic QF_LIA)",
             *_declarations(problem),

@@ -8,7 +8,6 @@ a scalar, is not copied for each thread.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,12 +22,12 @@ from eatss.scop import Scop
 
 _FIRST_NUMBER = 17
 
-_STAGES = (30_000, 120_000)
-"""isl operations for each statement after which the pace of the scheduler is looked at."""
+_FIRST_TRY = 40_000
+"""isl operations for each statement of the first try; most regions need fewer. Where numbers of the
+scheduler's linear programs grow to hundreds of digits it takes a second, a hundred times as many
+operations take hours."""
 
-_LEAST_PACE = 150_000
-"""isl operations in a second; usually there are over a million. Where the scheduler's linear
-programs grow numbers of hundreds of digits there are ever fewer, and it may take hours."""
+_SECOND_TRY = 120_000
 
 
 def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
@@ -57,19 +56,20 @@ def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
 
 
 def _patiently(scop: Scop, constraints: isl.ScheduleConstraints) -> isl.Schedule:
-    """Let isl schedule; where it gets ever slower, let it no longer avoid coalescing loops.
+    """Let isl schedule; where that is long, let it no longer avoid coalescing loops.
 
     For that isl looks at how short loops are. With short loops of constant length and dependences
     between all of their instances this was seen to go on for hours; without it such regions take
-    milliseconds.
+    milliseconds. Tries are bounded by operations, so every machine takes the same steps; those of a
+    failed try do not count towards the caller's bound.
     """
     context = scop.isl_context
     most = context.get_max_operations()
-    for stage in _STAGES:
-        operations = stage * len(scop.statements)
-        if most and operations >= most:
-            break
-        began = time.perf_counter()
+    for each, coalescing in ((_FIRST_TRY, 1), (_SECOND_TRY, 0)):
+        operations = each * len(scop.statements)
+        if most:
+            operations = min(operations, most)
+        context.set_schedule_treat_coalescing(coalescing)
         context.reset_operations()
         context.set_max_operations(operations)
         try:
@@ -80,9 +80,7 @@ def _patiently(scop: Scop, constraints: isl.ScheduleConstraints) -> isl.Schedule
         finally:
             context.set_max_operations(most)
             context.reset_operations()
-        if operations < _LEAST_PACE * (time.perf_counter() - began):
-            context.set_schedule_treat_coalescing(0)
-            break
+    context.set_schedule_treat_coalescing(1)
     return constraints.compute_schedule()
 
 

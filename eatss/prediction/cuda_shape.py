@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.mapping import AXES
 from eatss.analysis.structure import LaunchFacts, Structure
 from eatss.analysis.work import ASSUMED_SIZE
 from eatss.prediction.demand import Column
@@ -89,7 +90,8 @@ def launch_shape(
             room = np.maximum(1.0, np.floor(room / threads[name]))
         tile[launch.sum_loop] = candidates.sum_tile
         most = np.ceil(trips[launch.sum_loop] / candidates.sum_tile)
-        chunks = np.clip(candidates.chunks, 1.0, most) if len(launch.mapped) < 3 else ones
+        if len(launch.mapped) != len(AXES):  # three loops leave no axis of the grid for chunks
+            chunks = np.clip(candidates.chunks, 1.0, most)
     elif structure.spreads and launch.mapped:
         along = launch.mapped[-1]
         own = prod(threads.values(), start=ones)

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+FITTED_ON = "h200"
+"""The profile of the card whose measurements the constants were fitted to."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:

@@ -11,6 +11,7 @@ from rich.text import Text
 from eatss.analysis.structure import Spread
 from eatss.model.expectation import KernelExpectation, ProgramExpectation
 from eatss.prediction.expected import Prediction
+from eatss.prediction.habits import FITTED_ON
 from eatss.report.render import indented_table, render
 
 
@@ -27,7 +28,9 @@ def render_expectation(expectation: ProgramExpectation, output: str) -> str:
         parts += ["", *_kernel(kernel, expectation.target)]
     if len(expectation.kernels) > 1:
         whole = _amounts(expectation.time_s, expectation.energy_j)
-        parts += ["", f"the program: {whole or 'does not launch'}"]
+        parts += ["", f"the program: {whole or 'not all of it is predicted, or launches'}"]
+    if expectation.gpu != FITTED_ON:
+        parts += ["", elsewhere(expectation.gpu)]
     return render(*parts)
 
 
@@ -62,6 +65,14 @@ def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
         style="default",
     )
     return [head, *terms_tables(one)]
+
+
+def elsewhere(gpu: str) -> str:
+    """Return what a prediction for another card than that of the measurements rests on."""
+    return (
+        f"predicted with constants fitted on an {FITTED_ON.upper()} and rates of the profile "
+        f"{gpu}, where nothing was measured"
+    )
 
 
 def cut_lines(spread: Spread | None, sum_loops: Sequence[str], host_loop: str | None) -> list[str]:

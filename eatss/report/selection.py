@@ -14,7 +14,8 @@ from eatss.model.build import bytes_text
 from eatss.model.ppcg import ppcg_arguments
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
-from eatss.report.expectation import cut_lines, terms_tables
+from eatss.prediction.habits import FITTED_ON
+from eatss.report.expectation import cut_lines, elsewhere, terms_tables
 from eatss.report.render import indented_table, render
 
 _LIMITS = {
@@ -52,6 +53,8 @@ def selection_table(selection: Selection, *, explain: bool) -> str:
     if selection.host_statements:
         names = ", ".join(selection.host_statements)
         parts += ["", f"stays on the host, because nothing is parallel there: {names}"]
+    if selection.options.model == "prediction" and selection.gpu != FITTED_ON:
+        parts += ["", elsewhere(selection.gpu)]
     return render(*parts)
 
 
@@ -146,8 +149,12 @@ def _proof(kernel: KernelSelection) -> str:
 def _predicted_verdict(kernel: KernelSelection) -> str:
     if kernel.predicted is None:
         return "PPCG's default, which is not expected to launch; nothing else is either"
-    sizes = "PPCG's default sizes" if kernel.keeps_default else "sizes of ours"
     one = kernel.predicted
+    sizes = "sizes of ours"
+    if kernel.keeps_default:
+        sizes = "PPCG's default sizes"
+    elif one == kernel.default:
+        sizes = "as PPCG's default"
     text = (
         f"{sizes}: {_amounts(one.time_s, one.energy_j)}, {one.power_w:.0f} W expected, "
         f"bound by {one.bound}"
@@ -191,6 +198,11 @@ def _loops(kernel: KernelSelection) -> Table:
     return table
 
 
+def _summed(kernel: KernelSelection) -> str:
+    lanes = 1 if kernel.spread is None else kernel.spread.lanes
+    return "sum, spread, x" if lanes > 1 else "sum, spread"
+
+
 def _dealt_loops(kernel: KernelSelection) -> Table:
     """Return the loops with the points that each thread has along them."""
     table = indented_table(
@@ -200,10 +212,11 @@ def _dealt_loops(kernel: KernelSelection) -> Table:
     for loop in kernel.loops:
         tile, threads = sizes[loop], block.get(loop)
         kind = "parallel" if loop in kernel.parallel else "serial"
-        if block and loop == kernel.block[-1][0]:
+        lanes = kernel.spread is not None and kernel.spread.lanes > 1
+        if block and loop == kernel.block[-1][0] and not lanes:
             kind += ", x"
         if loop in kernel.sum_loops and kernel.spread is not None:
-            kind, tile = "sum, spread", kernel.spread.tile
+            kind, tile = _summed(kernel), kernel.spread.tile
         dealt = ("-", "-") if threads is None else (str(threads), str(-(-tile // threads)))
         on_host = loop == kernel.host_loop
         table.add_row(
@@ -215,7 +228,7 @@ def _dealt_loops(kernel: KernelSelection) -> Table:
     for loop in kernel.inner_loops:
         summed = loop in kernel.sum_loops
         table.add_row(
-            loop, "sum, spread" if summed else "inside the tile, not tiled",
+            loop, _summed(kernel) if summed else "inside the tile, not tiled",
             Text(str(kernel.spread.tile), style="bold") if summed and kernel.spread else "-",
             "-", "-",
         )  # fmt: skip

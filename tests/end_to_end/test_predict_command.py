@@ -59,9 +59,11 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "target",
         "time_s",
         "energy_j",
+        "fitted_on",
         "warnings",
     }
     assert gemm_json["warnings"] == []
+    assert gemm_json["fitted_on"] == "h200"
     assert gemm_json["options"] == {"max_shared_memory": 8192, "unroll_gpu_tile": False}
     (kernel,) = gemm_json["kernels"]
     assert kernel.keys() == {
@@ -284,6 +286,21 @@ def test_a_place_that_changes_nothing_is_said() -> None:
     )
     done = predict(GEMM, "--gpu", "h200", "--target", "cuda", "--place", "A=shared")
     assert done.stderr == ""
+
+
+def test_a_tile_of_a_loop_on_the_host_is_said_to_change_nothing() -> None:
+    done = predict(KERNELS / "trmm.c", "--gpu", "h200", "--target", "cuda", "--tile", "i=4")
+    assert "warning: the loop i of kernel0 runs on the host" in done.stderr
+    assert "[EATSS-M017]" in done.stderr
+    done = predict(KERNELS / "trmm.c", "--gpu", "h200", "--target", "cuda", "--tile", "j=256")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("gpu", "said"), [("t4", True), ("h200", False)])
+def test_what_was_never_measured_is_said(gpu: str, said: bool) -> None:
+    for command in ("predict", "select"):
+        done = eatss_command(command, GEMM, "--gpu", gpu)
+        assert ("constants fitted on an H200" in done.stdout) == said
 
 
 def test_staging_beside_spread_sums_is_not_predicted() -> None:

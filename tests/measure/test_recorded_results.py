@@ -63,6 +63,7 @@ def test_the_meter_and_an_independent_log_agree_within_five_percent() -> None:
         ("repeatability", False),
         ("calibration", False),
         ("sectors_and_power", True),
+        ("ppcg_current", False),
     ],
 )
 def test_the_report_of_a_benchmark_is_what_is_committed(
@@ -73,6 +74,15 @@ def test_the_report_of_a_benchmark_is_what_is_committed(
     assert bool(list(tmp_path.glob("*.png"))) == draws
     committed = RESULTS / f"{name.replace('_', '-')}.txt"
     assert capsys.readouterr().out == committed.read_text(encoding="utf-8")
+
+
+def test_no_selection_that_was_measured_is_worse_than_ppcg_s_default() -> None:
+    found = benchmark("ppcg_current").current(RESULTS)
+    assert len(found) == 62
+    assert sum(one.state == "not measured" for one in found) <= 4
+    for one in found:
+        assert one.energy is None or one.energy >= 1 / 1.03, one
+        assert one.time is None or one.time >= 1 / 1.05, one
 
 
 def test_every_recorded_measurement_says_how_it_was_made() -> None:

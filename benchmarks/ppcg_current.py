@@ -1,0 +1,121 @@
+"""What today's selection for PPCG took where it was measured: never worse than the default?
+
+    python benchmarks/ppcg_current.py         # selects every kernel, looks its arguments up
+
+Each kernel is selected now, in both types, and its arguments for PPCG are looked up among all rows
+that were ever measured through a ppcg. It needs neither a card nor a ppcg.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import eatss
+from benchmarks.ppcg_records import DEFAULT, Row, load_rows
+from benchmarks.recorded import RESULTS, geometric_mean
+from eatss.model import ppcg_arguments
+from eatss.resources import data_directory
+
+RUNS = ("ppcg-2", "ppcg", "ppcg-tuning-3", "ppcg-tuning-2", "ppcg-tuning-1")
+"""Runs with rows, those that are asked first in front."""
+
+TYPES: tuple[Literal["double", "float"], ...] = ("double", "float")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """A kernel as it is selected now.
+
+    ``state`` is ``default`` (PPCG's own sizes), ``as default`` (other arguments, the same code),
+    ``measured`` or ``not measured``. ``time`` and ``energy`` are the default's over the selected,
+    ``None`` where PPCG's default does not launch.
+    """
+
+    kernel: str
+    dtype: str
+    state: str
+    run: str = ""
+    time: float | None = None
+    energy: float | None = None
+
+
+@cache
+def current(results: Path) -> list[Current]:
+    """Return every kernel of ``kernels/`` in both types."""
+    runs = {name: load_rows([results / f"{name}.jsonl"]) for name in RUNS}
+    found = []
+    for dtype in TYPES:
+        for source in sorted(data_directory("kernels").glob("*.c")):
+            arguments = ppcg_arguments(eatss.select(source, gpu="h200", dtype=dtype))
+            if not arguments:
+                found.append(Current(kernel=source.stem, dtype=dtype, state="default"))
+            else:
+                found.append(_looked_up(source.stem, dtype, " ".join(arguments), runs))
+    return found
+
+
+def _looked_up(kernel: str, dtype: str, arguments: str, runs: dict[str, Sequence[Row]]) -> Current:
+    for name, rows in runs.items():
+        own = [row for row in rows if (row.kernel, row.dtype) == (kernel, dtype)]
+        mine = [row for row in own if row.arguments == arguments]
+        usual = [row for row in own if row.variant == DEFAULT and row.status == "ok"]
+        if any((row.status, row.reason) == ("alias", DEFAULT) for row in mine):
+            return Current(kernel=kernel, dtype=dtype, state="as default", run=name)
+        mine = [row for row in mine if row.status == "ok"]
+        if mine:
+            return Current(
+                kernel=kernel,
+                dtype=dtype,
+                state="measured",
+                run=name,
+                time=_ratio([r.time_ms for r in usual], [r.time_ms for r in mine]),
+                energy=_ratio([r.energy_j for r in usual], [r.energy_j for r in mine]),
+            )
+    return Current(kernel=kernel, dtype=dtype, state="not measured")
+
+
+def _ratio(before: Sequence[float | None], after: Sequence[float | None]) -> float | None:
+    usual, ours = ([one for one in amounts if one is not None] for amounts in (before, after))
+    return statistics.mean(usual) / statistics.mean(ours) if usual and ours else None
+
+
+def report(results: Path) -> None:
+    """Print the kernels, and what they take in the mean."""
+    every = current(results)
+    print(f"{'kernel':16} {'type':7} {'default/selected: time':>23} {'energy':>7}  run")
+    for one in every:
+        print(
+            f"{one.kernel:16} {one.dtype:7} {_cell(one.time):>23} {_cell(one.energy):>7}  "
+            f"{one.run if one.state == 'measured' else one.state}"
+        )
+    for dtype in TYPES:
+        own = [one for one in every if one.dtype == dtype]
+        known = [one for one in own if one.state != "not measured"]
+        times = [one.time or 1.0 for one in known if one.state != "measured" or one.time]
+        energies = [one.energy or 1.0 for one in known if one.state != "measured" or one.energy]
+        print(
+            f"{dtype}: geometric means of {len(energies)} kernels: time "
+            f"{geometric_mean(times):.3f}, energy {geometric_mean(energies):.3f}; least "
+            f"{min(times):.3f} and {min(energies):.3f}; {len(own) - len(known)} not measured"
+        )
+    print(
+        "The default's amount over the selected one's, in one run. A kernel that keeps the\n"
+        "default, or has the same code, counts as 1. Measured and without numbers: PPCG's default\n"
+        "does not launch."
+    )
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+if __name__ == "__main__":
+    report(RESULTS)

@@ -1,0 +1,109 @@
+"""Time and energy of a launch against sums made by hand (docs/model.md, time and energy)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from eatss.gpu import load_profile
+from eatss.prediction.card import Card, card_of
+from eatss.prediction.demand import Demand
+from eatss.prediction.habits import Habits
+from eatss.prediction.terms import STATIC_LIMIT_W, predict
+
+HABITS = Habits()
+CARD = card_of(load_profile("h200"))
+
+
+def demand(**amounts: float) -> Demand:
+    """Return what one launch of 132 blocks of 256 threads asks for, nothing but ``amounts``."""
+    nothing: dict[str, float] = dict.fromkeys(Demand.__dataclass_fields__, 0.0)
+    usual = {"launches": 1, "blocks": CARD.sms, "threads": 256, "registers": 32, "lanes": 1}
+    limits = {"scatter": 1, "shared_limit_bytes": 49152}
+    every = {**nothing, **usual, **limits, **amounts}
+    return Demand(**{name: np.array([float(value)]) for name, value in every.items()})
+
+
+def time_of(amounts: dict[str, float], card: Card = CARD) -> float:
+    return float(predict(demand(**amounts), card, HABITS).time_s[0])
+
+
+def energy_of(amounts: dict[str, float], card: Card = CARD) -> float:
+    return float(predict(demand(**amounts), card, HABITS).energy_j[0])
+
+
+UNLIMITED = replace(CARD, power_limit_w=1e6)
+"""A card that may draw any power."""
+
+
+@pytest.mark.parametrize(
+    ("amounts", "seconds"),
+    [
+        ({"instructions": 1e9}, 1e9 / CARD.sms / 4 / CARD.clock_hz),
+        ({"fp64": 1e9}, 1e9 * 32 / CARD.sms / CARD.fp64_per_cycle / CARD.clock_hz),
+        ({"fp32": 1e9}, 1e9 * 32 / CARD.sms / CARD.fp32_per_cycle / CARD.clock_hz),
+        ({"l1_wavefronts": 1e9}, 1e9 / CARD.sms / CARD.clock_hz),
+        ({"shared_wavefronts": 1e9}, 1e9 / CARD.sms / CARD.clock_hz),
+        ({"l2_bytes": 1e10}, 1e10 / CARD.l2_bytes_s),
+        ({"dram_bytes": 1e10}, 1e10 / CARD.dram_bytes_s),
+        ({"dram_bytes": 1e10, "scatter": 1.5}, 1.5e10 / CARD.dram_bytes_s),
+        ({"chain_cycles": 1e6}, 1e6 / CARD.clock_hz),
+    ],
+)
+def test_one_part_alone_takes_what_its_rate_says(amounts: dict[str, float], seconds: float) -> None:
+    assert time_of(amounts, UNLIMITED) == pytest.approx(seconds + HABITS.launch_s)
+
+
+def test_two_equal_parts_overlap_as_the_exponent_says() -> None:
+    both = {"dram_bytes": 1e10, "l2_bytes": 1e10 * CARD.l2_bytes_s / CARD.dram_bytes_s}
+    alone = 1e10 / CARD.dram_bytes_s
+    expected = alone * 2 ** (1 / HABITS.sharpness) + HABITS.launch_s
+    assert time_of(both, UNLIMITED) == pytest.approx(expected)
+
+
+def test_one_block_more_than_the_sms_takes_twice_as_long() -> None:
+    usual = time_of({"instructions": 1e8}) - HABITS.launch_s
+    blocks = CARD.sms + 1
+    more = time_of({"instructions": 1e8 * blocks / CARD.sms, "blocks": blocks})
+    assert more - HABITS.launch_s == pytest.approx(2 * usual)
+
+
+def test_one_warp_of_an_sm_has_a_quarter_of_its_units() -> None:
+    full = time_of({"fp32": 1e6}) - HABITS.launch_s
+    assert time_of({"fp32": 1e6, "threads": 32}) - HABITS.launch_s == pytest.approx(4 * full)
+
+
+def test_energy_is_the_sum_of_prices_and_static_power() -> None:
+    amounts = {"instructions": 1e6, "fp64": 2e6, "l2_bytes": 3e8, "dram_bytes": 1e8}
+    amounts |= {"shared_wavefronts": 1e6, "shared_read_bytes": 5e7}
+    dynamic = 1e-12 * (
+        1e6 * HABITS.instruction_pj
+        + 2e6 * HABITS.fp64_pj
+        + 1e6 * HABITS.wavefront_pj
+        + 5e7 * HABITS.shared_pj_byte
+        + 3e8 * HABITS.l2_pj_byte
+        + 1e8 * HABITS.dram_pj_byte
+    )
+    static_w = HABITS.static_w * CARD.power_limit_w / STATIC_LIMIT_W
+    expected = dynamic + static_w * time_of(amounts)
+    assert energy_of(amounts) == pytest.approx(expected)
+
+
+def test_a_card_at_its_power_limit_slows_down() -> None:
+    amounts = {"instructions": 1e10, "fp64": 1e10, "l2_bytes": 2e11, "dram_bytes": 1e11}
+    time_s, energy_j = time_of(amounts), energy_of(amounts)
+    assert energy_j / time_s == pytest.approx(CARD.power_limit_w)
+    assert time_s > time_of(amounts, UNLIMITED)
+
+
+def test_launches_come_one_after_the_other() -> None:
+    once, often = {"dram_bytes": 1e9}, {"dram_bytes": 1e9, "launches": 7.0}
+    assert time_of(often) == pytest.approx(7 * time_of(once))
+    assert energy_of(often) == pytest.approx(7 * energy_of(once))
+
+
+@pytest.mark.parametrize("amounts", [{"shared_bytes": 49153}, {"threads": 1056}])
+def test_what_cannot_launch_takes_for_ever(amounts: dict[str, float]) -> None:
+    assert time_of(amounts) == energy_of(amounts) == float("inf")
