@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -62,7 +62,9 @@ def current(results: Path) -> list[Current]:
     return found
 
 
-def _looked_up(kernel: str, dtype: str, arguments: str, runs: dict[str, Sequence[Row]]) -> Current:
+def _looked_up(
+    kernel: str, dtype: str, arguments: str, runs: Mapping[str, Sequence[Row]]
+) -> Current:
     for name, rows in runs.items():
         own = [row for row in rows if (row.kernel, row.dtype) == (kernel, dtype)]
         mine = [row for row in own if row.arguments == arguments]
