@@ -2,10 +2,11 @@
 
     python benchmarks/select_latency.py [--gpu h200] [--repeat 5]
 
-Columns are medians over warm repeats in one process, in milliseconds, at split 0.5
-and warp fraction 0.5 (0.125 where 0.5 has no solution); ``grid`` is the total with
-split and fraction chosen automatically. Below stand the whole command line for
-gemm as a fresh process, and its peak memory.
+Columns are medians over warm repeats in one process, in milliseconds. ``ppcg`` and ``cuda`` are
+whole selections for these targets, by the energy objective. The steps after them are those of
+``--model eatss`` at split 0.5 and warp fraction 0.5 (0.125 where 0.5 has no solution); ``grid`` is
+its total with split and fraction chosen automatically. Below stand the whole command line for gemm
+as a fresh process, and its peak memory.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Latency:
     """Seconds of each step for one kernel file."""
 
     kernel: str
+    ppcg_s: float
+    cuda_s: float
     frontend_s: float
     polyhedral_s: float
     analysis_s: float
@@ -74,9 +77,13 @@ def measure_once(path: Path, profile: GpuProfile) -> Latency:
     facts, analysis_s = timed(lambda: tuple(f for s in scheduled for f in analyse(s)))
 
     solve_s = measure_solve(facts, profile)
+    _, ppcg_s = timed(lambda: select(path, gpu=profile))
+    _, cuda_s = timed(lambda: select(path, gpu=profile, target="cuda"))
     _, grid_total_s = timed(lambda: select(path, gpu=profile, model="eatss"))
     return Latency(
         kernel=path.stem,
+        ppcg_s=ppcg_s,
+        cuda_s=cuda_s,
         frontend_s=frontend_s,
         polyhedral_s=polyhedral_s,
         analysis_s=analysis_s,
@@ -94,6 +101,8 @@ def median_of(samples: list[Latency]) -> Latency:
 
     return Latency(
         kernel=samples[0].kernel,
+        ppcg_s=column("ppcg_s"),
+        cuda_s=column("cuda_s"),
         frontend_s=column("frontend_s"),
         polyhedral_s=column("polyhedral_s"),
         analysis_s=column("analysis_s"),
@@ -103,10 +112,10 @@ def median_of(samples: list[Latency]) -> Latency:
     )
 
 
-def command_line(gpu: str) -> tuple[float, float]:
+def command_line(gpu: str, target: str) -> tuple[float, float]:
     """Return seconds and peak MiB of the whole command for gemm, in a fresh process."""
     gemm = str(data_directory("kernels") / "gemm.c")
-    command = [sys.executable, "-m", "eatss", "select", gemm, "--gpu", gpu, "--model", "eatss"]
+    command = [sys.executable, "-m", "eatss", "select", gemm, "--gpu", gpu, "--target", target]
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -124,12 +133,14 @@ def main() -> None:
     arguments = parser.parse_args()
     profile = load_profile(arguments.gpu)
     print(f"{profile.title}; Python {platform.python_version()}, {os.cpu_count()} cores")
-    columns = ("front end", "polyhedral", "analysis", "solve", "total", "grid")
+    columns = ("ppcg", "cuda", "front end", "polyhedral", "analysis", "solve", "total", "grid")
     print(f"{'kernel':<16}" + "".join(f"{c:>12}" for c in columns) + "   [ms]")
     for path in sorted(data_directory("kernels").glob("*.c")):
         measure_once(path, profile)
         row = median_of([measure_once(path, profile) for _ in range(arguments.repeat)])
         seconds = (
+            row.ppcg_s,
+            row.cuda_s,
             row.frontend_s,
             row.polyhedral_s,
             row.analysis_s,
@@ -138,9 +149,13 @@ def main() -> None:
             row.grid_total_s,
         )
         print(f"{row.kernel:<16}" + "".join(f"{1000 * s:>12.1f}" for s in seconds), flush=True)
-    runs = [command_line(arguments.gpu) for _ in range(arguments.repeat)]
-    print(f"\neatss select gemm.c --gpu {arguments.gpu} as a fresh process, automatic grid:")
-    print(f"  median {statistics.median(r[0] for r in runs):.2f} s, peak {runs[0][1]:.0f} MiB")
+    print()
+    for target in ("ppcg", "cuda"):
+        runs = [command_line(arguments.gpu, target) for _ in range(arguments.repeat)]
+        print(
+            f"eatss select gemm.c --gpu {arguments.gpu} --target {target} as a fresh process: "
+            f"median {statistics.median(r[0] for r in runs):.2f} s, peak {runs[0][1]:.0f} MiB"
+        )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,28 @@ in registers and may stage; the model chooses among them and chooses the sizes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
+
+Numbers = TypeVar("Numbers", bound=Any)
+"""A whole number, or a column of them: the generator asks for one, the model for thousands."""
+
+MOST_POINTS = 64
+"""Points of a thread that are unrolled, and of which registers keep what they add up."""
+
+
+def held_words(registers: Numbers) -> Numbers:
+    """Return the words that points may keep of a thread's registers.
+
+    A quarter is left for addresses and operands.
+    """
+    held: Numbers = registers * 3 // 4
+    return held
+
+
+def padded_row(length: Numbers, rows: Numbers) -> Numbers:
+    """Return the declared length of rows in shared memory: odd, so that columns change banks."""
+    padded: Numbers = length + (length % 2 == 0) * (rows > 1)
+    return padded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import islpy as isl
 
 from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
+from eatss.analysis.structure import MOST_POINTS
 from eatss.codegen.assumptions import within
 from eatss.codegen.bounds import TileRange, full_tiles, guard, tile_range, union_of
 from eatss.codegen.checks import check_ranges
@@ -27,7 +28,7 @@ from eatss.codegen.pieces import Piece
 from eatss.codegen.references import References
 from eatss.codegen.staging import SharedTile
 from eatss.codegen.staging_text import StagingWriter
-from eatss.codegen.storage import MAX_POINTS, Candidate, StoragePlan
+from eatss.codegen.storage import Candidate, StoragePlan
 from eatss.codegen.thread_code import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.codegen.thread_text import ThreadPrinter, first_point
 from eatss.isl_names import (
@@ -87,7 +88,7 @@ class KernelWriter:
             file=context.file,
             index_type=context.index_type,
             line_info=context.line_info,
-            unrolled=mapping.points <= MAX_POINTS,
+            unrolled=mapping.points <= MOST_POINTS,
             mapping=mapping,
         )
 

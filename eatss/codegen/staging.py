@@ -8,6 +8,7 @@ from math import prod
 
 import islpy as isl
 
+from eatss.analysis.structure import padded_row
 from eatss.codegen.storage import Candidate
 from eatss.isl_names import coalesced, fixed_box
 from eatss.scop import ElementType
@@ -89,7 +90,4 @@ def shared_tile(
 
 
 def _padded(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Make the row length odd, so that a column falls into different banks."""
-    if len(sizes) < 2 or sizes[-1] % 2 or prod(sizes[:-1]) == 1:
-        return sizes
-    return (*sizes[:-1], sizes[-1] + 1)
+    return (*sizes[:-1], padded_row(sizes[-1], prod(sizes[:-1])))

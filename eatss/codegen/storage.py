@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
+from eatss.analysis.structure import MOST_POINTS, held_words
 from eatss.codegen.mapping import MappedLoop, Mapping
 from eatss.codegen.pieces import Piece
 from eatss.gpu import GpuProfile
@@ -21,7 +22,6 @@ from eatss.isl_names import (
 from eatss.polyhedral import Dependences
 from eatss.scop import Access, Array, Scop, Statement
 
-MAX_POINTS = 64
 """Points of a thread up to which they are unrolled and may live in registers."""
 
 Place = tuple[str, int]
@@ -112,17 +112,14 @@ def plan_storage(
 def within_registers(
     storage: StoragePlan, mapping: Mapping, scop: Scop, profile: GpuProfile
 ) -> tuple[StoragePlan, tuple[str, ...]]:
-    """Keep in registers what fits; return the plan and why something does not.
-
-    A quarter of a thread's registers is left for addresses and operands.
-    """
+    """Keep in registers what fits; return the plan and why something does not."""
     most = min(profile.registers_per_thread, profile.registers_per_block // mapping.threads)
-    budget = most * 3 // 4
+    budget = held_words(most)
     kept: list[Registers] = []
     notes: list[str] = []
     for registers in storage.registers:
         words = max(1, scop.array(registers.array).element_type.size_bytes // 4) * mapping.points
-        if mapping.points <= MAX_POINTS and words <= budget:
+        if mapping.points <= MOST_POINTS and words <= budget:
             budget -= words
             kept.append(registers)
         else:

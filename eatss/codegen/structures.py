@@ -122,7 +122,7 @@ class _Describing:
         groups: Counter[tuple[int, ...]] = Counter()
         for candidate in unit.storage.candidates:
             if references := self._references(unit, candidate.places):
-                readers = {name for name, _ in candidate.places}
+                readers = self._readers(unit, candidate.places, references)
                 groups[references] += sum(bool(readers & {*p.statements}) for p in unit.parts)
         return LaunchFacts(
             mapped=tuple(loop.source_name for loop in in_order),
@@ -146,6 +146,18 @@ class _Describing:
             copies=tuple(groups.values()),
             sum_loop=None if split is None else split.source_name,
         )
+
+    def _readers(self, unit: Unit, places: Iterable[Place], references: Sequence[int]) -> set[str]:
+        """Return the statements that read what is staged, spelled as one of the references.
+
+        With sizes as numbers ``A[i + 1]`` may be the same as ``A[N]``; in code for any size it is
+        not, and has no copy.
+        """
+        texts = {self._kernel.references[at].access for at in references}
+        spelled = {
+            name for name, at in places if unit.piece.statement(name).accesses[at].text in texts
+        }
+        return spelled or {name for name, _ in places}
 
     def _references(self, unit: Unit, places: Iterable[Place]) -> tuple[int, ...]:
         """Return which references of the kernel the accesses at some places are."""

@@ -247,9 +247,9 @@ def fixed_box(elements: isl.Set) -> tuple[tuple[isl.PwAff, int], ...] | None:
         # of a diagonal, or of pieces that lie apart, only the line has bounds of its own
         alone = _lower_bounds(line.simple_hull().remove_divs(), 0)
         for bound in (*_lower_bounds(hull, position), *alone):
-            size = _extent_from(line, bound)
-            if size is not None and (best is None or size < best[1]):
-                best = (bound, size)
+            reach = _reach_from(line, bound)
+            if reach is not None and (best is None or reach[1] < best[1]):
+                best = (bound.add_constant_val(reach[0]), reach[1])
         if best is None:
             return None
         sides.append(best)
@@ -274,8 +274,8 @@ def _lower_bounds(hull: isl.BasicSet, position: int) -> list[isl.PwAff]:
     return found
 
 
-def _extent_from(line: isl.Set, bound: isl.PwAff) -> int | None:
-    """Return how many values from ``bound`` on hold all of a one-dimensional set.
+def _reach_from(line: isl.Set, bound: isl.PwAff) -> tuple[isl.Val, int] | None:
+    """Return how far beyond ``bound`` a one-dimensional set begins, and how many values hold it.
 
     Parameters are variables in this: the maximum as a function of them is far harder to find.
     """
@@ -283,8 +283,11 @@ def _extent_from(line: isl.Set, bound: isl.PwAff) -> int | None:
     beyond = isl.PwAff.var_on_domain(isl.LocalSpace.from_space(space), isl.dim_type.set, 0)
     aff = beyond.sub(bound.insert_domain(space)).as_aff()
     aff = aff.move_dims(isl.dim_type.in_, 1, isl.dim_type.param, 0, count)
-    value = line.move_dims(isl.dim_type.set, 1, isl.dim_type.param, 0, count).max_val(aff)
-    return int(value.to_python()) + 1 if value.is_int() else None
+    points = line.move_dims(isl.dim_type.set, 1, isl.dim_type.param, 0, count)
+    first, last = points.min_val(aff), points.max_val(aff)
+    if not (first.is_int() and last.is_int()):
+        return None
+    return first, int(last.sub(first).to_python()) + 1
 
 
 def function_of_parameters(function: isl.PwAff) -> isl.PwAff:

@@ -8,6 +8,12 @@ from eatss.gpu.profile import GpuProfile
 
 FALLBACK_CLOCK_MHZ = 1500
 
+SCHEDULERS = 4
+"""Of an SM; each issues an instruction a cycle to a quarter of its units [vendor]."""
+
+REGISTER_STEP = 8
+"""Registers are allotted to threads in multiples of it [CUDA C++ Programming Guide]."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from eatss.analysis.structure import padded_row
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.cuda_families import Family
@@ -146,9 +147,6 @@ def _union(boxes: Sequence[list[Column]]) -> list[Column]:
 
 
 def _padded(sizes: list[Column]) -> list[Column]:
-    """Return the extents of a box as declared: rows of odd length [``codegen.staging``]."""
-    if len(sizes) < len(("rows", "columns")):
-        return sizes
-    rows = prod(sizes[:-1], start=np.ones(len(sizes[0])))
-    even = (np.mod(sizes[-1], 2) == 0) & (rows > 1)
-    return [*sizes[:-1], sizes[-1] + even]
+    """Return the extents of a box as declared."""
+    rows = prod(sizes[:-1], start=np.ones(len(sizes[-1])))
+    return [*sizes[:-1], padded_row(sizes[-1], rows)]

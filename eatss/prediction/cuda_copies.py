@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
+from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import request
 from eatss.prediction.cuda_families import Family
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_setting import Setting
 from eatss.prediction.demand import Column
 from eatss.prediction.tally import Tally
-
-_ISSUE = 4
 
 
 def add_copies(setting: Setting, tally: Tally) -> None:
@@ -109,7 +108,7 @@ def add_phases(of: CudaLaunch, tally: Tally) -> None:
     on = np.maximum.reduce([of.zeros, *(of.staged(at) for at in range(len(of.cut.stageable)))])
     busy = np.maximum.reduce(
         [
-            tally.instructions / _ISSUE,
+            tally.instructions / SCHEDULERS,
             tally.fp64 * card.warp / card.fp64_per_cycle,
             tally.fp32 * card.warp / card.fp32_per_cycle,
             tally.l1_wavefronts + tally.shared_wavefronts,

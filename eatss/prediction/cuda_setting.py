@@ -8,7 +8,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.structure import HeldFacts
+from eatss.analysis.structure import MOST_POINTS, HeldFacts, held_words
+from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
 from eatss.prediction.cuda_families import Family
 from eatss.prediction.cuda_launch import CudaLaunch
@@ -16,8 +17,6 @@ from eatss.prediction.demand import Column
 from eatss.prediction.terms import resident_blocks
 
 _WORD_BYTES = 4
-_REGISTER_STEP = 8
-_MOST_POINTS = 64
 _LEAST_L1_BYTES = 16 * 1024.0
 
 
@@ -51,7 +50,7 @@ def setting_of(of: CudaLaunch) -> Setting:
     shared = shared_bytes(of, boxes)
     wanted, needed = _registers(of)
     room = np.floor(card.registers_per_block / np.maximum(float(card.warp), threads))
-    most = np.floor(room / _REGISTER_STEP) * _REGISTER_STEP
+    most = np.floor(room / REGISTER_STEP) * REGISTER_STEP
     cap = np.minimum(card.registers_per_thread, most)
     registers = np.minimum(wanted, cap)
     resident = resident_blocks(threads, registers, shared, card, card.shared_optin_bytes)
@@ -71,17 +70,14 @@ def setting_of(of: CudaLaunch) -> Setting:
 
 
 def fits(of: CudaLaunch) -> npt.NDArray[np.bool_]:
-    """Tell where what points add up stays in registers [``codegen.storage``].
-
-    A quarter of a thread's registers is left for addresses and operands.
-    """
+    """Tell where what points add up stays in registers."""
     words = of.zeros
     for own in of.cut.held:
         words = words + _held_words(of, own)
     block = of.card.registers_per_block / np.maximum(1.0, of.shape.block_threads)
     most = np.minimum(of.card.registers_per_thread, np.floor(block))
-    few = of.points() <= _MOST_POINTS
-    return np.asarray((words <= np.floor(most * 3 / 4)) & (few | (words == 0)))
+    few = of.points() <= MOST_POINTS
+    return np.asarray((words <= held_words(most)) & (few | (words == 0)))
 
 
 def distinct(of: CudaLaunch, family: Family) -> Column:

@@ -9,13 +9,12 @@ import numpy as np
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.arithmetic import instructions_of, is_wide, result_cycles
+from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request
 from eatss.prediction.cuda_families import Family
 from eatss.prediction.cuda_setting import Setting, distinct
 from eatss.prediction.demand import Column
 from eatss.prediction.tally import Tally
-
-_ISSUE = 4
 
 
 def add_statements(setting: Setting, tally: Tally) -> None:
@@ -111,7 +110,7 @@ class _Counting:
         memory = free * (1 - guarded) + tested * guarded
         rate = of.card.fp64_per_cycle if is_wide(self.statement) else of.card.fp32_per_cycle
         each = instructions_of(self.statement, of.habits)
-        issue = self.points * each * of.card.warp * _ISSUE / rate
+        issue = self.points * each * of.card.warp * SCHEDULERS / rate
         arithmetic = np.maximum(result_cycles(self.statement, of.habits), issue)
         shape, loops = of.shape, self.statement.loops
         copies = prod(shape.steps[n] for n in of.cut.mapped if n not in loops)

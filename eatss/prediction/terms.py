@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eatss.prediction.card import Card
+from eatss.prediction.card import REGISTER_STEP, SCHEDULERS, Card
 from eatss.prediction.demand import Column, Demand
 from eatss.prediction.habits import Habits
 
-_REGISTER_UNIT = 8
 STATIC_LIMIT_W = 700.0
 """Power limit of the card whose static power was fitted; other cards are given the same share."""
 
-_ISSUE = 4
 BLOCK_SHARED_BYTES = 1024
 """Shared memory that CUDA keeps of each block."""
 
@@ -50,7 +48,7 @@ def resident_blocks(
     may have ``shared_limit_bytes``.
     """
     warps = np.ceil(threads / card.warp)
-    registers = np.ceil(registers / _REGISTER_UNIT) * _REGISTER_UNIT
+    registers = np.ceil(registers / REGISTER_STEP) * REGISTER_STEP
     by_registers = np.floor(card.registers_per_sm / (registers * warps * card.warp))
     by_threads = np.floor(card.threads_per_sm / (warps * card.warp))
     by_shared = np.floor(card.shared_per_sm_bytes / (shared_bytes + BLOCK_SHARED_BYTES))
@@ -78,9 +76,9 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
     # a warp keeps to one of the schedulers, each with a quarter of the units
     present = np.minimum(resident, np.ceil(demand.blocks / card.sms))
     warps = present * np.ceil(demand.threads / card.warp)
-    busy = np.clip(warps / _ISSUE, 1.0 / _ISSUE, 1.0)
+    busy = np.clip(warps / SCHEDULERS, 1.0 / SCHEDULERS, 1.0)
     terms = {
-        "issue": demand.instructions * per_sm / busy / _ISSUE / cycles,
+        "issue": demand.instructions * per_sm / busy / SCHEDULERS / cycles,
         "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / busy / cycles,
         "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / busy / cycles,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,

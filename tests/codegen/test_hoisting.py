@@ -31,6 +31,7 @@ from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Progra
 from eatss.resources import data_directory
 from eatss.verify import Verification, verify
 from tests.codegen.spreading import spread_and_verified
+from tests.examples import examples
 
 STRICT = CodegenOptions(strict_fp=True)
 
@@ -391,7 +392,7 @@ void f(long A[N][N], long B[N][N], long C[N][N]) {{
 
 
 @settings(
-    max_examples=8,
+    max_examples=examples(5),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

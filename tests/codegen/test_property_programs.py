@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from eatss.codegen.options import CodegenOptions
 from eatss.diagnostics import InputError
 from eatss.verify import Verification
+from tests.examples import examples
 
 SIZE = "[2 * N + 2 * M + 16]"
 NAMES = (("i", "j", "k", "l"), ("i0", "ti", "x0", "ri"), ("tj", "block", "thread", "j0"))
@@ -129,7 +130,7 @@ def program(seed: int) -> tuple[str, bool]:
 
 
 @settings(
-    max_examples=20,
+    max_examples=examples(10),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

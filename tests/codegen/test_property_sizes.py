@@ -14,6 +14,7 @@ from eatss.codegen.options import CodegenOptions
 from eatss.pipeline import SymbolicProgram
 from eatss.program import Program
 from eatss.verify import Verification
+from tests.examples import examples
 
 KINDS = (
     "gemm",
@@ -70,7 +71,7 @@ def options(draw: st.DrawFn, program: SymbolicProgram) -> CodegenOptions:
 
 
 @settings(
-    max_examples=24,
+    max_examples=examples(12),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eatss.frontend import parse_source
+from tests.examples import examples
 
 PROGRAMS_PER_COMPILATION = 6
 
@@ -21,7 +22,7 @@ def without_numbers(instances: list[Any]) -> list[Any]:
 
 
 @settings(
-    max_examples=20,
+    max_examples=examples(10),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from eatss.polyhedral import compute_dependences
 from eatss.polyhedral.instantiate import instantiate_dependences
 from eatss.polyhedral.symbolic import generalise
+from tests.examples import examples
 
 Pairs = set[tuple[Any, Any]]
 
@@ -36,7 +37,7 @@ def _expected(events: list[Any]) -> tuple[Pairs, Pairs, Pairs]:
     return flow, anti, output
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_dependences_equal_those_of_a_run(
     data: st.DataObject,

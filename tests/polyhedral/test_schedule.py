@@ -14,6 +14,7 @@ from eatss.diagnostics import InputError, InternalError
 from eatss.polyhedral import compute_dependences, schedule_scop
 from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.graph import statement_graph
+from tests.examples import examples
 
 STENCIL = (
     "for t in range(0, T):\n"
@@ -32,7 +33,7 @@ def _memory(events: list[Any], order: list[Any], local: tuple[str, ...]) -> dict
     return {element: value for element, value in memory.items() if element[0] not in local}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_running_in_the_new_order_leaves_the_same_memory(
     data: st.DataObject,
