@@ -115,9 +115,9 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
                 assert all(sizes[loop] == lattice.tiles[loop][row] for loop in launch.mapped)
 
 
-@pytest.mark.parametrize("gpu", ["xavier", "h200"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_the_selected_layout_is_carried_out(name: str, gpu: str) -> None:
+def test_the_selected_layout_is_carried_out(name: str) -> None:
+    gpu = "xavier"  # that of the H200 is generated and verified elsewhere
     selection = selected(name, gpu)
     program = generated(name, selection)
     own = structures(name, gpu)
