@@ -126,12 +126,12 @@ def select_predicted(
         profile,
     )
     if most_bytes >= PPCG_SHARED_BYTES:
-        keeping = Keeping.SIZES_TOO
+        usual = _Usual.ANY_SIZES
     elif all(cell.demand.shared_bytes[0] <= most_bytes for cell in defaults):
-        keeping = Keeping.AS_IT_IS
+        usual = _Usual.DEFAULT_ALONE
     else:
-        keeping = Keeping.NEVER
-    chosen, rows, cells = _best_setting(spaces, settings, costed, limits, keeping)
+        usual = _Usual.NOTHING
+    chosen, rows, cells = _best_setting(spaces, settings, costed, limits, usual)
     share_s = (time.perf_counter() - began) / max(1, len(spaces))
     return PredictedProgram(
         kernels=tuple(
@@ -191,12 +191,12 @@ def _table_costs(
     return table
 
 
-class Keeping(Enum):
+class _Usual(Enum):
     """What may be chosen under PPCG's own options: any sizes, its default alone, or nothing."""
 
-    SIZES_TOO = auto()
-    AS_IT_IS = auto()
-    NEVER = auto()
+    ANY_SIZES = auto()
+    DEFAULT_ALONE = auto()
+    NOTHING = auto()
 
 
 def _best_setting(
@@ -204,7 +204,7 @@ def _best_setting(
     settings: Sequence[PpcgOptions],
     costed: Sequence[Sequence[_Cell]],
     limits: _Limits,
-    keeping: Keeping,
+    usual: _Usual,
 ) -> tuple[PpcgOptions, list[int], list[_Cell]]:
     """Return the setting with the least sum of costs, the first of equal ones, with rows and cells.
 
@@ -217,17 +217,17 @@ def _best_setting(
     best: tuple[int, PpcgOptions, list[int], list[_Cell]] | None = None
     for setting, *cells in zip(settings, *costed, strict=True):
         own = setting == _DEFAULT
-        if own and keeping is Keeping.NEVER:
+        if own and usual is _Usual.NOTHING:
             continue
         rows = [int(np.argmin(limits.allowed(cell, at))) for at, cell in enumerate(cells)]
         if own:
             rows = [
-                row if keeping is Keeping.SIZES_TOO and _worth(cell, row, margin) else 0
+                row if usual is _Usual.ANY_SIZES and _worth(cell, row, margin) else 0
                 for cell, row, margin in zip(cells, rows, margins, strict=True)
             ]
         costs_of = [int(cell.costs[row]) for cell, row in zip(cells, rows, strict=True)]
         surely = sum(cost * margin for cost, margin in zip(costs_of, margins, strict=True))
-        if not own and keeping is not Keeping.NEVER and default_cost < surely:
+        if not own and usual is not _Usual.NOTHING and default_cost < surely:
             continue
         if best is None or sum(costs_of) < best[0]:
             best = sum(costs_of), setting, rows, cells

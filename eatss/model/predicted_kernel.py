@@ -80,19 +80,9 @@ def predicted_kernel(
 
 def _placed(facts: KernelFacts, places: Places) -> tuple[ReferenceSelection, ...]:
     return tuple(
-        ReferenceSelection(
-            array=reference.array,
-            access=reference.access,
-            statements=reference.statements,
-            memory=reference.memory.value,
-            placement="private"
-            if at in places.private
-            else "shared"
-            if at in places.shared
-            else "l1",
-            cma=reference.cma,
-            temporal=reference.temporal,
-            spatial=reference.spatial,
+        ReferenceSelection.at(
+            reference,
+            "private" if at in places.private else "shared" if at in places.shared else "l1",
         )
         for at, reference in enumerate(facts.references)
     )

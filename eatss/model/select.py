@@ -232,16 +232,7 @@ def objective_formula(facts: KernelFacts, waf: int) -> str:
 def references(facts: KernelFacts, cell: Cell) -> tuple[ReferenceSelection, ...]:
     """Return the references with their class and where they are in ``cell``."""
     return tuple(
-        ReferenceSelection(
-            array=reference.array,
-            access=reference.access,
-            statements=reference.statements,
-            memory=reference.memory.value,
-            placement=memory_of(reference.memory, cell).value,
-            cma=reference.cma,
-            temporal=reference.temporal,
-            spatial=reference.spatial,
-        )
+        ReferenceSelection.at(reference, memory_of(reference.memory, cell).value)
         for reference in facts.references
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from eatss.analysis.facts import ReferenceFacts
 from eatss.analysis.structure import Spread
 from eatss.diagnostics import Diagnostic
 from eatss.model.options import ModelOptions
@@ -13,6 +14,8 @@ from eatss.prediction.expected import Prediction
 
 SCHEMA_VERSION = 3
 """Version of the JSON form; it grows when a reader of the old form would fail."""
+
+Placement = Literal["l1", "shared", "private"]
 
 Optimality = Literal["proven", "best found"]
 
@@ -46,10 +49,24 @@ class ReferenceSelection:
     access: str
     statements: tuple[str, ...]
     memory: Literal["l1", "shared"]
-    placement: Literal["l1", "shared", "private"]
+    placement: Placement
     cma: bool
     temporal: tuple[str, ...]
     spatial: tuple[str, ...]
+
+    @classmethod
+    def at(cls, reference: ReferenceFacts, placement: Placement) -> ReferenceSelection:
+        """Return a reference in the place that a selection has for it."""
+        return cls(
+            array=reference.array,
+            access=reference.access,
+            statements=reference.statements,
+            memory=reference.memory.value,
+            placement=placement,
+            cma=reference.cma,
+            temporal=reference.temporal,
+            spatial=reference.spatial,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

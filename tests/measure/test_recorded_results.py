@@ -75,6 +75,23 @@ def test_the_report_of_a_benchmark_is_what_is_committed(
     assert capsys.readouterr().out == committed.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("name", "rows", "text"),
+    [
+        ("ppcg", "ppcg.jsonl", "ppcg.txt"),
+        ("ppcg", "ppcg-2.jsonl", "ppcg-2.txt"),
+        ("ppcg", "unseen-ppcg.jsonl", "unseen-ppcg.txt"),
+        ("unseen", "unseen-cuda.json", "unseen-cuda.txt"),
+    ],
+)
+def test_the_report_of_some_rows_is_what_is_committed(
+    name: str, rows: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = RESULTS / rows
+    benchmark(name).report([path] if name == "ppcg" else path)
+    assert capsys.readouterr().out == (RESULTS / text).read_text(encoding="utf-8")
+
+
 def test_no_selection_that_was_measured_is_worse_than_ppcg_s_default(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
