@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.codegen.count import count
-from eatss.codegen.operations import operations_of
+from eatss.codegen.operations import Operations, operations_of
 from eatss.isl_names import affine_form, constant_value, coupled_dims, maps_of, output_affs
 from eatss.polyhedral.kernel import Kernel, Reference
 from eatss.program import Constant
@@ -52,7 +52,9 @@ class StatementFacts:
     floating-point operations with how many one instance runs. ``element_bytes`` is the width
     they are in. ``coupled`` are the loops whose values depend on those of others, as in a
     triangle. ``tied`` says that its instances move along more of the kernel's loops than they have
-    counters of their own, as on the diagonal of a nest over both subscripts.
+    counters of their own, as on the diagonal of a nest over both subscripts. ``repeated`` are those
+    of the operations whose value stays the same along some of ``loops``, by the loops it moves
+    along: a compiler that sees several steps of such a loop at a time runs them once.
     """
 
     name: str
@@ -63,6 +65,7 @@ class StatementFacts:
     accesses: tuple[AccessFacts, ...]
     coupled: tuple[str, ...] = ()
     tied: bool = False
+    repeated: tuple[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,22 +117,25 @@ def kernel_work(
     layouts = {array.name: _dimension_strides(array) for array in arrays}
     schedules = {m.get_tuple_name(isl.dim_type.in_): m for m in maps_of(kernel.schedule)}
     names = [loop.name for loop in kernel.loops + kernel.inner_loops]
+    written = frozenset(a.array for s in scop.statements for a in s.accesses if a.is_write)
     statements = []
     for name in kernel.statements:
         statement = scop.statement(name)
         moving = _moving(schedules[name], names)
         firsts = _firsts(schedules[name], statement, names)
         accesses = _accesses(statement, references, widths, layouts, moving, firsts)
+        operations = operations_of(
+            statement,
+            {a.name: a.element_type for a in scop.arrays},
+            _moving_along(statement, references, moving, written),
+        )
         statements.append(
             StatementFacts(
                 name=name,
                 loops=moving,
                 instances=_number(statement.domain.intersect_params(scop.context)),
-                operations=tuple(
-                    operations_of(
-                        statement, {a.name: a.element_type for a in scop.arrays}
-                    ).counts.items()
-                ),
+                operations=tuple(operations.counts.items()),
+                repeated=_repeated(operations, moving),
                 element_bytes=max((a.element_bytes for a in accesses), default=4),
                 accesses=accesses,
                 coupled=_coupled(schedules[name], statement, names),
@@ -228,6 +234,42 @@ def _moving(schedule: isl.Map, names: list[str]) -> tuple[str, ...]:
         if form is None or form.coefficients:
             moving.append(name)
     return tuple(moving)
+
+
+def _moving_along(
+    statement: Statement,
+    references: tuple[Reference, ...],
+    moving: tuple[str, ...],
+    written: frozenset[str],
+) -> list[frozenset[str]]:
+    """Return the loops that the value of each access may change along.
+
+    What the region writes may change along all of them; a scalar that it only reads never does.
+    """
+    found = []
+    for access in statement.accesses:
+        position = reference_of(access.array, access.text, statement.name, references)
+        if access.array in written:
+            found.append(frozenset(moving))
+        elif position is None:
+            found.append(frozenset())
+        else:
+            used = {n for s in references[position].subscripts for n, c in s.coefficients if c}
+            exact = all(s.affine for s in references[position].subscripts)
+            found.append(frozenset(moving) & used if exact else frozenset(moving))
+    return found
+
+
+def _repeated(
+    operations: Operations, moving: tuple[str, ...]
+) -> tuple[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ...]:
+    """Return the operations whose value stays the same along some loops, by the loops it has."""
+    found: dict[tuple[str, ...], list[tuple[str, int]]] = {}
+    for (kind, loops), often in operations.along.items():
+        own = tuple(name for name in moving if name in loops)
+        if own != moving:
+            found.setdefault(own, []).append((kind, often))
+    return tuple((own, tuple(kinds)) for own, kinds in found.items())
 
 
 def _accesses(

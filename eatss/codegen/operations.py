@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eatss.scop import (
@@ -19,6 +19,9 @@ from eatss.scop import (
     Statement,
     Unary,
 )
+
+Along = tuple[str, frozenset[str]]
+"""A kind of operation, and the loops that its value moves along."""
 
 KINDS = ("add", "multiply", "divide", "square root", "compare", "function")
 """Kinds of operations in the order of plans; ``add`` also subtracts."""
@@ -41,13 +44,22 @@ SHORT_CIRCUIT = "of '&&' and '||' only the left side, which always runs, is coun
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """How often each kind occurs, and in sentences what was left out."""
+    """How often each kind occurs, and in sentences what was left out.
+
+    ``counts`` are by kind. ``along`` counts them by kind and by the loops that their value moves
+    along.
+    """
 
     counts: Mapping[str, int]
+    along: Mapping[Along, int]
     notes: tuple[str, ...]
 
 
-def operations_of(statement: Statement, types: Mapping[str, ElementType]) -> Operations:
+def operations_of(
+    statement: Statement,
+    types: Mapping[str, ElementType],
+    moving: Sequence[frozenset[str]] | None = None,
+) -> Operations:
     """Count the floating-point operations of one instance of a statement.
 
     Counted is what always runs: of ``?:`` the condition and the value with fewer operations,
@@ -59,38 +71,50 @@ def operations_of(statement: Statement, types: Mapping[str, ElementType]) -> Ope
     Args:
         statement: the statement.
         types: element types of arrays by name.
+        moving: the loops that each access moves along; without them no loops are told apart. A
+            value of counters moves along all of these.
     """
-    visitor = _Visitor(statement, types)
-    counts, _ = visitor.visit(statement.value)
+    visitor = _Visitor(statement, types, moving or [frozenset()] * len(statement.accesses))
+    along, _, _ = visitor.visit(statement.value)
+    counts = _by_kind(along)
     found = {kind: counts[kind] for kind in KINDS if counts[kind]}
-    return Operations(found, tuple(dict.fromkeys(visitor.notes)))
+    return Operations(found, +along, tuple(dict.fromkeys(visitor.notes)))
 
 
-_Found = tuple[Counter[str], bool]
-"""Operations of an expression, and whether its value is of a floating-point type."""
+_Found = tuple[Counter[Along], bool, frozenset[str]]
+"""Operations of an expression, whether its value is of a floating-point type, and its loops."""
 
 
 class _Visitor:
-    def __init__(self, statement: Statement, types: Mapping[str, ElementType]) -> None:
+    def __init__(
+        self,
+        statement: Statement,
+        types: Mapping[str, ElementType],
+        moving: Sequence[frozenset[str]],
+    ) -> None:
         self._statement = statement
         self._types = types
+        self._moving = moving
+        self._all = frozenset[str]().union(*moving)
         self.notes: list[str] = []
 
     def visit(self, node: Expression) -> _Found:
         if isinstance(node, Literal):
-            return Counter(), node.element_type.is_floating
+            return Counter(), node.element_type.is_floating, frozenset()
         if isinstance(node, Read):
-            return Counter(), self._types[self._statement.accesses[node.access].array].is_floating
+            array = self._statement.accesses[node.access].array
+            return Counter(), self._types[array].is_floating, self._moving[node.access]
         if isinstance(node, AffineValue):
-            return Counter(), False
+            return Counter(), False, self._all
         if isinstance(node, Cast):
-            return self.visit(node.operand)[0], node.element_type.is_floating
+            counts, _, loops = self.visit(node.operand)
+            return counts, node.element_type.is_floating, loops
         return self._operation(node)
 
     def _operation(self, node: Unary | Binary | Select | Call) -> _Found:
         if isinstance(node, Unary):
-            counts, floating = self.visit(node.operand)
-            return counts, floating and node.operator in "+-"
+            counts, floating, loops = self.visit(node.operand)
+            return counts, floating and node.operator in "+-", loops
         if isinstance(node, Binary):
             return self._binary(node)
         return self._select(node) if isinstance(node, Select) else self._call(node)
@@ -105,33 +129,44 @@ class _Visitor:
         return found
 
     def _joined(self, operator: str, left: _Found, right: _Found) -> _Found:
+        loops = left[2] | right[2]
         if operator in _LOGICAL:
             if right[0]:
                 self.notes.append(SHORT_CIRCUIT)
-            return left[0], False
+            return left[0], False, loops
         floating = left[1] or right[1]
-        counts = left[0] + right[0]
+        left[0].update(right[0])
         if floating:
-            counts["compare" if operator in _COMPARISONS else _ARITHMETIC[operator]] += 1
-        return counts, floating and operator not in _COMPARISONS
+            kind = "compare" if operator in _COMPARISONS else _ARITHMETIC[operator]
+            left[0][kind, loops] += 1
+        return left[0], floating and operator not in _COMPARISONS, loops
 
     def _select(self, node: Select) -> _Found:
-        condition, _ = self.visit(node.condition)
-        yes, yes_floating = self.visit(node.if_true)
-        no, no_floating = self.visit(node.if_false)
-        if yes != no:
+        condition, _, of_condition = self.visit(node.condition)
+        yes, yes_floating, of_yes = self.visit(node.if_true)
+        no, no_floating, of_no = self.visit(node.if_false)
+        if _by_kind(yes) != _by_kind(no):
             self.notes.append(UNEVEN_ARMS)
         fewer = min(yes, no, key=lambda counts: counts.total())
-        return condition + fewer, yes_floating or no_floating
+        return condition + fewer, yes_floating or no_floating, of_condition | of_yes | of_no
 
     def _call(self, node: Call) -> _Found:
         found = [self.visit(argument) for argument in node.arguments]
-        counts: Counter[str] = sum((part for part, _ in found), Counter())
+        counts: Counter[Along] = sum((part for part, _, _ in found), Counter())
+        loops = frozenset[str]().union(*(own for _, _, own in found))
         if node.function in _ON_ANY:
-            floating = any(floating for _, floating in found)
-            counts["compare"] += floating and node.function in ("min", "max")
-            return +counts, floating
+            floating = any(floating for _, floating, _ in found)
+            counts["compare", loops] += floating and node.function in ("min", "max")
+            return +counts, floating, loops
         base = node.function.removesuffix("f")  # the one for float; erf is a function either way
         if base not in _SIGN_BIT:
-            counts.update(_OF_FUNCTION.get(base, ("function",)))
-        return counts, True
+            counts.update((kind, loops) for kind in _OF_FUNCTION.get(base, ("function",)))
+        return counts, True, loops
+
+
+def _by_kind(along: Counter[Along]) -> Counter[str]:
+    """Return the counts of kinds, whatever loops their values move along."""
+    counts: Counter[str] = Counter()
+    for (kind, _), often in along.items():
+        counts[kind] += often
+    return counts

@@ -31,6 +31,9 @@ jacobi-2d takes 2.54 ms with 4 and 2.97 ms with 32, heat-3d 1.57 ms with 4 and 1
 THREADS = (64, 128, 256, 512)
 """Threads of a block; fewer where the loops have fewer points."""
 
+SINGLE_WARP = 32
+"""Threads of a block, beside those, where one loop is mapped: its few threads reach more SMs."""
+
 LEAST_ALONG_X = 4
 """Threads along x, where the loop has so many points: a sector of doubles."""
 
@@ -266,7 +269,8 @@ def _pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
         for at, r in enumerate(reaches)
     ]
     everything = prod(most)
-    totals = {min(total, everything) for total in THREADS}
+    offered = (SINGLE_WARP, *THREADS) if len(mapped) == 1 else THREADS
+    totals = {min(total, everything) for total in offered}
     threads = [
         choice
         for choice in product(*([1 << n for n in range(m.bit_length())] for m in most))

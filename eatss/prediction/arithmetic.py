@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
 from eatss.analysis.work import StatementFacts
+from eatss.prediction.demand import Column
 from eatss.prediction.habits import Habits
 
 _WIDE_BYTES = 8
@@ -19,19 +26,48 @@ def instructions_of(statement: StatementFacts, habits: Habits) -> float:
 
     A product and a sum are one where they meet; a division is as many as its iteration takes.
     """
-    counts = dict(statement.operations)
-    fused = max(counts.get("add", 0), counts.get("multiply", 0)) + counts.get("compare", 0)
-    each = habits.division64 if is_wide(statement) else habits.division32
-    return fused + _slow(statement) * each
+    return _instructions(statement, dict(statement.operations), habits)
+
+
+def unrolled_instructions(
+    statement: StatementFacts, habits: Habits, steps: Mapping[str, Column]
+) -> Column | float:
+    """Return the same where a thread runs steps of loops at a time: some operations serve several.
+
+    ``alpha * A[i][k]`` runs once for all points of a thread along ``j``.
+
+    Args:
+        statement: the statement.
+        habits: what a division takes.
+        steps: of each loop those that the compiler sees at a time, an entry a candidate.
+    """
+    left = Counter(dict(statement.operations))
+    total: Column | float = 0.0
+    for loops, kinds in statement.repeated:
+        left.subtract(dict(kinds))
+        own = _instructions(statement, dict(kinds), habits)
+        same = [n for n in statement.loops if n in steps and n not in loops]
+        total = total + own / prod((steps[name] for name in same), start=np.float64(1.0))
+    return total + _instructions(statement, left, habits)
 
 
 def result_cycles(statement: StatementFacts, habits: Habits) -> float:
     """Return the cycles from one result of a statement to the next that needs it."""
-    wide = is_wide(statement)
-    fast = habits.fp64_cycles if wide else habits.fp32_cycles
-    return fast + _slow(statement) * (habits.slow_cycles64 if wide else habits.slow_cycles32)
+    fast = habits.fp64_cycles if is_wide(statement) else habits.fp32_cycles
+    return fast + slow_cycles(statement, habits)
 
 
-def _slow(statement: StatementFacts) -> int:
-    counts = dict(statement.operations)
+def slow_cycles(statement: StatementFacts, habits: Habits) -> float:
+    """Return the part of :func:`result_cycles` that divisions, roots and functions take."""
+    each = habits.slow_cycles64 if is_wide(statement) else habits.slow_cycles32
+    return _slow(dict(statement.operations)) * each
+
+
+def _instructions(statement: StatementFacts, counts: Mapping[str, int], habits: Habits) -> float:
+    fused = max(counts.get("add", 0), counts.get("multiply", 0)) + counts.get("compare", 0)
+    each = habits.division64 if is_wide(statement) else habits.division32
+    return fused + _slow(counts) * each
+
+
+def _slow(counts: Mapping[str, int]) -> int:
     return sum(counts.get(kind, 0) for kind in _SLOW)

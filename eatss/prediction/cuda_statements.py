@@ -8,7 +8,7 @@ import numpy as np
 
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import SECTOR_BYTES
-from eatss.prediction.arithmetic import instructions_of, is_wide, result_cycles
+from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unrolled_instructions
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request
 from eatss.prediction.cuda_families import Family
@@ -27,7 +27,8 @@ class _Counting:
     """Adds up one statement.
 
     ``longest`` is what a thread waits for the slowest load of a step, ``waited`` for all of them,
-    batch by batch, ``wide`` what requests of many lines take in addition; in cycles.
+    batch by batch, ``wide`` what requests of many lines take in addition; in cycles. ``each`` are
+    the floating-point instructions of an instance.
     """
 
     def __init__(self, setting: Setting, tally: Tally, statement: StatementFacts) -> None:
@@ -36,13 +37,14 @@ class _Counting:
         self.serial = of.serial(statement)
         self.points, self.steps = of.points_of(statement), of.steps(self.serial)
         self.share = of.share(statement)
+        self.each = unrolled_instructions(statement, of.habits, of.shape.points)
         self.longest, self.waited, self.wide = of.zeros, of.zeros, of.zeros
 
     def add(self) -> None:
         """Add arithmetic, loops and tests, accesses, and what a thread waits for."""
         of, code, setting = self.of, self.of.code, self.setting
         instances = self.share * self.points * self.steps
-        self.tally.add_arithmetic(self.statement, instances, of.habits)
+        self.tally.add_arithmetic(self.statement, instances * self.each)
         guards = code.guard_instructions * setting.guarded * self.points
         overhead = code.loop_instructions / code.unrolled_steps if self.serial else 0.0
         tiles = of.tile_steps(self.statement) * code.step_instructions
@@ -109,9 +111,13 @@ class _Counting:
         tested = self.longest + self.waited
         memory = free * (1 - guarded) + tested * guarded
         rate = of.card.fp64_per_cycle if is_wide(self.statement) else of.card.fp32_per_cycle
-        each = instructions_of(self.statement, of.habits)
-        issue = self.points * each * of.card.warp * SCHEDULERS / rate
-        arithmetic = np.maximum(result_cycles(self.statement, of.habits), issue)
+        issue = self.points * self.each * of.card.warp * SCHEDULERS / rate
+        whole = result_cycles(self.statement, of.habits)
+        # steps that are unrolled wait for each other only where one adds to what the last had
+        adds = any(family.reads and family.writes for family in of.families[self.statement.name])
+        carried = whole - slow_cycles(self.statement, of.habits) if adds else 0.0
+        overlapped = carried + (whole - carried) / together
+        arithmetic = np.maximum(overlapped * (1 - guarded) + whole * guarded, issue)
         shape, loops = of.shape, self.statement.loops
         copies = prod(shape.steps[n] for n in of.cut.mapped if n not in loops)
         there: Column = np.minimum(1.0, self.share * copies)

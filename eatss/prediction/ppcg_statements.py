@@ -9,7 +9,7 @@ import numpy as np
 
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
-from eatss.prediction.arithmetic import result_cycles
+from eatss.prediction.arithmetic import instructions_of, result_cycles
 from eatss.prediction.demand import Column
 from eatss.prediction.ppcg_caches import Caches, alike, form
 from eatss.prediction.ppcg_memory import Memory
@@ -75,7 +75,8 @@ class _Counting:
     def add(self) -> None:
         """Add arithmetic, accesses, loops and tests, and what a thread waits for."""
         of, habits, each = self.of, self.of.habits, self.each
-        self.tally.add_arithmetic(self.statement, self.instances, habits)
+        arithmetic = instructions_of(self.statement, habits)
+        self.tally.add_arithmetic(self.statement, self.instances * arithmetic)
         for position, group in enumerate(of.kernel.groups):
             for use in group.uses:
                 if use.statement != self.at:

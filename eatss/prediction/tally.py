@@ -6,9 +6,8 @@ import numpy as np
 
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import SECTOR_BYTES
-from eatss.prediction.arithmetic import instructions_of, is_wide
+from eatss.prediction.arithmetic import is_wide
 from eatss.prediction.demand import Column
-from eatss.prediction.habits import Habits
 
 
 class Tally:
@@ -35,9 +34,9 @@ class Tally:
         """Add instructions of each warp."""
         self.instructions += self._warps * each
 
-    def add_arithmetic(self, statement: StatementFacts, runs: Column, habits: Habits) -> None:
-        """Add the arithmetic of instances, as many in each warp as ``runs`` says."""
-        total = self._warps * runs * instructions_of(statement, habits)
+    def add_arithmetic(self, statement: StatementFacts, instructions: Column) -> None:
+        """Add floating-point instructions of each warp, in the width of a statement."""
+        total = self._warps * instructions
         if is_wide(statement):
             self.fp64 += total
         else:

@@ -63,6 +63,7 @@ def test_the_meter_and_an_independent_log_agree_within_five_percent() -> None:
         ("repeatability", False),
         ("calibration", False),
         ("sectors_and_power", True),
+        ("contractions", False),
     ],
 )
 def test_the_report_of_a_benchmark_is_what_is_committed(
@@ -80,8 +81,11 @@ def test_the_report_of_a_benchmark_is_what_is_committed(
     [
         ("ppcg", "ppcg.jsonl", "ppcg.txt"),
         ("ppcg", "ppcg-2.jsonl", "ppcg-2.txt"),
+        ("ppcg", "ppcg-3.jsonl", "ppcg-3.txt"),
         ("ppcg", "unseen-ppcg.jsonl", "unseen-ppcg.txt"),
+        ("ppcg", "unseen-ppcg-2.jsonl", "unseen-ppcg-2.txt"),
         ("unseen", "unseen-cuda.json", "unseen-cuda.txt"),
+        ("unseen", "unseen-cuda-2.json", "unseen-cuda-2.txt"),
     ],
 )
 def test_the_report_of_some_rows_is_what_is_committed(
@@ -101,7 +105,7 @@ def test_no_selection_that_was_measured_is_worse_than_ppcg_s_default(
     assert capsys.readouterr().out == committed.read_text(encoding="utf-8")
     found = module.current(RESULTS)
     assert len(found) == 62
-    assert sum(one.state == "not measured" for one in found) <= 4
+    assert sum(one.state == "not measured" for one in found) <= 1
     for one in found:
         assert one.energy is None or one.energy >= 1 / 1.03, one
         assert one.time is None or one.time >= 1 / 1.05, one
