@@ -11,26 +11,25 @@ import islpy as isl
 from eatss.codegen.arrays import DeviceArray, shape_of
 from eatss.codegen.bounds import guard
 from eatss.codegen.errors import input_error_at
+from eatss.codegen.index_range import INT_MAX, Sizes
 from eatss.codegen.isl_text import TRUE, multiplied
 from eatss.isl_names import coalesced
 from eatss.program import Apply, Assumption, Constant, IntExpr, Name, Operator, evaluate
 from eatss.scop import Scop
 
-_INT_MAX = 2**31 - 1
-
-_SIZE_MAX = 2**29
-"""Sizes up to this leave 32-bit arithmetic on loops and tiles room to spare."""
-
 
 def assumptions_of(
-    scop: Scop, arrays: Mapping[str, DeviceArray], *, narrow: bool
+    scop: Scop,
+    arrays: Mapping[str, DeviceArray],
+    *,
+    sizes: Sizes | None,
 ) -> tuple[Assumption, ...]:
     """Return what the entry of a region demands of its sizes.
 
     Args:
         scop: the region.
         arrays: its arrays.
-        narrow: whether indices are 32 bits wide.
+        sizes: those for which indices hold, where they are 32 bits wide.
 
     Raises:
         InputError: ``EATSS-K006``: for no sizes the region stays within its arrays.
@@ -48,8 +47,8 @@ def assumptions_of(
             Assumption(condition=part, message="the original would leave its arrays otherwise")
             for part in parts
         ]
-    if narrow:
-        found += _narrow(scop, arrays)
+    if sizes is not None:
+        found += _narrow(scop, arrays, sizes)
     return tuple(found)
 
 
@@ -114,13 +113,21 @@ def _within_arrays(scop: Scop) -> isl.Set:
     return coalesced(valid)
 
 
-def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray]) -> list[Assumption]:
+def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list[Assumption]:
+    power = sizes.largest.bit_length() - 1
     found = [
         Assumption(
-            condition=Apply(Operator.LE, (Name(name), Constant(_SIZE_MAX))),
-            message=f"indices are 32 bits wide: {name} must be at most 2^29",
+            condition=Apply(Operator.LE, (Name(name), Constant(sizes.largest))),
+            message=f"indices are 32 bits wide: {name} must be at most 2^{power}",
         )
         for name in scop.parameters
+    ]
+    found += [
+        Assumption(
+            condition=Apply(Operator.GE, (Name(name), Constant(-sizes.largest))),
+            message=f"indices are 32 bits wide: {name} must be at least -2^{power}",
+        )
+        for name in sizes.bounded_below
     ]
     seen: list[IntExpr] = []
     for array in arrays.values():
@@ -134,7 +141,7 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray]) -> list[Assumption]:
         seen.append(elements)
         found.append(
             Assumption(
-                condition=Apply(Operator.LE, (elements, Constant(_INT_MAX))),
+                condition=Apply(Operator.LE, (elements, Constant(INT_MAX))),
                 message=f"indices are 32 bits wide: {array.name} must have less than 2^31 elements",
             )
         )
@@ -142,34 +149,13 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray]) -> list[Assumption]:
 
 
 def index_bits_of(scop: Scop, values: Mapping[str, int]) -> Literal[32, 64]:
-    """Return the width of indices that the sizes of the source need."""
+    """Return the width of indices that the sizes of the source need for arrays."""
     for array in scop.arrays:
         shape = shape_of(scop, array)
         try:
             elements = prod(evaluate(extent, values) for extent in shape)
         except KeyError:
             continue  # a parameter of the function: the entry checks it
-        if elements > _INT_MAX:
+        if elements > INT_MAX:
             return 64
-    if any(value > _SIZE_MAX for value in values.values()):
-        return 64
-    return 64 if _has_large_numbers(scop) else 32
-
-
-def _has_large_numbers(scop: Scop) -> bool:
-    """Tell whether counters or the new schedule's loops may pass 2^30 for sizes up to 2^29."""
-    small = scop.context
-    for name in scop.parameters:
-        bounds = isl.Set.read_from_str(
-            scop.isl_context, f"[{name}] -> {{ : {-_SIZE_MAX} <= {name} <= {_SIZE_MAX} }}"
-        )
-        small = small.intersect(bounds)
-    for statement in scop.statements:
-        domain = statement.domain.intersect_params(small)
-        for position in range(len(statement.loops)):
-            for bound in (domain.dim_max_val(position), domain.dim_min_val(position)):
-                if not bound.is_int() or abs(int(bound.to_python())) > 2 * _SIZE_MAX:
-                    if domain.is_empty():
-                        continue
-                    return True
-    return False
+    return 32

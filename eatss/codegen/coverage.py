@@ -105,6 +105,7 @@ def _leaves(
         if node.orelse is not None:
             yield from _leaves(node.orelse, counters, (*conditions, f"not ({condition})"))
     else:
+        assert isinstance(node, Loop)  # points were made loops
         yield from _leaves(
             node.body, (*counters, node.counter), (*conditions, *_loop_conditions(node))
         )

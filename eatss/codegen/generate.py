@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import islpy as isl
 
@@ -18,7 +19,8 @@ from eatss.codegen.assumptions import (
 from eatss.codegen.checks import check_order
 from eatss.codegen.errors import input_error_at
 from eatss.codegen.file_text import file_text
-from eatss.codegen.host import PlacedKernel, host_steps
+from eatss.codegen.host import PlacedKernel, bounds_of_loops, host_steps
+from eatss.codegen.index_range import IndexText, Sizes, common_sizes
 from eatss.codegen.kernel_context import KernelContext, KernelText
 from eatss.codegen.kernel_text import KernelWriter
 from eatss.codegen.names import NameTable, is_reserved
@@ -39,6 +41,7 @@ from eatss.program import (
     Assumption,
     Constant,
     Entry,
+    HostStep,
     KernelCode,
     Original,
     Parameter,
@@ -48,6 +51,16 @@ from eatss.scop import Scop
 
 GENERATION_FACTOR = 4
 """How much more isl may do for code than for the schedule by default; PolyBench needs less."""
+
+
+class WideIndicesError(Exception):
+    """Indices of 32 bits do not hold what a region computes ``what`` for."""
+
+    def __init__(self, scop: Scop, what: str) -> None:
+        """Note the region and the sizes."""
+        super().__init__(what)
+        self.scop = scop
+        self.what = what
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +105,50 @@ def generate(
 
     Raises:
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be; ``EATSS-P001`` when isl's
-            work exceeds ``max_operations``.
+            work exceeds ``max_operations``; ``EATSS-K016``: 32-bit indices were asked for and do
+            not hold.
         InternalError: ``EATSS-K9xx``, a check of the generated code failed.
+    """
+    bits = options.index_bits or max(
+        index_bits_of(region.scheduled.scop, dict(parameters)) for region in regions
+    )
+    try:
+        return _generate(
+            regions, selection, profile, options, name, original, parameters, max_operations, bits
+        )
+    except WideIndicesError as need:
+        if options.index_bits is not None:
+            raise input_error_at(
+                "EATSS-K016",
+                f"indices of 32 bits do not hold what is computed for {need.what}",
+                span=need.scop.span,
+                hint="leave --index away, or give --index 64",
+            ) from None
+        return _generate(
+            regions, selection, profile, options, name, original, parameters, max_operations, 64
+        )
+
+
+def _generate(
+    regions: Sequence[RegionInput],
+    selection: Selection,
+    profile: GpuProfile,
+    options: CodegenOptions,
+    name: str,
+    original: Original,
+    parameters: Sequence[tuple[str, int]],
+    max_operations: int | None,
+    bits: Literal[32, 64],
+) -> Program:
+    """Generate a program with indices of some width.
+
+    Raises:
+        WideIndicesError: 32 bits do not hold them.
     """
     kernels: list[KernelCode] = []
     entries: list[Entry] = []
     texts: list[str] = []
     tiles: dict[str, int] = {}
-    bits = options.index_bits or max(
-        index_bits_of(region.scheduled.scop, dict(parameters)) for region in regions
-    )
     for region in regions:
         builder = _RegionBuilder(
             region, selection, profile, options, bits, len(kernels), original.file
@@ -189,6 +236,7 @@ class _RegionBuilder:
         # what the source implies of sizes is tested, not believed: callers may pass any
         anything = isl.Set.universe(scop.context.get_space())
         steps = host_steps(placed, anything)
+        sizes = self._sizes(pieces, placed, steps, macros)
         function = scop.function
         launcher = f"{function}_cuda" if single else f"{function}_{scop.index}_cuda"
         return Entry(
@@ -200,11 +248,36 @@ class _RegionBuilder:
             temporaries=temporaries_of(scop, arrays),
             assumptions=(
                 *(() if self._generic else fixed_sizes(macros)),
-                *assumptions_of(scop, arrays, narrow=self._index_type == "int"),
+                *assumptions_of(scop, arrays, sizes=sizes),
                 *self._launchable(placed),
             ),
             body=steps,
         )
+
+    def _sizes(
+        self,
+        pieces: Sequence[Piece],
+        placed: Sequence[PlacedKernel],
+        steps: Sequence[HostStep],
+        macros: Mapping[str, int],
+    ) -> Sizes | None:
+        """Return the sizes for which 32-bit indices hold, ``None`` for indices of 64 bits.
+
+        Raises:
+            WideIndicesError: they do not hold at the sizes of the source, or hardly anywhere.
+        """
+        if self._index_type != "int":
+            return None
+        host = IndexText("int")
+        host.note(*bounds_of_loops(steps))
+        texts = [(host, pieces), *((item.kernel.index, [item.piece]) for item in placed)]
+        sizes = common_sizes(texts, self._scop.parameters)
+        if sizes is None:
+            raise WideIndicesError(self._scop, "sizes of a few millions")
+        for name in self._scop.parameters:
+            if abs(macros.get(name, 0)) > sizes.largest:
+                raise WideIndicesError(self._scop, f"{name} = {macros[name]}")
+        return sizes
 
     def _launchable(self, placed: Sequence[PlacedKernel]) -> Iterator[Assumption]:
         """Yield what must hold of the sizes for the grids to launch.

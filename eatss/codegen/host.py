@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
 from eatss.codegen.bounds import guard
+from eatss.codegen.index_range import widened
 from eatss.codegen.isl_text import TRUE, value_of
 from eatss.codegen.kernel_context import KernelText
 from eatss.codegen.linear import strict
@@ -117,6 +118,15 @@ def _launch(placed: PlacedKernel, known: isl.Set) -> HostStep:
     return launch if condition == TRUE else HostIf(condition=condition, body=(launch,))
 
 
+def bounds_of_loops(steps: Sequence[HostStep]) -> Iterator[IntExpr]:
+    """Yield the bounds of the host's loops."""
+    for step in steps:
+        if isinstance(step, HostLoop):
+            yield from (step.lower, step.upper)
+        if not isinstance(step, Launch):
+            yield from bounds_of_loops(step.body)
+
+
 def launcher_text(
     name: str,
     parameters: Sequence[str],
@@ -189,11 +199,16 @@ def _emit_steps(
     kernels: dict[str, KernelCode],
     index_type: str,
     stream: str,
+    counters: frozenset[str] = frozenset(),
 ) -> None:
     for step in steps:
         if isinstance(step, HostIf):
-            with body.block(f"if ({c_text(strict(step.condition))})"):
-                _emit_steps(body, step.body, kernels, index_type, stream)
+            condition = strict(step.condition)
+            if index_type == "int":  # no condition has told yet that the sizes are small
+                sizes = set(names_in(condition)) - counters
+                condition = widened(condition, sizes)
+            with body.block(f"if ({c_text(condition)})"):
+                _emit_steps(body, step.body, kernels, index_type, stream, counters)
         elif isinstance(step, HostLoop):
             counter = step.counter
             increment = f"++{counter}" if step.step == 1 else f"{counter} += {step.step}"
@@ -202,7 +217,8 @@ def _emit_steps(
                 f"{c_text(strict(Apply(Operator.LE, (Name(counter), step.upper))))}; {increment})"
             )
             with body.block(head):
-                _emit_steps(body, step.body, kernels, index_type, stream)
+                inside = counters | {counter}
+                _emit_steps(body, step.body, kernels, index_type, stream, inside)
         else:
             _emit_launch(body, step, kernels[step.kernel], stream)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.codegen.arrays import DeviceArray
+from eatss.codegen.index_range import IndexText
 from eatss.codegen.names import NameTable
 from eatss.program import IntExpr
 from eatss.scop import Scop
@@ -39,6 +40,7 @@ class KernelText:
     for which there is anything to run. ``register_words`` is an estimate of the registers a
     thread needs. ``parameter_tiles`` are for sizes that bound tiled loops the largest tile.
     ``most_blocks`` is what must hold of the sizes for the grid to launch, ``None`` for nothing.
+    ``index`` has what the kernel and its grid compute of indices.
     """
 
     name: str
@@ -52,3 +54,4 @@ class KernelText:
     parameter_tiles: tuple[tuple[str, int], ...]
     most_blocks: IntExpr | None
     notes: tuple[str, ...]
+    index: IndexText

@@ -15,6 +15,7 @@ from eatss.codegen.bounds import TileRange, full_tiles, guard, tile_range, union
 from eatss.codegen.checks import check_ranges
 from eatss.codegen.coverage import check_coverage_of
 from eatss.codegen.digits import digits
+from eatss.codegen.index_range import IndexText
 from eatss.codegen.isl_text import FALSE, TRUE, minimum, multiplied, start_plus
 from eatss.codegen.kernel_context import KernelContext, KernelText
 from eatss.codegen.kernel_frame import framed, kernel_arguments, without_unused
@@ -59,10 +60,17 @@ class KernelWriter:
         self._context = context
         self._storage = storage
         self._isl = context.scop.isl_context
+        self._index = IndexText(context.index_type)
+        self._index.note_mapping(mapping)
         self._names = names
         self._bound = tuple(loop.name for loop in piece.band)
         self._references = References(
-            piece=piece, storage=storage, mapping=mapping, arrays=context.arrays, names=self._names
+            piece=piece,
+            storage=storage,
+            mapping=mapping,
+            arrays=context.arrays,
+            names=self._names,
+            index=self._index,
         )
         self._parameter_tiles: dict[str, int] = {}
         self._ranges: dict[str, TileRange] = {}  # by the name of the origin
@@ -77,7 +85,7 @@ class KernelWriter:
             arrays=context.arrays,
             lines=self._lines,
             names=self._names,
-            index_type=context.index_type,
+            index=self._index,
             limit_bytes=context.shared_limit_bytes,
         )
         self._printer = ThreadPrinter(
@@ -86,7 +94,7 @@ class KernelWriter:
             piece=piece,
             names=self._names,
             file=context.file,
-            index_type=context.index_type,
+            index=self._index,
             line_info=context.line_info,
             unrolled=mapping.points <= MOST_POINTS,
             mapping=mapping,
@@ -124,6 +132,7 @@ class KernelWriter:
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
             most_blocks=self._most_blocks(launch),
             notes=(*self._sharing(), *self._references.notes, *self._staging.notes),
+            index=self._index,
         )
 
     # What is known at each level ---------------------------------------------------------
@@ -161,6 +170,7 @@ class KernelWriter:
         grid: dict[Axis, IntExpr] = dict.fromkeys(AXES, Constant(1))
         for axis in AXES:
             for loop in self._mapping.blocks_along(axis):
+                self._index.note(ranges[loop.name].count)
                 grid[axis] = multiplied(grid[axis], ranges[loop.name].count)
             if axis != "x":  # the kernel strides over what exceeds the limit of a grid
                 grid[axis] = minimum(grid[axis], MAX_BLOCKS_YZ)
@@ -191,7 +201,7 @@ class KernelWriter:
     # The body ----------------------------------------------------------------------------
 
     def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> None:
-        lines, index = self._lines, self._context.index_type
+        lines, index = self._lines, self._index.c_type
         threads = self._threads()
         for loop in self._mapping.spread:
             if loop.threads > 1:
@@ -241,34 +251,41 @@ class KernelWriter:
         loops = self._mapping.blocks_along("x")
         if len(loops) < 2:
             return
-        index, number = self._context.index_type, self._names.fresh("block")
+        index, number = self._index.c_type, self._names.fresh("block")
         self._lines.add(f"const {index} {number} = ({index})blockIdx.x;")
         counts = [ranges[loop.name].count for loop in loops]
+        self._index.note(*counts)
         places = digits(Name(number), counts, self._span)
         self._digits.update(zip((loop.name for loop in loops), places, strict=True))
 
     def _start(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> str:
         digit = self._digits.get(loop.name)
         if digit is None:
-            index = self._context.index_type
+            index = self._index.c_type
             digit = Name(f"({index})blockIdx.{loop.grid}")
-        tile = c_text(multiplied(Constant(loop.tile), digit))
-        return start_plus(ranges[loop.name].first, tile)
+        first = ranges[loop.name].first
+        self._index.note(first)
+        # the block's own share is within the values of the loop
+        return start_plus(first, c_text(multiplied(Constant(loop.tile), digit)))
 
     def _stride(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> str:
         """Return the head of a loop over the tiles of a block."""
-        index = self._context.index_type
-        last = _until(loop.origin, ranges[loop.name].last)
+        index = self._index.c_type
+        last = self._until(loop.origin, ranges[loop.name].last)
         step = f"{loop.tile} * ({index})gridDim.{loop.grid}"
         start = self._start(loop, ranges)
         return f"for ({index} {loop.origin} = {start}; {last}; {loop.origin} += {step})"
+
+    def _until(self, counter: str, last: IntExpr) -> str:
+        """Return the condition of a loop that runs to ``last``."""
+        return self._index(strict(Apply(Operator.LE, (Name(counter), last))))
 
     def _single_points(self, loops: Sequence[MappedLoop]) -> None:
         """Declare the loops of which a thread has one point."""
         for loop in loops:
             if loop.points == 1 and (loop.threads > 1 or loop.tile > 1):
-                value = c_text(first_point(loop).expression())
-                self._lines.add(f"const {self._context.index_type} {loop.name} = {value};")
+                value = self._index(first_point(loop).expression())
+                self._lines.add(f"const {self._index.c_type} {loop.name} = {value};")
 
     def _split_sum(
         self, loop: MappedLoop, ranges: Dictionary[str, TileRange], known: isl.Set
@@ -334,7 +351,7 @@ class KernelWriter:
                 if condition == FALSE:
                     return
                 if condition != TRUE:
-                    stack.enter_context(self._lines.block(f"if ({c_text(strict(condition))})"))
+                    stack.enter_context(self._lines.block(f"if ({self._index(strict(condition))})"))
                     known = coalesced(known.intersect(here))
             self._level(part, serial, 0, inside, staged, known)
 
@@ -363,8 +380,8 @@ class KernelWriter:
             self._note_tile(tiles, loop)
             self._ranges[loop.origin] = tiles
             head = (
-                f"for ({self._context.index_type} {loop.origin} = {c_text(tiles.first)}; "
-                f"{_until(loop.origin, tiles.last)}; {loop.origin} += {loop.tile})"
+                f"for ({self._index.c_type} {loop.origin} = {self._index(tiles.first)}; "
+                f"{self._until(loop.origin, tiles.last)}; {loop.origin} += {loop.tile})"
             )
             with self._lines.block(head):
                 self._level(part, serial, depth + 1, inside, staged, tiles.known)
@@ -401,28 +418,25 @@ class KernelWriter:
             return
         fast = self._checked_code(phase, full.intersect(threads))
         condition = guard(full, known)
-        if fast is None or self._printer.same(fast, general):
+        if fast is None or fast == general:
             self._printer.emit(general)
             return
-        with self._lines.block(f"if ({c_text(strict(condition))})", " else {"):
+        with self._lines.block(f"if ({self._index(strict(condition))})", " else {"):
             self._printer.emit(fast)
         with self._lines.indented():
             self._printer.emit(general)
         self._lines.add("}")
 
     def _checked_code(self, phase: Phase, known: isl.Set) -> Node | None:
-        """Generate the code of a thread and check that it runs what it is to run."""
+        """Generate the code of a thread, and check that it runs what it is to run as printed."""
         code = thread_code(phase, known)
-        check_coverage_of(phase, code, known, self._span)
-        return code
+        lowered = None if code is None else self._printer.lowered(code)
+        meaning = None if lowered is None else self._printer.meaning(lowered)
+        check_coverage_of(phase, meaning, known, self._span)
+        return lowered
 
 
 def _listed(loops: Sequence[MappedLoop]) -> str:
     """Return the names of loops in the source, in words."""
     *first, last = (loop.source_name for loop in loops)
     return f"{', '.join(first)} and {last}"
-
-
-def _until(counter: str, last: IntExpr) -> str:
-    """Return the condition of a loop that runs to ``last``."""
-    return c_text(strict(Apply(Operator.LE, (Name(counter), last))))

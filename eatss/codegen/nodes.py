@@ -14,7 +14,9 @@ class Loop:
     """``for (counter = lower; condition; counter += step)``.
 
     ``hint`` is the name of the loop of the schedule it runs. ``points`` is set for the loop over
-    a thread's points: as many trips at most, none of which depends on another.
+    a thread's points: as many trips at most, none of which depends on another. ``exact`` says that
+    it runs where the quotient ``lower`` has no rest, once. ``trips`` is their number where it is
+    constant, noted when the loop gets the form it is printed in.
     """
 
     counter: str
@@ -24,6 +26,24 @@ class Loop:
     step: int
     body: Node
     points: int | None = None
+    exact: bool = False
+    trips: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """The points of a thread along a loop, as they are printed.
+
+    ``for (counter = 0; counter < count; ++counter) { name = value; if (guards) … }``; ``name`` is
+    the loop of the schedule.
+    """
+
+    counter: str
+    count: int
+    name: str
+    value: IntExpr
+    guards: tuple[IntExpr, ...]
+    body: Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +70,7 @@ class Block:
     body: tuple[Node, ...]
 
 
-Node: TypeAlias = Loop | If | Leaf | Block
+Node: TypeAlias = Loop | Points | If | Leaf | Block
 
 
 def leaves(node: Node) -> Iterator[Leaf]:
@@ -70,6 +90,8 @@ def loops(node: Node) -> Iterator[Loop]:
     """Yield the loops, outermost first."""
     if isinstance(node, Loop):
         yield node
+        yield from loops(node.body)
+    elif isinstance(node, Points):
         yield from loops(node.body)
     elif isinstance(node, Block):
         for child in node.body:
@@ -110,4 +132,7 @@ def map_expressions(node: Node, change: Callable[[IntExpr], IntExpr]) -> Node:
     if isinstance(node, If):
         orelse = None if node.orelse is None else map_expressions(node.orelse, change)
         return If(condition=change(node.condition), body=body, orelse=orelse)
+    if isinstance(node, Points):
+        guards = tuple(change(guard) for guard in node.guards)
+        return replace(node, value=change(node.value), guards=guards, body=body)
     return replace(node, lower=change(node.lower), condition=change(node.condition), body=body)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.codegen.arrays import DeviceArray, affine_text, subscripts_of
+from eatss.codegen.index_range import IndexText
 from eatss.codegen.isl_text import difference, value_of
 from eatss.codegen.mapping import Mapping
 from eatss.codegen.names import NameTable
@@ -16,7 +17,7 @@ from eatss.codegen.pieces import Piece
 from eatss.codegen.staging import SharedTile
 from eatss.codegen.storage import Place, PrivateScalar, Registers, StoragePlan
 from eatss.isl_names import dim_names, output_affs
-from eatss.program import IntExpr, c_text
+from eatss.program import IntExpr
 from eatss.scop import ElementType
 
 SHARED = "sh"
@@ -50,8 +51,10 @@ class References:
         mapping: Mapping,
         arrays: Dictionary[str, DeviceArray],
         names: NameTable,
+        index: IndexText,
     ) -> None:
         self._piece = piece
+        self._index = index
         self._mapping = mapping
         self._arrays = arrays
         self._registers: list[RegisterArray] = []
@@ -150,7 +153,7 @@ class References:
             functions = output_affs(registers.relation)
             names = dim_names(registers.relation.domain())
             env = dict(zip(names, values, strict=True))
-            element = registers.array.element([affine_text(f, env) for f in functions])
+            element = self._element(registers.array, [affine_text(f, env) for f in functions])
         own = registers.name + registers.suffix
         if kind == "load":
             return f"{own} = {element};"
@@ -181,11 +184,16 @@ class References:
         subscripts = subscripts_of(access, dict(values))
         if isinstance(home, SharedTile):
             places = [
-                c_text(difference(subscript, value_of(offset, offset.domain())))
+                self._index(difference(subscript, value_of(offset, offset.domain())))
                 for subscript, offset in zip(subscripts, home.offsets, strict=True)
             ]
             return f"{SHARED}.{home.name}" + "".join(f"[{p}]" for p in places)
-        return self._arrays[access.array].element(subscripts)
+        return self._element(self._arrays[access.array], subscripts)
+
+    def _element(self, array: DeviceArray, subscripts: Sequence[IntExpr]) -> str:
+        """Return the C text of an element; that its place fits an index is asked of the sizes."""
+        self._index.note(*subscripts)
+        return array.element(subscripts)
 
     def write_through(self, statement: str) -> tuple[isl.Set, str] | None:
         """Return the instances of a scalar's write that others see, and the scalar's cell."""

@@ -10,6 +10,7 @@ import islpy as isl
 from eatss.analysis.mapping import AXES
 from eatss.codegen.arrays import DeviceArray
 from eatss.codegen.bounds import guard, union_of
+from eatss.codegen.index_range import IndexText
 from eatss.codegen.isl_text import TRUE, start_plus, value_of
 from eatss.codegen.linear import strict
 from eatss.codegen.lines import Lines
@@ -28,7 +29,7 @@ from eatss.isl_names import (
     parameter_at_most,
     without_parameters,
 )
-from eatss.program import IntExpr, Name, c_text
+from eatss.program import IntExpr, Name
 
 
 class StagingWriter:
@@ -47,7 +48,7 @@ class StagingWriter:
         arrays: Dictionary[str, DeviceArray],
         lines: Lines,
         names: NameTable,
-        index_type: str,
+        index: IndexText,
         limit_bytes: int,
     ) -> None:
         self._piece = piece
@@ -57,7 +58,7 @@ class StagingWriter:
         self._arrays = arrays
         self._lines = lines
         self._names = names
-        self._index = index_type
+        self._index = index
         self._limit_bytes = limit_bytes
         self._members = NameTable()
         self._thread = names.fresh("thread")
@@ -129,7 +130,7 @@ class StagingWriter:
         if condition == TRUE:
             self._loop(tile, at, TRUE, known)
             return
-        with self._lines.block(f"if ({c_text(strict(condition))})", " else {"):
+        with self._lines.block(f"if ({self._index(strict(condition))})", " else {"):
             self._loop(tile, at, TRUE, known)
         with self._lines.indented():
             self._loop(tile, at, guard(footprint, box), known)
@@ -146,11 +147,13 @@ class StagingWriter:
         self._lines.add(*walk.before)
         with self._lines.block(walk.head):
             for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
-                start = start_plus(value_of(offset, known), place)
-                self._lines.add(f"const {self._index} {name} = {start};")
+                first = value_of(offset, known)
+                self._index.define(name, first)
+                start = start_plus(first, place)
+                self._lines.add(f"const {self._index.c_type} {name} = {start};")
             source = self._arrays[tile.candidate.array].element([Name(name) for name in at])
             target = f"{SHARED}.{tile.name}" + "".join(f"[{place}]" for place in walk.places)
-            prefix = "" if condition == TRUE else f"if ({c_text(strict(condition))}) "
+            prefix = "" if condition == TRUE else f"if ({self._index(strict(condition))}) "
             self._lines.add(f"{prefix}{target} = {source};")
 
     def declaration(self) -> str:

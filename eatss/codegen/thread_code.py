@@ -151,6 +151,7 @@ def _with_all_points(node: Node, phase: Phase, around: frozenset[str]) -> Node:
     if isinstance(node, Loop):
         inside = around | {node.hint} if node.points is not None else around
         return replace(node, body=_with_all_points(node.body, phase, inside))
+    assert isinstance(node, Leaf)
     result: Node = node
     for loop in phase.mapped:
         if loop.points > 1 and loop.point not in around:
@@ -164,6 +165,7 @@ def _with_all_points(node: Node, phase: Phase, around: frozenset[str]) -> Node:
                 step=1,
                 body=result,
                 points=loop.points,
+                exact=True,
             )
     return result
 

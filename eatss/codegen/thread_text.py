@@ -9,8 +9,17 @@ from dataclasses import replace
 import islpy as isl
 
 from eatss.codegen.arrays import affine_text
+from eatss.codegen.index_range import IndexText
 from eatss.codegen.isl_text import condition_of, difference
-from eatss.codegen.linear import Definition, Linear, folded, lower_bounds, strict, upper_bounds
+from eatss.codegen.linear import (
+    Definition,
+    Linear,
+    folded,
+    linear,
+    lower_bounds,
+    strict,
+    upper_bounds,
+)
 from eatss.codegen.lines import Lines, identifiers
 from eatss.codegen.mapping import MappedLoop, Mapping
 from eatss.codegen.names import NameTable, is_reserved
@@ -20,6 +29,7 @@ from eatss.codegen.nodes import (
     Leaf,
     Loop,
     Node,
+    Points,
     leaves,
     map_expressions,
     names_in,
@@ -29,7 +39,7 @@ from eatss.codegen.pieces import Piece
 from eatss.codegen.references import SHARED, References
 from eatss.codegen.value_text import assignment_text
 from eatss.isl_names import dims_as_parameters
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text
+from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.scop import Statement
 
 UNROLLED_STATEMENTS = 256
@@ -50,7 +60,7 @@ class ThreadPrinter:
         piece: Piece,
         names: NameTable,
         file: str,
-        index_type: str,
+        index: IndexText,
         line_info: bool,
         unrolled: bool,
         mapping: Mapping,
@@ -60,7 +70,7 @@ class ThreadPrinter:
         self._piece = piece
         self._names = names
         self._file = file
-        self._index = index_type
+        self._text = index
         self._line_info = line_info
         self._unrolled = unrolled
         # names of the kernel that a counter of the source must not hide
@@ -76,13 +86,18 @@ class ThreadPrinter:
             if loop.points == 1 and (loop.threads > 1 or loop.tile > 1)
         ]
 
-    def emit(self, node: Node) -> None:
-        """Print a tree."""
-        self._emit(self._named(node))
+    def lowered(self, node: Node) -> Node:
+        """Return a tree in the form it is printed in: named, its points guarded, folded."""
+        return self._lowered(self._named(node), self._definitions)
 
-    def same(self, one: Node, other: Node) -> bool:
-        """Tell whether two trees print alike."""
-        return self._named(one) == self._named(other)
+    def meaning(self, lowered: Node) -> Node:
+        """Return what the text of a lowered tree says: names as what they stand for, no points."""
+        values = {d.name: d.form.expression() for d in self._definitions}
+        return _without_points(map_expressions(lowered, lambda e: substitute(e, values)), 0)
+
+    def emit(self, lowered: Node) -> None:
+        """Print a lowered tree."""
+        self._emit(lowered)
 
     # Names -------------------------------------------------------------------------------
 
@@ -95,6 +110,7 @@ class ThreadPrinter:
             return If(condition=node.condition, body=self._named(node.body), orelse=orelse)
         if isinstance(node, Leaf):
             return node
+        assert isinstance(node, Loop)
         name = self._loop_name(node)
         renamed = map_expressions(
             replace(node, counter=name),
@@ -115,6 +131,50 @@ class ThreadPrinter:
                 return self._names.inner().fresh(f"{loop.hint}_t")
         return loop.hint
 
+    # The form that is printed ------------------------------------------------------------
+
+    def _lowered(self, node: Node, definitions: Sequence[Definition]) -> Node:
+        if isinstance(node, Block):
+            return Block(body=tuple(self._lowered(child, definitions) for child in node.body))
+        if isinstance(node, If):
+            return If(
+                condition=strict(folded(node.condition, definitions)),
+                body=self._lowered(node.body, definitions),
+                orelse=None if node.orelse is None else self._lowered(node.orelse, definitions),
+            )
+        if isinstance(node, Leaf):
+            return replace(node, values=tuple(folded(v, definitions) for v in node.values))
+        assert isinstance(node, Loop)
+        if node.points is not None:
+            return self._lowered_points(node, node.points, definitions)
+        return replace(
+            node,
+            lower=folded(node.lower, definitions),
+            condition=strict(folded(node.condition, definitions)),
+            body=self._lowered(node.body, definitions),
+            trips=_trips(node),
+        )
+
+    def _lowered_points(self, loop: Loop, points: int, definitions: Sequence[Definition]) -> Points:
+        """Return a loop over a thread's points.
+
+        It always has its full length, so that registers can be indexed when it is unrolled; points
+        outside the domain are left out by a guard in terms of the loop itself.
+        """
+        mapped = self._by_point[loop.counter]
+        base = first_point(mapped)
+        form = base.plus(Linear({loop.counter: mapped.threads}, 0))
+        inner = [*definitions, Definition(mapped.name, form)]
+        guards = self._guards(loop, points, mapped, base)
+        return Points(
+            counter=loop.counter,
+            count=points,
+            name=mapped.name,
+            value=form.expression(),
+            guards=tuple(strict(folded(guard, inner)) for guard in guards),
+            body=self._lowered(loop.body, inner),
+        )
+
     # Printing ----------------------------------------------------------------------------
 
     def _emit(self, node: Node) -> None:
@@ -125,67 +185,54 @@ class ThreadPrinter:
             self._emit_if(node)
         elif isinstance(node, Loop):
             self._emit_loop(node)
+        elif isinstance(node, Points):
+            self._emit_points(node)
         else:
             self._emit_leaf(node)
 
     def _emit_if(self, node: If) -> None:
+        head = f"if ({self._text(node.condition)})"
         if node.orelse is None:
-            with self._lines.block(f"if ({c_text(strict(self._fold(node.condition)))})"):
+            with self._lines.block(head):
                 self._emit(node.body)
             return
-        with self._lines.block(f"if ({c_text(strict(self._fold(node.condition)))})", " else {"):
+        with self._lines.block(head, " else {"):
             self._emit(node.body)
         with self._lines.indented():
             self._emit(node.orelse)
         self._lines.add("}")
 
     def _emit_loop(self, loop: Loop) -> None:
-        if loop.points is not None:
-            self._emit_points(loop, loop.points)
-            return
-        pragma = self._pragma(loop)
+        pragma = _pragma(loop)
         if pragma:
             self._lines.add(pragma)
         counter = loop.counter
         step = f"++{counter}" if loop.step == 1 else f"{counter} += {loop.step}"
-        condition = strict(self._fold(loop.condition))
-        head = (
-            f"for ({self._index} {counter} = {self._text(loop.lower)}; {c_text(condition)}; {step})"
-        )
-        with self._lines.block(head):
+        lower, condition = self._text(loop.lower), self._text(loop.condition)
+        with self._lines.block(
+            f"for ({self._text.c_type} {counter} = {lower}; {condition}; {step})"
+        ):
             self._emit(loop.body)
 
-    def _emit_points(self, loop: Loop, points: int) -> None:
-        """Print a loop over a thread's points.
-
-        It always has its full length, so that registers can be indexed when it is unrolled; points
-        outside the domain are left out by a guard in terms of the loop itself.
-        """
-        counter = loop.counter
-        mapped = self._by_point[counter]
-        base = first_point(mapped)
-        definition = Definition(mapped.name, base.plus(Linear({counter: mapped.threads}, 0)))
+    def _emit_points(self, points: Points) -> None:
+        counter = points.counter
         outer, inner = self._lines, self._lines.nested()
         self._lines = inner
-        self._definitions.append(definition)
-        guards = self._guards(loop, points, mapped, base)
-        if guards:
-            text = " && ".join(_operand(strict(self._fold(guard))) for guard in guards)
+        if points.guards:
+            text = " && ".join(self._operand(guard) for guard in points.guards)
             with inner.block(f"if ({text})"):
-                self._emit(loop.body)
+                self._emit(points.body)
         else:
-            self._emit(loop.body)
-        self._definitions.pop()
+            self._emit(points.body)
         self._lines = outer
         if counter == self._split_point:
-            outer.add(f"#pragma unroll {min(points, SPLIT_UNROLLED)}")
+            outer.add(f"#pragma unroll {min(points.count, SPLIT_UNROLLED)}")
         elif self._unrolled:
             outer.add("#pragma unroll")
-        outer.add(f"for (int {counter} = 0; {counter} < {points}; ++{counter}) {{")
-        if mapped.name in identifiers(inner.text()):
+        outer.add(f"for (int {counter} = 0; {counter} < {points.count}; ++{counter}) {{")
+        if points.name in identifiers(inner.text()):
             with outer.indented():
-                value = c_text(definition.form.expression())
-                outer.add(f"const {self._index} {mapped.name} = {value};")
+                outer.add(f"const {self._text.c_type} {points.name} = {self._text(points.value)};")
         outer.extend(inner)
         outer.add("}")
 
@@ -193,7 +240,10 @@ class ThreadPrinter:
         """Return the conditions under which a thread has a point."""
         guards: list[IntExpr] = []
         counter, name, first = loop.counter, Name(mapped.name), base.expression()
-        if loop.condition == Apply(Operator.LE, (Name(counter), loop.lower)):
+        if loop.exact or (
+            loop.condition == Apply(Operator.LE, (Name(counter), loop.lower))
+            and linear(loop.lower) is not None  # of a quotient the rest would be lost
+        ):
             value = upper_bounds(loop.lower, mapped.threads, base)
             if value is not None:
                 return [Apply(Operator.EQ, (name, value[0]))]
@@ -221,27 +271,16 @@ class ThreadPrinter:
             guards.append(Apply(Operator.EQ, (rest, Constant(0))))
         return guards
 
-    def _fold(self, expression: IntExpr) -> IntExpr:
-        return folded(expression, self._definitions)
-
-    def _text(self, expression: IntExpr) -> str:
-        return c_text(self._fold(expression))
-
-    def _pragma(self, loop: Loop) -> str | None:
-        """Return the pragma that unrolls a loop of constant length, as far as code stays small."""
-        trips = _trips(loop)
-        if trips is None:
-            return None
-        factor = _unroll_factor(trips, _unrolled_size(loop.body))
-        return "#pragma unroll" if factor == trips else f"#pragma unroll {factor}"
+    def _operand(self, guard: IntExpr) -> str:
+        loose = isinstance(guard, Apply) and guard.operator is Operator.OR
+        return f"({self._text(guard)})" if loose else self._text(guard)
 
     def _emit_leaf(self, leaf: Leaf) -> None:
         if self._references.is_transfer(leaf.instance):
-            values = [self._fold(value) for value in leaf.values]
-            self._lines.add(self._references.transfer_text(leaf.instance, values))
+            self._lines.add(self._references.transfer_text(leaf.instance, leaf.values))
             return
         statement = self._piece.statement(leaf.instance)
-        env, declared = self._counters(statement, [self._fold(value) for value in leaf.values])
+        env, declared = self._counters(statement, leaf.values)
         texts = [
             self._references.text((statement.name, k), env) for k in range(len(statement.accesses))
         ]
@@ -250,9 +289,9 @@ class ThreadPrinter:
                 statement,
                 texts[0],
                 texts,
-                lambda f: c_text(affine_text(f, env)),
+                lambda f: self._text(affine_text(f, env)),
                 types=self._references.element_types,
-                index_bits=32 if self._index == "int" else 64,
+                index_bits=32 if self._text.c_type == "int" else 64,
             )
         ]
         through = self._references.write_through(statement.name)
@@ -264,7 +303,7 @@ class ThreadPrinter:
             if used or self._line_info:
                 stack.enter_context(self._lines.block())
             for name, value in used:
-                self._lines.add(f"const {self._index} {name} = {c_text(value)};")
+                self._lines.add(f"const {self._text.c_type} {name} = {self._text(value)};")
             place = f"{self._file}:{statement.span.line}"
             if self._line_info:
                 self._lines.add(f'#line {statement.span.line} "{self._file}"')
@@ -310,7 +349,7 @@ class ThreadPrinter:
         )
         if condition == Constant(1):
             return f"{cell} = {value};"
-        return f"if ({c_text(condition)}) {cell} = {value};"
+        return f"if ({self._text(condition)}) {cell} = {value};"
 
 
 def first_point(loop: MappedLoop) -> Linear:
@@ -331,12 +370,6 @@ def _without_constants(last: IntExpr, most: int) -> IntExpr:
     return kept[0] if len(kept) == 1 else replace(last, operands=kept)
 
 
-def _operand(guard: IntExpr) -> str:
-    text = c_text(guard)
-    loose = isinstance(guard, Apply) and guard.operator is Operator.OR
-    return f"({text})" if loose else text
-
-
 def _trips(loop: Loop) -> int | None:
     """Return the number of trips of a loop if it is constant."""
     last = _last_value(loop)
@@ -344,6 +377,14 @@ def _trips(loop: Loop) -> int | None:
         return None
     length = difference(last, loop.lower)
     return length.value // loop.step + 1 if isinstance(length, Constant) else None
+
+
+def _pragma(loop: Loop) -> str | None:
+    """Return the pragma that unrolls a loop of constant length, as far as code stays small."""
+    if loop.trips is None:
+        return None
+    factor = _unroll_factor(loop.trips, _unrolled_size(loop.body))
+    return "#pragma unroll" if factor == loop.trips else f"#pragma unroll {factor}"
 
 
 def _unroll_factor(trips: int, statements: int) -> int:
@@ -360,10 +401,40 @@ def _unrolled_size(node: Node) -> int:
     if isinstance(node, Leaf):
         return 1
     inside = _unrolled_size(node.body)
-    if node.points is not None:
-        return node.points * inside
-    trips = _trips(node)
-    return inside if trips is None else inside * _unroll_factor(trips, inside)
+    if isinstance(node, Points):
+        return node.count * inside
+    return inside if node.trips is None else inside * _unroll_factor(node.trips, inside)
+
+
+def _without_points(node: Node, depth: int) -> Node:
+    """Return a lowered tree whose points are plain loops, counters called after their depth."""
+    if isinstance(node, Block):
+        return Block(body=tuple(_without_points(child, depth) for child in node.body))
+    if isinstance(node, If):
+        orelse = None if node.orelse is None else _without_points(node.orelse, depth)
+        return replace(node, body=_without_points(node.body, depth), orelse=orelse)
+    if isinstance(node, Leaf):
+        return node
+    counter = f"eatss_n{depth}"
+    values: dict[str, IntExpr] = {node.counter: Name(counter)}
+    if isinstance(node, Loop):
+        loop = replace(node, counter=counter, condition=substitute(node.condition, values))
+        inner = map_expressions(node.body, lambda e: substitute(e, values))
+        return replace(loop, body=_without_points(inner, depth + 1))
+    values[node.name] = substitute(node.value, values)
+    body = node.body
+    if node.guards:
+        condition = Apply(Operator.AND, node.guards) if len(node.guards) > 1 else node.guards[0]
+        body = If(condition=condition, body=body)
+    body = map_expressions(body, lambda e: substitute(e, values))
+    return Loop(
+        counter=counter,
+        hint=node.name,
+        lower=Constant(0),
+        condition=Apply(Operator.LT, (Name(counter), Constant(node.count))),
+        step=1,
+        body=_without_points(body, depth + 1),
+    )
 
 
 def _last_value(loop: Loop) -> IntExpr | None:

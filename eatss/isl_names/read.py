@@ -186,6 +186,35 @@ def function_on(union: isl.UnionPwAff, domain: isl.Set) -> isl.PwAff:
     return union.extract_pw_aff(space)
 
 
+def extremes(domain: isl.Set, functions: Sequence[isl.UnionPwAff]) -> tuple[int, int] | None:
+    """Return the least and greatest value of a set's dimensions and of functions on it.
+
+    ``None`` where one is not bounded. The set is not empty; functions that are not defined on it
+    are left out.
+    """
+    found: list[isl.Val] = []
+    for position in range(domain.dim(isl.dim_type.set)):
+        found += [domain.dim_min_val(position), domain.dim_max_val(position)]
+    for function in functions:
+        here = function_on(function, domain).intersect_domain(domain)
+        if not here.domain().is_empty():
+            found += [here.min_val(), here.max_val()]
+    if not all(value.is_int() for value in found):
+        return None
+    values = [int(value.to_python()) for value in found] or [0]
+    return min(values), max(values)
+
+
+def parameter_extremes(domain: isl.Set, name: str) -> tuple[int, int]:
+    """Return the least and greatest value of a parameter for which a set is not empty.
+
+    The set has dimensions and is not empty, and the parameter is bounded.
+    """
+    at = domain.find_dim_by_name(isl.dim_type.param, name)
+    line = domain.move_dims(isl.dim_type.set, 0, isl.dim_type.param, at, 1)
+    return int(line.dim_min_val(0).to_python()), int(line.dim_max_val(0).to_python())
+
+
 def involved_parameters(function: isl.PwAff) -> tuple[str, ...]:
     """Return the names of the parameters a function depends on, in order."""
     return tuple(
