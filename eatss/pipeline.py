@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -58,7 +59,8 @@ class AnalysisOptions:
     ``dtype`` (``float`` or ``double``) overrides the width of every floating-point
     array; ``None`` takes the types of the source. ``max_operations`` bounds isl's
     work on one region. ``cut`` says whose kernels are wanted: PPCG's, or those that eatss
-    generates code for. ``ppcg_schedule`` is the text of a schedule that PPCG saved.
+    generates code for. ``ppcg_schedule`` is the text of a schedule that PPCG saved. ``expand`` says
+    whether sums in scalars may get elements of their own, for the latter.
     """
 
     frontend: FrontendOptions = FrontendOptions()  # noqa: RUF009 - frozen
@@ -67,6 +69,7 @@ class AnalysisOptions:
     max_operations: int | None = None
     cut: Cut = "eatss"
     ppcg_schedule: str | None = None
+    expand: bool = True
 
     def __post_init__(self) -> None:
         if self.dtype is not None and self.dtype not in _ELEMENT_TYPES:
@@ -145,7 +148,7 @@ def _analyse_parsed(
     scops: list[AnalysedScop] = []
     first_index = 0
     for scop in parsed.scops:
-        analysed = _analyse_scop(scop, options, first_index, saved.get(scop.index))
+        analysed = _analysed(scop, options, first_index, saved.get(scop.index))
         first_index += len(analysed.facts)
         scops.append(analysed)
     return AnalysedProgram(
@@ -207,9 +210,16 @@ def analyse_symbolic(
     numeric = {index: region.numeric_scheduled for index, region in loaded.items()}
     program = _analyse_parsed(source, parsed.numeric, options, numeric)
     regions = tuple(
-        loaded.get(symbolic.index) or _symbolic_region(symbolic, analysed.scheduled, options)
-        for symbolic, analysed in zip(parsed.scops, program.scops, strict=True)
+        loaded.get(symbolic.index)
+        or _symbolic_region(_like(symbolic, raw, analysed.scop), analysed.scheduled, options)
+        for symbolic, raw, analysed in zip(
+            parsed.scops, parsed.numeric.scops, program.scops, strict=True
+        )
     )
+    pairs = zip(program.scops, parsed.numeric.scops, strict=True)
+    expanded = any(analysed.scop is not raw for analysed, raw in pairs)
+    if expanded and options.expand and not all(region.generic for region in regions):
+        return analyse_symbolic(source, replace(options, expand=False), schedules=schedules)
     program = replace(
         program,
         scops=tuple(
@@ -225,6 +235,17 @@ def analyse_symbolic(
         values=parsed.values,
         warnings=parsed.warnings + fixed,
     )
+
+
+def _like(symbolic: Scop, raw: Scop, analysed: Scop) -> Scop:
+    """Return the region for any size with sums expanded where they are in that for its numbers."""
+    if analysed is raw:
+        return symbolic
+    if symbolic is raw:
+        return analysed
+    from eatss.polyhedral.expansion import with_expanded_sums  # noqa: PLC0415
+
+    return with_expanded_sums(symbolic)
 
 
 def _for_any_size(analysed: AnalysedScop, region: SymbolicRegion) -> AnalysedScop:
@@ -352,6 +373,40 @@ def _outline(scheduled: ScheduledScop) -> list[tuple[object, ...]]:
         )
         for kernel in scheduled.kernels
     ]
+
+
+def _analysed(
+    scop: Scop, options: AnalysisOptions, first_index: int, scheduled: ScheduledScop | None
+) -> AnalysedScop:
+    """Analyse a region, sums in scalars expanded where code of eatss keeps them in registers."""
+    if scheduled is None and options.cut == "eatss" and options.expand:
+        from eatss.polyhedral.expansion import with_expanded_sums  # noqa: PLC0415
+
+        expanded = with_expanded_sums(scop)
+        if expanded is not scop:
+            limit = options.max_operations
+            with suppress(EatssError, isl.Error):
+                scheduled = schedule_scop(expanded, max_operations=limit, positive=True)
+                if _stay_in_kernels(scop, scheduled):
+                    return _analyse_scop(expanded, options, first_index, scheduled)
+            scheduled = None
+    return _analyse_scop(scop, options, first_index, scheduled)
+
+
+def _stay_in_kernels(before: Scop, scheduled: ScheduledScop) -> bool:
+    """Tell whether each scalar that was expanded is used by one kernel alone."""
+    from eatss.polyhedral.expansion import expanded_arrays  # noqa: PLC0415
+
+    names = expanded_arrays(before, scheduled.scop)
+    using = [
+        {
+            access.array
+            for statement in kernel.statements
+            for access in scheduled.scop.statement(statement).accesses
+        }
+        for kernel in scheduled.kernels
+    ]
+    return all(sum(name in arrays for arrays in using) == 1 for name in names)
 
 
 def _analyse_scop(

@@ -63,6 +63,20 @@ def fixed_sizes(values: Mapping[str, int]) -> tuple[Assumption, ...]:
     )
 
 
+def implied_sizes(assumes: isl.Set | None) -> tuple[Assumption, ...]:
+    """Return the demand that sizes are as the source implies, where the schedule relies on it."""
+    if assumes is None:
+        return ()
+    condition = guard(assumes, isl.Set.universe(assumes.get_space()))
+    parts = (
+        condition.operands
+        if isinstance(condition, Apply) and condition.operator is Operator.AND
+        else (condition,)
+    )
+    message = "the code is for arrays that have elements and sums that have terms"
+    return tuple(Assumption(condition=part, message=message) for part in parts)
+
+
 def within(counts: Sequence[IntExpr], most: int) -> IntExpr | None:
     """Return the condition that a product is at most ``most``; ``None`` where it always is.
 

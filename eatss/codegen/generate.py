@@ -13,6 +13,7 @@ from eatss.codegen.arrays import DeviceArray, shape_of
 from eatss.codegen.assumptions import (
     assumptions_of,
     fixed_sizes,
+    implied_sizes,
     index_bits_of,
     launchable,
 )
@@ -237,6 +238,8 @@ class _RegionBuilder:
         anything = isl.Set.universe(scop.context.get_space())
         steps = host_steps(placed, anything)
         sizes = self._sizes(pieces, placed, steps, macros)
+        passed = {name for kernel in self.kernels for name in kernel.arguments}
+        used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
         function = scop.function
         launcher = f"{function}_cuda" if single else f"{function}_{scop.index}_cuda"
         return Entry(
@@ -245,10 +248,11 @@ class _RegionBuilder:
             region=scop.index,
             whole_function=scop.whole_function,
             arguments=entry_arguments(scop, arrays, written),
-            temporaries=temporaries_of(scop, arrays),
+            temporaries=temporaries_of(scop, used),
             assumptions=(
                 *(() if self._generic else fixed_sizes(macros)),
-                *assumptions_of(scop, arrays, sizes=sizes),
+                *assumptions_of(scop, used, sizes=sizes),
+                *implied_sizes(self._scheduled.assumes),
                 *self._launchable(placed),
             ),
             body=steps,

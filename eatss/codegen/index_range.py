@@ -161,7 +161,7 @@ def _running_below(
     found = []
     for name in parameters:
         for piece in pieces:
-            domains = [statement.domain for statement in piece.statements]
+            domains = [piece.instances(statement) for statement in piece.statements]
             low = parameters_set(domains[0].get_ctx(), (name,), f"{name} < {least}")
             if not all(domain.intersect_params(low).is_empty() for domain in domains):
                 found.append(name)
@@ -269,7 +269,7 @@ def _values(
         small = parameters_set(piece.placed[0].get_ctx(), parameters, within)
         functions = [loop.member.function for loop in (*piece.host, *piece.band, *piece.inner)]
         for statement in piece.statements:
-            domain = statement.domain.intersect_params(small)
+            domain = piece.instances(statement).intersect_params(small)
             if domain.is_empty():
                 continue
             found = extremes(domain, functions)

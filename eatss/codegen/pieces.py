@@ -31,7 +31,8 @@ class Piece:
     ``kernel`` is the noun of the analysis; ``selected`` says that sizes are selected for it
     (what PPCG would leave on the host has none and runs in one thread). ``placed``
     pairs each statement with its domain, in which a parameter of the loop's name stands for
-    every host and band loop.
+    every host and band loop. ``assumes`` are the sizes that the schedule is right for, ``None`` for
+    all.
     """
 
     kernel: Kernel
@@ -42,6 +43,13 @@ class Piece:
     inner: tuple[LoopMember, ...]
     statements: tuple[Statement, ...]
     placed: tuple[isl.Set, ...]
+    assumes: isl.Set | None = None
+
+    def instances(self, statement: Statement) -> isl.Set:
+        """Return the instances of a statement for the sizes that the schedule assumes."""
+        if self.assumes is None:
+            return statement.domain
+        return statement.domain.intersect_params(self.assumes)
 
     def domain_of(self, name: str) -> isl.Set:
         """Return the placed domain of a statement."""
@@ -81,7 +89,7 @@ def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
         for member, source_name in zip(tree.host, kernel.host_loops, strict=True):
             if member.key not in host_names:
                 host_names[member.key] = names.fresh(source_name)
-        pieces.append(_piece(scop, tree, kernel, host_names, names))
+        pieces.append(_piece(scop, tree, kernel, host_names, names, scheduled.assumes))
     return tuple(pieces)
 
 
@@ -91,6 +99,7 @@ def _piece(
     kernel: Kernel,
     host_names: dict[tuple[int, int], str],
     names: NameTable,
+    assumes: isl.Set | None,
 ) -> Piece:
     host = tuple(
         LoopMember(name=host_names[member.key], source_name=source, member=member)
@@ -115,7 +124,8 @@ def _piece(
         band=band,
         inner=inner,
         statements=statements,
-        placed=tuple(_placed(statement, (*host, *band)) for statement in statements),
+        placed=tuple(_placed(statement, (*host, *band), assumes) for statement in statements),
+        assumes=assumes,
     )
 
 
@@ -124,6 +134,9 @@ def _distinct(tree: KernelTree) -> tuple[Member, ...]:
     return tuple(seen.values())
 
 
-def _placed(statement: Statement, loops: Sequence[LoopMember]) -> isl.Set:
-    functions = [function_on(loop.member.function, statement.domain) for loop in loops]
-    return bound_domain(statement.domain, functions, [loop.name for loop in loops])
+def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set | None) -> isl.Set:
+    domain = statement.domain
+    if assumes is not None:
+        domain = domain.intersect_params(assumes)
+    functions = [function_on(loop.member.function, domain) for loop in loops]
+    return bound_domain(domain, functions, [loop.name for loop in loops])

@@ -34,7 +34,7 @@ class Registers:
 
     ``relation`` maps ``point[mapped loops]`` to the element. ``load`` and ``store`` are
     the points, as sets of ``point[…]``, whose element is read before it is written here, and
-    whose element is written here.
+    whose element is written here for others to see.
     """
 
     array: str
@@ -275,9 +275,13 @@ class _Planner:
             return None
         load = isl.Set.empty(relation.domain().get_space())
         store = isl.Set.empty(relation.domain().get_space())
+        declared = self._scop.array(array)
         for name, number in group:
             if self._access((name, number)).is_write:
-                store = store.union(self._points(self._tied[name]))
+                seen = self._tied[name]
+                if declared.is_local:
+                    seen = self._escaping(declared, self._piece.statement(name))
+                store = store.union(self._points(seen))
             else:
                 load = load.union(self._points(self._from_outside((name, number))))
         return Registers(

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import islpy as isl
 
+from eatss.isl_names.read import maps_of
+
 _Parametric = TypeVar("_Parametric", isl.Set, isl.Map, isl.PwAff)
 
 
@@ -190,6 +192,30 @@ def leading_dims(points: isl.Set, count: int) -> isl.Set:
     """Return the values of the first ``count`` dimensions."""
     rest = points.n_dim() - count
     return points.project_out(isl.dim_type.set, count, rest)
+
+
+def leading_outputs_of(relation: isl.Map, count: int) -> isl.Map:
+    """Map the inputs of a relation to their first dimensions, under the name of its output.
+
+    The old output has no dimensions.
+    """
+    name = relation.get_tuple_name(isl.dim_type.out)
+    identity = isl.Set.universe(relation.domain().get_space()).identity()
+    extra = identity.dim(isl.dim_type.out) - count
+    return identity.project_out(isl.dim_type.out, count, extra).set_tuple_name(
+        isl.dim_type.out, name
+    )
+
+
+def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:
+    """Return the part of relations whose inputs and outputs share their first dimensions."""
+    found = isl.UnionMap.empty(relations.get_space())
+    for relation in maps_of(relations):
+        same = relation
+        for position in range(count):
+            same = same.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+        found = found.union(isl.UnionMap.from_map(same))
+    return found
 
 
 def name_inputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:

@@ -205,6 +205,11 @@ def extremes(domain: isl.Set, functions: Sequence[isl.UnionPwAff]) -> tuple[int,
     return min(values), max(values)
 
 
+def leading_dims_positive(domain: isl.Set, count: int) -> bool:
+    """Tell whether the first dimensions of a set that is not empty are never negative."""
+    return all(domain.dim_min_val(position).is_nonneg() for position in range(count))
+
+
 def parameter_extremes(domain: isl.Set, name: str) -> tuple[int, int]:
     """Return the least and greatest value of a parameter for which a set is not empty.
 

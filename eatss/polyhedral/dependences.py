@@ -75,13 +75,14 @@ def _tagged(scop: Scop, item: NumberedAccess) -> isl.UnionMap:
     return isl.UnionMap.from_map(instance_to_tag.range_product(relation).uncurry())
 
 
-def _flow(
+def flow_of(
     sink: isl.UnionMap,
     schedule: isl.Schedule,
     *,
     must: isl.UnionMap | None = None,
     may: isl.UnionMap | None = None,
 ) -> isl.UnionFlow:
+    """Return where values come from: for each sink the last source before it."""
     info = isl.UnionAccessInfo.from_sink(sink)
     if must is not None:
         info = info.set_must_source(must)
@@ -102,9 +103,9 @@ def compute_dependences(scop: Scop) -> Dependences:
         tagged instances ``[S[i] -> __refN[]]``, ``N`` counting accesses in source order.
     """
     accesses = tag_accesses(scop)
-    flow = _flow(accesses.reads, accesses.schedule, must=accesses.writes)
+    flow = flow_of(accesses.reads, accesses.schedule, must=accesses.writes)
     tagged_flow = flow.get_may_dependence()
-    false = _flow(
+    false = flow_of(
         accesses.writes, accesses.schedule, must=accesses.writes, may=accesses.reads
     ).get_may_dependence()
     anti = false.intersect_domain(accesses.reads.domain()).subtract_domain(accesses.updates)
@@ -126,7 +127,7 @@ def _order(accesses: TaggedAccesses, tagged_flow: isl.UnionMap) -> isl.UnionMap:
     """
     unread = accesses.writes.subtract_domain(tagged_flow.domain())
     uses = accesses.reads.union(unread)
-    return _flow(accesses.writes, accesses.schedule, may=uses).get_may_dependence()
+    return flow_of(accesses.writes, accesses.schedule, may=uses).get_may_dependence()
 
 
 def _forced(
@@ -146,6 +147,6 @@ def _forced(
             visible = visible.union(universe.to_union_set())
     live_in = flow.get_may_no_source()
     live_out = accesses.writes.subtract_domain(output.domain()).intersect_range(visible)
-    before_last = _flow(live_out, accesses.schedule, may=accesses.writes).get_may_dependence()
-    after_first = _flow(accesses.writes, accesses.schedule, may=live_in).get_may_dependence()
+    before_last = flow_of(live_out, accesses.schedule, may=accesses.writes).get_may_dependence()
+    after_first = flow_of(accesses.writes, accesses.schedule, may=live_in).get_may_dependence()
     return before_last.union(after_first).factor_domain()

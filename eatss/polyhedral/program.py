@@ -29,6 +29,17 @@ class Dependences:
     tagged_flow: isl.UnionMap
     order: isl.UnionMap
 
+    def within(self, context: isl.Set) -> Dependences:
+        """Return the dependences there are for some sizes: a set of parameters."""
+        return Dependences(
+            flow=self.flow.intersect_params(context),
+            anti=self.anti.intersect_params(context),
+            output=self.output.intersect_params(context),
+            forced=self.forced.intersect_params(context),
+            tagged_flow=self.tagged_flow.intersect_params(context),
+            order=self.order.intersect_params(context),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementGraph:
@@ -60,7 +71,8 @@ class ScheduledScop:
     ``kernels`` stand in the order in which the schedule launches them.
     ``host_statements`` are in no kernel: no loop of theirs is parallel and they come
     before the first kernel, after the last, or stand beside the kernels, so they run on the host,
-    as in PPCG.
+    as in PPCG. ``assumes`` are the sizes that the schedule is right for, where it is not for all
+    that run anything; ``dependences`` are those for them.
     """
 
     scop: Scop
@@ -69,3 +81,4 @@ class ScheduledScop:
     schedule: isl.Schedule
     kernels: tuple[Kernel, ...]
     host_statements: tuple[str, ...] = ()
+    assumes: isl.Set | None = None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import islpy as isl
 
 from eatss.diagnostics import InputError, InternalError
+from eatss.isl_names import parameters_set
 from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.checks import check_coverage, check_legality
 from eatss.polyhedral.dependences import compute_dependences
@@ -33,12 +36,15 @@ def default_operations(scop: Scop) -> int:
     return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses
 
 
-def schedule_scop(scop: Scop, *, max_operations: int | None = None) -> ScheduledScop:
+def schedule_scop(
+    scop: Scop, *, max_operations: int | None = None, positive: bool = False
+) -> ScheduledScop:
     """Schedule a region for a GPU and cut it into kernels.
 
     Args:
         scop: the region.
         max_operations: bound on isl's work; ``None`` for :func:`default_operations`.
+        positive: whether the scheduler may rely on numbers in the bounds of loops being positive.
 
     Returns:
         The region with its dependences, new schedule and kernels.
@@ -52,12 +58,24 @@ def schedule_scop(scop: Scop, *, max_operations: int | None = None) -> Scheduled
     limit = default_operations(scop) if max_operations is None else max_operations
     with bounded_work(scop, limit):
         symbolic = generalise(scop)
+        if positive:
+            symbolic = _with_signs(symbolic)
     if not symbolic.values or max(value for _, value in symbolic.values) > _SMALL:
         return _schedule(scop, symbolic, limit)
     try:
         return _schedule(scop, symbolic, limit)
     except InputError:  # small numbers are at times easier than any size
         return _schedule(scop, Symbolic(scop=scop, values=()), limit)
+
+
+def _with_signs(symbolic: Symbolic) -> Symbolic:
+    """Note in the context which of the numbers that became symbols are positive."""
+    names = [name for name, value in symbolic.values if value > 0]
+    if not names:
+        return symbolic
+    scop = symbolic.scop
+    signs = parameters_set(scop.isl_context, names, " and ".join(f"{name} > 0" for name in names))
+    return replace(symbolic, scop=replace(scop, context=scop.context.intersect(signs)))
 
 
 def with_schedule(
@@ -81,7 +99,9 @@ def with_schedule(
         symbolic = generalise(scop)
         general = compute_dependences(symbolic.scop)
         dependences = instantiate_dependences(general, symbolic.values)
-        check_legality(scop, dependences, schedule)
+        assumes = _checked(scop, dependences, schedule)
+        if assumes is not None:
+            dependences = dependences.within(assumes)
         cut = cut_tree(schedule)
         kernels = build_kernels(scop, dependences, cut.kernels)
         check_coverage(scop, schedule, kernels, cut.host_statements)
@@ -92,6 +112,7 @@ def with_schedule(
         schedule=schedule,
         kernels=kernels,
         host_statements=cut.host_statements,
+        assumes=assumes,
     )
 
 
@@ -99,8 +120,11 @@ def _schedule(scop: Scop, symbolic: Symbolic, limit: int) -> ScheduledScop:
     """Schedule the generalised region and put the sizes back."""
     with bounded_work(scop, limit):
         general = compute_dependences(symbolic.scop)
-        general_schedule = _checked_schedule(symbolic.scop, general)
+        general_schedule, assumed = _checked_schedule(symbolic.scop, general)
         dependences = instantiate_dependences(general, symbolic.values)
+        assumes = scop.context if assumed else None  # numbers that became symbols are as they are
+        if assumes is not None:
+            dependences = dependences.within(assumes)
         schedule = instantiate_schedule(general_schedule, scop, symbolic.values)
         cut = cut_tree(schedule)
         kernels = build_kernels(scop, dependences, cut.kernels)
@@ -112,26 +136,45 @@ def _schedule(scop: Scop, symbolic: Symbolic, limit: int) -> ScheduledScop:
         schedule=schedule,
         kernels=kernels,
         host_statements=cut.host_statements,
+        assumes=assumes,
     )
 
 
-def _checked_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
+def _checked_schedule(scop: Scop, dependences: Dependences) -> tuple[isl.Schedule, bool]:
     """Return isl's schedule, or the program's own order where isl's turns out to be wrong.
 
     isl's scheduler now and then gives up ("unable to carry dependences") or returns a schedule that
     breaks a validity dependence it was given; both were seen with statements that
-    overwrite one element inside several loops. Every schedule is checked, the original too.
+    overwrite one element inside several loops. Every schedule is checked, the original too. The
+    second result tells whether it is right only for the sizes that the source implies.
     """
     try:
         schedule = compute_schedule(scop, dependences)
-        check_legality(scop, dependences, schedule)
+        return schedule, _checked(scop, dependences, schedule) is not None
     except InternalError:
         pass
     except isl.Error as error:
         if ran_out(scop, error):
             raise
-    else:
-        return schedule
     schedule = original_with_marks(scop, dependences)
     check_legality(scop, dependences, schedule)
-    return schedule
+    return schedule, False
+
+
+def _checked(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -> isl.Set | None:
+    """Check a schedule for all sizes; return those that the source implies if it needs them.
+
+    isl is told what extents of arrays imply (``A[m][k]`` that ``k`` is positive), and may order
+    statements by it.
+
+    Raises:
+        InternalError: as for :func:`check_legality`.
+    """
+    try:
+        check_legality(scop, dependences, schedule)
+    except InternalError:
+        if scop.context.plain_is_universe():
+            raise
+        check_legality(scop, dependences.within(scop.context), schedule)
+        return scop.context
+    return None

@@ -85,15 +85,29 @@ def _patiently(scop: Scop, constraints: isl.ScheduleConstraints) -> isl.Schedule
 
 def schedule_constraints(scop: Scop, dependences: Dependences) -> isl.ScheduleConstraints:
     """Return what isl's scheduler has to respect and what it should aim for."""
-    proximity = dependences.flow.union(dependences.anti).union(dependences.output)
     return (
         isl.ScheduleConstraints.on_domain(scop.domain)
         .set_context(scop.context)
         .set_conditional_validity(dependences.tagged_flow, dependences.order)
         .set_validity(dependences.flow.union(dependences.forced))
         .set_coincidence(coincidence_dependences(scop, dependences))
-        .set_proximity(proximity)
+        .set_proximity(_proximity(scop, dependences))
     )
+
+
+def _proximity(scop: Scop, dependences: Dependences) -> isl.UnionMap:
+    """Return the dependences whose ends are to stand near each other.
+
+    That a scalar is written again is no reason: each thread has its own. Going by it, isl would
+    lay a loop's end beside the next one's start (``512 i + j``).
+    """
+    false = dependences.anti.union(dependences.output)
+    scalars = _scalar_accesses(scop)
+    if scalars.is_empty():
+        return dependences.flow.union(false)
+    by_scalar = dependences.order.intersect_domain(scalars).factor_domain()
+    by_array = dependences.order.subtract_domain(scalars).factor_domain()
+    return dependences.flow.union(false.subtract(by_scalar.subtract(by_array)))
 
 
 def coincidence_dependences(scop: Scop, dependences: Dependences) -> isl.UnionMap:
