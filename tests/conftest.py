@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
@@ -16,6 +18,42 @@ if _ROOT not in sys.path:  # benchmarks, and the doubles of other folders
 settings.register_profile("same", derandomize=True)
 settings.register_profile("explore", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+_SELECTING = (
+    "clang",
+    "islpy",
+    "markdown_it",
+    "matplotlib",
+    "networkx",
+    "pydantic",
+    "rich",
+    "typer",
+    "z3",
+)
+"""Packages that the project needs, and measuring a generated program does not."""
+
+# a machine that only measures has tests of what measures; these folders share what needs the rest
+if any(importlib.util.find_spec(name) is None for name in _SELECTING):
+    collect_ignore = ["codegen", "frontend", "kernels", "model", "polyhedral"]
+
+
+class _Module(pytest.Module):
+    """A file of tests, skipped where a package that only selecting needs is not there."""
+
+    def _getobj(self) -> ModuleType:
+        try:
+            found: ModuleType = super()._getobj()  # type: ignore[no-untyped-call]
+        except self.CollectError as error:
+            missing = [name for name in _SELECTING if f"No module named '{name}" in str(error)]
+            if not missing:
+                raise
+            pytest.skip(f"needs {missing[0]}", allow_module_level=True)
+        return found
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    return _Module.from_parent(parent, path=module_path)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -139,11 +139,14 @@ def test_a_wrong_program_is_found_out(card: CupyCard, tmp_path: Path) -> None:
     right = loaded(card, LU, N=300)
     right.reset()
     right.run()
+    card.wait()
+    kept = right.keep()  # the other one runs in the same memory
     workload.reset()
     workload.run()
     card.wait()
-    found = workload.difference(right.keep())
+    found = workload.difference(kept)
     assert not found.equal
+    assert workload.magnified(found) == ""
     workload.close()
     right.close()
 

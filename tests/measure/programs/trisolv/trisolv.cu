@@ -23,15 +23,15 @@ __host__ __device__ __forceinline__ constexpr auto eatss_floordiv(Left a, Right 
 #define N 4000
 #endif
 
-// S0: 64 x 1 x 1 threads a block
-// tiles: i = 64
-extern "C" __global__ void __launch_bounds__(64)
+// S0: 32 x 1 x 1 threads a block
+// tiles: i = 32
+extern "C" __global__ void __launch_bounds__(32)
 kernel_trisolv_k0(double *__restrict__ x, const double *__restrict__ c)
 {
     const int ti = threadIdx.x;
-    const int i0 = 64 * (int)blockIdx.x;
+    const int i0 = 32 * (int)blockIdx.x;
     const int i = i0 + ti;
-    if (i0 + 64 <= N) {
+    if (i0 + 32 <= N) {
         // trisolv.c:38: x[i] = c[i];
         x[i] = c[i];
     } else {
@@ -51,15 +51,15 @@ kernel_trisolv_k1(int i, double *__restrict__ x, const double *__restrict__ A)
     x[i] = x[i] / A[i * N + i];
 }
 
-// S1: 64 x 1 x 1 threads a block
-// tiles: i = 64
-extern "C" __global__ void __launch_bounds__(64)
+// S1: 32 x 1 x 1 threads a block
+// tiles: i = 32
+extern "C" __global__ void __launch_bounds__(32)
 kernel_trisolv_k2(int i, double *__restrict__ x, const double *__restrict__ A)
 {
     const int ti_1 = threadIdx.x;
-    const int i_10 = 64 * eatss_floordiv(i + 1, 64) + 64 * (int)blockIdx.x;
+    const int i_10 = 32 * eatss_floordiv(i + 1, 32) + 32 * (int)blockIdx.x;
     const int i_1 = i_10 + ti_1;
-    if (i_10 + 64 <= N && i < i_10) {
+    if (i_10 + 32 <= N && i < i_10) {
         // trisolv.c:40: x[i] = x[i] - A[i][j] * x[j];
         x[i_1] -= A[i_1 * N + i] * x[i];
     } else {
@@ -77,11 +77,11 @@ extern "C" int kernel_trisolv_cuda(const double *A, double *x, const double *c, 
     if (!((long)N <= 536870912)) return -1;  // indices are 32 bits wide: N must be at most 2^29
     if (!((double)N * (double)N <= 2147483647)) return -2;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (N >= 1) {
-        EATSS_LAUNCH(kernel_trisolv_k0, dim3(eatss_floordiv(N + 63, 64)), dim3(64), 0, stream, x, c);
+        EATSS_LAUNCH(kernel_trisolv_k0, dim3(eatss_floordiv(N + 31, 32)), dim3(32), 0, stream, x, c);
         for (int i = 0; i < N; ++i) {
             EATSS_LAUNCH(kernel_trisolv_k1, dim3(1), dim3(1), 0, stream, i, x, A);
-            if (i + 2 <= N) {
-                EATSS_LAUNCH(kernel_trisolv_k2, dim3(eatss_floordiv(N + 63 - 64 * eatss_floordiv(i + 1, 64), 64)), dim3(64), 0, stream, i, x, A);
+            if ((long)i + 2 <= (long)N) {
+                EATSS_LAUNCH(kernel_trisolv_k2, dim3(eatss_floordiv(N + 31 - 32 * eatss_floordiv(i + 1, 32), 32)), dim3(32), 0, stream, i, x, A);
             }
         }
     }

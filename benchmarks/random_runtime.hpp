@@ -1,0 +1,112 @@
+// Runs a generated program on a CPU, as benchmarks/random_programs.py needs it: each thread of a
+// block on a stack of its own, in ascending or descending order between barriers.
+#pragma once
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <functional>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define EATSS_TRACKED(type) type
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+};
+typedef void *cudaStream_t;
+typedef int cudaError_t;
+enum { cudaSuccess = 0, cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+inline int cudaGetLastError() { return 0; }
+template <class F> int cudaFuncSetAttribute(F, int, int) { return 0; }
+template <class T> int cudaMalloc(T **where, size_t bytes) {
+    *where = (T *)malloc(bytes ? bytes : 1);
+    memset((void *)*where, 0x7b, bytes);
+    return 0;
+}
+inline int cudaFree(void *where) { free(where); return 0; }
+
+static dim3 threadIdx, blockIdx, blockDim, gridDim;
+static bool descending;
+static char shared_memory[1 << 20];
+static char exchanged[1024][16];
+
+struct Thread {
+    ucontext_t context;
+    std::vector<char> stack;
+    bool done = false;
+};
+static std::vector<Thread> threads;
+static ucontext_t scheduler;
+static size_t current;
+static const std::function<void()> *body;
+
+static void enter() {
+    (*body)();
+    threads[current].done = true;
+    swapcontext(&threads[current].context, &scheduler);
+}
+inline void __syncthreads() { swapcontext(&threads[current].context, &scheduler); }
+inline void __syncwarp() {}
+
+static void run_block(const std::function<void()> &call) {
+    const size_t count = (size_t)blockDim.x * blockDim.y * blockDim.z;
+    if (threads.size() < count) threads.resize(count);
+    body = &call;
+    for (size_t t = 0; t < count; t++) {
+        Thread &thread = threads[t];
+        thread.stack.resize(1 << 16);
+        thread.done = false;
+        getcontext(&thread.context);
+        thread.context.uc_stack.ss_sp = thread.stack.data();
+        thread.context.uc_stack.ss_size = thread.stack.size();
+        makecontext(&thread.context, enter, 0);
+    }
+    for (bool any = true; any;) {
+        any = false;
+        for (size_t k = 0; k < count; k++) {
+            const size_t t = descending ? count - 1 - k : k;
+            if (threads[t].done) continue;
+            any = true;
+            current = t;
+            threadIdx = dim3(t % blockDim.x, t / blockDim.x % blockDim.y,
+                             t / (blockDim.x * blockDim.y));
+            swapcontext(&scheduler, &threads[t].context);
+        }
+    }
+}
+
+static void launch(dim3 grid, dim3 block, const std::function<void()> &call) {
+    gridDim = grid;
+    blockDim = block;
+    const size_t blocks = (size_t)grid.x * grid.y * grid.z;
+    for (size_t k = 0; k < blocks; k++) {
+        const size_t b = descending ? blocks - 1 - k : k;
+        blockIdx = dim3(b % grid.x, b / grid.x % grid.y, b / ((size_t)grid.x * grid.y));
+        memset(shared_memory, 0x5a, sizeof shared_memory);
+        run_block(call);
+    }
+}
+#define EATSS_LAUNCH(kernel, grid, block, bytes, stream, ...) \
+    launch(grid, block, [&] { kernel(__VA_ARGS__); })
+#define EATSS_SHARED(type, name) type &name = *(type *)shared_memory
+#define EATSS_DYNAMIC_SHARED(type, name) type &name = *(type *)shared_memory
+
+template <class T> T eatss_shuffle_down(T value, unsigned delta, unsigned width) {
+    const size_t own = current;
+    memcpy(exchanged[own], &value, sizeof value);
+    __syncthreads();
+    const size_t from = own % width + delta < width ? own + delta : own;
+    T result;
+    memcpy(&result, exchanged[from], sizeof result);
+    __syncthreads();
+    return result;
+}
+template <class T, class U> void eatss_atomic_add(T *pointer, U value) { *pointer += value; }
