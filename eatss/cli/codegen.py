@@ -155,7 +155,9 @@ def codegen(
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Replace files that eatss did not write.", rich_help_panel="Output"
+            "--force",
+            help="Replace files that were edited or that eatss did not write.",
+            rich_help_panel="Output",
         ),
     ] = False,
     output: Annotated[

@@ -161,7 +161,9 @@ KeepIn = Annotated[
 Force = Annotated[
     bool,
     typer.Option(
-        "--force", help="Replace files that eatss did not write.", rich_help_panel="Output"
+        "--force",
+        help="Replace files that were edited or that eatss did not write.",
+        rich_help_panel="Output",
     ),
 ]
 Format = Annotated[
