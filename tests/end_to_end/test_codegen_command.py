@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import eatss
-from eatss.cli import app
+from eatss.cli.commands import app
 from eatss.diagnostics import EatssError
 from eatss.gpu import load_profile
 from eatss.program import Program, load_program
