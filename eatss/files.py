@@ -9,6 +9,8 @@ import shutil
 import stat
 from pathlib import Path
 
+from eatss.diagnostics import input_error
+
 
 def read_regular(path: str | os.PathLike[str], most_bytes: int) -> bytes:
     """Return the bytes of a regular file.
@@ -27,6 +29,21 @@ def read_regular(path: str | os.PathLike[str], most_bytes: int) -> bytes:
     if len(data) > most_bytes:
         raise OSError(errno.EFBIG, f"it has more than {most_bytes >> 20} MiB", os.fspath(path))
     return data
+
+
+def folder_named(name: str | os.PathLike[str]) -> Path:
+    """Return the folder of a name; of an empty one ``Path`` would make the current folder.
+
+    Raises:
+        InputError: ``EATSS-C011``.
+    """
+    if not os.fspath(name):
+        raise input_error(
+            "EATSS-C011",
+            "the folder to write to has no name",
+            hint="name one with -o; the current folder is -o .",
+        )
+    return Path(name)
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ def standard_streams() -> Iterator[None]:
     That is ``EATSS-C014``; where its reader has gone (``| head -1``), the process ends quietly and
     well. What cannot be told on standard error is lost, and the exit code stays what it is.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be any bytes
     output = _Watched(sys.stdout or _closed(), _refuse)
     talk = _Watched(sys.stderr or _closed(), lambda error: None)
     with redirect_stdout(output), redirect_stderr(talk):
