@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -16,6 +19,23 @@ if _ROOT not in sys.path:  # benchmarks, and the doubles of other folders
 settings.register_profile("same", derandomize=True)
 settings.register_profile("explore", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.fixture
+def heeded_signals() -> Iterator[None]:
+    """Heed requests to end in a test and in its children, also in a run that ignores them.
+
+    A script's background ignores Ctrl-C and ``nohup`` the hang-up, and so would they.
+    """
+    wanted: dict[signal.Signals, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, action) for number, action in wanted.items()}
+    yield
+    for number, action in before.items():
+        signal.signal(number, action)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
