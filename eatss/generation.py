@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Literal
 
 from eatss.analysis import VolumeKind
@@ -14,6 +13,7 @@ from eatss.codegen.folder import write_program
 from eatss.codegen.original import OriginalFiles, original_files, program_name
 from eatss.codegen.requests import Block, Tiles, check_selection, checked_options
 from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.files import folder_named
 from eatss.frontend import FrontendOptions, type_macros
 from eatss.gpu import GpuProfile
 from eatss.model import PUBLISHED, ModelOptions, Selection
@@ -146,7 +146,7 @@ def written(
     program: CodegenInput, result: Program, output: str | PathLike[str], *, force: bool
 ) -> tuple[str, ...]:
     """Write the folder of a program; return its files, as ``write_program``."""
-    return write_program(result, program.originals, Path(output), force=force)
+    return write_program(result, program.originals, folder_named(output), force=force)
 
 
 def _with_type(

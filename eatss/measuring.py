@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eatss.diagnostics import input_error
+from eatss.files import folder_named
 from eatss.measure.comparable import check_comparable
 from eatss.measure.comparison import Comparison
 from eatss.measure.measurement import Measurement
@@ -313,7 +314,7 @@ def refuse_output(output: object) -> None:
 def keeping(output: str | PathLike[str] | None) -> Iterator[Path]:
     """Yield the folder to generate into: the one given, or one that goes again."""
     if output is not None:
-        yield Path(fspath(output))
+        yield folder_named(output)
         return
     with tempfile.TemporaryDirectory(prefix="eatss-measure-") as folder:
         yield Path(folder)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -54,6 +57,23 @@ class _Module(pytest.Module):
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
     return _Module.from_parent(parent, path=module_path)
+
+
+@pytest.fixture
+def heeded_signals() -> Iterator[None]:
+    """Heed requests to end in a test and in its children, also in a run that ignores them.
+
+    A script's background ignores Ctrl-C and ``nohup`` the hang-up, and so would they.
+    """
+    wanted: dict[signal.Signals, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, action) for number, action in wanted.items()}
+    yield
+    for number, action in before.items():
+        signal.signal(number, action)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

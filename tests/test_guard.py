@@ -15,7 +15,10 @@ import pytest
 from eatss.guard import NOT_STARTED, guarded
 from eatss.interrupts import ended_as_interrupted
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's word")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's word"),
+    pytest.mark.usefixtures("heeded_signals"),
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 STARTED_S = 10.0

@@ -45,6 +45,7 @@ from eatss.cli.common import (
 )
 from eatss.cli.select import parse_fraction, parse_shared_limit
 from eatss.diagnostics import input_error
+from eatss.files import folder_named
 
 if TYPE_CHECKING:
     from eatss.gpu import GpuProfile
@@ -94,7 +95,11 @@ def codegen(
     directory: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="DIR", help="Folder for the program; made if need be."
+            "--output",
+            "-o",
+            metavar="DIR",
+            parser=folder_named,
+            help="Folder for the program; made if need be.",
         ),
     ] = None,
     tile: Tile = None,
@@ -155,7 +160,9 @@ def codegen(
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Replace files that eatss did not write.", rich_help_panel="Output"
+            "--force",
+            help="Replace files that were edited or that eatss did not write.",
+            rich_help_panel="Output",
         ),
     ] = False,
     output: Annotated[

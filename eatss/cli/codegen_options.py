@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eatss.diagnostics import InputError, input_error
+from eatss.files import read_regular, write_whole
 
 if TYPE_CHECKING:
     from eatss.model import Selection
@@ -128,14 +129,10 @@ def read_text(option: str, file: Path) -> str:
     Raises:
         InputError: ``EATSS-C009``.
     """
-    reason = "it is no regular file"
     try:
-        if file.is_file():
-            if file.stat().st_size <= _MAX_BYTES:
-                return file.read_text(encoding="utf-8")
-            reason = f"it has more than {_MAX_BYTES // 2**20} MiB"
-        elif not file.exists():
-            reason = "there is no such file"
+        return read_regular(file, _MAX_BYTES).decode()
+    except FileNotFoundError:
+        reason = "there is no such file"
     except OSError as error:
         reason = error.strerror or str(error)
     except ValueError:
@@ -150,7 +147,7 @@ def write_text(option: str, file: Path, text: str) -> None:
         InputError: ``EATSS-C010``.
     """
     try:
-        file.write_text(text, encoding="utf-8")
+        write_whole(file, text.encode())
     except OSError as error:
         raise input_error(
             "EATSS-C010",

@@ -203,8 +203,11 @@ def working(what: str) -> Iterator[None]:
         yield
         return
     from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
-    with Console(stderr=True).status(what):
+    from eatss.report.render import printable  # noqa: PLC0415
+
+    with Console(stderr=True).status(Text(printable(what))):
         yield
 
 

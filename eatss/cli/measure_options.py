@@ -12,6 +12,7 @@ import typer
 
 from eatss.cli.common import DataType, parse_parameters
 from eatss.diagnostics import input_error
+from eatss.files import folder_named
 
 if TYPE_CHECKING:
     from eatss.measure.options import MeasureOptions
@@ -154,6 +155,7 @@ KeepIn = Annotated[
         "--output",
         "-o",
         metavar="DIR",
+        parser=folder_named,
         help="Keep what is generated from FILE.c in this folder.",
         rich_help_panel="Output",
     ),
@@ -161,7 +163,9 @@ KeepIn = Annotated[
 Force = Annotated[
     bool,
     typer.Option(
-        "--force", help="Replace files that eatss did not write.", rich_help_panel="Output"
+        "--force",
+        help="Replace files that were edited or that eatss did not write.",
+        rich_help_panel="Output",
     ),
 ]
 Format = Annotated[

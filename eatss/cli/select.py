@@ -35,6 +35,7 @@ from eatss.cli.common import (
     working,
 )
 from eatss.diagnostics import input_error
+from eatss.files import write_whole
 
 EXAMPLES = """
 Examples:
@@ -196,7 +197,7 @@ def write_schedule(path: Path, text: str) -> None:
         InputError: ``EATSS-C009``, the file cannot be written.
     """
     try:
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text.encode())
     except OSError as error:
         raise input_error(
             "EATSS-C009",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import islpy as isl
 
@@ -248,9 +248,25 @@ def _widened(expression: IntExpr) -> IntExpr:
 
     A double tells exactly on which side of 2^31 a product lies.
     """
+    return _in_double(expression) if _is_product(expression) else _in_long(expression)
+
+
+def _in_long(expression: IntExpr) -> IntExpr:
     names = set(names_in(expression))
-    c_type = "double" if _is_product(expression) else "long"
-    return substitute(expression, {name: Name(f"({c_type}){name}") for name in names})
+    return substitute(expression, {name: Name(f"(long){name}") for name in names})
+
+
+def _in_double(expression: IntExpr) -> IntExpr:
+    """Return sums and products computed in doubles; what only integers have, as a remainder, is."""
+    if isinstance(expression, Apply) and expression.operator in _OF_DOUBLES:
+        operands = tuple(_in_double(operand) for operand in expression.operands)
+        return replace(expression, operands=operands)
+    if isinstance(expression, Apply):
+        return Name(f"(double)({c_text(_in_long(expression))})")
+    return Name(f"(double){expression.name}") if isinstance(expression, Name) else expression
+
+
+_OF_DOUBLES = (Operator.ADD, Operator.SUB, Operator.MUL, Operator.LE)
 
 
 def _is_product(condition: IntExpr) -> bool:

@@ -34,7 +34,7 @@ def program_name(source: str | os.PathLike[str], function: str) -> str:
     """Return the name of the program made from a path, or from text that has ``function``."""
     if _is_text(source):
         return function
-    return _UNUSUAL.sub("_", Path(source).stem) or function
+    return _UNUSUAL.sub("_", re.sub("^-", "_", Path(source).stem)) or function
 
 
 def original_files(

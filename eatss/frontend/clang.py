@@ -14,6 +14,8 @@ from typing import Any
 from clang import cindex
 from clang.cindex import conf
 
+from eatss.diagnostics import input_error
+from eatss.frontend.codes import Code
 from eatss.frontend.kinds import CursorKind, StorageClass
 
 _BINARY_OPERATORS = (
@@ -246,5 +248,12 @@ def parse_unit(
         arguments += ["-include", _PRELUDE]
         files.append((_PRELUDE, prelude))
     index: Any = cindex.Index
-    unit = index.create().parse(file, args=arguments, unsaved_files=files, options=_KEEP_GOING)
+    try:
+        unit = index.create().parse(file, args=arguments, unsaved_files=files, options=_KEEP_GOING)
+    except UnicodeEncodeError:
+        raise input_error(
+            Code.UNREADABLE.value,
+            f"'{file}', or a folder or macro given with it, is not UTF-8",
+            hint="clang takes names in UTF-8 only: rename the file or its folder",
+        ) from None
     return Unit(unit, file)

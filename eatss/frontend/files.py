@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 from pathlib import Path
 
 from eatss.diagnostics import input_error
+from eatss.files import read_regular
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings
 from eatss.frontend.source import SourceText
@@ -49,6 +51,11 @@ def read_bytes(file: str) -> bytes:
         ) from None
 
 
+def path_for_clang(file: str) -> str:
+    """Return the path of a file in a form that is never taken for an option."""
+    return os.path.join(os.curdir, file) if file.startswith("-") else file  # noqa: PTH118
+
+
 def check_bytes(source: SourceText, findings: Findings) -> None:
     """Find what is wrong with a text before it is parsed."""
     data = source.data
@@ -88,14 +95,15 @@ def check_includes(source: SourceText, include_dirs: tuple[str, ...], findings: 
             if header is None or header in seen:
                 continue
             seen.add(header)
-            status = header.stat()
-            if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES:
-                todo.append((header.parent, header.read_bytes(), False))
-            elif not stat.S_ISDIR(status.st_mode):
-                is_regular = stat.S_ISREG(status.st_mode)
+            try:
+                todo.append((header.parent, read_regular(header, MAX_BYTES), False))
+            except IsADirectoryError:
+                continue
+            except OSError as error:
+                is_large = error.errno == errno.EFBIG
                 findings.add(
-                    Code.TOO_LARGE if is_regular else Code.NOT_A_FILE,
-                    f"header '{header}' is " + ("too large" if is_regular else "no regular file"),
+                    Code.TOO_LARGE if is_large else Code.NOT_A_FILE,
+                    f"header '{header}' cannot be read: {error.strerror}",
                     span=source.span(match.start(1), match.end(1)) if is_main else None,
                     hint="include C headers only",
                 )

@@ -29,7 +29,7 @@ from eatss.frontend.codes import Code
 from eatss.frontend.delinearise import delinearise
 from eatss.frontend.errors import check_messages
 from eatss.frontend.facts import fixed_values, known_facts
-from eatss.frontend.files import check_bytes, check_includes, read_bytes
+from eatss.frontend.files import check_bytes, check_includes, path_for_clang, read_bytes
 from eatss.frontend.findings import Findings
 from eatss.frontend.guard import Guard
 from eatss.frontend.largestack import on_large_stack
@@ -74,7 +74,7 @@ def parse_file(path: str | os.PathLike[str], options: FrontendOptions = _DEFAULT
         InputError: With all findings of the run, if the file or a region is refused.
     """
     file = os.fspath(path)
-    return parse_bytes(file, read_bytes(file), options)
+    return parse_bytes(path_for_clang(file), read_bytes(file), options)
 
 
 def parse_source(

@@ -19,7 +19,7 @@ from eatss.diagnostics import Diagnostic, InputError, Severity
 from eatss.frontend.agreement import agree
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.codes import Code
-from eatss.frontend.files import check_bytes, check_includes, read_bytes
+from eatss.frontend.files import check_bytes, check_includes, path_for_clang, read_bytes
 from eatss.frontend.findings import Findings
 from eatss.frontend.guard import Guard
 from eatss.frontend.largestack import on_large_stack
@@ -123,7 +123,7 @@ def _named_bytes(source: str | os.PathLike[str]) -> tuple[str, bytes]:
     if isinstance(source, str) and "\n" in source:
         return "<source>", source.encode("utf-8", "surrogateescape")
     file = os.fspath(source)
-    return file, read_bytes(file)
+    return path_for_clang(file), read_bytes(file)
 
 
 def _macro_names(program: _Program) -> MacroNames:

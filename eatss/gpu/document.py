@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from eatss.diagnostics import Diagnostic, InputError
@@ -17,6 +18,10 @@ from eatss.gpu.profile import FIGURES, SCHEMA_VERSION, GpuProfile, Source
 
 if TYPE_CHECKING:
     from eatss.gpu.schema import Document, FigureValues
+
+
+_MOST_FINDINGS = 20
+"""Findings of a kind; finding the place of each in a text of thousands would take minutes."""
 
 
 def profile_from_document(document: Mapping[str, Any], origin: Origin) -> GpuProfile:
@@ -30,7 +35,8 @@ def profile_from_document(document: Mapping[str, Any], origin: Origin) -> GpuPro
         raise InputError(finding("EATSS-G008", message, (), origin))
     shape, shape_findings = _read_shape(document, origin)
     values, value_findings, faulty = _read_values(document, origin)
-    findings = [*shape_findings, *value_findings, *_cross_findings(document, faulty, origin)]
+    crossing = islice(_cross_findings(document, faulty, origin), _MOST_FINDINGS)
+    findings = [*shape_findings, *value_findings, *crossing]
     if shape is None or values is None or findings:
         raise InputError(*sorted(findings, key=_place_order))
     return _build(shape, values)
@@ -73,7 +79,7 @@ def _read_shape(
     try:
         return Document.model_validate(dict(document)), []
     except ValidationError as error:
-        details = error.errors(include_url=False)
+        details = error.errors(include_url=False)[:_MOST_FINDINGS]
         return None, [from_pydantic(detail, detail["loc"], origin) for detail in details]
 
 
@@ -94,12 +100,13 @@ def _read_values(
         if not isinstance(entry, Mapping) or "value" not in entry
     }
     values = {name: entry["value"] for name, entry in figures.items() if name not in shapeless}
-    findings = [_no_value(name, origin) for name, value in values.items() if value is None]
-    faulty = shapeless | {name for name, value in values.items() if value is None}
+    nulls = [name for name, value in values.items() if value is None]
+    findings = [_no_value(name, origin) for name in nulls[:_MOST_FINDINGS]]
+    faulty = shapeless.union(nulls)
     try:
         model = FigureValues.model_validate(values)
     except ValidationError as error:
-        for detail in error.errors(include_url=False):
+        for detail in error.errors(include_url=False)[:_MOST_FINDINGS]:
             field = str(detail["loc"][0])
             if field not in faulty:  # else it is already said what is wrong with it
                 of_key = detail["type"] in {"missing", "extra_forbidden"}

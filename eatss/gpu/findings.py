@@ -144,7 +144,9 @@ def _unknown_key(path: tuple[str, ...]) -> tuple[str, str, str | None]:
 def _form_hint(path: tuple[str, ...]) -> str:
     if path[-1] == "compute_capability":
         return 'write it as "9.0"'
-    return "a name has lower-case letters, digits and . _ - only"
+    if path[0] in ("name", "aliases"):
+        return "a name has lower-case letters, digits and . _ - only"
+    return "write it without control characters"
 
 
 def _type_hint(kind: str, path: tuple[str, ...], value: str) -> str | None:
@@ -162,6 +164,9 @@ def _unit_hint(path: tuple[str, ...]) -> str | None:
 
 
 def _show(value: object) -> str:
-    text = f'"{value}"' if isinstance(value, str) else str(value)
+    try:
+        text = f'"{value}"' if isinstance(value, str) else str(value)
+    except ValueError:  # Python writes no decimal number of more than 4300 digits
+        text = "a number of thousands of digits"
     text = text.replace("\n", " ")
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
+from eatss.files import read_regular
 from eatss.gpu.document import profile_from_document
 from eatss.gpu.findings import Origin
 from eatss.gpu.profile import GpuProfile
@@ -23,6 +24,11 @@ from eatss.resources import data_directory
 MAX_FILE_BYTES = 1 << 20
 """A profile has about 3 kB; a larger file is a mistake."""
 
+MAX_KEY_PARTS = 32
+"""A profile's keys have three parts; tomllib takes minutes for one of thousands."""
+
+_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY_PARTS},}}")
 _SYNTAX_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -117,23 +123,21 @@ def _read(path: Path) -> GpuProfile:
 def _read_version(path: Path, mtime_ns: int, size: int) -> GpuProfile:
     del mtime_ns, size  # part of the cache's key only
     text = _text(path)
+    long_key = _LONG_KEY.search(text)
+    if long_key is not None:
+        raise _too_long_a_key(path, text, long_key.start())
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
         raise _bad_syntax(path, text, error) from None
     return profile_from_document(document, Origin(label=str(path), text=text))
 
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
+        content = read_regular(path, MAX_FILE_BYTES)
     except OSError as error:
         raise _unreadable(path, error) from None
-    if len(content) > MAX_FILE_BYTES:
-        raise input_error(
-            "EATSS-G002", f"{path} has over {MAX_FILE_BYTES >> 20} MiB, too much for a profile"
-        )
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -150,9 +154,24 @@ def _unreadable(path: Path, error: Exception) -> InputError:
     return input_error("EATSS-G002", f"cannot read the profile {path}: {reason}")
 
 
+def _too_long_a_key(path: Path, text: str, start: int) -> InputError:
+    line = text.count("\n", 0, start) + 1
+    place = place_at(text, line, start - text.rfind("\n", 0, start), str(path))
+    return InputError(
+        Diagnostic(
+            code="EATSS-G005",
+            message=f"a key of more than {MAX_KEY_PARTS} parts is none of a profile",
+            span=place.span,
+            source_line=place.source_line,
+        )
+    )
+
+
 def _bad_syntax(path: Path, text: str, error: Exception) -> InputError:
     if isinstance(error, RecursionError):
         return input_error("EATSS-G005", f"{path} is nested too deeply for a profile")
+    if not isinstance(error, tomllib.TOMLDecodeError):
+        return input_error("EATSS-G005", f"{path} holds a number that no card can have: {error}")
     message = str(error)
     found = _SYNTAX_PLACE.search(message)
     line, column = len(text.splitlines()), 1

@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_SIZE = re.compile(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([A-Za-z]+)\s*", re.ASCII)
 _DECIMAL_UNITS = {"kb": "KiB", "mb": "MiB", "gb": "GiB", "tb": "TiB"}
 
 
@@ -69,7 +69,8 @@ MemoryBytes = Annotated[int, Field(ge=MIB, le=64 * TIB), BeforeValidator(parse_s
 Bandwidth = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Gflops = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Watts = Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)]
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+Note = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$")]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
@@ -130,4 +131,4 @@ class Document(_Strict):
     compute_capability: Annotated[str, Field(pattern=r"^\d{1,2}\.\d$")]
     figures: dict[Text, Figure]
     sources: dict[Text, SourceEntry]
-    notes: dict[Text, Text] = {}
+    notes: dict[Text, Note] = {}

@@ -6,14 +6,17 @@ import json
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from eatss.diagnostics import input_error
+from eatss.diagnostics import InputError, input_error
+from eatss.files import read_regular
 from eatss.program import plan as nouns
+from eatss.program.checks import check_program
 from eatss.program.expression import Apply, Constant, IntExpr, Name, Operator
 
 PLAN_FILE = "plan.json"
+_MOST_BYTES = 64 * 2**20
 
 _STEPS: Mapping[str, type] = {
     "launch": nouns.Launch,
@@ -45,10 +48,20 @@ def program_from_dict(document: Mapping[str, Any], text: str) -> nouns.Program:
         )
     try:
         program = _decode(nouns.Program, {**document, "text": text})
-    except (KeyError, TypeError, ValueError) as error:
-        raise input_error("EATSS-V002", f"the launch plan is damaged: {error}") from None
+    except (LookupError, TypeError, ValueError) as error:
+        raise _damaged(str(error)) from None
+    except RecursionError:
+        raise _damaged("it is nested too deeply") from None
     assert isinstance(program, nouns.Program)
     return program
+
+
+def _damaged(reason: str) -> InputError:
+    return input_error(
+        "EATSS-V002",
+        f"the launch plan is damaged: {reason}",
+        hint="generate the program again",
+    )
 
 
 def save_program(program: nouns.Program, directory: Path) -> None:
@@ -66,17 +79,34 @@ def load_program(directory: Path) -> nouns.Program:
     """
     path = directory / PLAN_FILE
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        text = (directory / str(document["file"])).read_text(encoding="utf-8")
+        document = json.loads(read_regular(path, _MOST_BYTES))
+        text = read_regular(directory / _file_name(document), _MOST_BYTES).decode()
     except FileNotFoundError as error:
         raise input_error(
             "EATSS-V003",
             f"'{directory}' holds no generated program: there is no '{error.filename}'",
             hint="make one with: eatss codegen FILE.c --gpu NAME -o DIR",
         ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise input_error("EATSS-V002", f"'{path}' cannot be read: {error}") from None
-    return program_from_dict(document, text)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        place = (error.filename if isinstance(error, OSError) else None) or path
+        raise input_error(
+            "EATSS-V002", f"'{place}' cannot be read: {reason}", hint="generate the program again"
+        ) from None
+    program = program_from_dict(document, text)
+    try:
+        check_program(program)
+    except ValueError as error:
+        raise _damaged(str(error)) from None
+    return program
+
+
+def _file_name(document: Any) -> str:
+    """Return what the text's file is called, which is in the folder of the plan."""
+    name = document["file"]
+    if not isinstance(name, str) or PurePath(name).name != name:
+        raise ValueError(f"{name!r} is no name of a file beside it")
+    return name
 
 
 def _encode(value: Any) -> Any:

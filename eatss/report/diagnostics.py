@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan
+from eatss.report.render import printable
 
 _STYLE = {
     Severity.ERROR: "bold red",
@@ -30,16 +31,16 @@ def diagnostics_json(diagnostics: Sequence[Diagnostic]) -> str:
 def _one(diagnostic: Diagnostic) -> Text:
     text = Text()
     if diagnostic.span is not None:
-        text.append(f"{diagnostic.span}: ", style="bold")
+        text.append(printable(f"{diagnostic.span}: "), style="bold")
     text.append(f"{diagnostic.severity.value}: ", style=_STYLE[diagnostic.severity])
-    text.append(diagnostic.message, style="bold")
+    text.append(printable(diagnostic.message), style="bold")
     text.append(f" [{diagnostic.code}]", style="dim")
     if diagnostic.span is not None and diagnostic.source_line is not None:
         text.append("\n")
         text.append(_excerpt(diagnostic.source_line, diagnostic.span))
     if diagnostic.hint is not None:
         text.append("\n  hint: ", style="bold cyan")
-        text.append(diagnostic.hint)
+        text.append(printable(diagnostic.hint))
     return text
 
 

@@ -58,6 +58,8 @@ def program_table(program: Program, resources: Sequence[KernelResources] | None 
 def files_text(program: Program, files: Sequence[str], directory: str) -> str:
     """Return which files were written and what to do with them next."""
     stem = program.file.removesuffix(".cu")
+    if directory.startswith("-"):
+        directory = f"./{directory}"
     folder, text = shlex.quote(directory), shlex.quote(f"{directory}/{program.file}")
     flags = " ".join([f"-arch=sm_{program.compute_capability}", *program.flags])
     return (

@@ -7,9 +7,23 @@ import sys
 from io import StringIO
 
 from rich.console import Console, JustifyMethod, RenderableType
+from rich.segment import Segment, Segments
 from rich.table import Table
 
 _WIDTH_OF_A_FILE = 120
+
+
+def printable(text: str) -> str:
+    """Return a text whose control characters, which could steer a terminal, are spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\t\n" else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def _shown(segment: Segment) -> Segment:
+    return segment if segment.control else Segment(printable(segment.text), segment.style)
 
 
 def indented_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
@@ -36,6 +50,7 @@ def render(*renderables: RenderableType) -> str:
         legacy_windows=False,
     )
     for renderable in renderables:
-        console.print(renderable)
+        segments = console.render(renderable)
+        console.print(Segments(_shown(segment) for segment in segments), end="")
     lines = buffer.getvalue().splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"

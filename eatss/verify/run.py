@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
 from eatss.guard import guarded
 from eatss.program import Program, load_program
 from eatss.verify.compare import must_be_bit_equal
+from eatss.verify.data import dtype_of
 from eatss.verify.job import Job, Run
 from eatss.verify.result import (
     Device,
@@ -75,7 +78,7 @@ def verify(
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="eatss-verify-") as work:
         job = Job(
-            directory=str(directory),
+            directory=str(_for_compilers(directory, Path(work))),
             work=work,
             device=chosen,
             seed=seed,
@@ -96,6 +99,16 @@ def verify(
         compile_time_s=report.compile_time_s,
         run_time_s=elapsed - report.compile_time_s,
     )
+
+
+def _for_compilers(directory: Path, work: Path) -> Path:
+    """Return a path of the folder that is no option, and can stand in an ``#include``."""
+    absolute = directory.absolute()
+    if str(absolute).isprintable() and '"' not in str(absolute):
+        return absolute
+    link = work / "program"
+    link.symlink_to(absolute, target_is_directory=True)
+    return link
 
 
 def _check_callable(program: Program) -> None:
@@ -174,7 +187,26 @@ def _completed(program: Program, given: Mapping[str, int]) -> dict[str, int]:
                 hint=f"give all sizes, like --size {','.join(f'{name}=37' for name in names)}",
             )
         values[parameter.name] = value
+    _check_ranges(program, values)
     return values
+
+
+def _check_ranges(program: Program, values: Mapping[str, int]) -> None:
+    """Refuse values that the C type of a size does not have; a macro's is ``int`` here."""
+    types = {
+        argument.name: dtype_of(argument)
+        for entry in program.entries
+        for argument in entry.arguments
+        if argument.role == "parameter"
+    }
+    for name, value in values.items():
+        limits = np.iinfo(types.get(name, np.dtype(np.int32)))
+        if not limits.min <= value <= limits.max:
+            raise input_error(
+                "EATSS-V014",
+                f"size '{name}' is {value}, which its type in C does not have",
+                hint=f"give a number from {limits.min} to {limits.max}",
+            )
 
 
 @dataclass(slots=True)
@@ -220,7 +252,7 @@ def _supervise(job: Job, report: _Report) -> None:
             stdout=subprocess.PIPE,
             stderr=said,
             start_new_session=True,
-            env=_environment(),
+            env=_environment(job.work),
         ) as worker,
     ):
         try:
@@ -234,11 +266,15 @@ def _supervise(job: Job, report: _Report) -> None:
             _note_crash(report, worker.wait(), said.read().decode(errors="replace"))
 
 
-def _environment() -> dict[str, str]:
+def _environment(work: str) -> dict[str, str]:
     """Return an environment in which the worker finds the same eatss."""
     root = str(Path(__file__).resolve().parents[2])
     known = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": root if not known else f"{root}{os.pathsep}{known}"}
+    return {
+        **os.environ,
+        "TMPDIR": work,  # compilers that are killed leave files behind
+        "PYTHONPATH": root if not known else f"{root}{os.pathsep}{known}",
+    }
 
 
 def _converse(worker: subprocess.Popen[bytes], job: Job, report: _Report) -> bool:

@@ -59,7 +59,7 @@ def original_text(
     read back afterwards. As C++, which has no arrays of variable size among parameters, integer
     parameters of the function are renamed: their names are to be defined as their values.
     """
-    path = (directory / program.original.file).resolve()
+    path = (directory / program.original.file).absolute()
     included = f'#include "{path}"\n'
     if language == "c++" and any(parameter.kind == "argument" for parameter in program.parameters):
         body = path.read_text(encoding="utf-8", errors="surrogateescape")
@@ -143,7 +143,7 @@ def _renamed(text: str, entry: Entry) -> str:
 
 def gpu_text(program: Program, directory: Path) -> str:
     """Return the generated text with what a host without the CUDA runtime's headers calls."""
-    path = (directory / program.file).resolve()
+    path = (directory / program.file).absolute()
     return f'#include "{path}"\n' + _GPU_DRIVER
 
 

@@ -59,6 +59,14 @@ PROGRAMS = {
           }
         #pragma endscop
         }""",
+    "an array whose number of elements has a remainder": """
+        void f(int n, int m, double *C) {
+        #pragma scop
+          for (int i = 0; i < n; i += 2)
+            for (int j = 0; j < m; j++)
+              C[i * m + j] = 1;
+        #pragma endscop
+        }""",
     "an unsigned size": """
         void f(unsigned n, double a[n], double b[n]) {
         #pragma scop

@@ -23,6 +23,8 @@ BLOCKED = ("z3", "islpy", "clang", "networkx", "cupy", "pynvml")
 BLOCKER = f"""\
 import sys
 
+pytestmark = pytest.mark.usefixtures("heeded_signals")
+
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):

@@ -23,6 +23,8 @@ from tests.end_to_end.measuring import KERNELS, eatss, mistake
 from tests.end_to_end.scripted_for_any import PATH, AnyProgram
 from tests.measure.scripted_card import Script, ScriptedWorkload
 
+pytestmark = pytest.mark.usefixtures("heeded_signals")
+
 GEMM = KERNELS / "gemm.c"
 H200 = ("--gpu", "h200")
 NOISY = "tests.end_to_end.test_measuring_mistakes:Noisy"

@@ -11,7 +11,8 @@ from eatss.diagnostics import InputError
 from eatss.frontend import parse_source
 from eatss.scop import Binary, Expression, Read
 
-LIMIT_S = 30.0  # generous: the machine may be busy
+LIMIT_S = 60.0
+"""Processor time: that of a busy machine's other work does not count."""
 
 
 def wrapped(body: str, before: str = "") -> str:
@@ -21,9 +22,9 @@ def wrapped(body: str, before: str = "") -> str:
 
 @pytest.fixture(autouse=True)
 def _in_time() -> Iterator[None]:
-    start = time.monotonic()
+    start = time.process_time()
     yield
-    assert time.monotonic() - start < LIMIT_S
+    assert time.process_time() - start < LIMIT_S
 
 
 REFUSED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -140,6 +141,56 @@ def test_a_huge_file_is_refused(write: Write) -> None:
     found = the_finding(write(GOOD + "#" * (1 << 21)))
     assert found.code == "EATSS-G002"
     assert "1 MiB" in found.message
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "card.toml"
+    os.mkfifo(path)
+    found = the_finding(path)
+    assert found.code == "EATSS-G002"
+    assert "no regular file" in found.message
+
+
+@pytest.mark.parametrize("digits", ["9" * 6000, "0x" + "f" * 6000, "-" + "9" * 6000, "1e999"])
+@pytest.mark.parametrize("figure", ["sm_count", "tdp_w", "l2_bytes"])
+def test_a_number_of_thousands_of_digits_is_refused(write: Write, figure: str, digits: str) -> None:
+    text = re.sub(rf"(?m)^({figure} = {{ value = )[^,]+", rf"\g<1>{digits}", GOOD)
+    assert text != GOOD
+    assert the_finding(write(text)).code in ("EATSS-G005", "EATSS-G008", "EATSS-G009")
+
+
+@pytest.mark.parametrize("number", ["9" * 6000, "0." + "9" * 6000])
+def test_a_size_of_thousands_of_digits_is_no_size(write: Write, number: str) -> None:
+    text = re.sub(r"(?m)^(l2_bytes = { value = )[^,]+", rf'\g<1>"{number} KiB"', GOOD)
+    found = the_finding(write(text))
+    assert found.code == "EATSS-G008"
+    assert "neither a number of bytes nor a size" in found.message
+
+
+@pytest.mark.parametrize("key", ["{} = 1", "[{}]", "[[{}]]", "x = {{ {} = 1 }}"])
+def test_a_key_of_many_parts_is_refused_before_it_is_parsed(write: Write, key: str) -> None:
+    for parts in ("a", " a ", '"a"', "'a'"):
+        text = key.format(".".join([parts] * 50_000))
+        found = the_finding(write(f"{GOOD}\n{text}\n"))
+        assert found.code == "EATSS-G005"
+        assert found.span is not None
+        assert found.span.line == GOOD.count("\n") + 2
+
+
+def test_of_thousands_of_faults_the_first_are_told(write: Write) -> None:
+    faults = "".join(f"k{number} = 1\n" for number in range(1000))
+    for text in (faults + GOOD, GOOD.replace("[figures]\n", f"[figures]\n{faults}"), faults):
+        found = findings(write(text))
+        assert 20 <= len(found) <= 60
+        assert any("k0" in one.message for one in found)
+
+
+@pytest.mark.parametrize("escape", ["\\u001b[31m", "\\u0007", "\\u009b2J", "\\r", "\\n"])
+def test_a_title_that_steers_the_terminal_is_refused(write: Write, escape: str) -> None:
+    found = the_finding(write(changed('title = "GA100', f'title = "{escape}GA100')))
+    assert found.code == "EATSS-G008"
+    assert found.hint == "write it without control characters"
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_their_line(tmp_path: Path) -> None:

@@ -14,7 +14,10 @@ import pytest
 from tests.measure.scripted_card import Folders
 from tests.test_guard import ROOT, gone, soon, written
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's word")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's word"),
+    pytest.mark.usefixtures("heeded_signals"),
+]
 
 CARD = "tests.measure.compiling_card:CompilingCard"
 

@@ -13,6 +13,8 @@ from eatss.measure import Measurement, MeasureOptions, Progress, Variant, measur
 from eatss.measure.supervise import FRUITLESS_WORKERS
 from tests.measure.scripted_card import PATH, Folders
 
+pytestmark = pytest.mark.usefixtures("heeded_signals")
+
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folders:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+from rich.text import Text
+
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan
 from eatss.report.diagnostics import diagnostics_json, diagnostics_text
+from eatss.report.render import indented_table, render
 
 SPAN = SourceSpan(file="a.c", line=7, column=12, end_line=7, end_column=18)
 FINDING = Diagnostic(
@@ -62,3 +65,18 @@ def test_findings_as_json_carry_every_field() -> None:
         "end_column": 18,
     }
     assert finding["hint"] == "write it without indirection"
+
+
+def test_control_characters_are_spelled_out() -> None:
+    steering = Diagnostic(
+        code="EATSS-F001", message="cannot read '\x1b[2J\udcff'", hint="\x07rename it\nor not"
+    )
+    assert diagnostics_text([steering]).plain == (
+        "error: cannot read '\\x1b[2J\\udcff' [EATSS-F001]\n  hint: \\x07rename it\nor not"
+    )
+
+
+def test_control_characters_in_tables_are_spelled_out() -> None:
+    table = indented_table("card")
+    table.add_row("\x1b]0;title\x07\x9b31m×")
+    assert render(table, Text("\x1b[1m")) == "  card\n  \\x1b]0;title\\x9b31m×\n\\x1b[1m\n"

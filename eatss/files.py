@@ -1,0 +1,72 @@
+"""Files read without waiting for ever, and written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+from pathlib import Path
+
+from eatss.diagnostics import input_error
+
+
+def read_regular(path: str | os.PathLike[str], most_bytes: int) -> bytes:
+    """Return the bytes of a regular file.
+
+    Raises:
+        OSError: it cannot be read, is a folder, a pipe or a device, or has more bytes.
+        ValueError: the path is none.
+    """
+    mode = os.stat(path).st_mode  # noqa: PTH116 - opening a pipe waits for who writes
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a directory", os.fspath(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
+    with Path(path).open("rb") as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {most_bytes >> 20} MiB", os.fspath(path))
+    return data
+
+
+def folder_named(name: str | os.PathLike[str]) -> Path:
+    """Return the folder of a name; of an empty one ``Path`` would make the current folder.
+
+    Raises:
+        InputError: ``EATSS-C011``.
+    """
+    if not os.fspath(name):
+        raise input_error(
+            "EATSS-C011",
+            "the folder to write to has no name",
+            hint="name one with -o; the current folder is -o .",
+        )
+    return Path(name)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file in one step: who reads it finds what was there before, or all of ``data``.
+
+    A link is followed, as the user named it. What is no regular file, such as ``/dev/stdout`` or
+    a pipe, cannot be replaced and is written to.
+
+    Raises:
+        OSError: it cannot be written; then it is as it was.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        target.write_bytes(data)
+        return
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
+    beside = target.with_name(f".eatss-{secrets.token_hex(6)}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+        if target.exists():
+            shutil.copymode(target, beside)
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)

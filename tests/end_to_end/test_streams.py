@@ -1,0 +1,124 @@
+"""Streams that cannot be written, and a Ctrl-C that comes early: words, never a traceback."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+from eatss.cli import main
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
+
+WORDS = {
+    "help": ["--help"],
+    "version": ["--version"],
+    "table": ["profiles"],
+    "mistake": ["profiles", "nope"],
+}
+
+
+@pytest.fixture(params=["full", "full at once", "left", "closed"])
+def broken(request: pytest.FixtureRequest) -> Iterator[TextIO | None]:
+    """Yield a stream that cannot be written; ``None`` is what Python has for a closed one."""
+    if request.param == "closed":
+        yield None
+        return
+    if request.param == "left":
+        reader, writer = os.pipe()
+        os.close(reader)
+    else:
+        writer = os.open("/dev/full", os.O_WRONLY)
+    raw = io.FileIO(writer, "w")
+    at_once = request.param == "full at once"  # as PYTHONUNBUFFERED has it
+    buffer = raw if at_once else io.BufferedWriter(raw)
+    with io.TextIOWrapper(buffer, write_through=at_once) as stream:
+        yield stream
+
+
+def ended(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], out: TextIO | None, talk: TextIO | None
+) -> int:
+    monkeypatch.setattr(sys, "argv", ["eatss", *words])
+    with redirect_stdout(out), redirect_stderr(talk), pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+@pytest.mark.parametrize("words", [WORDS[name] for name in ("help", "version", "table")])
+def test_output_that_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], broken: TextIO | None
+) -> None:
+    is_left = broken is not None and not os.path.samestat(
+        os.fstat(broken.fileno()), Path("/dev/full").stat()
+    )
+    talk = io.StringIO()
+    code = ended(monkeypatch, words, broken, talk)
+    if is_left:  # its reader had enough
+        assert (code, talk.getvalue()) == (0, "")
+    else:
+        assert code == 2
+        assert "standard output cannot be written: " in talk.getvalue()
+        assert "EATSS-C014" in talk.getvalue()
+
+
+def test_talk_that_cannot_be_written_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, broken: TextIO | None
+) -> None:
+    out = io.StringIO()
+    assert ended(monkeypatch, WORDS["table"], out, broken) == 0
+    assert "h200" in out.getvalue()
+    assert ended(monkeypatch, WORDS["mistake"], out, broken) == 2
+
+
+def test_nothing_is_added_when_the_process_ends() -> None:
+    for out, code in ((">/dev/full", 2), (">&-", 2), (">&- 2>&- <&-", 2), ("| true", 0)):
+        done = subprocess.run(
+            ["bash", "-c", f'set -o pipefail; "$0" -m eatss --version {out}', sys.executable],
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code
+        assert done.stderr.count("\n") == (2 if code and "2>" not in out else 0)
+
+
+INTERRUPTED = """
+import sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+from eatss.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["gc", "typer", "eatss.cli.commands", "eatss.diagnostics", "eatss.streams"]
+)
+def test_ctrl_c_while_commands_are_loaded_leaves_no_traceback(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_nothing_is_loaded_before_ctrl_c_is_heeded() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import eatss.cli; print(*set(sys.modules) - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True
+    )
+    own = {name for name in done.stdout.split() if name.startswith("eatss")}
+    assert own == {"eatss", "eatss.cli"}
+    assert not {"json", "pathlib", "typer"} & set(done.stdout.split())
