@@ -170,7 +170,10 @@ def _unit(program: _Program, data: bytes) -> Unit | None:
 
 
 def _macros(program: _Program, names: MacroNames) -> Iterator[_Macro]:
-    """Yield the guarded macros that are non-negative integer constants, with type and value."""
+    """Yield the guarded macros that are positive integer constants, with type and value.
+
+    What is 0 is no size but an option, like the padding of arrays.
+    """
     if not names.guarded:
         return
     questions = "\n".join(
@@ -181,7 +184,7 @@ def _macros(program: _Program, names: MacroNames) -> Iterator[_Macro]:
     if unit is None:
         return
     for name, spelling, value in unit.constants(_VALUE):
-        if spelling in _TYPES and value >= 0:
+        if spelling in _TYPES and value > 0:
             yield _Macro(name=name, type=spelling, value=value)
 
 
@@ -250,6 +253,8 @@ def _numbers_left(
             reason = (
                 "decides which code is compiled"
                 if name in names.tested
+                else "is an option rather than a size where it is 0"
+                if value == 0
                 else "stands where C or the analysis needs a number (the size of a global "
                 "array, a product of sizes)"
             )

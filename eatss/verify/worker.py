@@ -163,6 +163,14 @@ class _Worker:
             after = tuple(buffer.copy() for buffer in before)
             start = time.perf_counter()
             call(_pointers(after))
+            if self._builder.missed(library):
+                at = ", ".join(f"{name}={value}" for name, value in run.sizes)
+                raise input_error(
+                    "EATSS-V005",
+                    f"function '{entry.function}' ends before its region at {at}, so that calling "
+                    "it does not tell what the region does",
+                    hint="move the region into a function of its own",
+                )
             found = _Reference(before, after, time.perf_counter() - start)
             broken = sum(_non_finite(buffer) for buffer in after)
             if not broken:

@@ -9,6 +9,7 @@ import islpy as isl
 import pytest
 
 from eatss.frontend import FrontendOptions, parse_file, parse_source
+from eatss.frontend.symbolic import parse_symbolic
 from eatss.scop import ElementType, Scop
 
 Equal = Callable[[isl.Set | isl.Map, str], bool]
@@ -54,6 +55,13 @@ def test_scalar_bounds_give_no_parameters(equal: Equal) -> None:
 def test_padding_widens_the_arrays_only(equal: Equal) -> None:
     scop = gemm("POLYBENCH_PADDING_FACTOR=2")
     assert equal(scop.array("norm").extent, "{ norm[i] : 0 <= i < 1026 }")
+
+
+def test_padding_is_no_size_to_vary() -> None:
+    path = Path(__file__).parent / "gemm_shape.c"
+    assert dict(parse_symbolic(path).values) == {"NI": 1024, "NJ": 1100, "NK": 1200}
+    padded = FrontendOptions(defines=("POLYBENCH_PADDING_FACTOR=2",))
+    assert dict(parse_symbolic(path, padded).values) == {"NI": 1024, "NJ": 1100, "NK": 1200}
 
 
 def test_the_data_type_macro_changes_elements_and_literals() -> None:
