@@ -57,11 +57,27 @@ def test_padding_widens_the_arrays_only(equal: Equal) -> None:
     assert equal(scop.array("norm").extent, "{ norm[i] : 0 <= i < 1026 }")
 
 
-def test_padding_is_no_size_to_vary() -> None:
-    path = Path(__file__).parent / "gemm_shape.c"
-    assert dict(parse_symbolic(path).values) == {"NI": 1024, "NJ": 1100, "NK": 1200}
-    padded = FrontendOptions(defines=("POLYBENCH_PADDING_FACTOR=2",))
-    assert dict(parse_symbolic(path, padded).values) == {"NI": 1024, "NJ": 1100, "NK": 1200}
+PADDED = """
+#ifndef PADDING
+#define PADDING 0
+#endif
+#if !defined(N) && !defined(STEPS)
+#define N 64
+#define STEPS 3
+#endif
+double w[STEPS];
+void f(int n, double a[N + PADDING][N + PADDING]) {
+#pragma scop
+  for (int i = 0; i < n; i++) a[i][i] = w[STEPS - 1];
+#pragma endscop
+}
+"""
+
+
+def test_a_size_varies_without_padding_and_the_others_of_its_data_set() -> None:
+    assert parse_symbolic(PADDED).values == (("N", 64),)
+    padded = parse_symbolic(PADDED, FrontendOptions(defines=("PADDING=2",)))
+    assert padded.values == (("N", 64),)
 
 
 def test_the_data_type_macro_changes_elements_and_literals() -> None:
