@@ -90,6 +90,38 @@ def test_domain(body: str, domain: str, region: Region, equal: Equal) -> None:
     assert equal(region(body, before=BEFORE).statements[0].domain, domain)
 
 
+@pytest.mark.parametrize(
+    ("step", "domain"),
+    [
+        ("u = u + 1", "[c] -> { S0[u] : 0 <= u < c }"),
+        ("u = 2 + u", "[c] -> { S0[u] : 0 <= u < c and u mod 2 = 0 }"),
+        ("u = (u + 3u)", "[c] -> { S0[u] : 0 <= u < c and u mod 3 = 0 }"),
+    ],
+)
+def test_a_sum_as_the_step_of_an_unsigned_counter(
+    step: str, domain: str, only: Callable[[str], Scop], equal: Equal
+) -> None:
+    loop = f"for (unsigned u = 0; u < c; {step}) A[u] = 0;"
+    text = f"void f(unsigned c, double A[100]) {{\n#pragma scop\n{loop}\n#pragma endscop\n}}\n"
+    assert equal(only(text).statements[0].domain, domain)
+
+
+def test_an_unsigned_counter_that_is_set_back_by_a_difference_runs_down(
+    only: Callable[[str], Scop], equal: Equal
+) -> None:
+    scop = only(
+        "void f(unsigned c, double A[100]) {\n#pragma scop\n"
+        "for (unsigned u = c; u > 0; u = u - 1) A[u - 1] = 0;\n#pragma endscop\n}\n"
+    )
+    assert equal(scop.statements[0].domain, "[c] -> { S0[u] : 0 < u <= c }")
+    assert equal(scop.statements[0].schedule, "[c] -> { S0[u] -> [0, -u, 0] : 0 < u <= c }")
+
+
+def test_labels_that_nothing_goes_to_mean_nothing(region: Region) -> None:
+    body = "start: for (i = 0; i < n; i++) again: { A[i] = 0; last: p[i] = A[i]; }\nend: ;"
+    assert [s.text for s in region(body).statements] == ["A[i] = 0;", "p[i] = A[i];"]
+
+
 def test_else_is_the_rest(region: Region, equal: Equal) -> None:
     scop = region(
         "for (i = 0; i < n; i++) { if (i < 5) A[i] = 0; else if (i > 9) A[i] = 1; else A[i] = 2; }"
