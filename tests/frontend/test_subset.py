@@ -217,6 +217,22 @@ def test_both_arms_of_a_choice_and_pure_calls_are_read(region: Region) -> None:
     assert calls == ["sqrt", "fmax"]
 
 
+def test_an_arm_of_an_affine_choice_is_read_where_it_is_taken(region: Region, equal: Equal) -> None:
+    body = "for (i = 0; i < n; i++) A[i] = i > 0 ? (i + 1 < n ? p[i - 1] : B[i][i]) : B[0][n - 1];"
+    relations = {a.text: a.relation for a in region(body).statements[0].reads}
+    assert equal(relations["p[i - 1]"], "[n] -> { S0[i] -> p[i - 1] : 0 < i and i + 1 < n }")
+    assert equal(relations["B[i][i]"], "[n] -> { S0[i] -> B[i, i] : 0 < i and i = n - 1 }")
+    assert equal(relations["B[0][n - 1]"], "[n] -> { S0[i] -> B[0, n - 1] : i = 0 and n > 0 }")
+
+
+def test_no_warning_of_an_arm_that_is_not_taken_outside_its_array(
+    warnings_of: Callable[[str], tuple[Diagnostic, ...]],
+) -> None:
+    assert not warnings_of("for (i = 0; i < 100; i++) A[i] = i > 0 ? A[i - 1] : 1.0;")
+    (found,) = warnings_of("for (i = 0; i < 100; i++) A[i] = i > 0 ? 1.0 : A[i - 1];")
+    assert found.code == "EATSS-F090"
+
+
 @pytest.mark.parametrize(
     ("written", "text"),
     [
