@@ -35,7 +35,7 @@ _EXPORTED = "{ global: eatss_*; local: *; };"
 _ERROR = re.compile(r":(\d+):\d+: error: (.*)")
 _BAD_ARGUMENT = re.compile(r"(?:incompatible type for argument|passing argument) (\d+) of")
 _LINE_MARKER = re.compile(r'# \d+ "(?:[^"\\]|\\.)*"([ \d]*)')
-_CALL = re.compile(r"void eatss_call_(\d+)\(")
+_CALL = re.compile(r"int eatss_call_(\d+)\(")
 _MACRO = re.compile(r"#define (\w+)(\([^)]*\))? ?(.*)")
 _UNDEFINED = re.compile(r"undefined reference to [`'](\w+)'")
 
@@ -94,12 +94,16 @@ class Builder:
             variable.value = sizes[name]
         return library
 
-    def missed(self, library: ctypes.CDLL) -> bool:
-        """Tell whether the last call ended before the function reached its region."""
-        try:
-            return bool(ctypes.c_int.in_dll(library, "eatss_missed").value)
-        except ValueError:
-            return False
+    def call(
+        self, library: ctypes.CDLL, entry: int
+    ) -> Callable[[ctypes.Array[ctypes.c_void_p]], bool]:
+        """Return what runs an entry of an original on pointers to its arguments.
+
+        It tells whether the function reached its region.
+        """
+        function = getattr(library, f"eatss_call_{entry}")
+        function.restype = ctypes.c_int
+        return lambda pointers: bool(function(pointers))
 
     # -----------------------------------------------------------------------------------------
 

@@ -29,10 +29,6 @@ static void **eatss_given, *eatss_kept[EATSS_MOST], *eatss_unused[EATSS_MOST];
 static void *eatss_home[EATSS_MOST], *eatss_back[5];
 static unsigned long eatss_bytes[EATSS_MOST], eatss_home_bytes[EATSS_MOST];
 static int eatss_awaited = -1, eatss_running = -1;
-#ifdef __cplusplus
-extern "C"
-#endif
-int eatss_missed;
 static inline long long eatss_min(long long a, long long b) { return a < b ? a : b; }
 static inline long long eatss_max(long long a, long long b) { return a > b ? a : b; }
 static inline long long eatss_floordiv(long long a, long long b)
@@ -50,7 +46,6 @@ static __attribute__((noinline)) void eatss_enter(void)
 {
     eatss_running = eatss_awaited;
     eatss_awaited = -1;
-    eatss_missed = 0;
     for (int k = 0; k < EATSS_MOST; k++) {
         if (eatss_kept[k]) __builtin_memcpy(eatss_given[k], eatss_kept[k], eatss_bytes[k]);
         eatss_home[k] = 0;
@@ -63,14 +58,16 @@ static __attribute__((noinline, noreturn)) void eatss_leave(void)
     eatss_running = -1;
     __builtin_longjmp(eatss_back, 1);
 }
-static void eatss_forget(void)
+static int eatss_forget(void)
 {
+    const int reached = eatss_awaited < 0;
     eatss_awaited = -1;
     for (int k = 0; k < EATSS_MOST; k++) {
         __builtin_free(eatss_kept[k]);
         __builtin_free(eatss_unused[k]);
         eatss_kept[k] = eatss_unused[k] = 0;
     }
+    return reached;
 }
 """
 """What calls a function of which only a region counts: the region's data are set when it is
@@ -136,12 +133,12 @@ def original_text(
     language: Literal["c", "c++"],
     sizes: Mapping[str, str],
 ) -> str:
-    """Return the original with calls: ``eatss_call_N(void **arguments)`` for every entry.
+    """Return the original with ``int eatss_call_N(void **arguments)`` for every entry.
 
-    It calls the function of entry ``N`` with values taken from, and arrays at, the pointers, in
+    This calls the function of entry ``N`` with values taken from, and arrays at, the pointers, in
     the order of the entry's arguments; globals are set before and read back afterwards. Of a
-    function that does more than its region, the region is run with these arguments;
-    ``eatss_missed`` is then 1 if the function did not reach it.
+    function that does more than its region, the region is run with these arguments; it returns 0
+    if the function did not reach it.
 
     Args:
         program: the program.
@@ -161,18 +158,19 @@ def original_text(
     export = 'extern "C" ' if language == "c++" else ""
     for number, entry in enumerate(program.entries):
         call = f"{entry.function}({_passed(entry, shapes.get(number, CallShape()))})"
-        text += f"{export}void eatss_call_{number}(void **eatss_p)\n{{\n"
+        text += f"{export}int eatss_call_{number}(void **eatss_p)\n{{\n"
         globals_ = [(k, a) for k, a in enumerate(entry.arguments) if a.source == "global"]
         if _is_part(entry):
             text += _kept(entry, sizes)
             text += "".join(_put(k, argument) for k, argument in globals_)
-            text += f"    eatss_awaited = {number};\n    eatss_missed = 1;\n"
+            text += f"    eatss_awaited = {number};\n"
             text += f"    if (__builtin_setjmp(eatss_back) == 0) {call};\n"
-            text += "    eatss_forget();\n"
+            text += "    return eatss_forget();\n"
         else:
             text += "".join(_put(k, argument) for k, argument in globals_)
             text += f"    {call};\n"
             text += "".join(_get(k, argument) for k, argument in globals_ if argument.writes)
+            text += "    return 1;\n"
         text += "}\n"
     return text
 
