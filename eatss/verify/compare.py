@@ -42,16 +42,16 @@ def compare(
     """
     worst, bound_there, compared, not_finite, loose = 0.0, 0.0, 0, 0, 0
     difference: Difference | None = None
-    for before, after, given in zip(expected, actual, bounds, strict=True):
+    for before, after, bound in zip(expected, actual, bounds, strict=True):
         if before.argument.role in ("scalar", "parameter"):
             continue
         left, right = np.atleast_1d(before.array), np.atleast_1d(after.array)
-        bound = None if given is None else np.atleast_1d(given)
         compared += left.size
         not_finite += _not_finite(left)
         wrong = _bits_differ(left, right)
         error = _error(left, right, wrong)
         if bound is not None:
+            bound = np.atleast_1d(bound)  # noqa: PLW2901 - the same, of a scalar too
             wrong &= ~_within(left, right, error, bound)
             loose += int(np.count_nonzero((bound > np.abs(left)) & (left != 0)))
         finite = np.where(np.isfinite(error), error, 0.0)
