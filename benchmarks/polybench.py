@@ -88,10 +88,10 @@ def row(name: str, path: Path, gpu: str, options: Sequence[str]) -> Row:
 
 
 def first_sentence(said: str) -> str:
-    """Return the first error of a command, else its last line."""
+    """Return the first error of a command, else its first line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    errors = [line for line in lines if "error" in line]
-    return (errors or lines[-1:] or ["it said nothing"])[0]
+    errors = [line for line in lines if "error:" in line]
+    return (errors or lines[:1] or ["it said nothing"])[0]
 
 
 def main() -> None:
