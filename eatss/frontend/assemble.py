@@ -129,6 +129,9 @@ class Assembler:
         array = self._arrays[access.variable]
         subscripts = array.subscripts(access)
         relation = self._relation(subscripts, access.variable.unique_name, loops, name)
+        if not raw.domain.is_subset(access.domain):
+            made = parameters_as_dims(access.domain.gist(self._reading.facts), loops, name)
+            domain = domain.intersect(made.align_params(self._space))
         return Access(
             array=access.variable.unique_name,
             kind=access.kind,

@@ -107,7 +107,7 @@ def _warn_of_access(
             outside = algebra.at_least(Poly.constant(-1), subscript)
         if size is not None:
             outside = outside.union(algebra.at_least(subscript, size))
-        outside = raw.domain.intersect(outside)
+        outside = raw.domain.intersect(access.domain).intersect(outside)
         if not outside.is_empty() and _parameters_only(raw, raw.domain).is_subset(
             _parameters_only(raw, outside)
         ):

@@ -91,7 +91,7 @@ _TITLES: dict[Code, str] = {
     Code.DATA_DEPENDENT_BOUND: "bound depends on data",
     Code.DATA_DEPENDENT_CONDITION: "condition depends on data",
     Code.WHILE_LOOP: "while loop",
-    Code.GOTO: "goto or label",
+    Code.GOTO: "goto, or a label that something goes to",
     Code.BREAK: "break or continue",
     Code.RETURN: "return",
     Code.SWITCH: "switch",

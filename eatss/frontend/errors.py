@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from eatss.diagnostics import SourceSpan
 from eatss.frontend.clang import ClangMessage, Unit
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings
 from eatss.frontend.regions import UNKNOWN_PRAGMAS, Region
 from eatss.frontend.source import SourceText
+
+_TOO_DEEP = "#include nested too deeply"
+_DIRECTIVES = "Lexical or Preprocessor Issue"
+_OWN_WORDS = "User-Defined Issue"
+
+
+def check_cycles(unit: Unit, source: SourceText, findings: Findings) -> None:
+    """Record that headers include one another without end, or are nested beyond clang's limit."""
+    message = next((m for m in unit.messages if m.message == _TOO_DEEP), None)
+    if message is None:
+        return
+    chain = unit.deepest_includes
+    again = next((k for k in range(len(chain) - 2, -1, -1) if chain[k] == chain[-1]), None)
+    text = message.message
+    if again is not None:
+        names = [f"'{Path(name).name}'" for name in chain[again + 1 : -1]]
+        through = f" through {' and '.join(names)}" if names else ""
+        text = f"'{Path(chain[-1]).name}' includes itself{through}"
+    findings.add(
+        Code.NESTING,
+        text,
+        span=_span(message, source),
+        hint="write #pragma once into the header, or guard it with #ifndef",
+    )
 
 
 def check_messages(
@@ -19,16 +45,24 @@ def check_messages(
     for message in errors:
         if message in missing:
             _warn_of_header(message, source, findings)
-            continue
-        if _matters(message, source, regions):
+        elif _matters(message, source, regions, missing):
             _record(message, source, missing, findings)
 
 
-def _matters(message: ClangMessage, source: SourceText, regions: tuple[Region, ...]) -> bool:
+def _matters(
+    message: ClangMessage,
+    source: SourceText,
+    regions: tuple[Region, ...],
+    missing: list[ClangMessage],
+) -> bool:
+    """Return whether an error is not one that only a header we lack may have caused."""
     in_region = message.file == source.file and any(
         r.opening.start <= message.offset <= r.closing.end for r in regions
     )
-    return in_region or message.category == "Parse Issue"
+    if message.category == _DIRECTIVES:
+        unbalanced = "#" in message.message or message.message.startswith("unterminated")
+        return in_region or unbalanced or not missing
+    return in_region or message.category in ("Parse Issue", _OWN_WORDS)
 
 
 def _record(
@@ -41,18 +75,23 @@ def _record(
         hint = f"headers that were not found: {names}; pass their folder with -I"
     elif undeclared:
         hint = "declare it, or pass -I or -D"
-    if message.file == source.file:
-        span = source.span(message.offset, message.offset + 1)
-    else:
-        span = SourceSpan(
-            file=message.file or source.file,
-            line=message.line,
-            column=message.column,
-            end_line=message.line,
-            end_column=message.column + 1,
-        )
+    text = message.message
+    if message.category == _OWN_WORDS:
+        text = f"#error {text}"
     code = Code.UNDECLARED if undeclared else Code.SYNTAX
-    findings.add(code, message.message, span=span, hint=hint)
+    findings.add(code, text, span=_span(message, source), hint=hint)
+
+
+def _span(message: ClangMessage, source: SourceText) -> SourceSpan:
+    if message.file == source.file:
+        return source.span(message.offset, message.offset + 1)
+    return SourceSpan(
+        file=message.file or source.file,
+        line=message.line,
+        column=message.column,
+        end_line=message.line,
+        end_column=message.column + 1,
+    )
 
 
 def _warn_of_header(message: ClangMessage, source: SourceText, findings: Findings) -> None:

@@ -17,7 +17,7 @@ from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import TypeClass
 from eatss.frontend.values import Value
-from eatss.isl_names import constant_value
+from eatss.isl_names import coalesced, constant_value
 from eatss.scop import (
     AccessKind,
     AffineValue,
@@ -115,6 +115,28 @@ class ExpressionReader:
             self.failed = True
             return Literal(text="0", element_type=ElementType.INT32)
 
+    def _affine_condition(self, test: Node) -> isl.Set | None:
+        if not test.pure_index:
+            return None
+        try:
+            return self._affine.condition(test, self._domain)
+        except NotAffineError:
+            return None
+
+    def _try_within(self, node: Node, depth: int, holds: isl.Set | None) -> Expression:
+        """Read an arm of a choice, whose references are made only where it is taken.
+
+        An arm that is taken in a place of no simple form, or never, counts as taken everywhere.
+        """
+        domain = self._domain
+        taken = None if holds is None else coalesced(domain.intersect(holds))
+        if taken is not None and taken.n_basic_set() == 1 and not taken.is_empty():
+            self._domain = taken
+        try:
+            return self._try(node, depth)
+        finally:
+            self._domain = domain
+
     def search(self, node: Node) -> None:
         """Look for findings in an expression whose value is not needed any more."""
         if node.type.is_arithmetic:
@@ -177,10 +199,13 @@ class ExpressionReader:
             return self._cast(node, depth)
         if kind is NodeKind.CONDITIONAL:
             test, if_true, if_false = node.children
+            holds = self._affine_condition(test)
             return Select(
                 condition=self._try(test, depth),
-                if_true=self._try(if_true, depth),
-                if_false=self._try(if_false, depth),
+                if_true=self._try_within(if_true, depth, holds),
+                if_false=self._try_within(
+                    if_false, depth, None if holds is None else holds.complement()
+                ),
             )
         if kind is NodeKind.CALL:
             return self._call(node, depth)
@@ -234,7 +259,9 @@ class ExpressionReader:
     def add_access(self, node: Node, kind: AccessKind) -> RawAccess:
         """Read a reference and add it to the statement's."""
         variable, subscripts = self._resolve(node)
-        access = RawAccess(variable=variable, kind=kind, subscripts=subscripts, node=node)
+        access = RawAccess(
+            variable=variable, kind=kind, subscripts=subscripts, node=node, domain=self._domain
+        )
         self.accesses.append(access)
         return access
 

@@ -137,7 +137,10 @@ class LoopReader:
         return None if constant is None or sign is None else sign * constant
 
     def _amount_of_sum(self, increment: Node, variable: Variable) -> int | None:
-        """Read ``i = i + c`` and its like."""
+        """Read ``i = i + c`` and its like; they say what ``i += c`` says, in unsigned types too."""
+        amount = self._amount_beside_counter(increment.children[1], variable)
+        if amount is not None:
+            return amount
         self._affine.active[variable] = variable.name
         try:
             value = self._affine.value(increment.children[1], self._everywhere())
@@ -149,6 +152,22 @@ class LoopReader:
             return None
         rest = value.plus(Poly.unknown(variable.name), -1)
         return rest.constant_value
+
+    def _amount_beside_counter(self, total: Node, variable: Variable) -> int | None:
+        total = _converted(total)
+        if total.kind is not NodeKind.BINARY or total.op not in ("+", "-"):
+            return None
+        left, right = total.children
+        if total.op == "+" and self._symbols.of(_converted(right)) is variable:
+            left, right = right, left
+        if self._symbols.of(_converted(left)) is not variable:
+            return None
+        try:
+            value = self._affine.value(right, self._everywhere())
+        except NotAffineError:
+            return None
+        constant = self._algebra.constant_of(value)
+        return constant if constant is None or total.op == "+" else -constant
 
     def _everywhere(self) -> isl.Set:
         return isl.Set.universe(isl.Space.params_alloc(self._algebra.context, 0))
@@ -384,3 +403,10 @@ def _with_four(start: Node) -> Node:
     loop = Node(NodeKind.FOR, start.cursor, start.type)
     loop.children = [start, start, start, start]
     return loop
+
+
+def _converted(node: Node) -> Node:
+    """Return what C converts by itself."""
+    while node.kind is NodeKind.CAST and node.implicit:
+        node = node.children[0]
+    return node

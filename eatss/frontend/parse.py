@@ -27,7 +27,7 @@ from eatss.frontend.checks import (
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.codes import Code
 from eatss.frontend.delinearise import delinearise
-from eatss.frontend.errors import check_messages
+from eatss.frontend.errors import check_cycles, check_messages
 from eatss.frontend.facts import fixed_values, known_facts
 from eatss.frontend.files import check_bytes, check_includes, path_for_clang, read_bytes
 from eatss.frontend.findings import Findings
@@ -45,7 +45,7 @@ from eatss.frontend.signature import (
 from eatss.frontend.source import SourceText
 from eatss.frontend.surroundings import Surroundings, check_sizes
 from eatss.frontend.symbols import Role, SymbolTable
-from eatss.frontend.tree import Node, NodeKind, read_tree
+from eatss.frontend.tree import Node, NodeKind, read_tree, without_unused_labels
 from eatss.frontend.types import TypeTable
 from eatss.frontend.values import ValueAlgebra
 from eatss.scop import Scop
@@ -148,6 +148,8 @@ def _read(source: SourceText, run: _Run, findings: Findings) -> FrontendResult:
         defines=(*options.defines, *(f"{name}={name}" for name in run.symbols)),
         prelude="".join(f"extern const {type_} {name};\n" for name, type_ in run.symbols.items()),
     )
+    check_cycles(unit, source, findings)
+    findings.raise_errors()
     regions = pair_pragmas(find_pragmas(unit, source, findings), source, findings)
     check_messages(unit, source, regions, findings)
     findings.raise_errors()
@@ -207,7 +209,9 @@ def _read_region(
     """Read one region; ``None`` if it was refused."""
     options = run.options
     types = TypeTable()
-    nodes = [read_tree(cursor, types) for cursor in placed.statements]
+    nodes = without_unused_labels(
+        [read_tree(cursor, types) for cursor in placed.statements], placed.function
+    )
     symbols = SymbolTable(types)
     symbols.scan(nodes)
     algebra = ValueAlgebra(run.context, dict(options.parameter_values))

@@ -23,12 +23,16 @@ class LoopLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawAccess:
-    """A reference with its subscripts as values of counters and parameters."""
+    """A reference with its subscripts as values of counters and parameters.
+
+    It is made at the points of ``domain`` at which its statement runs.
+    """
 
     variable: Variable
     kind: AccessKind
     subscripts: tuple[Value, ...]
     node: Node
+    domain: isl.Set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import islpy as isl
@@ -170,7 +170,10 @@ def _unit(program: _Program, data: bytes) -> Unit | None:
 
 
 def _macros(program: _Program, names: MacroNames) -> Iterator[_Macro]:
-    """Yield the guarded macros that are non-negative integer constants, with type and value."""
+    """Yield the guarded macros that are positive integer constants, with type and value.
+
+    What is 0 is no size but an option, like the padding of arrays.
+    """
     if not names.guarded:
         return
     questions = "\n".join(
@@ -181,7 +184,7 @@ def _macros(program: _Program, names: MacroNames) -> Iterator[_Macro]:
     if unit is None:
         return
     for name, spelling, value in unit.constants(_VALUE):
-        if spelling in _TYPES and value >= 0:
+        if spelling in _TYPES and value > 0:
             yield _Macro(name=name, type=spelling, value=value)
 
 
@@ -192,27 +195,36 @@ def _largest_reading(
 
     All together if that works; else one is added after the other and kept if it works.
     """
-    scops = _reading(program, macros, numeric) if macros else None
+    scops = _reading(program, macros, macros, numeric) if macros else None
     if scops is not None:
         return macros, scops
     kept: tuple[_Macro, ...] = ()
     best = numeric.scops
     for macro in macros if 1 < len(macros) <= _MAX_SINGLE_TRIES else ():
-        scops = _reading(program, (*kept, macro), numeric)
+        scops = _reading(program, (*kept, macro), macros, numeric)
         if scops is not None:
             kept, best = (*kept, macro), scops
     return kept, best
 
 
 def _reading(
-    program: _Program, macros: tuple[_Macro, ...], numeric: FrontendResult
+    program: _Program,
+    macros: tuple[_Macro, ...],
+    known: tuple[_Macro, ...],
+    numeric: FrontendResult,
 ) -> tuple[Scop, ...] | None:
-    """Read the file over symbols; ``None`` if it is refused or is not the file at their values."""
+    """Read the file over symbols; ``None`` if it is refused or is not the file at their values.
+
+    The others of the ``known`` macros are given as numbers: headers may define them only where
+    none of a data set is given.
+    """
+    options = program.options
+    others = tuple(f"{m.name}={m.value}" for m in known if m not in macros)
     try:
         result = parse_bytes(
             program.file,
             program.data,
-            program.options,
+            replace(options, defines=(*options.defines, *others)),
             symbols={macro.name: macro.type for macro in macros},
             context=program.context,
         )
@@ -250,6 +262,8 @@ def _numbers_left(
             reason = (
                 "decides which code is compiled"
                 if name in names.tested
+                else "is an option rather than a size where it is 0"
+                if value == 0
                 else "stands where C or the analysis needs a number (the size of a global "
                 "array, a product of sizes)"
             )

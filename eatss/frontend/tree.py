@@ -144,6 +144,30 @@ def read_tree(cursor: Any, types: TypeTable) -> Node:
     return root[0]
 
 
+def without_unused_labels(nodes: list[Node], function: Any) -> list[Node]:
+    """Return statements without the labels that nothing in their function goes to."""
+    if not any(part.kind is NodeKind.LABEL for node in nodes for part in node.preorder()):
+        return nodes
+    used: set[str] = set()
+    todo = [function]
+    while todo:
+        cursor = todo.pop()
+        if cursor.kind is CursorKind.LABEL_REF:
+            used.add(cursor.spelling)
+        todo.extend(clang.children(cursor))
+
+    def plain(node: Node) -> Node:
+        while node.kind is NodeKind.LABEL and node.cursor.spelling not in used:
+            node = node.children[0]
+        return node
+
+    kept = [plain(node) for node in nodes]
+    for node in kept:
+        for part in node.preorder():
+            part.children = [plain(child) for child in part.children]
+    return kept
+
+
 def _read(cursor: Any, types: TypeTable) -> tuple[Node | None, list[Any]]:
     """Return the node of a cursor, or ``None`` if its only child stands for it."""
     clang_kind = cursor.kind

@@ -21,7 +21,7 @@ _UNIT = {"float": 2.0**-24, "double": 2.0**-53}
 
 
 def bounds_by_running(
-    buffers: Sequence[Buffer], call: Callable[[ctypes.Array[ctypes.c_void_p]], None]
+    buffers: Sequence[Buffer], call: Callable[[ctypes.Array[ctypes.c_void_p]], object]
 ) -> tuple[npt.NDArray[np.float64] | None, ...]:
     """Run the original over numbers with bounds.
 

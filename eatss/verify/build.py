@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from eatss.diagnostics import input_error
 from eatss.program import Program
@@ -19,19 +19,25 @@ from eatss.verify.result import Device
 from eatss.verify.sources import (
     CallShape,
     gpu_text,
+    has_parts,
+    included_text,
     original_text,
     size_variable,
     size_variables,
+    with_switches,
 )
 
 SHIM = Path(__file__).parent / "shim"
 _COMPILE_LIMIT_S = 300.0
 _MOST_EXTRA = 16
 _EXACT = ("-O1", "-ffp-contract=off", "-fwrapv", "-shared", "-fPIC", "-w", "-Wl,-Bsymbolic")
+_EXPORTED = "{ global: eatss_*; local: *; };"
 _ERROR = re.compile(r":(\d+):\d+: error: (.*)")
 _BAD_ARGUMENT = re.compile(r"(?:incompatible type for argument|passing argument) (\d+) of")
 _LINE_MARKER = re.compile(r'# \d+ "(?:[^"\\]|\\.)*"([ \d]*)')
-_CALL = re.compile(r"void eatss_call_(\d+)\(")
+_CALL = re.compile(r"int eatss_call_(\d+)\(")
+_MACRO = re.compile(r"#define (\w+)(\([^)]*\))? ?(.*)")
+_UNDEFINED = re.compile(r"undefined reference to [`'](\w+)'")
 
 _Build: TypeAlias = Callable[[Path, tuple[int, ...] | None], Path]
 
@@ -59,6 +65,7 @@ class Builder:
         self._macros = tuple(p.name for p in program.parameters if p.kind == "macro")
         self._built: dict[tuple[str, tuple[int, ...] | None], Path | CompileError] = {}
         self._shapes: dict[int, CallShape] = {}
+        self._vanished: tuple[str, ...] | None = None
         self.compile_time_s = 0.0
 
     def generated(self, sizes: Mapping[str, int]) -> Path:
@@ -86,6 +93,17 @@ class Builder:
                 break
             variable.value = sizes[name]
         return library
+
+    def call(
+        self, library: ctypes.CDLL, entry: int
+    ) -> Callable[[ctypes.Array[ctypes.c_void_p]], bool]:
+        """Return what runs an entry of an original on pointers to its arguments.
+
+        It tells whether the function reached its region.
+        """
+        function = getattr(library, f"eatss_call_{entry}")
+        function.restype = ctypes.c_int
+        return lambda pointers: bool(function(pointers))
 
     # -----------------------------------------------------------------------------------------
 
@@ -138,14 +156,20 @@ class Builder:
         return self._compile([*command, str(source)], target)
 
     def _original(self, target: Path, values: tuple[int, ...] | None) -> Path:
+        program = self._program
+        texts = map(size_variable, self._macros) if values is None else map(str, values)
+        sizes = dict(zip(self._macros, texts, strict=True))
         names = self._macros if values is None else ()
         variables = size_variables(names, language="c")
-        command = ["gcc", "-x", "c", "-std=gnu11", *_EXACT, *self._defines(values)]
+        included = included_text(program, self._directory, language="c")
+        if has_parts(program):
+            included = self._switched(included, target, self._defines(values), "c")
+        command = ["gcc", "-x", "c", "-std=gnu11", *_EXACT, *self._only_called()]
+        command += self._defines(values)
         source = target.with_suffix(".c")
         for _ in range(2 * _MOST_EXTRA):
-            text = original_text(
-                self._program, self._directory, self._shapes, language="c", variables=variables
-            )
+            text = original_text(program, included, self._shapes, language="c", sizes=sizes)
+            text = variables + text
             source.write_text(text, encoding="utf-8")
             try:
                 return self._compile([*command, *self._options(), str(source), "-lm"], target)
@@ -156,18 +180,42 @@ class Builder:
 
     def _numbers(self, target: Path, values: tuple[int, ...] | None) -> Path:
         """Compile the original as C++; after C's preprocessor, which may paste names of types."""
-        names = [_source_name(self._program, p.name) for p in self._program.parameters]
-        source, expanded = target.with_suffix(".c"), target.with_suffix(".i")
-        text = original_text(self._program, self._directory, self._shapes, language="c++")
+        program = self._program
+        names = [_source_name(program, p.name) for p in program.parameters]
+        sizes = {
+            p.name: str(value)
+            for p, value in zip(program.parameters, values or (), strict=True)
+            if p.kind == "macro"
+        }
+        included = included_text(program, self._directory, language="c++")
+        included = self._switched(included, target, _definitions(names, values or ()), "c++")
+        text = original_text(program, included, self._shapes, language="c++", sizes=sizes)
+        source = target.with_suffix(".cpp")
         source.write_text(text, encoding="utf-8", errors="surrogateescape")
-        command = ["gcc", "-E", "-std=gnu11", *_definitions(names, values or ()), *self._options()]
-        self._compile([*command, str(source)], expanded)
-        own = _without_system_headers(expanded.read_text(errors="surrogateescape"))
-        final = target.with_suffix(".cpp")
-        final.write_text(own, encoding="utf-8", errors="surrogateescape")
         command = ["g++", "-x", "c++", "-std=gnu++17", "-fpermissive", *_EXACT]
-        command += ["-include", str(SHIM / "eatss_number.hpp")]
-        return self._compile([*command, str(final), "-lm"], target)
+        command += [*self._only_called(), "-include", str(SHIM / "eatss_number.hpp")]
+        return self._compile([*command, str(source), "-lm"], target)
+
+    def _only_called(self) -> tuple[str, ...]:
+        """Return options that keep what calls reach: ``main`` may use other files' functions."""
+        exported = self._work / "exported.map"
+        exported.write_text(_EXPORTED, encoding="utf-8")
+        sections = ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-Wl,-z,defs")
+        return (*sections, f"-Wl,--version-script={exported}")
+
+    def _switched(
+        self, included: str, target: Path, sizes: Sequence[str], language: Literal["c", "c++"]
+    ) -> str:
+        """Preprocess the original, put switches around its regions; return what includes it."""
+        source, expanded = target.with_suffix(".c"), target.with_suffix(".i")
+        source.write_text(included, encoding="utf-8", errors="surrogateescape")
+        command = ["gcc", "-E", "-std=gnu11", *sizes, *self._options(), str(source)]
+        text = self._compile(command, expanded).read_text(errors="surrogateescape")
+        if language == "c++":
+            text = _without_system_headers(text)
+        text = with_switches(text, self._program, self._directory, language)
+        expanded.write_text(text, encoding="utf-8", errors="surrogateescape")
+        return f'#include "{expanded}"\n'
 
     def _options(self) -> list[str]:
         original = self._program.original
@@ -175,7 +223,36 @@ class Builder:
             f"-I{self._directory}",
             *(f"-I{self._directory / place}" for place in original.include_dirs),
         ]
-        return [*(f"-D{define}" for define in original.defines), *include]
+        given = [f"-D{define}" for define in original.defines]
+        if self._macros and self._vanished is None:
+            self._vanished = ()
+            self._vanished = self._vanishing([*given, *include])
+        return [*given, *(self._vanished or ()), *include]
+
+    def _vanishing(self, options: Sequence[str]) -> tuple[str, ...]:
+        """Return options that define what the original no longer does where its sizes are given.
+
+        Headers define the sizes of a data set together, where none of them is (``#if !defined(N)
+        && !defined(TSTEPS)``).
+        """
+        path = (self._directory / self._program.original.file).resolve()
+        source = self._work / "macros.c"
+        source.write_text(f'#include "{path}"\n', encoding="utf-8", errors="surrogateescape")
+        command = ["gcc", "-E", "-dM", "-std=gnu11", *options, str(source)]
+        sizes = [f"-D{name}=1" for name in self._macros]
+        try:
+            listed = self._compile(command, self._work / "macros.txt").read_text(errors="replace")
+            kept = self._compile([*command, *sizes], self._work / "kept.txt").read_text(
+                errors="replace"
+            )
+        except CompileError:
+            return ()
+        names = {match[1] for match in _MACRO.finditer(kept)}
+        return tuple(
+            f"-D{match[1]}{match[2] or ''}={match[3]}"
+            for match in _MACRO.finditer(listed)
+            if match[1] not in names
+        )
 
     def _reshape(self, said: str, text: str) -> bool:
         """Learn from a compiler's message how a function takes its arguments."""
@@ -233,7 +310,10 @@ def _entry_at(lines: Sequence[str], place: int) -> int | None:
 
 
 def _shortened(said: str) -> str:
-    """Return the first errors of a compiler."""
+    """Return the first errors of a compiler, or what the linker misses."""
+    undefined = dict.fromkeys(match[1] for match in _UNDEFINED.finditer(said))
+    if undefined:
+        return "it uses " + ", ".join(f"'{name}'" for name in undefined) + ", defined elsewhere"
     lines = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()
     return "\n".join(lines[:4])
 

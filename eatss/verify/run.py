@@ -114,19 +114,12 @@ def _for_compilers(directory: Path, work: Path) -> Path:
 def _check_callable(program: Program) -> None:
     """Raise if the original cannot be run by calling its functions."""
     for entry in program.entries:
-        if not entry.whole_function:
-            raise input_error(
-                "EATSS-V005",
-                f"function '{entry.function}' does more than the region between its pragmas, "
-                "so that calling it does not tell what the region does",
-                hint="move the region into a function of its own",
-            )
         for argument in entry.arguments:
-            if argument.source == "local":
+            if argument.source == "local" and argument.role == "parameter":
                 raise input_error(
                     "EATSS-V006",
-                    f"'{argument.source_name}' is a local variable of '{entry.function}', whose "
-                    "value nobody outside can see",
+                    f"size '{argument.source_name}' is a local variable of '{entry.function}', "
+                    "which nobody outside can choose",
                     hint="make it a parameter of the function",
                 )
 

@@ -4,21 +4,78 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from eatss.program import Argument, Entry, Program
+from eatss.program import Apply, Argument, Entry, IntExpr, Name, Program
+from eatss.program.expression import c_text
 
 _LAST_WORD = re.compile(r"\b([A-Za-z_]\w*)\s*$")
 
 _HEAD = {
     "c": "#define EATSS_ANY(k) (eatss_p[k])\n"
     "#define EATSS_IS_POINTER(a, T) \\\n"
-    "    __builtin_types_compatible_p(__typeof__(a), T *)\n",
+    "    __builtin_types_compatible_p(__typeof__(a), T *)\n"
+    "#define EATSS_IS_DECAYED(a) \\\n"
+    "    __builtin_types_compatible_p(__typeof__(a), __typeof__(&(a)[0]))\n",
     "c++": "#define EATSS_ANY(k) (eatss_any{eatss_p[k]})\n"
-    "#define EATSS_IS_POINTER(a, T) eatss_is_pointer(a)\n",
+    "#define EATSS_IS_POINTER(a, T) eatss_is_pointer(a)\n"
+    "#define EATSS_IS_DECAYED(a) eatss_is_pointer(a)\n",
 }
+
+_SWITCH = r"""
+static void **eatss_given, *eatss_kept[EATSS_MOST], *eatss_unused[EATSS_MOST];
+static void *eatss_home[EATSS_MOST], *eatss_back[5];
+static unsigned long eatss_bytes[EATSS_MOST], eatss_home_bytes[EATSS_MOST];
+static int eatss_awaited = -1, eatss_running = -1;
+static inline long long eatss_min(long long a, long long b) { return a < b ? a : b; }
+static inline long long eatss_max(long long a, long long b) { return a > b ? a : b; }
+static inline long long eatss_floordiv(long long a, long long b)
+{
+    return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+static inline long long eatss_mod(long long a, long long b) { return a - eatss_floordiv(a, b) * b; }
+static void eatss_keep(int k, unsigned long bytes)
+{
+    eatss_bytes[k] = bytes;
+    eatss_kept[k] = __builtin_malloc(bytes + 1);
+    __builtin_memcpy(eatss_kept[k], eatss_given[k], bytes);
+}
+static __attribute__((noinline)) void eatss_enter(void)
+{
+    eatss_running = eatss_awaited;
+    eatss_awaited = -1;
+    for (int k = 0; k < EATSS_MOST; k++) {
+        if (eatss_kept[k]) __builtin_memcpy(eatss_given[k], eatss_kept[k], eatss_bytes[k]);
+        eatss_home[k] = 0;
+    }
+}
+static __attribute__((noinline, noreturn)) void eatss_leave(void)
+{
+    for (int k = 0; k < EATSS_MOST; k++)
+        if (eatss_home[k]) __builtin_memcpy(eatss_given[k], eatss_home[k], eatss_home_bytes[k]);
+    eatss_running = -1;
+    __builtin_longjmp(eatss_back, 1);
+}
+static int eatss_forget(void)
+{
+    const int reached = eatss_awaited < 0;
+    eatss_awaited = -1;
+    for (int k = 0; k < EATSS_MOST; k++) {
+        __builtin_free(eatss_kept[k]);
+        __builtin_free(eatss_unused[k]);
+        eatss_kept[k] = eatss_unused[k] = 0;
+    }
+    return reached;
+}
+"""
+"""What calls a function of which only a region counts: the region's data are set when it is
+reached, whatever the function did to them before, and it is left where the region ends."""
+
+_UNUSED_BYTES = 1 << 28
+_PRAGMA = re.compile(r"\s*#\s*pragma\s+(scop|endscop)\b")
+_LINE_MARKER = re.compile(r'# (\d+) "((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,59 +101,178 @@ def size_variable(name: str) -> str:
     return f"eatss_size_{name}"
 
 
+def has_parts(program: Program) -> bool:
+    """Tell whether only a part of some function is to be run."""
+    return any(_is_part(entry) for entry in program.entries)
+
+
+def _is_part(entry: Entry) -> bool:
+    return not entry.whole_function or any(a.source == "local" for a in entry.arguments)
+
+
+def included_text(program: Program, directory: Path, *, language: Literal["c", "c++"]) -> str:
+    """Return text that includes the original.
+
+    As C++, which has no arrays of variable size among parameters, integer parameters of the
+    functions are renamed: their names are to be defined as their values.
+    """
+    path = (directory / program.original.file).absolute()
+    if language == "c" or all(parameter.kind == "macro" for parameter in program.parameters):
+        return f'#include "{path}"\n'
+    body = path.read_text(encoding="utf-8", errors="surrogateescape")
+    for entry in program.entries:
+        body = _renamed(body, entry)
+    return f'#line 1 "{path}"\n{body}\n'
+
+
 def original_text(
     program: Program,
-    directory: Path,
+    included: str,
     shapes: Mapping[int, CallShape],
     *,
     language: Literal["c", "c++"],
-    variables: str = "",
+    sizes: Mapping[str, str],
 ) -> str:
-    """Return a file that includes the original and exports a call for every entry.
+    """Return the original with ``int eatss_call_N(void **arguments)`` for every entry.
 
-    ``eatss_call_N(void **arguments)`` calls the function of entry ``N`` with values taken from, and
-    arrays at, the pointers, in the order of the entry's arguments; globals are set before and
-    read back afterwards. As C++, which has no arrays of variable size among parameters, integer
-    parameters of the function are renamed: their names are to be defined as their values.
+    This calls the function of entry ``N`` with values taken from, and arrays at, the pointers, in
+    the order of the entry's arguments; globals are set before and read back afterwards. Of a
+    function that does more than its region, the region is run with these arguments; it returns 0
+    if the function did not reach it.
+
+    Args:
+        program: the program.
+        included: what :func:`included_text` returned; or, where the program has parts of
+            functions, what the preprocessor and :func:`with_switches` made of it.
+        shapes: how functions take their arguments, by the number of the entry.
+        language: of the text.
+        sizes: texts for the values of macro sizes.
     """
-    path = (directory / program.original.file).absolute()
-    included = f'#include "{path}"\n'
-    if language == "c++" and any(parameter.kind == "argument" for parameter in program.parameters):
-        body = path.read_text(encoding="utf-8", errors="surrogateescape")
-        for entry in program.entries:
-            body = _renamed(body, entry)
-        included = f'#line 1 "{path}"\n{body}\n'
-    text = variables + included + _HEAD[language]
+    text = _HEAD[language]
+    if has_parts(program):
+        most = max(1, *(len(entry.arguments) for entry in program.entries))
+        text += f"#define EATSS_MOST {most}{_SWITCH}#define const\n{included}\n#undef const\n"
+    else:
+        text += included
     text += '#pragma GCC diagnostic error "-Wint-conversion"\n' if language == "c" else ""
     export = 'extern "C" ' if language == "c++" else ""
     for number, entry in enumerate(program.entries):
-        text += f"{export}void eatss_call_{number}(void **eatss_p)\n{{\n"
-        for k, argument in enumerate(entry.arguments):
-            if argument.source == "global":
-                text += _put(k, argument, entry)
-        text += f"    {entry.function}({_passed(entry, shapes.get(number, CallShape()))});\n"
-        for k, argument in enumerate(entry.arguments):
-            if argument.source == "global" and argument.writes:
-                text += _get(k, argument)
+        call = f"{entry.function}({_passed(entry, shapes.get(number, CallShape()))})"
+        text += f"{export}int eatss_call_{number}(void **eatss_p)\n{{\n"
+        globals_ = [(k, a) for k, a in enumerate(entry.arguments) if a.source == "global"]
+        if _is_part(entry):
+            text += _kept(entry, sizes)
+            text += "".join(_put(k, argument) for k, argument in globals_)
+            text += f"    eatss_awaited = {number};\n"
+            text += f"    if (__builtin_setjmp(eatss_back) == 0) {call};\n"
+            text += "    return eatss_forget();\n"
+        else:
+            text += "".join(_put(k, argument) for k, argument in globals_)
+            text += f"    {call};\n"
+            text += "".join(_get(k, argument) for k, argument in globals_ if argument.writes)
+            text += "    return 1;\n"
         text += "}\n"
     return text
 
 
-def _put(k: int, argument: Argument, entry: Entry) -> str:
-    name, c_type = argument.source_name, argument.element_type
+def with_switches(expanded: str, program: Program, directory: Path, language: str) -> str:
+    """Return preprocessed text in which the regions of parts of functions can be run alone.
+
+    What stands for the pragmas takes no line of its own.
+    """
+    own = str((directory / program.original.file).absolute())
+    parts = {entry.region: (k, entry) for k, entry in enumerate(program.entries) if _is_part(entry)}
+    lines: list[str] = []
+    here, region = False, -1
+    for line in expanded.splitlines():
+        marker = _LINE_MARKER.match(line)
+        pragma = _PRAGMA.match(line) if here else None
+        if marker is not None:
+            here = re.sub(r"\\(.)", r"\1", marker[2]) == own
+            lines.append(marker[0])
+        elif pragma is None:
+            lines.append(line)
+        else:
+            region += pragma[1] == "scop"
+            number, entry = parts.get(region, (0, None))
+            enters = pragma[1] == "scop" and entry is not None
+            lines.append(
+                _entered(number, entry, language) if enters and entry is not None
+                else f"{{ if (eatss_running == {number}) eatss_leave(); }}" if entry is not None
+                else ""
+            )  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _entered(number: int, entry: Entry, language: str) -> str:
+    """Return a block that gives the variables of a region their values if it is awaited."""
+    text = f"{{ if (eatss_awaited == {number}) {{ eatss_enter();"
+    for k, argument in enumerate(entry.arguments):
+        if argument.role == "parameter" and (language == "c++" or not argument.reads):
+            continue
+        if not argument.reads and not argument.writes:
+            continue
+        name, given = argument.source_name, f"eatss_given[{k}]"
+        text += f" if ({_holds_pointer(argument)}) *(void **)(void *)&{name} = {given};"
+        text += f" else {{ __builtin_memcpy((void *)&{name}, {given}, sizeof {name});"
+        if argument.writes:
+            text += f" eatss_home[{k}] = (void *)&{name}; eatss_home_bytes[{k}] = sizeof {name};"
+        text += " }"
+    return text + " } }"
+
+
+def _holds_pointer(argument: Argument) -> str:
+    """Return C text that tells whether a variable points to its elements."""
+    if argument.role == "array":
+        return f"EATSS_IS_DECAYED({argument.source_name})"
+    if argument.role == "cell":
+        return f"EATSS_IS_POINTER({argument.source_name}, {argument.element_type})"
+    return "0"
+
+
+def _kept(entry: Entry, sizes: Mapping[str, str]) -> str:
+    """Return statements that keep the elements of arrays; what no region uses gets room."""
+    values = dict(sizes)
+    for k, argument in enumerate(entry.arguments):
+        if argument.role == "parameter":
+            values[argument.name] = f"(long long)*({argument.element_type} *)eatss_p[{k}]"
+    text = "    eatss_given = eatss_p;\n"
+    for k, argument in enumerate(entry.arguments):
+        if argument.role not in ("array", "cell"):
+            continue
+        if argument.reads or argument.writes:
+            factors = (f" * ({c_text(_over(extent, values))})" for extent in argument.shape)
+            text += f"    eatss_keep({k}, sizeof({argument.element_type}){''.join(factors)});\n"
+        else:
+            room = f"__builtin_calloc(1, {_UNUSED_BYTES}ul)"
+            text += f"    eatss_p[{k}] = eatss_unused[{k}] = {room};\n"
+    return text
+
+
+def _over(expression: IntExpr, values: Mapping[str, str]) -> IntExpr:
+    """Return an expression with C text for its names."""
+    if isinstance(expression, Name):
+        return Name(values.get(expression.name, expression.name))
+    if isinstance(expression, Apply):
+        return replace(
+            expression, operands=tuple(_over(part, values) for part in expression.operands)
+        )
+    return expression
+
+
+def _put(k: int, argument: Argument) -> str:
+    name = argument.source_name
     copy = f"__builtin_memcpy((void *)&{name}, eatss_p[{k}], sizeof {name})"
-    if argument.role in ("scalar", "parameter"):
-        return f"    {copy};\n"
     return (
-        f"    if (EATSS_IS_POINTER({name}, {c_type})) *(void **)(void *)&{name} = eatss_p[{k}];\n"
+        f"    if ({_holds_pointer(argument)}) *(void **)(void *)&{name} = eatss_p[{k}];\n"
         f"    else {copy};\n"
     )
 
 
 def _get(k: int, argument: Argument) -> str:
-    name, c_type = argument.source_name, argument.element_type
+    name = argument.source_name
     return (
-        f"    if (!EATSS_IS_POINTER({name}, {c_type})) "
+        f"    if (!{_holds_pointer(argument)}) "
         f"__builtin_memcpy(eatss_p[{k}], (const void *)&{name}, sizeof {name});\n"
     )
 

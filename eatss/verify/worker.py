@@ -154,15 +154,21 @@ class _Worker:
                 f"the original '{self._program.original.file}' does not compile: {error}",
                 hint="check that it and the headers it includes stand where the plan says",
             ) from None
-        call = getattr(library, f"eatss_call_{run.entry}")
-        call.restype = None
+        call = self._builder.call(library, run.entry)
         least: tuple[int, _Reference] | None = None
         for flavour in FLAVOURS:
             self._stage("original", run)
             before = make_buffers(entry, sizes, flavour, self._job.seed)
             after = tuple(buffer.copy() for buffer in before)
             start = time.perf_counter()
-            call(_pointers(after))
+            if not call(_pointers(after)):
+                at = ", ".join(f"{name}={value}" for name, value in run.sizes)
+                raise input_error(
+                    "EATSS-V005",
+                    f"function '{entry.function}' ends before its region at {at}, so that calling "
+                    "it does not tell what the region does",
+                    hint="move the region into a function of its own",
+                )
             found = _Reference(before, after, time.perf_counter() - start)
             broken = sum(_non_finite(buffer) for buffer in after)
             if not broken:
@@ -222,8 +228,7 @@ class _Worker:
             library = self._builder.load(self._builder.numbers(sizes), sizes)
         except CompileError:
             return bounds_by_length(expected, sizes)
-        call = getattr(library, f"eatss_call_{run.entry}")
-        call.restype = None
+        call = self._builder.call(library, run.entry)
         self._stage("bounds", run)
         return bounds_by_running(before, call)
 

@@ -11,6 +11,7 @@ import pytest
 
 import eatss
 from eatss.resources import data_directory
+from eatss.verify import verify
 
 KERNELS = data_directory("kernels")
 SCALE = """\
@@ -105,3 +106,16 @@ def test_threads_generate_the_same_text() -> None:
     with ThreadPoolExecutor(4) as pool:
         programs = list(pool.map(lambda _: eatss.codegen(SCALE, gpu="h200"), range(8)))
     assert all(program == programs[0] for program in programs)
+
+
+def test_an_arm_that_is_not_taken_restricts_no_size(tmp_path: Path) -> None:
+    text = (
+        "void f(int n, double A[n], double B[n], double C[n][n]) {\n#pragma scop\n"
+        "  for (int i = 0; i < n; i++)\n    for (int j = 0; j < n; j++)\n"
+        "      C[i][j] += (i > 0 ? A[i - 1] : 0.5) * (j + 1 < n ? B[j + 1] : B[0]);\n"
+        "#pragma endscop\n}\n"
+    )
+    program = eatss.codegen(text, gpu="h200", output=tmp_path)
+    assert not any("arrays" in a.message for a in program.entries[0].assumptions)
+    found = verify(tmp_path, device="cpu", sizes=({"n": 1}, {"n": 70}))
+    assert [(r.status, r.compared > 0) for r in found.results] == [("ok", True)] * 2

@@ -369,3 +369,50 @@ def test_threads_share_nothing() -> None:
     for thread in threads:
         thread.join()
     assert sorted(results) == sorted(f"{k} {k}" for k in (3, 4, 5) for _ in range(5))
+
+
+def test_an_error_directive_is_an_error_in_its_own_words() -> None:
+    text = "#ifndef SIZE\n#error SIZE is missing: give -D SIZE=100\n#endif\n" + KERNEL
+    with pytest.raises(InputError) as caught:
+        parse_source(text)
+    (finding,) = caught.value.diagnostics
+    assert finding.code == "EATSS-F007"
+    assert finding.message == "#error SIZE is missing: give -D SIZE=100"
+    assert finding.span is not None
+    assert finding.span.line == 2
+    assert parse_source(text, options=FrontendOptions(defines=("SIZE=100",))).scops
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("", "#if 1\n", "unterminated conditional directive"),
+        ("#endif\n", "", "#endif without #if"),
+        ("", "/* to the end", "unterminated /* comment"),
+    ],
+)
+def test_a_condition_or_comment_that_is_left_open_is_an_error(
+    before: str, after: str, message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_source(before + KERNEL + after)
+    assert [(d.code, d.message) for d in caught.value.diagnostics] == [("EATSS-F007", message)]
+
+
+def test_a_file_that_includes_itself_is_said_to(tmp_path: Path) -> None:
+    (tmp_path / "one.h").write_text('#include "two.h"\n')
+    (tmp_path / "two.h").write_text('#include "one.h"\n')
+    (tmp_path / "self.c").write_text('#include "self.c"\n' + KERNEL)
+    (tmp_path / "main.c").write_text('#include "one.h"\n' + KERNEL)
+    (tmp_path / "once.c").write_text(
+        '#ifndef ONCE\n#define ONCE\n#include "once.c"\n' + KERNEL + "#endif\n"
+    )
+    said = {}
+    for name in ("self.c", "main.c"):
+        with pytest.raises(InputError) as caught:
+            parse_file(tmp_path / name)
+        said[name] = caught.value.diagnostics[0]
+    assert said["self.c"].message == "'self.c' includes itself"
+    assert said["main.c"].message == "'one.h' includes itself through 'two.h'"
+    assert {finding.code for finding in said.values()} == {"EATSS-F009"}
+    assert parse_file(tmp_path / "once.c").scops

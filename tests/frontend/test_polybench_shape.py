@@ -9,6 +9,7 @@ import islpy as isl
 import pytest
 
 from eatss.frontend import FrontendOptions, parse_file, parse_source
+from eatss.frontend.symbolic import parse_symbolic
 from eatss.scop import ElementType, Scop
 
 Equal = Callable[[isl.Set | isl.Map, str], bool]
@@ -54,6 +55,29 @@ def test_scalar_bounds_give_no_parameters(equal: Equal) -> None:
 def test_padding_widens_the_arrays_only(equal: Equal) -> None:
     scop = gemm("POLYBENCH_PADDING_FACTOR=2")
     assert equal(scop.array("norm").extent, "{ norm[i] : 0 <= i < 1026 }")
+
+
+PADDED = """
+#ifndef PADDING
+#define PADDING 0
+#endif
+#if !defined(N) && !defined(STEPS)
+#define N 64
+#define STEPS 3
+#endif
+double w[STEPS];
+void f(int n, double a[N + PADDING][N + PADDING]) {
+#pragma scop
+  for (int i = 0; i < n; i++) a[i][i] = w[STEPS - 1];
+#pragma endscop
+}
+"""
+
+
+def test_a_size_varies_without_padding_and_the_others_of_its_data_set() -> None:
+    assert parse_symbolic(PADDED).values == (("N", 64),)
+    padded = parse_symbolic(PADDED, FrontendOptions(defines=("PADDING=2",)))
+    assert padded.values == (("N", 64),)
 
 
 def test_the_data_type_macro_changes_elements_and_literals() -> None:

@@ -90,6 +90,38 @@ def test_domain(body: str, domain: str, region: Region, equal: Equal) -> None:
     assert equal(region(body, before=BEFORE).statements[0].domain, domain)
 
 
+@pytest.mark.parametrize(
+    ("step", "domain"),
+    [
+        ("u = u + 1", "[c] -> { S0[u] : 0 <= u < c }"),
+        ("u = 2 + u", "[c] -> { S0[u] : 0 <= u < c and u mod 2 = 0 }"),
+        ("u = (u + 3u)", "[c] -> { S0[u] : 0 <= u < c and u mod 3 = 0 }"),
+    ],
+)
+def test_a_sum_as_the_step_of_an_unsigned_counter(
+    step: str, domain: str, only: Callable[[str], Scop], equal: Equal
+) -> None:
+    loop = f"for (unsigned u = 0; u < c; {step}) A[u] = 0;"
+    text = f"void f(unsigned c, double A[100]) {{\n#pragma scop\n{loop}\n#pragma endscop\n}}\n"
+    assert equal(only(text).statements[0].domain, domain)
+
+
+def test_an_unsigned_counter_that_is_set_back_by_a_difference_runs_down(
+    only: Callable[[str], Scop], equal: Equal
+) -> None:
+    scop = only(
+        "void f(unsigned c, double A[100]) {\n#pragma scop\n"
+        "for (unsigned u = c; u > 0; u = u - 1) A[u - 1] = 0;\n#pragma endscop\n}\n"
+    )
+    assert equal(scop.statements[0].domain, "[c] -> { S0[u] : 0 < u <= c }")
+    assert equal(scop.statements[0].schedule, "[c] -> { S0[u] -> [0, -u, 0] : 0 < u <= c }")
+
+
+def test_labels_that_nothing_goes_to_mean_nothing(region: Region) -> None:
+    body = "start: for (i = 0; i < n; i++) again: { A[i] = 0; last: p[i] = A[i]; }\nend: ;"
+    assert [s.text for s in region(body).statements] == ["A[i] = 0;", "p[i] = A[i];"]
+
+
 def test_else_is_the_rest(region: Region, equal: Equal) -> None:
     scop = region(
         "for (i = 0; i < n; i++) { if (i < 5) A[i] = 0; else if (i > 9) A[i] = 1; else A[i] = 2; }"
@@ -183,6 +215,22 @@ def test_both_arms_of_a_choice_and_pure_calls_are_read(region: Region) -> None:
     assert isinstance(statement.value, Select)
     calls = [e.function for e in walk(statement.value) if isinstance(e, Call)]
     assert calls == ["sqrt", "fmax"]
+
+
+def test_an_arm_of_an_affine_choice_is_read_where_it_is_taken(region: Region, equal: Equal) -> None:
+    body = "for (i = 0; i < n; i++) A[i] = i > 0 ? (i + 1 < n ? p[i - 1] : B[i][i]) : B[0][n - 1];"
+    relations = {a.text: a.relation for a in region(body).statements[0].reads}
+    assert equal(relations["p[i - 1]"], "[n] -> { S0[i] -> p[i - 1] : 0 < i and i + 1 < n }")
+    assert equal(relations["B[i][i]"], "[n] -> { S0[i] -> B[i, i] : 0 < i and i = n - 1 }")
+    assert equal(relations["B[0][n - 1]"], "[n] -> { S0[i] -> B[0, n - 1] : i = 0 and n > 0 }")
+
+
+def test_no_warning_of_an_arm_that_is_not_taken_outside_its_array(
+    warnings_of: Callable[[str], tuple[Diagnostic, ...]],
+) -> None:
+    assert not warnings_of("for (i = 0; i < 100; i++) A[i] = i > 0 ? A[i - 1] : 1.0;")
+    (found,) = warnings_of("for (i = 0; i < 100; i++) A[i] = i > 0 ? 1.0 : A[i - 1];")
+    assert found.code == "EATSS-F090"
 
 
 @pytest.mark.parametrize(

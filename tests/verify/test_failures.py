@@ -251,7 +251,7 @@ def test_an_original_that_hangs_or_crashes_is_the_users_mistake(
     assert caught.value.code == "EATSS-V012"
 
 
-def test_a_region_that_is_part_of_a_function_cannot_be_verified(
+def test_a_part_of_a_function_that_is_never_reached_cannot_be_verified(
     matmul: Program, folder: Folder
 ) -> None:
     entry = replace(matmul.entries[0], whole_function=False)
