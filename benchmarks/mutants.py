@@ -191,6 +191,8 @@ def all_mutants(program: Program, kernel: str) -> Iterator[Mutant]:
     """Yield every mutant of the kernels and launchers of a program."""
     inside = False
     for number, line in enumerate(program.text.split("\n"), 1):
+        if line.startswith("#ifdef EATSS_MAIN"):
+            return  # what follows only times the kernels
         if line.startswith('extern "C"'):
             inside = True
         elif line.startswith("}"):

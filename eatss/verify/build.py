@@ -140,7 +140,8 @@ class Builder:
         place = (self._directory / self._program.file).resolve()
         source.write_text(f'#line 1 "{place}"\n{text}', encoding="utf-8")
         command = ["g++", "-std=c++17", "-DEATSS_CPU", *_EXACT, *self._defines(values)]
-        command += [f"-DEATSS_BRANCHES={len(branches)}", "-fsanitize=thread", f"-I{place.parent}"]
+        command += [f"-DEATSS_BRANCHES={len(branches)}", f"-I{place.parent}"]
+        command += ["-fsanitize=thread", "-fsanitize=bounds-strict"]
         command += ["-include", str(SHIM / "eatss_cpu.hpp"), "-include", str(variables)]
         made = self._compile([*command, "-x", "c++", "-c", str(source)], target.with_suffix(".o"))
         return self._compile(["g++", *_EXACT, str(made), "-lm"], target)

@@ -51,7 +51,8 @@ def compare(
         wrong = _bits_differ(left, right)
         error = _error(left, right, wrong)
         if bound is not None:
-            wrong &= ~_within(left, right, error, np.atleast_1d(bound))
+            bound = np.atleast_1d(bound)  # noqa: PLW2901 - the same, of a scalar too
+            wrong &= ~_within(left, right, error, bound)
             loose += int(np.count_nonzero((bound > np.abs(left)) & (left != 0)))
         finite = np.where(np.isfinite(error), error, 0.0)
         if finite.size and float(finite.max()) > worst:

@@ -33,12 +33,12 @@ from eatss.verify.result import (
     size_result_from_dict,
 )
 from eatss.verify.sizes import (
-    accepted_sizes,
     boundary_sizes,
     broken_assumption,
     choose_sizes,
     edge_sizes,
     fixed_parameters,
+    inner_sizes,
     mixed_sizes,
     refused_sizes,
 )
@@ -194,12 +194,9 @@ def _further(program: Program) -> tuple[Run, ...]:
         for given in boundary_sizes(program)
         for number in entries
     ]
-    for entry, given in accepted_sizes(program):
+    for entry, code, given in (*inner_sizes(program), *edge_sizes(program)):
         number = program.entries.index(entry)
-        found.append(Run(entry=number, sizes=tuple(given.items()), code_only=True))
-    for entry, code, given in edge_sizes(program):
-        number = program.entries.index(entry)
-        found.append(Run(entry=number, sizes=tuple(given.items()), code=code))
+        found.append(Run(entry=number, sizes=tuple(given.items()), code=code, code_only=True))
     return tuple(found)
 
 

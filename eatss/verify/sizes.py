@@ -41,8 +41,9 @@ THREADS_LIMIT = 1e7
 _BYTES_PER_ELEMENT = 80
 _WORK_PER_ELEMENT = 4
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-_LARGE = (1000, 46341, 70000, 2**31 - 1)
+_LARGE = (1000, 32768, 46341, 65536, 70000, 2**31 - 1)
 _MOST_BOUNDARY, _MOST_MIXED, _MOST_EDGES, _MOST_SEARCHED = 16, 24, 4, 4000
+_MOST_INNER = 256
 
 
 def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
@@ -252,13 +253,14 @@ def edge_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], 
 def _all_edges(program: Program, entry: Entry, number: int) -> list[Mapping[str, int]]:
     """Return sizes that just break an assumption, or some that do, the smallest first."""
     breaking: list[Mapping[str, int]] = [
-        sizes for sizes in _probes(program.parameters) if broken_assumption(entry, sizes) == number
+        sizes for sizes in _probes(program) if broken_assumption(entry, sizes) == number
     ]
-    edges: dict[tuple[str, int], Mapping[str, int]] = {}
+    edges: dict[tuple[str, int], Mapping[str, int]] = {}  # of each size each value once
     for sizes in sorted(breaking, key=_magnitude):
         for at, edge in _edges(entry, number, sizes):
             edges.setdefault(at, edge)
-    return sorted(edges.values(), key=_magnitude) or breaking[:1]
+    different = {tuple(edge.values()): edge for edge in edges.values()}
+    return sorted(different.values(), key=_magnitude) or breaking[:1]
 
 
 def _magnitude(sizes: Mapping[str, int]) -> int:
@@ -285,25 +287,39 @@ def _edges(
             break
 
 
-def accepted_sizes(program: Program) -> tuple[tuple[Entry, Mapping[str, int]], ...]:
-    """Find sizes that entries have just to accept, and at which nothing is launched.
+def inner_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], ...]:
+    """Find sizes one below those of :func:`refused_sizes`, which have just to be accepted.
 
-    They are one less than those of :func:`refused_sizes`, other sizes 0: with all arrays empty
-    no memory is needed, and the launcher has to return 0.
+    Returns:
+        Entry, the code it has to return there, and sizes. The code is 0 where an entry has no
+        elements and launches nothing, so that no memory is needed: other sizes are as small as
+        that takes. It is not where another assumption does not hold.
     """
-    found: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[Entry, Mapping[str, int]]] = {}
+    found: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[Entry, int, Mapping[str, int]]] = {}
     for entry, _, refused in (*refused_sizes(program), *edge_sizes(program)):
         for name, value in refused.items():
-            for other in (0, 1):
-                sizes = {**dict.fromkeys(refused, other), name: value - 1}
-                if abs(value) > _LARGE[0] and _is_nothing(program, entry, sizes):
-                    found.setdefault((entry.launcher, tuple(sizes.items())), (entry, sizes))
+            if value <= _LARGE[0]:
+                continue
+            others = [other for other in refused if other != name]
+            every = islice(product((0, 1, 2, 3), repeat=len(others)), _MOST_INNER)
+            tried = [
+                {**dict(zip(others, values, strict=True)), name: value - 1} for values in every
+            ]
+            for sizes in ({**refused, name: value - 1}, *tried):
+                ordered = {other: sizes[other] for other in refused}
+                broken = broken_assumption(entry, ordered)
+                if broken is None and not _is_nothing(program, entry, ordered):
+                    continue
+                code = 0 if broken is None else -broken - 1
+                found.setdefault((entry.launcher, tuple(ordered.items())), (entry, code, ordered))
+                if broken is None:
+                    break
     return tuple(found.values())
 
 
 def _is_nothing(program: Program, entry: Entry, sizes: Mapping[str, int]) -> bool:
-    """Tell whether an entry accepts sizes, has no elements and launches nothing, in no time."""
-    if broken_assumption(entry, sizes) is not None or any(_elements(program, sizes)):
+    """Tell whether an entry has no elements and launches nothing, in no time."""
+    if any(_elements(program, sizes)):
         return False
     return _of_steps(entry.body, sizes, lambda _, blocks: float(blocks)) == 0.0
 
@@ -419,15 +435,21 @@ def _nearest_allowed(program: Program, sizes: dict[str, int]) -> dict[str, int] 
     return None
 
 
-def _probes(parameters: Sequence[Parameter]) -> Iterator[dict[str, int]]:
+def _probes(program: Program) -> Iterator[dict[str, int]]:
     """Yield sizes at which an assumption might not hold."""
-    names = [p.name for p in parameters]
+    names = [parameter.name for parameter in program.parameters]
+    fixed = fixed_parameters(program)
+    for name, value in fixed.items():
+        for near in (value - 1, value + 1):
+            yield {**dict.fromkeys(names, 7), **fixed, name: near}
     for value in (0, 1, 2, 3, 5, *_LARGE):
         yield dict.fromkeys(names, value)
     for name in names:
         for value in (0, 1, 2, *_LARGE):
             for others in (7, 40, 1000):
                 yield {**dict.fromkeys(names, others), name: value}
+    for first, second in permutations(names, 2):
+        yield {**dict.fromkeys(names, 1), first: 65536, second: 32768}
 
 
 def _prime_above(start: int, skipped: int) -> int:

@@ -568,6 +568,11 @@ inline S &dynamic_shared() {
 template <class T>
 inline T shuffle_down(T value, unsigned delta, int width, int line) {
     static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
+    if (width < 1 || width > (int)WARP || (width & (width - 1)) != 0) {
+        note(cudaErrorLaunchFailure, "barrier", "kernel %s: a shuffle over %d lanes in line %d; a power of "
+             "two up to 32 is allowed", kernel_name, width, line);
+        stop();
+    }
     int thread = current;
     bool flip = threads[thread].flip;
     memcpy(&threads[thread].slot[flip], &value, sizeof(T));
@@ -619,6 +624,19 @@ extern "C" EATSS_UNSEEN void __tsan_read_range(void *p, size_t bytes) {
 extern "C" EATSS_UNSEEN void __tsan_write_range(void *p, size_t bytes) {
     eatss::access((uintptr_t)p, bytes, true, false);
 }
+
+// What the compiler calls (-fsanitize=bounds-strict) where a subscript leaves an array of known size,
+// in registers or in shared memory; what it passes starts with the place in the text.
+struct eatss_place {
+    const char *file;
+    unsigned line, column;
+};
+extern "C" EATSS_UNSEEN void __ubsan_handle_out_of_bounds(void *what, uintptr_t subscript) {
+    eatss::note(cudaErrorLaunchFailure, "memory", "kernel %s: subscript %ld in line %u leaves its array",
+                eatss::kernel_name, (long)subscript, ((eatss_place *)what)->line);
+    if (eatss::in_kernel) eatss::stop();
+}
+
 extern "C" EATSS_UNSEEN void __tsan_vptr_update(void **, void *) {}
 extern "C" EATSS_UNSEEN void __tsan_vptr_read(void **) {}
 extern "C" EATSS_UNSEEN void __tsan_init() {}
