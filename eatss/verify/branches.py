@@ -12,6 +12,7 @@ from eatss.program import Program
 _KEYWORD = re.compile(r"\b(if|for)\s*\(")
 _ELSE = re.compile(r"\s*else\b")
 _DECLARES = re.compile(r"\s*\w+ \w+ = ")
+_STRIDE = re.compile(r"\+= \d+ \* \([\w ]+\)gridDim\.([xyz])\)")
 _VARIES = re.compile(r"(?!(?:int|long|double|float|unsigned)\b)\b[A-Za-z_]")
 
 
@@ -33,8 +34,9 @@ class Branch:
 def counted_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
     """Return the text with every branch counted, on the same lines, and the branches in order.
 
-    Conditions that declare a variable are left alone, they ask the CUDA runtime for errors, and so
-    are those of constants.
+    At the end stands which kernels take what exceeds the grid in strides, so that fewer blocks do
+    too. Conditions that declare a variable are left alone, they ask the CUDA runtime for errors,
+    and so are those of constants.
     """
     text = program.text
     pieces: list[str] = []
@@ -56,7 +58,18 @@ def counted_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
                     has_else=kind == "if" and _has_else(text, last + 1, end),
                 )
             )
-    return "".join((*pieces, text[done:])), tuple(branches)
+    counted = "".join((*pieces, text[done:]))
+    return counted + "".join(_strides(program)), tuple(branches)
+
+
+def _strides(program: Program) -> Iterator[str]:
+    """Yield definitions that say along which axes the blocks of a kernel take strides."""
+    kernels = {kernel.name for kernel in program.kernels}
+    for function, start, end in _functions(program):
+        axes = sorted(set(_STRIDE.findall(program.text, start, end)))
+        if function in kernels and axes:
+            call = f'eatss::strides("{function}", "{"".join(axes)}")'
+            yield f"\nstatic bool eatss_strides_{function} = {call};\n"
 
 
 def _functions(program: Program) -> Iterator[tuple[str, int, int]]:

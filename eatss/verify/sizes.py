@@ -35,8 +35,8 @@ MEMORY_LIMIT_BYTES = 2**28
 FIXED_MEMORY_LIMIT_BYTES = 2**32
 """The same for a program whose sizes are fixed."""
 
-THREADS_LIMIT = 1e7
-"""Threads of all launches of a run: below a second on a CPU."""
+THREADS_LIMIT = 3e7
+"""Threads of all launches of a run: about a second on a CPU."""
 
 _BYTES_PER_ELEMENT = 80
 _WORK_PER_ELEMENT = 4
@@ -114,12 +114,13 @@ def boundary_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
 
 
 def mixed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
-    """Choose sizes of which some are above a tile and others small, the largest arrays first.
+    """Choose sizes of which some are above a tile and others small, those of the largest arrays.
 
     Their work is not estimated, only memory and threads are: whoever runs them has to stop the
     original where it takes too long.
     """
-    return tuple(islice(_mixed(program, estimated=False), _MOST_MIXED))
+    chosen = islice(_mixed(program, estimated=False), _MOST_MIXED)
+    return tuple(sorted(chosen, key=_magnitude))
 
 
 def _mixed(program: Program, *, estimated: bool) -> Iterator[dict[str, int]]:
@@ -128,9 +129,9 @@ def _mixed(program: Program, *, estimated: bool) -> Iterator[dict[str, int]]:
     if not free:
         return
     largest = max((size for kernel in program.kernels for _, size in kernel.tile_sizes), default=1)
+    above = (largest + 3, 2 * largest + 3)  # a triangle has full tiles from the second on
     values = [
-        tuple(dict.fromkeys((_ladder(p, k)[0], max(1, p.tile), 3 + k % 3, largest + 3)))
-        for k, p in free
+        tuple(dict.fromkeys((_ladder(p, k)[0], max(1, p.tile), 3 + k % 3, *above))) for k, p in free
     ]
     found = [
         {**dict(zip((p.name for _, p in free), chosen, strict=True)), **fixed}

@@ -157,6 +157,7 @@ EATSS_UNSEEN static bool took_if(int branch, bool holds) {
 struct Kernel {
     const char *name;
     uint64_t whole, partial;
+    const char *strides;  // axes along which a block goes on to the next tile, one grid away
 };
 static Kernel kernels[256];
 static int n_kernels;
@@ -165,8 +166,13 @@ inline Kernel &kernel_called(const char *name) {
     for (int k = 0; k < n_kernels; k++)
         if (!strcmp(kernels[k].name, name)) return kernels[k];
     if (n_kernels == 256) n_kernels--;
-    kernels[n_kernels] = {name, 0, 0};
+    kernels[n_kernels] = {name, 0, 0, ""};
     return kernels[n_kernels++];
+}
+
+inline bool strides(const char *kernel, const char *axes) {
+    kernel_called(kernel).strides = axes;
+    return true;
 }
 
 // Keeps the first error; everything after it is a consequence.
@@ -367,13 +373,18 @@ inline void launch(const char *name, const void *kernel, dim3 grid, dim3 block, 
     dynamic_bytes = bytes;
     shared_bytes = bytes;
     if (!launchable(kernel, grid, block)) return;
+    Kernel &totals = kernel_called(name);
+    if (reversed) {  // the other order has few blocks where they take strides
+        if (strchr(totals.strides, 'x') && grid.x > 2) grid.x = 2;
+        if (strchr(totals.strides, 'y') && grid.y > 2) grid.y = 2;
+        if (strchr(totals.strides, 'z') && grid.z > 2) grid.z = 2;
+    }
     gridDim = grid;
     blockDim = block;
     n_threads = block.x * block.y * block.z;
     body = call;
     body_argument = argument;
     launch_interval = interval + 1;
-    Kernel &totals = kernel_called(name);
     uint64_t count = (uint64_t)grid.x * grid.y * grid.z;
     for (uint64_t k = 0; k < count; k++) {
         uint64_t number = reversed ? count - 1 - k : k;
