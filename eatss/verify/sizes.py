@@ -129,9 +129,11 @@ def _mixed(program: Program, *, estimated: bool) -> Iterator[dict[str, int]]:
     if not free:
         return
     largest = max((size for kernel in program.kernels for _, size in kernel.tile_sizes), default=1)
-    above = (largest + 3, 2 * largest + 3)  # a triangle has full tiles from the second on
+    above = [times * largest + 3 for times in (1, 2, 4)]  # skewed tiles are full from there on
+    most = 6 if len(free) <= 4 else 4
     values = [
-        tuple(dict.fromkeys((_ladder(p, k)[0], max(1, p.tile), 3 + k % 3, *above))) for k, p in free
+        tuple(dict.fromkeys((_ladder(p, k)[0], max(1, p.tile), 3 + k % 3, *above)))[:most]
+        for k, p in free
     ]
     found = [
         {**dict(zip((p.name for _, p in free), chosen, strict=True)), **fixed}
