@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,6 +46,7 @@ from eatss.verify.sizes import (
 _COMPILE_LIMIT_S = 900.0
 _ORIGINAL_LIMIT_S = 0.2
 _SEARCH_LIMIT_S = 0.1
+_PATIENCE = 5.0
 """Processor time of the original; generated code takes some hundred times as long on a CPU."""
 
 
@@ -203,7 +204,7 @@ def _further(program: Program) -> tuple[Run, ...]:
 def _searching(program: Program) -> tuple[Run, ...]:
     """Return runs for branches that no other takes."""
     return tuple(
-        _run(program, number, given, _SEARCH_LIMIT_S)
+        replace(_run(program, number, given, _SEARCH_LIMIT_S), patience=_PATIENCE)
         for given in mixed_sizes(program)
         for number in range(len(program.entries))
     )
@@ -264,7 +265,9 @@ class _Report:
     def deadline_s(self) -> float:
         """How long the worker may now be silent."""
         compiling = self.stage is None or self.stage["stage"] == "compile"
-        return max(self.limit_s, _COMPILE_LIMIT_S) if compiling else self.limit_s
+        if self.stage is None or compiling:
+            return max(self.limit_s, _COMPILE_LIMIT_S)
+        return self.limit_s * float(self.stage["patience"])
 
     def take(self, event: dict[str, Any]) -> None:
         """Note an event of the worker."""
@@ -303,7 +306,7 @@ def _supervise(job: Job, report: _Report) -> None:
         finally:
             _kill(worker)
         if not in_time:
-            _note(report, "timeout", f"did not finish within {report.limit_s:g} s")
+            _note(report, "timeout", f"did not finish within {report.deadline_s:g} s")
         elif not report.finished:
             said.seek(0)
             _note_crash(report, worker.wait(), said.read().decode(errors="replace"))

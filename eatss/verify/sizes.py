@@ -50,8 +50,8 @@ def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     """Choose sizes that between them hit every kind of tile, the smallest first.
 
     For every parameter that is 0 and 1 alone and together with the others, 2, 3, a size smaller
-    than a tile, one less than a tile, a tile, one more, two full tiles and a partial one, as far
-    as the original stays below :data:`WORK_LIMIT` and the data below
+    than a tile, one less than a tile, a tile, one more, one less than two, and two full tiles and a
+    partial one, as far as the original stays below :data:`WORK_LIMIT` and the data below
     :data:`MEMORY_LIMIT_BYTES`. Sizes differ from parameter to parameter, so that exchanged
     strides show; once they are exchanged and once all equal, and once those are small that make
     arrays smaller. None violates an assumption of an entry; parameters that the assumptions fix
@@ -408,7 +408,8 @@ def _ladder(parameter: Parameter, number: int) -> tuple[int, ...]:
     below = max((p for p in _PRIMES if p < tile and p <= 5 + 3 * number), default=1)
     inside = [size for size in (101 + shift, 31 + shift) if size < tile]
     around = (tile + 1, tile, tile - 1) if tile > 2 else (tile + 1, tile)
-    return (2 * tile + shift, _prime_above(tile + 1, number), *around, *inside, below)
+    above = (2 * tile + shift, 2 * tile - 1, _prime_above(tile + 1, number))
+    return (*above, *around, *inside, below)
 
 
 def _affordable(
