@@ -11,7 +11,7 @@ from rich.text import Text
 
 from eatss.report.render import render
 from eatss.verify import SizeResult, Verification
-from eatss.verify.text import error_text, remarks, size_text
+from eatss.verify.text import coverage_text, error_text, remarks, size_text
 
 
 def render_verifications(verifications: Sequence[Verification], output: str) -> str:
@@ -31,6 +31,8 @@ def _verification(verification: Verification) -> list[RenderableType]:
         f"  on {'this CPU' if verification.device == 'cpu' else 'the GPU'}: ", style="not bold"
     )
     head.append(verification.status, style="green" if verification.ok else "red")
+    if verification.status == "nothing compared":
+        head.append(f": {verification.message}", style="not bold")
     rule = "every bit equal" if verification.bit_equal else "equal within the bound of rounding"
     foot = Text(
         f"  demanded: {rule}; {verification.compile_time_s:.2f} s compiling, "
@@ -42,6 +44,8 @@ def _verification(verification: Verification) -> list[RenderableType]:
         note = remarks(result)
         if note:
             parts.append(Text(f"  {result.launcher} at {size_text(result)}: {note}"))
+    if verification.coverage is not None:
+        parts += [Text(f"  {line}", style="dim") for line in coverage_text(verification.coverage)]
     return [*parts, foot]
 
 
@@ -58,6 +62,6 @@ def _table(results: Sequence[SizeResult]) -> Table:
             size_text(result),
             str(result.compared or "-"),
             error_text(result),
-            Text(result.status, style="green" if result.status == "ok" else "red"),
+            Text(result.status, style="red" if result.failed else "green"),
         )
     return table

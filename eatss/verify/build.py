@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from eatss.diagnostics import input_error
 from eatss.program import Program
+from eatss.verify.branches import counted_text
 from eatss.verify.result import Device
 from eatss.verify.sources import (
     CallShape,
@@ -57,10 +58,13 @@ class Builder:
     original does not allow that (arrays at file scope), there is one library for each choice.
     """
 
-    def __init__(self, program: Program, directory: Path, work: Path, device: Device) -> None:
+    def __init__(
+        self, program: Program, directory: Path, work: Path, device: Device, kept: Path | None
+    ) -> None:
         self._program = program
         self._directory = directory
         self._work = work
+        self._kept = kept
         self._device = device
         self._macros = tuple(p.name for p in program.parameters if p.kind == "macro")
         self._built: dict[tuple[str, tuple[int, ...] | None], Path | CompileError] = {}
@@ -124,8 +128,14 @@ class Builder:
         if key not in self._built:
             start = time.perf_counter()
             tag = "any" if values is None else "_".join(map(str, values)).replace("-", "m")
+            name = f"{kind}_{tag or 'fixed'}.so"
+            kept = self._kept / name if self._kept and kind in ("original", "numbers") else None
             try:
-                self._built[key] = build(self._work / f"{kind}_{tag or 'fixed'}.so", values)
+                if kept is not None and kept.exists():
+                    self._built[key] = kept
+                else:
+                    self._built[key] = build(self._work / name, values)
+                    _keep(self._work / name, kept)
             except CompileError as error:
                 self._built[key] = error
             self.compile_time_s += time.perf_counter() - start
@@ -143,10 +153,16 @@ class Builder:
         variables = target.with_suffix(".hpp")
         names = self._macros if values is None else ()
         variables.write_text(size_variables(names, language="c++"), encoding="utf-8")
-        source = self._directory / self._program.file
+        text, branches = counted_text(self._program)
+        source = target.with_suffix(".cu")
+        place = (self._directory / self._program.file).resolve()
+        source.write_text(f'#line 1 "{place}"\n{text}', encoding="utf-8")
         command = ["g++", "-std=c++17", "-DEATSS_CPU", *_EXACT, *self._defines(values)]
+        command += [f"-DEATSS_BRANCHES={len(branches)}", f"-I{place.parent}"]
+        command += ["-fsanitize=thread", "-fsanitize=bounds-strict"]
         command += ["-include", str(SHIM / "eatss_cpu.hpp"), "-include", str(variables)]
-        return self._compile([*command, "-x", "c++", str(source)], target)
+        made = self._compile([*command, "-x", "c++", "-c", str(source)], target.with_suffix(".o"))
+        return self._compile(["g++", *_EXACT, str(made), "-lm"], target)
 
     def _gpu(self, target: Path, values: tuple[int, ...] | None) -> Path:
         source = target.with_suffix(".cu")
@@ -298,6 +314,14 @@ class Builder:
         if done.returncode != 0:
             raise CompileError(_shortened(done.stderr or done.stdout), done.stderr)
         return target
+
+
+def _keep(made: Path, kept: Path | None) -> None:
+    """Put a library where others look for it, whole or not at all."""
+    if kept is not None:
+        beside = kept.with_suffix(f".{os.getpid()}")
+        shutil.copy(made, beside)
+        beside.replace(kept)
 
 
 def _entry_at(lines: Sequence[str], place: int) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -168,6 +169,5 @@ def _guard_pattern(dtype: np.dtype[Any], number: int, size: int) -> npt.NDArray[
 
 
 def _aligned(size: int) -> npt.NDArray[np.uint8]:
-    raw = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % _ALIGNMENT
-    return raw[start : start + size]
+    """Return memory that a process shares with those it forks, aligned to pages."""
+    return np.frombuffer(mmap.mmap(-1, size), np.uint8)

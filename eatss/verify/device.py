@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from eatss.program import Entry
+from eatss.verify.coverage import Counts
 from eatss.verify.data import Buffer, as_parameter
 from eatss.verify.result import Status
 
@@ -16,16 +17,21 @@ _KINDS: dict[str, Status] = {
     "barrier": "barrier",
     "shared memory": "shared memory",
     "memory": "out of bounds",
+    "race": "race",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What a launcher returned, and what went wrong in words, if anything did."""
+    """What a launcher returned, and what went wrong in words, if anything did.
+
+    ``observed`` is wrong too, but need not have had an effect: a race, or a read beside an array.
+    """
 
     code: int
     status: Status
     message: str
+    observed: tuple[Status, str] | None = None
 
 
 class Machine(Protocol):
@@ -49,10 +55,35 @@ class CpuMachine:
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         library.eatss_cpu_error.restype = ctypes.c_char_p
+        library.eatss_cpu_observed.restype = ctypes.c_char_p
+        library.eatss_cpu_kernel.restype = ctypes.c_char_p
+        library.eatss_cpu_taken.restype = ctypes.POINTER(ctypes.c_uint64)
+
+    def counts(self, branches: int) -> Counts:
+        """Return what has been counted of so many branches."""
+        taken = self._library.eatss_cpu_taken()
+        return Counts(
+            tuple(
+                (taken[k], taken[k + 1], taken[k + 2], taken[k + 3])
+                for k in range(0, 4 * branches, 4)
+            ),
+            tuple(self._blocks()),
+        )
+
+    def _blocks(self) -> Iterator[tuple[str, int, int]]:
+        found = (ctypes.c_uint64 * 2)()
+        number = 0
+        while (name := self._library.eatss_cpu_kernel(number, found)) is not None:
+            yield name.decode(), found[0], found[1]
+            number += 1
 
     def launch(self, entry: Entry, buffers: Sequence[Buffer], *, backward: bool) -> Launched:
         """Run an entry on the buffers themselves."""
         self._library.eatss_cpu_reset(int(backward))
+        names = [buffer.argument.name.encode() for buffer in buffers]
+        for name, buffer in zip(names, buffers, strict=True):
+            if buffer.argument.role in ("array", "cell"):
+                self._watch(name, buffer)
         code = _call(self._library, entry, buffers, [buffer.address for buffer in buffers])
         said = cast("bytes | None", self._library.eatss_cpu_error())
         if said is not None:
@@ -60,7 +91,20 @@ class CpuMachine:
             return Launched(code, _KINDS.get(kind, "launch error"), message)
         if code > 0:
             return Launched(code, "launch error", f"{entry.launcher} returned CUDA error {code}")
-        return Launched(code, "ok", "")
+        seen = cast("bytes | None", self._library.eatss_cpu_observed())
+        if seen is None:
+            return Launched(code, "ok", "")
+        kind, _, message = seen.decode(errors="replace").partition(": ")
+        return Launched(code, "ok", "", (_KINDS[kind], message))
+
+    def _watch(self, name: bytes, buffer: Buffer) -> None:
+        self._library.eatss_cpu_watch(
+            ctypes.c_char_p(name),
+            ctypes.c_void_p(buffer.address),
+            ctypes.c_size_t(buffer.array.nbytes),
+            ctypes.c_size_t(buffer.guard),
+            ctypes.c_size_t(buffer.array.itemsize),
+        )
 
 
 class GpuMachine:

@@ -12,17 +12,30 @@ Stage: TypeAlias = Literal["compile", "original", "generated", "bounds"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A launch: an entry by number, sizes, and the code its launcher has to return."""
+    """A launch: an entry by number, sizes, and the code its launcher has to return.
+
+    ``limit_s`` is the processor time the original may take: where it takes longer, or where C has
+    no meaning, the run is left out; ``None`` if the run is wanted whatever it takes. With
+    ``code_only`` the code is all there is to compare. A run may take ``patience`` times as long as
+    others before it counts as one that does not end.
+    """
 
     entry: int
     sizes: tuple[tuple[str, int], ...]
     code: int = 0
+    limit_s: float | None = None
+    code_only: bool = False
+    patience: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """Runs of the program in ``directory``; ``work`` is a folder for what is compiled.
 
+    Results of ``runs`` are told one by one, those of ``further`` only if they fail or take branches
+    that no run before took; those of ``searching`` run while there are branches that none took.
+    With ``first_failure`` the first result that is not ok is the last one. Libraries of the
+    original are kept in the folder ``kept``, if one is named, and taken from there.
     ``machine`` is empty, or names what runs the program instead: ``MODULE:FUNCTION``, a function
     of the program and sizes that returns a ``Machine``, and further arguments of it.
     """
@@ -33,6 +46,10 @@ class Job:
     seed: int
     runs: tuple[Run, ...]
     machine: tuple[str, ...] = ()
+    further: tuple[Run, ...] = ()
+    searching: tuple[Run, ...] = ()
+    first_failure: bool = False
+    kept: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the job as plain JSON types."""
@@ -41,12 +58,13 @@ class Job:
 
 def job_from_dict(document: dict[str, Any]) -> Job:
     """Read what :meth:`Job.to_dict` and JSON made of a job."""
-    runs = tuple(
-        Run(
-            entry=run["entry"],
-            sizes=tuple((name, value) for name, value in run["sizes"]),
-            code=run["code"],
-        )
-        for run in document["runs"]
-    )
-    return Job(**{**document, "runs": runs, "machine": tuple(document["machine"])})
+    lists = {
+        name: tuple(_run_from_dict(run) for run in document[name])
+        for name in ("runs", "further", "searching")
+    }
+    return Job(**{**document, **lists, "machine": tuple(document["machine"])})
+
+
+def _run_from_dict(document: dict[str, Any]) -> Run:
+    sizes = tuple((name, value) for name, value in document["sizes"])
+    return Run(**{**document, "sizes": sizes})

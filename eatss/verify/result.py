@@ -16,11 +16,17 @@ Status: TypeAlias = Literal[
     "launch error",
     "barrier",
     "shared memory",
+    "race",
     "crash",
     "timeout",
+    "left out",
+    "nothing compared",
 ]
-"""``out of bounds``: memory beside an array was written; ``not refused``: the entry ran, or gave
-another code, at sizes that one of its assumptions excludes."""
+"""``out of bounds``: memory beside an array was read or written; ``not refused``: the entry ran, or
+gave another code, at sizes that one of its assumptions excludes; ``race``: threads use an element
+in an order that nothing settles; ``left out``: the original is too slow or has no meaning at sizes
+of our choice, which is no failure; ``nothing compared``: of a whole verification, all runs are
+right, and none compared anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +49,9 @@ class SizeResult:
     ``worst_error`` is the largest absolute difference from the original, ``bound`` what rounding
     allows for that element (0 where every bit has to be equal). ``compared`` counts elements,
     ``not_finite`` those of them that the original leaves infinite or not a number, ``loose`` those
-    whose bound exceeds their own value, so that the comparison says little of them.
+    whose bound exceeds their own value, so that the comparison says little of them. ``changed``
+    counts those that the original changed. ``refused`` tells that the entry refused to run, as it
+    has to.
     """
 
     launcher: str
@@ -55,9 +63,66 @@ class SizeResult:
     compared: int = 0
     not_finite: int = 0
     loose: int = 0
+    changed: int = 0
+    refused: bool = False
     difference: Difference | None = None
     original_time_s: float = 0.0
     generated_time_s: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is wrong here."""
+        return self.status not in ("ok", "left out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCoverage:
+    """How a kernel ran.
+
+    A tile is a passage of a block through code that the text has in two versions, for full
+    tiles and for others; for a kernel without such code it is a block, full if every condition
+    held in every thread of it.
+    """
+
+    kernel: str
+    full_tiles: int
+    partial_tiles: int
+
+    @property
+    def idle(self) -> bool:
+        """Whether it never ran."""
+        return self.full_tiles + self.partial_tiles == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untaken:
+    """A branch that no run took: where it stands and what never was."""
+
+    function: str
+    line: int
+    condition: str
+    never: Literal["true", "false", "reached"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What all runs together have covered.
+
+    ``elements`` were compared, ``changed`` of them the original had changed; ``runs`` compared
+    some, ``refusals`` are sizes that a launcher refused as it has to, ``accepted`` sizes without
+    elements that it had just to accept. ``branches`` counts conditions of the kernels and the
+    launchers; it and ``kernels`` are ``None``, and ``untaken`` is empty, where nothing counts
+    them: on a card, and where the program ended early.
+    """
+
+    runs: int
+    elements: int
+    changed: int
+    refusals: int
+    accepted: int
+    kernels: tuple[KernelCoverage, ...] | None
+    branches: int | None
+    untaken: tuple[Untaken, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +131,8 @@ class Verification:
 
     ``status`` is that of the first size that failed, ``message`` says what happened there.
     ``bit_equal`` tells that floating-point results had to agree in every bit. ``compile_time_s``
-    and ``run_time_s`` are wall-clock times of the compilers and of everything else.
+    and ``run_time_s`` are wall-clock times of the compilers and of everything else. ``coverage`` is
+    what all runs covered, those that ``results`` does not list included.
     """
 
     program: str
@@ -77,6 +143,7 @@ class Verification:
     results: tuple[SizeResult, ...]
     compile_time_s: float
     run_time_s: float
+    coverage: Coverage | None = None
 
     @property
     def ok(self) -> bool:

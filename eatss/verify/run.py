@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,10 +22,13 @@ import numpy as np
 from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
 from eatss.guard import guarded
 from eatss.program import Program, load_program
+from eatss.verify.branches import counted_text
 from eatss.verify.compare import must_be_bit_equal
+from eatss.verify.coverage import Counts, Further, counts_from_dict, coverage_of
 from eatss.verify.data import dtype_of
 from eatss.verify.job import Job, Run
 from eatss.verify.result import (
+    Coverage,
     Device,
     SizeResult,
     Status,
@@ -33,14 +36,21 @@ from eatss.verify.result import (
     size_result_from_dict,
 )
 from eatss.verify.sizes import (
-    FIXED_WORK_LIMIT,
+    boundary_sizes,
     broken_assumption,
     choose_sizes,
-    estimated_work,
+    edge_sizes,
+    fixed_parameters,
+    inner_sizes,
+    mixed_sizes,
     refused_sizes,
 )
 
 _COMPILE_LIMIT_S = 900.0
+_ORIGINAL_LIMIT_S = 0.2
+_SEARCH_LIMIT_S = 0.1
+"""Processor time of the original; generated code takes some hundred times as long on a CPU."""
+_PATIENCE = 5.0
 
 
 def verify(
@@ -51,6 +61,8 @@ def verify(
     seed: int = 0,
     timeout_s: float = 60.0,
     machine: Sequence[str] = (),
+    first_failure: bool = False,
+    kept: Path | None = None,
 ) -> Verification:
     """Run a generated program and the original on the same random data and compare.
 
@@ -63,6 +75,9 @@ def verify(
         timeout_s: limit of one run of either program at one choice of sizes.
         machine: what compiles and runs the generated program on the device instead of nvcc and
             the CUDA runtime; see :class:`eatss.verify.job.Job`.
+        first_failure: whether to stop at the first failure.
+        kept: folder for libraries of the original, of one program and its variants: what stands
+            there is not compiled again.
 
     Returns:
         What was found; failures of the generated program are statuses, not exceptions.
@@ -75,6 +90,7 @@ def verify(
     _check_callable(program)
     chosen: Device = _auto_device() if device == "auto" else device
     runs = _runs(program, sizes)
+    with_shim = chosen == "cpu" and not machine and sizes is None
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="eatss-verify-") as work:
         job = Job(
@@ -84,20 +100,30 @@ def verify(
             seed=seed,
             runs=runs,
             machine=tuple(machine),
+            further=_further(program) if with_shim else (),
+            searching=_searching(program) if with_shim else (),
+            first_failure=first_failure,
+            kept="" if kept is None else str(kept),
         )
         report = _Report(program=program, limit_s=timeout_s)
         _supervise(job, report)
     elapsed = time.perf_counter() - start
-    failed = next((result for result in report.results if result.status != "ok"), None)
+    failed = next((result for result in report.results if result.failed), None)
+    coverage = report.coverage()
+    status: Status = "ok" if failed is None else failed.status
+    message = "" if failed is None else failed.message
+    if failed is None and (why := _nothing_compared(coverage, sizes is None)):
+        status, message = "nothing compared", why
     return Verification(
         program=program.name,
         device=chosen,
-        status="ok" if failed is None else failed.status,
-        message="" if failed is None else failed.message,
+        status=status,
+        message=message,
         bit_equal=must_be_bit_equal(program, chosen),
         results=tuple(report.results),
         compile_time_s=report.compile_time_s,
         run_time_s=elapsed - report.compile_time_s,
+        coverage=coverage,
     )
 
 
@@ -109,6 +135,16 @@ def _for_compilers(directory: Path, work: Path) -> Path:
     link = work / "program"
     link.symlink_to(absolute, target_is_directory=True)
     return link
+
+
+def _nothing_compared(coverage: Coverage, of_our_choice: bool) -> str:
+    """Return why a verification without failures says nothing, or nothing if it does."""
+    if coverage.elements == 0:
+        return "no run compared an element; give other sizes with --size"
+    idle = [kernel for kernel in coverage.kernels or () if kernel.idle]
+    if of_our_choice and idle and len(idle) == len(coverage.kernels or ()):
+        return "no kernel ran at any size that was tried; give other sizes with --size"
+    return ""
 
 
 def _check_callable(program: Program) -> None:
@@ -138,26 +174,55 @@ def _runs(program: Program, sizes: Sequence[Mapping[str, int]] | None) -> tuple[
         wanted: Sequence[Mapping[str, int]] = [_completed(program, given) for given in sizes]
     else:
         wanted = choose_sizes(program)
-        if not program.parameters and estimated_work(program, {}) > FIXED_WORK_LIMIT:
+        if not wanted:
             raise input_error(
                 "EATSS-V007",
                 f"the sizes of '{program.name}' are fixed, and so large that the original takes "
-                "too long to compare with",
+                "too long, or too much memory, to compare with",
                 hint="generate it without -D for its sizes; or give --size to run it anyway",
             )
+    only = len(fixed_parameters(program)) == len(program.parameters)
+    limit_s = None if sizes is not None or only else _ORIGINAL_LIMIT_S
     runs = [
-        _run(program, number, given) for given in wanted for number in range(len(program.entries))
+        _run(program, number, given, limit_s)
+        for given in wanted
+        for number in range(len(program.entries))
     ]
     for entry, code, given in refused_sizes(program) if sizes is None else ():
         runs.append(Run(entry=program.entries.index(entry), sizes=tuple(given.items()), code=code))
     return tuple(runs)
 
 
-def _run(program: Program, number: int, given: Mapping[str, int]) -> Run:
+def _further(program: Program) -> tuple[Run, ...]:
+    """Return runs that are quick, and need not be told one by one."""
+    entries = range(len(program.entries))
+    found = [
+        _run(program, number, given, _ORIGINAL_LIMIT_S)
+        for given in boundary_sizes(program)
+        for number in entries
+    ]
+    for entry, code, given in (*inner_sizes(program), *edge_sizes(program)):
+        number = program.entries.index(entry)
+        found.append(Run(entry=number, sizes=tuple(given.items()), code=code, code_only=True))
+    return tuple(found)
+
+
+def _searching(program: Program) -> tuple[Run, ...]:
+    """Return runs for branches that no other takes."""
+    return tuple(
+        replace(_run(program, number, given, _SEARCH_LIMIT_S), patience=_PATIENCE)
+        for given in mixed_sizes(program)
+        for number in range(len(program.entries))
+    )
+
+
+def _run(
+    program: Program, number: int, given: Mapping[str, int], limit_s: float | None = None
+) -> Run:
     """Return a run; one that has to be refused where an assumption does not hold."""
     broken = broken_assumption(program.entries[number], given)
     code = 0 if broken is None else -broken - 1
-    return Run(entry=number, sizes=tuple(given.items()), code=code)
+    return Run(entry=number, sizes=tuple(given.items()), code=code, limit_s=limit_s)
 
 
 def _completed(program: Program, given: Mapping[str, int]) -> dict[str, int]:
@@ -212,12 +277,22 @@ class _Report:
     stage: dict[str, Any] | None = None
     compile_time_s: float = 0.0
     finished: bool = False
+    further: Further = field(default_factory=Further)
+    counts: Counts | None = None
+
+    def coverage(self) -> Coverage:
+        """Return what has been covered so far."""
+        kernels = [kernel.name for kernel in self.program.kernels]
+        branches = counted_text(self.program)[1]
+        return coverage_of(self.results, self.further, branches, kernels, self.counts)
 
     @property
     def deadline_s(self) -> float:
         """How long the worker may now be silent."""
         compiling = self.stage is None or self.stage["stage"] == "compile"
-        return max(self.limit_s, _COMPILE_LIMIT_S) if compiling else self.limit_s
+        if self.stage is None or compiling:
+            return max(self.limit_s, _COMPILE_LIMIT_S)
+        return self.limit_s * float(self.stage["patience"])
 
     def take(self, event: dict[str, Any]) -> None:
         """Note an event of the worker."""
@@ -228,6 +303,9 @@ class _Report:
             self.results.append(size_result_from_dict(event))
         elif kind == "done":
             self.compile_time_s = event["compile_time_s"]
+            self.further = Further(**event["further"])
+            counts = event["counts"]
+            self.counts = None if counts is None else counts_from_dict(counts)
             self.finished = True
         else:
             raise InputError(
@@ -253,7 +331,7 @@ def _supervise(job: Job, report: _Report) -> None:
         finally:
             _kill(worker)
         if not in_time:
-            _note(report, "timeout", f"did not finish within {report.limit_s:g} s")
+            _note(report, "timeout", f"did not finish within {report.deadline_s:g} s")
         elif not report.finished:
             said.seek(0)
             _note_crash(report, worker.wait(), said.read().decode(errors="replace"))

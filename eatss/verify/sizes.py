@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, permutations, product
 from math import prod
+from random import Random
 
 from eatss.program import (
+    Apply,
+    Constant,
     Entry,
     HostIf,
     HostLoop,
     HostStep,
+    IntExpr,
+    Launch,
+    Name,
+    Operator,
     Parameter,
     Program,
     evaluate,
@@ -22,43 +29,193 @@ WORK_LIMIT = 3e7
 FIXED_WORK_LIMIT = 2e9
 """The same for a program whose sizes are fixed: a few seconds of the original."""
 
+MEMORY_LIMIT_BYTES = 2**28
+"""Memory of one run: every argument three times, with error bounds and what watches it."""
+
+FIXED_MEMORY_LIMIT_BYTES = 2**32
+"""The same for a program whose sizes are fixed."""
+
+THREADS_LIMIT = 3e7
+"""Threads of all launches of a run: about a second on a CPU."""
+
+_BYTES_PER_ELEMENT = 80
 _WORK_PER_ELEMENT = 4
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-_LARGE = (1000, 46341, 70000, 2**31 - 1)
+_LARGE = (1000, 32768, 46341, 65536, 70000, 2**31 - 1)
+_MOST_BOUNDARY, _MOST_MIXED, _MOST_EDGES, _MOST_SEARCHED = 16, 24, 4, 4000
+_MOST_INNER = 256
 
 
 def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     """Choose sizes that between them hit every kind of tile, the smallest first.
 
-    For every parameter that is 0 and 1 alone and together with the others, a size smaller than a
-    tile, one full tile, a full and a partial one, two full and a partial one, as far as the
-    original stays below :data:`WORK_LIMIT`. Sizes differ from parameter to parameter, so that
-    exchanged strides show; once they are exchanged and once all equal. None violates an
-    assumption of an entry. A program without parameters has one empty choice.
+    For every parameter that is 0 and 1 alone and together with the others, 2, 3, a size smaller
+    than a tile, one less than a tile, a tile, one more, one less than two, and two full tiles and a
+    partial one, as far as the original stays below :data:`WORK_LIMIT` and the data below
+    :data:`MEMORY_LIMIT_BYTES`. Sizes differ from parameter to parameter, so that exchanged
+    strides show; once they are exchanged and once all equal, and once those are small that make
+    arrays smaller. None violates an assumption of an entry; parameters that the assumptions fix
+    have their values. A program without parameters has one empty choice. There is none where
+    the sizes that are allowed are too large.
     """
-    if not program.parameters:
-        return ({},)
-    ladders = {p.name: _ladder(p, k) for k, p in enumerate(program.parameters)}
+    fixed = fixed_parameters(program)
+    if len(fixed) == len(program.parameters):
+        return (fixed,) if _fits(program, fixed) else ()
+    ladders = {
+        p.name: (fixed[p.name],) if p.name in fixed else _ladder(p, k)
+        for k, p in enumerate(program.parameters)
+    }
     small = {name: ladder[-1] for name, ladder in ladders.items()}
     wanted: list[dict[str, int]] = []
     for value in (0, 1):
         wanted.append(dict.fromkeys(small, value))
         wanted += [{**small, name: value} for name in small if len(small) > 1]
+    wanted += [dict.fromkeys(small, value) for value in (2, 3)]
     if all(p.kind == "argument" and _is_signed(program, p) for p in program.parameters):
-        wanted.append(dict.fromkeys(small, -3))
+        negative = dict.fromkeys(small, -3)
+        wanted += [negative] if _rows_exist(program, negative) else []
     wanted.append(small)
     depth = max(len(ladder) for ladder in ladders.values())
     steps = [_affordable(program, ladders, step) for step in reversed(range(depth - 1))]
-    middle = list(steps[len(steps) // 2].values())
-    wanted.append(dict(zip(small, reversed(middle), strict=True)))
-    wanted.append(dict.fromkeys(small, min(middle)))
+    if steps:
+        middle = list(steps[len(steps) // 2].values())
+        wanted.append(dict(zip(small, reversed(middle), strict=True)))
+        wanted.append(dict.fromkeys(small, min(middle)))
     wanted += steps
+    wanted += islice(_mixed(program, estimated=True), 1)
+    chosen = _allowed(program, [{**sizes, **fixed} for sizes in wanted])
+    if not chosen:
+        chosen = _allowed(program, _searched(program, ladders))[:1]
+    return tuple(sorted(chosen, key=lambda sizes: estimated_work(program, sizes)))
+
+
+def fixed_parameters(program: Program) -> dict[str, int]:
+    """Return the parameters that assumptions fix, with their values."""
+    names = [parameter.name for parameter in program.parameters]
+    fixed: dict[str, int] = {}
+    for entry in program.entries:
+        for assumption in entry.assumptions:
+            condition = assumption.condition
+            if isinstance(condition, Apply) and condition.operator is Operator.EQ:
+                left, right = condition.operands
+                if isinstance(left, Name) and left.name in names and isinstance(right, Constant):
+                    fixed.setdefault(left.name, right.value)
+    return fixed
+
+
+def boundary_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
+    """Choose sizes from 1 to 4, in the same order every time: where conditions change."""
+    fixed = fixed_parameters(program)
+    names = [p.name for p in program.parameters if p.name not in fixed]
+    random = Random(len(names))  # noqa: S311 - not for secrets
+    every = [{name: random.randint(1, 4) for name in names} for _ in range(4 * _MOST_BOUNDARY)]
+    chosen = _allowed(program, [{**sizes, **fixed} for sizes in every], exchange=False)
+    return tuple(chosen[:_MOST_BOUNDARY]) if names else ()
+
+
+def mixed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
+    """Choose sizes of which some are above a tile and others small, those of the largest arrays.
+
+    Their work is not estimated, only memory and threads are: whoever runs them has to stop the
+    original where it takes too long.
+    """
+    chosen = islice(_mixed(program, estimated=False), _MOST_MIXED)
+    return tuple(sorted(chosen, key=_magnitude))
+
+
+def _mixed(program: Program, *, estimated: bool) -> Iterator[dict[str, int]]:
+    fixed = fixed_parameters(program)
+    free = [(k, p) for k, p in enumerate(program.parameters) if p.name not in fixed]
+    if not free:
+        return
+    largest = max((size for kernel in program.kernels for _, size in kernel.tile_sizes), default=1)
+    above = [times * largest + 3 for times in (1, 2, 4)]  # skewed tiles are full from there on
+    most = 6 if len(free) <= 4 else 4
+    values = [
+        tuple(dict.fromkeys((_ladder(p, k)[0], max(1, p.tile), 3 + k % 3, *above)))[:most]
+        for k, p in free
+    ]
+    found = [
+        {**dict(zip((p.name for _, p in free), chosen, strict=True)), **fixed}
+        for chosen in islice(product(*values), _MOST_SEARCHED)
+    ]
+    fitting = _allowed(program, found, exchange=False, estimated=estimated)
+    yield from sorted(
+        fitting, key=lambda sizes: (-_least_array(program, sizes), sum(sizes.values()))
+    )
+
+
+def _least_array(program: Program, sizes: Mapping[str, int]) -> int:
+    """Return the smallest extent of the arrays that are written."""
+    extents = [
+        evaluate(extent, sizes)
+        for entry in program.entries
+        for argument in entry.arguments
+        if argument.writes
+        for extent in argument.shape
+    ]
+    return min(extents, default=1)
+
+
+def _allowed(
+    program: Program,
+    wanted: Sequence[dict[str, int]],
+    *,
+    exchange: bool = True,
+    estimated: bool = True,
+) -> list[dict[str, int]]:
+    """Return sizes that every entry accepts and that fit, each once; near ones for others."""
     chosen: dict[tuple[int, ...], dict[str, int]] = {}
     for sizes in wanted:
-        allowed = _nearest_allowed(program, sizes)
-        if allowed is not None:
-            chosen.setdefault(tuple(allowed.values()), allowed)
-    return tuple(sorted(chosen.values(), key=lambda sizes: estimated_work(program, sizes)))
+        ordered = {p.name: sizes[p.name] for p in program.parameters}
+        near = _nearest_allowed(program, ordered) if exchange else ordered
+        if near is None or any(broken_assumption(e, near) is not None for e in program.entries):
+            continue
+        if _fits(program, near, estimated=estimated):
+            chosen.setdefault(tuple(near.values()), near)
+    return list(chosen.values())
+
+
+def _searched(program: Program, ladders: Mapping[str, tuple[int, ...]]) -> list[dict[str, int]]:
+    """Return many sizes, for programs that accept none of the usual ones."""
+    values: list[list[int]] = []
+    for parameter, ladder in zip(program.parameters, ladders.values(), strict=True):
+        own = () if parameter.default is None else (parameter.default,)
+        values.append(list(ladder) if len(ladder) == 1 else sorted({*range(1, 9), *ladder, *own}))
+    every = islice(product(*values), _MOST_SEARCHED)
+    return [dict(zip(ladders, each, strict=True)) for each in every]
+
+
+def _fits(program: Program, sizes: Mapping[str, int], *, estimated: bool = True) -> bool:
+    """Tell whether a run at these sizes is within the limits."""
+    fixed = len(fixed_parameters(program)) == len(program.parameters)
+    work, memory = (
+        (FIXED_WORK_LIMIT, FIXED_MEMORY_LIMIT_BYTES) if fixed else (WORK_LIMIT, MEMORY_LIMIT_BYTES)
+    )
+    if _BYTES_PER_ELEMENT * sum(_elements(program, sizes)) > memory:
+        return False
+    if estimated:
+        return estimated_work(program, sizes) <= work
+    return estimated_threads(program, sizes) <= THREADS_LIMIT
+
+
+def _elements(program: Program, sizes: Mapping[str, int]) -> list[int]:
+    """Return how many elements each array of each entry has, its own ones included."""
+    shapes: list[tuple[IntExpr, ...]] = []
+    for entry in program.entries:
+        shapes += [argument.shape for argument in entry.arguments]
+        shapes += [temporary.shape for temporary in entry.temporaries]
+    return [prod(max(0, evaluate(extent, sizes)) for extent in shape) for shape in shapes]
+
+
+def _rows_exist(program: Program, sizes: Mapping[str, int]) -> bool:
+    """Tell whether no row of an array has a negative length, for which C has no meaning."""
+    return all(
+        evaluate(extent, sizes) >= 0
+        for entry in program.entries
+        for argument in entry.arguments
+        for extent in argument.shape[1:]
+    )
 
 
 def _is_signed(program: Program, parameter: Parameter) -> bool:
@@ -75,16 +232,99 @@ def refused_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]
 
     Returns:
         Entry, the code its launcher has to return, and sizes; at most one an assumption, none
-        for an assumption that holds at all sizes tried.
+        for an assumption that holds at all sizes tried. Where one size alone breaks an
+        assumption, it breaks it by one; of such sizes these are the smallest.
     """
     found: list[tuple[Entry, int, Mapping[str, int]]] = []
     for entry in program.entries:
         for number in range(len(entry.assumptions)):
-            for sizes in _probes(program.parameters):
-                if broken_assumption(entry, sizes) == number:
-                    found.append((entry, -number - 1, sizes))
-                    break
+            edges = _all_edges(program, entry, number)
+            found += [(entry, -number - 1, sizes) for sizes in edges[:1]]
     return tuple(found)
+
+
+def edge_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], ...]:
+    """Find more sizes like :func:`refused_sizes`: along each size that alone can break it."""
+    found: list[tuple[Entry, int, Mapping[str, int]]] = []
+    for entry in program.entries:
+        for number in range(len(entry.assumptions)):
+            edges = _all_edges(program, entry, number)[1 : _MOST_EDGES + 1]
+            found += [(entry, -number - 1, sizes) for sizes in edges]
+    return tuple(found)
+
+
+def _all_edges(program: Program, entry: Entry, number: int) -> list[Mapping[str, int]]:
+    """Return sizes that just break an assumption, or some that do, the smallest first."""
+    breaking: list[Mapping[str, int]] = [
+        sizes for sizes in _probes(program) if broken_assumption(entry, sizes) == number
+    ]
+    edges: dict[tuple[str, int], Mapping[str, int]] = {}  # of each size each value once
+    for sizes in sorted(breaking, key=_magnitude):
+        for at, edge in _edges(entry, number, sizes):
+            edges.setdefault(at, edge)
+    different = {tuple(edge.values()): edge for edge in edges.values()}
+    return sorted(different.values(), key=_magnitude) or breaking[:1]
+
+
+def _magnitude(sizes: Mapping[str, int]) -> int:
+    return sum(abs(value) for value in sizes.values())
+
+
+def _edges(
+    entry: Entry, number: int, breaking: Mapping[str, int]
+) -> Iterator[tuple[tuple[str, int], dict[str, int]]]:
+    """Yield sizes near ``breaking`` of which one is the first to break an assumption, and it."""
+    for name, broken in breaking.items():
+        for kept in (2, 7, 40, 1000):
+            held = kept
+            if broken_assumption(entry, {**breaking, name: held}) == number:
+                continue
+            edge = broken
+            while abs(edge - held) > 1:
+                between = (edge + held) // 2
+                if broken_assumption(entry, {**breaking, name: between}) == number:
+                    edge = between
+                else:
+                    held = between
+            yield (name, edge), {**breaking, name: edge}
+            break
+
+
+def inner_sizes(program: Program) -> tuple[tuple[Entry, int, Mapping[str, int]], ...]:
+    """Find sizes one below those of :func:`refused_sizes`, which have just to be accepted.
+
+    Returns:
+        Entry, the code it has to return there, and sizes. The code is 0 where an entry has no
+        elements and launches nothing, so that no memory is needed: other sizes are as small as
+        that takes. It is not where another assumption does not hold.
+    """
+    found: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[Entry, int, Mapping[str, int]]] = {}
+    for entry, _, refused in (*refused_sizes(program), *edge_sizes(program)):
+        for name, value in refused.items():
+            if value <= _LARGE[0]:
+                continue
+            others = [other for other in refused if other != name]
+            every = islice(product((0, 1, 2, 3), repeat=len(others)), _MOST_INNER)
+            tried = [
+                {**dict(zip(others, values, strict=True)), name: value - 1} for values in every
+            ]
+            for sizes in ({**refused, name: value - 1}, *tried):
+                ordered = {other: sizes[other] for other in refused}
+                broken = broken_assumption(entry, ordered)
+                if broken is None and not _is_nothing(program, entry, ordered):
+                    continue
+                code = 0 if broken is None else -broken - 1
+                found.setdefault((entry.launcher, tuple(ordered.items())), (entry, code, ordered))
+                if broken is None:
+                    break
+    return tuple(found.values())
+
+
+def _is_nothing(program: Program, entry: Entry, sizes: Mapping[str, int]) -> bool:
+    """Tell whether an entry has no elements and launches nothing, in no time."""
+    if any(_elements(program, sizes)):
+        return False
+    return _of_steps(entry.body, sizes, lambda _, blocks: float(blocks)) == 0.0
 
 
 def broken_assumption(entry: Entry, sizes: Mapping[str, int]) -> int | None:
@@ -102,11 +342,7 @@ def estimated_work(program: Program, sizes: Mapping[str, int]) -> float:
     are, and at least as many loops count as an array has dimensions. Data that have to be made,
     copied and compared count as well.
     """
-    data = [
-        prod(max(0, evaluate(extent, sizes)) for extent in argument.shape)
-        for entry in program.entries
-        for argument in entry.arguments
-    ]
+    data = _elements(program, sizes)
     dims = max((len(a.shape) for entry in program.entries for a in entry.arguments), default=1)
     longest = sorted((max(1, value) for value in sizes.values()), reverse=True)
 
@@ -117,24 +353,50 @@ def estimated_work(program: Program, sizes: Mapping[str, int]) -> float:
             return float(prod(size for _, size in kernel.tile_sizes))
         return float(prod(longest[k] if k < len(longest) else longest[0] for k in range(loops)))
 
-    def of_steps(steps: Sequence[HostStep], values: Mapping[str, int]) -> float:
-        return sum(of_step(step, values) for step in steps)
+    return _WORK_PER_ELEMENT * sum(data) + sum(
+        _of_steps(
+            entry.body,
+            sizes,
+            lambda launch, blocks: (
+                of_kernel(launch.kernel) * (min(1, blocks) if longest else blocks)
+            ),
+        )
+        for entry in program.entries
+    )
 
-    def of_step(step: HostStep, values: Mapping[str, int]) -> float:
+
+def estimated_threads(program: Program, sizes: Mapping[str, int]) -> float:
+    """Return how many threads all launches of a run have; a host loop's rounds are alike."""
+    return sum(
+        _of_steps(
+            entry.body,
+            sizes,
+            lambda launch, blocks: blocks * prod(program.kernel(launch.kernel).block),
+        )
+        for entry in program.entries
+    )
+
+
+def _of_steps(
+    steps: Sequence[HostStep],
+    values: Mapping[str, int],
+    of_launch: Callable[[Launch, int], float],
+) -> float:
+    """Add up what ``of_launch`` says of each launch and its blocks; a round of a loop is 1 more."""
+    total = 0.0
+    for step in steps:
         if isinstance(step, HostIf):
-            return of_steps(step.body, values) if evaluate(step.condition, values) else 0.0
-        if isinstance(step, HostLoop):
+            if evaluate(step.condition, values):
+                total += _of_steps(step.body, values, of_launch)
+        elif isinstance(step, HostLoop):
             lower, upper = evaluate(step.lower, values), evaluate(step.upper, values)
             count = max(0, (upper - lower) // step.step + 1)
             middle = {**values, step.counter: (lower + upper) // 2}
-            return count * (1.0 + of_steps(step.body, middle)) if count else 0.0
-        blocks = prod(max(0, evaluate(extent, values)) for extent in step.grid)
-        work = of_kernel(step.kernel)
-        return work * blocks if not longest else min(1, blocks) * work
-
-    return _WORK_PER_ELEMENT * sum(data) + sum(
-        of_steps(entry.body, sizes) for entry in program.entries
-    )
+            total += count * (1.0 + _of_steps(step.body, middle, of_launch)) if count else 0.0
+        else:
+            blocks = prod(max(0, evaluate(extent, values)) for extent in step.grid)
+            total += of_launch(step, blocks)
+    return total
 
 
 def _ladder(parameter: Parameter, number: int) -> tuple[int, ...]:
@@ -145,7 +407,9 @@ def _ladder(parameter: Parameter, number: int) -> tuple[int, ...]:
         return (11 + shift, 5 + shift, 3, 2 + number % 3)
     below = max((p for p in _PRIMES if p < tile and p <= 5 + 3 * number), default=1)
     inside = [size for size in (101 + shift, 31 + shift) if size < tile]
-    return (2 * tile + shift, _prime_above(tile, number), tile, *inside, below)
+    around = (tile + 1, tile, tile - 1) if tile > 2 else (tile + 1, tile)
+    above = (2 * tile + shift, 2 * tile - 1, _prime_above(tile + 1, number))
+    return (*above, *around, *inside, below)
 
 
 def _affordable(
@@ -156,7 +420,7 @@ def _affordable(
     while True:
         sizes = {name: ladders[name][place] for name, place in places.items()}
         lower = [name for name, place in places.items() if place < len(ladders[name]) - 1]
-        if not lower or estimated_work(program, sizes) <= WORK_LIMIT:
+        if not lower or _fits(program, sizes):
             return sizes
         untiled = [p.name for p in program.parameters if p.name in lower and p.tile <= 1]
         first = max(untiled or lower, key=lambda name: sizes[name])
@@ -175,15 +439,21 @@ def _nearest_allowed(program: Program, sizes: dict[str, int]) -> dict[str, int] 
     return None
 
 
-def _probes(parameters: Sequence[Parameter]) -> Iterator[dict[str, int]]:
+def _probes(program: Program) -> Iterator[dict[str, int]]:
     """Yield sizes at which an assumption might not hold."""
-    names = [p.name for p in parameters]
+    names = [parameter.name for parameter in program.parameters]
+    fixed = fixed_parameters(program)
+    for name, value in fixed.items():
+        for near in (value - 1, value + 1):
+            yield {**dict.fromkeys(names, 7), **fixed, name: near}
     for value in (0, 1, 2, 3, 5, *_LARGE):
         yield dict.fromkeys(names, value)
     for name in names:
         for value in (0, 1, 2, *_LARGE):
             for others in (7, 40, 1000):
                 yield {**dict.fromkeys(names, others), name: value}
+    for first, second in permutations(names, 2):
+        yield {**dict.fromkeys(names, 1), first: 65536, second: 32768}
 
 
 def _prime_above(start: int, skipped: int) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eatss.diagnostics import input_error
-from eatss.verify.result import SizeResult, Verification
+from eatss.verify.result import Coverage, SizeResult, Verification
+
+_MOST_UNTAKEN = 12
 
 
 def parse_sizes(texts: Sequence[str]) -> tuple[dict[str, int], ...] | None:
@@ -55,9 +57,38 @@ def remarks(result: SizeResult) -> str:
     return "; ".join(found)
 
 
+def coverage_text(coverage: Coverage) -> list[str]:
+    """Return lines that say what was covered."""
+    sizes = "size" if coverage.runs == 1 else "sizes"
+    lines = [
+        f"compared: {coverage.elements} elements at {coverage.runs} {sizes}, "
+        f"{coverage.changed} of them changed by the original; "
+        f"{coverage.refusals} refusals, {coverage.accepted} empty sizes accepted"
+    ]
+    if coverage.kernels is None:
+        return [*lines, "tiles and branches: not counted"]
+    for kernel in coverage.kernels:
+        tiles = f"{kernel.full_tiles} full, {kernel.partial_tiles} partial"
+        lines.append(f"tiles of {kernel.kernel}: {'never ran' if kernel.idle else tiles}")
+    untaken = coverage.untaken
+    lines.append(
+        f"branches: {coverage.branches}, of which {len(untaken) or 'none'} "
+        f"{'is' if len(untaken) == 1 else 'are'} one-sided or never reached"
+    )
+    lines += [
+        f"  line {each.line} of {each.function}: ({each.condition}) was never {each.never}"
+        for each in untaken[:_MOST_UNTAKEN]
+    ]
+    if len(untaken) > _MOST_UNTAKEN:
+        lines.append(f"  and {len(untaken) - _MOST_UNTAKEN} more; --format json lists all")
+    return lines
+
+
 def verification_text(verification: Verification) -> str:
     """Return a verification as a plain text table."""
     head = f"{verification.program} on {verification.device}: {verification.status}"
+    if verification.status == "nothing compared":
+        head += f": {verification.message}"
     rows = [("entry", "sizes", "status", "error", "elements", "")]
     rows += [_row(result) for result in verification.results]
     widths = [max(len(row[k]) for row in rows) for k in range(5)]
@@ -66,6 +97,8 @@ def verification_text(verification: Verification) -> str:
         f"{verification.compile_time_s:.2f} s compiling, {verification.run_time_s:.2f} s running; "
         + ("every bit has to be equal" if verification.bit_equal else "rounding is bounded")
     )
+    if verification.coverage is not None:
+        lines += coverage_text(verification.coverage)
     return "\n".join((head, *(f"  {line}" for line in lines), f"  {time}")) + "\n"
 
 

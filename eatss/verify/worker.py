@@ -9,9 +9,10 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -25,12 +26,14 @@ import numpy.typing as npt
 from eatss.diagnostics import EatssError, input_error
 from eatss.program import Entry, Program, load_program
 from eatss.verify.bounds import bounds_by_length, bounds_by_running
+from eatss.verify.branches import counted_text
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_equal
+from eatss.verify.coverage import Counts, Further, sum_of
 from eatss.verify.data import FLAVOURS, Buffer, make_buffers
-from eatss.verify.device import Launched, Machine, machine_of
+from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.job import Job, Run, Stage, job_from_dict
-from eatss.verify.result import SizeResult
+from eatss.verify.result import SizeResult, Status
 
 SECOND_ORDER_LIMIT_S = 0.5
 """A run that takes longer is not repeated with blocks and threads in reverse order."""
@@ -61,14 +64,30 @@ class _Reference:
     seconds: float
 
 
+class _LeftOutError(Exception):
+    """Sizes of our own choice are not for the original; the text says why."""
+
+
 class _Worker:
     def __init__(self, job: Job, output: IO[str]) -> None:
         self._job = job
         self._output = output
         directory = Path(job.directory)
         self._program: Program = load_program(directory)
-        self._builder = Builder(self._program, directory, Path(job.work), job.device)
+        self._builder = Builder(
+            self._program,
+            directory,
+            Path(job.work),
+            job.device,
+            Path(job.kept) if job.kept else None,
+        )
         self._bit_equal = must_be_bit_equal(self._program, job.device)
+        self._counting: dict[Path, CpuMachine] = {}
+        self._further = Further()
+        branches = counted_text(self._program)[1]
+        kernels = {kernel.name for kernel in self._program.kernels}
+        self._branches = len(branches)
+        self._in_kernels = [k for k, each in enumerate(branches) if each.function in kernels]
 
     def work(self) -> None:
         """Do all runs and tell the parent of each."""
@@ -78,10 +97,45 @@ class _Worker:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 list(pool.map(self._compile_ahead, self._job.runs))
             self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
+        self._all_runs()
+        counts = self._counted()
+        _send(
+            self._output,
+            "done",
+            {
+                "compile_time_s": self._builder.compile_time_s,
+                "further": asdict(self._further),
+                "counts": None if counts is None else asdict(counts),
+            },
+        )
+
+    def _all_runs(self) -> None:
         for run in self._job.runs:
             result = self._run(run)
             _send(self._output, "result", asdict(result))
-        _send(self._output, "done", {"compile_time_s": self._builder.compile_time_s})
+            if self._job.first_failure and result.failed:
+                return
+        for number, run in enumerate((*self._job.further, *self._job.searching)):
+            before = self._untaken()
+            if number >= len(self._job.further) and before == 0:
+                return
+            result = self._run(run)
+            if result.failed or self._untaken() < before:
+                _send(self._output, "result", asdict(result))
+            elif result.status == "ok":
+                self._further = self._further.plus(result)
+            if self._job.first_failure and result.failed:
+                return
+
+    def _counted(self) -> Counts | None:
+        """Return what all libraries have counted together; ``None`` on a card."""
+        if not self._counting:
+            return None
+        return sum_of([machine.counts(self._branches) for machine in self._counting.values()])
+
+    def _untaken(self) -> int:
+        counts = self._counted()
+        return 0 if counts is None else counts.untaken(self._in_kernels)
 
     def _compile_ahead(self, run: Run) -> None:
         with suppress(CompileError):
@@ -95,24 +149,31 @@ class _Worker:
             machine = self._machine(dict(run.sizes))
         except CompileError as error:
             return replace(blank, status="compile error", message=str(error))
-        if run.code:
-            return self._refusal(run, entry, machine, blank)
+        if run.code or run.code_only:
+            return self._code(run, entry, machine, blank)
         best: SizeResult | None = None
-        for reference in self._references(run, entry):
-            result = self._both_orders(run, entry, machine, reference, blank)
-            if result.status != "ok":
-                return result
-            if best is None or _vague(result) < _vague(best):
-                best = result
-            if _vague(best) <= MOST_VAGUE * best.compared:
-                break
+        try:
+            for reference in self._references(run, entry):
+                result = self._both_orders(run, entry, machine, reference, blank)
+                if result.status != "ok":
+                    return result
+                if best is None or _vague(result) < _vague(best):
+                    best = result
+                if _vague(best) <= MOST_VAGUE * best.compared:
+                    break
+        except _LeftOutError as reason:
+            return best or replace(blank, status="left out", message=str(reason))
         assert best is not None
         return best
 
     def _machine(self, sizes: dict[str, int]) -> Machine:
         """Return what runs the generated program at these sizes."""
         if not self._job.machine:
-            return machine_of(self._builder.load(self._builder.generated(sizes), sizes))
+            path = self._builder.generated(sizes)
+            made = machine_of(self._builder.load(path, sizes))
+            if isinstance(made, CpuMachine):
+                self._counting[path] = made
+            return made
         place, *further = self._job.machine
         module, _, name = place.partition(":")
         found: Machine = getattr(import_module(module), name)(self._program, sizes, *further)
@@ -121,21 +182,32 @@ class _Worker:
     def _both_orders(
         self, run: Run, entry: Entry, machine: Machine, reference: _Reference, blank: SizeResult
     ) -> SizeResult:
+        """Run blocks and threads in one order and in the other.
+
+        A race that had no effect in either order is reported after wrong results of both.
+        """
         result = replace(blank, original_time_s=reference.seconds)
+        observed: tuple[Status, str] | None = None
         for backward in machine.orders:
-            result = self._once(run, entry, machine, reference, result, backward)
+            result, seen = self._once(run, entry, machine, reference, result, backward)
+            observed = observed or seen
             if result.status != "ok" or result.generated_time_s > SECOND_ORDER_LIMIT_S:
                 break
+        if result.status == "ok" and observed is not None:
+            return replace(result, status=observed[0], message=observed[1])
         return result
 
-    def _refusal(self, run: Run, entry: Entry, machine: Machine, blank: SizeResult) -> SizeResult:
-        """Check that the entry refuses sizes at which an assumption does not hold."""
+    def _code(self, run: Run, entry: Entry, machine: Machine, blank: SizeResult) -> SizeResult:
+        """Check that the entry refuses sizes at which an assumption does not hold, or accepts."""
         buffers = make_buffers(entry, dict.fromkeys(dict(run.sizes), 0), "uniform", 0)
         self._stage("generated", run)
         buffers = tuple(_with_sizes(buffer, dict(run.sizes)) for buffer in buffers)
         launched = machine.launch(entry, buffers, backward=False)
         if launched.code == run.code:
-            return blank
+            return replace(blank, refused=run.code != 0)
+        if not run.code:
+            message = f"{entry.launcher} returned {launched.code} at sizes that its plan allows"
+            return replace(blank, status="launch error", message=message)
         said = entry.assumptions[-run.code - 1].message
         return replace(
             blank,
@@ -161,7 +233,7 @@ class _Worker:
             before = make_buffers(entry, sizes, flavour, self._job.seed)
             after = tuple(buffer.copy() for buffer in before)
             start = time.perf_counter()
-            if not call(_pointers(after)):
+            if not _call_apart(run, call, after):
                 at = ", ".join(f"{name}={value}" for name, value in run.sizes)
                 raise input_error(
                     "EATSS-V005",
@@ -186,7 +258,7 @@ class _Worker:
         reference: _Reference,
         result: SizeResult,
         backward: bool,
-    ) -> SizeResult:
+    ) -> tuple[SizeResult, tuple[Status, str] | None]:
         before, expected = reference.before, reference.after
         actual = tuple(buffer.copy() for buffer in before)
         self._stage("generated", run)
@@ -195,7 +267,7 @@ class _Worker:
         result = replace(result, generated_time_s=time.perf_counter() - start)
         failed = _failure(entry, launched, actual, result)
         if failed is not None:
-            return failed
+            return failed, None
         bounds: Sequence[npt.NDArray[np.float64] | None] = [None] * len(before)
         if not self._bit_equal and not bits_equal(expected, actual):
             bounds = self._bounds(run, before, expected)
@@ -205,19 +277,20 @@ class _Worker:
             worst_error=max(result.worst_error, found.worst_error),
             bound=found.bound if found.worst_error >= result.worst_error else result.bound,
             compared=found.compared,
+            changed=sum(_changed(*pair) for pair in zip(before, expected, strict=True)),
             not_finite=found.not_finite,
             loose=max(result.loose, found.loose),
             difference=found.difference,
         )
         if found.difference is None:
-            return result
+            return result, launched.observed
         order = " with blocks and threads in reverse order" if backward else ""
         at = "".join(f"[{index}]" for index in found.difference.indices)
         message = (
             f"{found.difference.array}{at} is {found.difference.actual}, "
             f"the original gives {found.difference.expected}{order}"
         )
-        return replace(result, status="wrong result", message=message)
+        return replace(result, status="wrong result", message=message), None
 
     def _bounds(
         self, run: Run, before: Sequence[Buffer], expected: Sequence[Buffer]
@@ -254,6 +327,56 @@ def _failure(
             message = f"memory {place} bytes {side} of '{buffer.argument.name}' was written"
             return replace(result, status="out of bounds", message=message)
     return None
+
+
+_NOT_REACHED = 113
+"""Exit status of a process in which the original ended before its region."""
+
+
+def _call_apart(
+    run: Run, call: Callable[[ctypes.Array[ctypes.c_void_p]], int], buffers: Sequence[Buffer]
+) -> bool:
+    """Call the original in a process of its own, which has a limit and may crash.
+
+    Returns:
+        Whether it reached its region.
+
+    Raises:
+        _LeftOutError: sizes that nobody asked for take too long or have no meaning in C.
+    """
+    child = os.fork()
+    if child == 0:
+        if run.limit_s is not None:
+            signal.setitimer(signal.ITIMER_PROF, run.limit_s)
+        os._exit(0 if call(_pointers(buffers)) else _NOT_REACHED)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if ended == _NOT_REACHED:
+        return False
+    if run.limit_s is not None:
+        _check_meaning(run, ended, buffers)
+    if ended < 0:
+        os.kill(os.getpid(), -ended)  # the parent tells of it
+    if ended > 0:
+        os._exit(ended)
+    return True
+
+
+def _check_meaning(run: Run, ended: int, buffers: Sequence[Buffer]) -> None:
+    """Leave sizes out that nobody asked for, where the original has no limit or no meaning."""
+    if ended == -signal.SIGPROF:
+        raise _LeftOutError(f"the original takes longer than {run.limit_s:g} s there")
+    for buffer in buffers:
+        if buffer.first_stray_write() is not None:
+            raise _LeftOutError(f"the original writes beside '{buffer.argument.name}' there")
+    if ended and any(value <= 0 for _, value in run.sizes):
+        raise _LeftOutError("the original has no meaning there: it crashes")
+
+
+def _changed(before: Buffer, after: Buffer) -> int:
+    """Return how many elements the original has changed."""
+    left, right = np.atleast_1d(before.array), np.atleast_1d(after.array)
+    bits = f"u{left.itemsize}"
+    return int(np.count_nonzero(left.view(bits) != right.view(bits)))
 
 
 def _vague(result: SizeResult) -> int:

@@ -118,7 +118,7 @@ static void *body_argument;
 static const char *kernel_name = "";
 static size_t dynamic_bytes, shared_bytes;
 
-static uint32_t interval, first_interval;
+static uint32_t interval, first_interval, launch_interval;  // of the block, of the launch
 alignas(256) static unsigned char shared_memory[SHARED_OPT_IN];
 static Shadow words[SHARED_OPT_IN / 4], narrow[SHARED_OPT_IN];
 
@@ -129,6 +129,51 @@ static bool failed;
 static bool abandoned;  // the last block did not end: threads are left on its fibres
 static int reversed;
 static char message[512];
+
+// Branches of the text, by number: how often threads found each false and true, and the first
+// threads of blocks alone, which stand for their blocks where all threads go the same way.
+#ifndef EATSS_BRANCHES
+#define EATSS_BRANCHES 1
+#endif
+struct Taken {
+    uint64_t threads[2], blocks[2];
+};
+static Taken taken[EATSS_BRANCHES + 1];
+static bool in_kernel, some_guard_failed;
+
+#define EATSS_UNSEEN __attribute__((noinline, no_sanitize("thread")))
+
+EATSS_UNSEEN static bool took_for(int branch, bool holds) {
+    taken[branch].threads[holds]++;
+    if (in_kernel && current == 0) taken[branch].blocks[holds]++;
+    return holds;
+}
+EATSS_UNSEEN static bool took_if(int branch, bool holds) {
+    some_guard_failed = some_guard_failed || !holds;
+    return took_for(branch, holds);
+}
+
+// Blocks that ran, of each kernel: with all conditions true in all threads, and others.
+struct Kernel {
+    const char *name;
+    uint64_t whole, partial;
+    const char *strides;  // axes along which a block goes on to the next tile, one grid away
+};
+static Kernel kernels[256];
+static int n_kernels;
+
+inline Kernel &kernel_called(const char *name) {
+    for (int k = 0; k < n_kernels; k++)
+        if (!strcmp(kernels[k].name, name)) return kernels[k];
+    if (n_kernels == 256) n_kernels--;
+    kernels[n_kernels] = {name, 0, 0, ""};
+    return kernels[n_kernels++];
+}
+
+inline bool strides(const char *kernel, const char *axes) {
+    kernel_called(kernel).strides = axes;
+    return true;
+}
 
 // Keeps the first error; everything after it is a consequence.
 inline void note(cudaError_t error, const char *kind, const char *format, ...) {
@@ -328,18 +373,30 @@ inline void launch(const char *name, const void *kernel, dim3 grid, dim3 block, 
     dynamic_bytes = bytes;
     shared_bytes = bytes;
     if (!launchable(kernel, grid, block)) return;
+    Kernel &totals = kernel_called(name);
+    if (reversed) {  // the other order has few blocks where they take strides
+        if (strchr(totals.strides, 'x') && grid.x > 2) grid.x = 2;
+        if (strchr(totals.strides, 'y') && grid.y > 2) grid.y = 2;
+        if (strchr(totals.strides, 'z') && grid.z > 2) grid.z = 2;
+    }
     gridDim = grid;
     blockDim = block;
     n_threads = block.x * block.y * block.z;
     body = call;
     body_argument = argument;
+    launch_interval = interval + 1;
     uint64_t count = (uint64_t)grid.x * grid.y * grid.z;
     for (uint64_t k = 0; k < count; k++) {
         uint64_t number = reversed ? count - 1 - k : k;
         blockIdx.x = (unsigned)(number % grid.x);
         blockIdx.y = (unsigned)(number / grid.x % grid.y);
         blockIdx.z = (unsigned)(number / grid.x / grid.y);
-        if (!run_block()) return;
+        some_guard_failed = false;
+        in_kernel = true;
+        bool ended = run_block();
+        in_kernel = false;
+        if (!ended) return;
+        (some_guard_failed ? totals.partial : totals.whole)++;
     }
 }
 
@@ -347,6 +404,103 @@ template <class Call>
 inline void launch_call(const char *name, const void *kernel, dim3 grid, dim3 block, size_t bytes,
                         Call call) {
     launch(name, kernel, grid, block, bytes, [](void *c) { (*(Call *)c)(); }, &call);
+}
+
+// Global memory ---------------------------------------------------------------------------
+
+// The text is compiled with -fsanitize=thread, but not linked with its library: the compiler
+// announces every access to memory, and what is done about it stands here. An element knows who
+// wrote it last, who read it last, and when it was first read in this launch; intervals between
+// barriers count on through blocks and launches.
+struct Cell {
+    uint32_t written_in, read_in, first_read_in;
+    int16_t writer, reader;
+    bool atomic;
+};
+struct Watched {
+    const char *name;
+    uintptr_t outer, begin, end, outer_end;
+    size_t element;
+    Cell *cells;
+};
+static Watched watched[256];
+static int n_watched, last_watched;
+static uintptr_t lowest = UINTPTR_MAX, highest;
+static char observed[512];  // the first thing seen, or nothing
+
+inline void watch(const char *name, uintptr_t data, size_t bytes, size_t guard, size_t element) {
+    if (n_watched == 256) return;
+    void *cells = nullptr;
+    size_t size = (bytes / element) * sizeof(Cell);
+    if (size) {
+        cells = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (cells == MAP_FAILED) return;
+    }
+    watched[n_watched++] = {name,  data - guard, data, data + bytes, data + bytes + guard,
+                            element, (Cell *)cells};
+    if (data - guard < lowest) lowest = data - guard;
+    if (data + bytes + guard > highest) highest = data + bytes + guard;
+}
+inline void unwatch(int k) {
+    size_t size = (watched[k].end - watched[k].begin) / watched[k].element * sizeof(Cell);
+    if (size) munmap(watched[k].cells, size);
+    watched[k] = watched[--n_watched];
+    last_watched = 0;
+}
+
+EATSS_UNSEEN static void observe_that(const char *kind, const char *what, const char *name, size_t at) {
+    if (*observed) return;
+    char where[160];
+    block_text(where, sizeof where);
+    snprintf(observed, sizeof observed, "%s: %s: thread (%u, %u, %u) %s%s (byte %zu)", kind, where,
+             threadIdx.x, threadIdx.y, threadIdx.z, what, name, at);
+}
+
+// Whether an access of the running thread and one in an interval may come in either order.
+__attribute__((no_sanitize("thread"))) inline bool unordered(uint32_t then, int16_t thread) {
+    return then >= launch_interval && (then < first_interval || (then == interval && thread != current));
+}
+
+EATSS_UNSEEN static void access_cell(const Watched &array, size_t number, bool write, bool atomic) {
+    Cell &cell = array.cells[number];
+    if (unordered(cell.written_in, cell.writer) && !(atomic && cell.atomic))
+        observe_that("race", write ? "writes what another thread writes without an order, element of "
+                                   : "reads what another thread writes without an order, element of ",
+                     array.name, number * array.element);
+    if (write) {
+        if ((cell.first_read_in >= launch_interval && cell.first_read_in < first_interval) ||
+            unordered(cell.read_in, cell.reader))
+            observe_that("race", "writes what another thread reads without an order, element of ",
+                         array.name, number * array.element);
+        bool again = cell.written_in == interval && cell.writer == current;
+        cell.atomic = atomic && (!again || cell.atomic);
+        cell.written_in = interval;
+        cell.writer = (int16_t)current;
+    } else {
+        if (cell.first_read_in < launch_interval) cell.first_read_in = interval;
+        cell.reader = cell.read_in == interval && cell.reader != current ? SEVERAL : (int16_t)current;
+        cell.read_in = interval;
+    }
+}
+
+EATSS_UNSEEN static void access(uintptr_t address, size_t size, bool write, bool atomic) {
+    if (address < lowest || address >= highest || !in_kernel) return;
+    for (int tried = 0; tried < n_watched; tried++) {
+        int k = last_watched + tried < n_watched ? last_watched + tried : last_watched + tried - n_watched;
+        const Watched &array = watched[k];
+        if (address < array.outer || address >= array.outer_end) continue;
+        last_watched = k;
+        if (address < array.begin || address + size > array.end) {
+            observe_that("memory", write ? "writes beside " : "reads beside ", array.name,
+                         address - array.begin);
+            return;
+        }
+        size_t first = (address - array.begin) / array.element;
+        size_t last = (address + size - 1 - array.begin) / array.element;
+        for (size_t number = first; number <= last; number++) access_cell(array, number, write, atomic);
+        return;
+    }
 }
 
 // Shared memory ---------------------------------------------------------------------------
@@ -425,6 +579,11 @@ inline S &dynamic_shared() {
 template <class T>
 inline T shuffle_down(T value, unsigned delta, int width, int line) {
     static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
+    if (width < 1 || width > (int)WARP || (width & (width - 1)) != 0) {
+        note(cudaErrorLaunchFailure, "barrier", "kernel %s: a shuffle over %d lanes in line %d; a power of "
+             "two up to 32 is allowed", kernel_name, width, line);
+        stop();
+    }
     int thread = current;
     bool flip = threads[thread].flip;
     memcpy(&threads[thread].slot[flip], &value, sizeof(T));
@@ -453,9 +612,47 @@ inline T shuffle_down(T value, unsigned delta, int width, int line) {
     eatss::shuffle_down(value, delta, width, __LINE__)
 
 template <class T, class U>
-inline void eatss_atomic_add(T *pointer, U value) {
+EATSS_UNSEEN void eatss_atomic_add(T *pointer, U value) {
+    eatss::access((uintptr_t)pointer, sizeof(T), true, true);
     *pointer += (T)value;
 }
+
+// What the compiler calls before every access.
+#define EATSS_ACCESS(bytes)                                                                      \
+    extern "C" EATSS_UNSEEN void __tsan_read##bytes(void *p) {                                   \
+        eatss::access((uintptr_t)p, bytes, false, false);                                        \
+    }                                                                                            \
+    extern "C" EATSS_UNSEEN void __tsan_write##bytes(void *p) {                                  \
+        eatss::access((uintptr_t)p, bytes, true, false);                                         \
+    }                                                                                            \
+    extern "C" EATSS_UNSEEN void __tsan_unaligned_read##bytes(void *p) { __tsan_read##bytes(p); } \
+    extern "C" EATSS_UNSEEN void __tsan_unaligned_write##bytes(void *p) { __tsan_write##bytes(p); }
+EATSS_ACCESS(1) EATSS_ACCESS(2) EATSS_ACCESS(4) EATSS_ACCESS(8) EATSS_ACCESS(16)
+#undef EATSS_ACCESS
+extern "C" EATSS_UNSEEN void __tsan_read_range(void *p, size_t bytes) {
+    eatss::access((uintptr_t)p, bytes, false, false);
+}
+extern "C" EATSS_UNSEEN void __tsan_write_range(void *p, size_t bytes) {
+    eatss::access((uintptr_t)p, bytes, true, false);
+}
+
+// What the compiler calls (-fsanitize=bounds-strict) where a subscript leaves an array of known size,
+// in registers or in shared memory; what it passes starts with the place in the text.
+struct eatss_place {
+    const char *file;
+    unsigned line, column;
+};
+extern "C" EATSS_UNSEEN void __ubsan_handle_out_of_bounds(void *what, uintptr_t subscript) {
+    eatss::note(cudaErrorLaunchFailure, "memory", "kernel %s: subscript %ld in line %u leaves its array",
+                eatss::kernel_name, (long)subscript, ((eatss_place *)what)->line);
+    if (eatss::in_kernel) eatss::stop();
+}
+
+extern "C" EATSS_UNSEEN void __tsan_vptr_update(void **, void *) {}
+extern "C" EATSS_UNSEEN void __tsan_vptr_read(void **) {}
+extern "C" EATSS_UNSEEN void __tsan_init() {}
+extern "C" EATSS_UNSEEN void __tsan_func_entry(void *) {}
+extern "C" EATSS_UNSEEN void __tsan_func_exit() {}
 
 // The runtime ------------------------------------------------------------------------------
 
@@ -480,6 +677,7 @@ inline cudaError_t cudaMalloc(T **pointer, size_t bytes) {
     for (size_t k = 0; k < guard; k++) memory[sizeof(eatss_allocation) + bytes + k] = eatss_canary(k);
     *(size_t *)memory = bytes;
     *pointer = (T *)(memory + sizeof(eatss_allocation));
+    eatss::watch("a temporary array", (uintptr_t)*pointer, bytes, guard, sizeof(T));
     return cudaSuccess;
 }
 
@@ -492,6 +690,11 @@ inline cudaError_t cudaFree(void *pointer) {
             eatss::note(cudaErrorLaunchFailure, "memory",
                         "kernel %s or one before it writes outside a temporary array of %zu bytes",
                         eatss::kernel_name, bytes);
+            break;
+        }
+    for (int k = 0; k < eatss::n_watched; k++)
+        if (eatss::watched[k].begin == (uintptr_t)data) {
+            eatss::unwatch(k);
             break;
         }
     free(memory);
@@ -536,8 +739,26 @@ inline cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute, int b
 
 // The first error since the last reset, "kind: sentence", or null.
 extern "C" const char *eatss_cpu_error() { return eatss::failed ? eatss::message : nullptr; }
+// What was observed besides since the last reset: races, and reads beside arrays.
+extern "C" const char *eatss_cpu_observed() { return *eatss::observed ? eatss::observed : nullptr; }
 extern "C" void eatss_cpu_reset(int reversed) {
     eatss::failed = false;
     eatss::last_error = cudaSuccess;
     eatss::reversed = reversed;
+    *eatss::observed = 0;
+    while (eatss::n_watched) eatss::unwatch(eatss::n_watched - 1);
+    eatss::lowest = UINTPTR_MAX;
+    eatss::highest = 0;
+}
+// Watches accesses to an array with guard zones on both sides.
+extern "C" void eatss_cpu_watch(const char *name, void *data, size_t bytes, size_t guard,
+                                size_t element) {
+    eatss::watch(name, (uintptr_t)data, bytes, guard, element);
+}
+extern "C" const uint64_t *eatss_cpu_taken() { return (const uint64_t *)eatss::taken; }
+extern "C" const char *eatss_cpu_kernel(int k, uint64_t *blocks) {
+    if (k >= eatss::n_kernels) return nullptr;
+    blocks[0] = eatss::kernels[k].whole;
+    blocks[1] = eatss::kernels[k].partial;
+    return eatss::kernels[k].name;
 }

@@ -1,0 +1,284 @@
+"""Mutation score of verification: breaks generated code in small ways and counts what is found.
+
+``python benchmarks/mutants.py`` makes 25 mutants of each of 12 programs, verifies each on the CPU
+and prints the score and the survivors. Results are appended to ``--state``, so that a run that
+was interrupted, or whose ``--budget`` is spent, goes on where it stopped. Survivors that compute
+the same as the program they were made from stand in ``mutants_equivalent.toml`` with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import eatss
+from eatss.program import Program, load_program, save_program
+from eatss.verify import verify
+
+KERNELS = (
+    "atax",
+    "conv-2d",
+    "durbin",
+    "fdtd-2d",
+    "floyd-warshall",
+    "gemm",
+    "jacobi-2d",
+    "lu",
+    "mvt",
+    "seidel-2d",
+    "syrk",
+    "trisolv",
+)
+HERE = Path(__file__).parent
+EQUIVALENT = HERE / "mutants_equivalent.toml"
+PER_KERNEL = 25
+PROCESSES = 2
+TIMEOUT_S = 20.0
+
+_COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!="}
+_ARITHMETIC = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "+=": "-=", "-=": "+=", "&&": "||"}
+_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_OPERATOR = re.compile(r" (<|<=|>|>=|==) ")
+_SIGN = re.compile(r" (\+|-|\*|/|%|\+=|-=|&&) ")
+_GUARD = re.compile(r"\bif \((.*)\) (?=\{|[a-z])")
+_SUBSCRIPTS = re.compile(r"\[([^][]+)\]\[([^][]+)\]")
+_LINEAR = re.compile(r"\[(\w+) \* (\w+) \+ (\w+)\]")
+_ATOMIC = re.compile(r"eatss_atomic_add\(&(.*), (.*)\);")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A program with one line changed."""
+
+    kernel: str
+    kind: str
+    line: int
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What verification said of a mutant."""
+
+    mutant: Mutant
+    status: str
+    message: str
+    time_s: float
+
+
+def main() -> int:
+    """Run the mutants that have no outcome yet; print all outcomes when there are enough."""
+    options = _parser().parse_args()
+    work = Path(tempfile.mkdtemp(prefix="eatss-mutants-"))
+    try:
+        known = _known(options.state)
+        if options.again:
+            known = {m: outcome for m, outcome in known.items() if outcome.status != "ok"}
+        deadline = time.monotonic() + options.budget
+        for kernel in options.kernels:
+            _run_kernel(kernel, options, known, work, deadline)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    text = summary([o for o in known.values() if o.mutant.kernel in options.kernels])
+    sys.stdout.write(text)
+    if options.output is not None:
+        options.output.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kernels", nargs="*", default=list(KERNELS))
+    parser.add_argument("--state", type=Path, default=Path("mutants.jsonl"))
+    parser.add_argument("--output", type=Path, help="where the table goes besides")
+    parser.add_argument("--budget", type=float, default=3600.0, metavar="SECONDS")
+    parser.add_argument("--again", action="store_true", help="run survivors a second time")
+    parser.add_argument("--gpu", default="a100")
+    return parser
+
+
+def _known(state: Path) -> dict[Mutant, Outcome]:
+    if not state.exists():
+        return {}
+    found: dict[Mutant, Outcome] = {}
+    for line in state.read_text(encoding="utf-8").splitlines():
+        document = json.loads(line)
+        mutant = Mutant(**document.pop("mutant"))
+        found[mutant] = Outcome(mutant, **document)
+    return found
+
+
+def _run_kernel(
+    kernel: str,
+    options: argparse.Namespace,
+    known: dict[Mutant, Outcome],
+    work: Path,
+    deadline: float,
+) -> None:
+    """Run mutants of a kernel until enough of them compile."""
+    if time.monotonic() > deadline:
+        return
+    folder, kept = work / kernel, work / f"{kernel}-original"
+    kept.mkdir()
+    eatss.codegen(HERE.parent / "kernels" / f"{kernel}.c", gpu=options.gpu, output=folder)
+    program = load_program(folder)
+    queue = list(chosen_mutants(program, kernel))
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        while time.monotonic() < deadline:
+            done = [m for m in queue if m in known]
+            missing = PER_KERNEL - sum(known[m].status != "compile error" for m in done)
+            waiting = [m for m in queue if m not in done][:missing]
+            if not waiting:
+                return
+            running = [
+                pool.submit(_outcome, program, mutant, folder, kept, deadline) for mutant in waiting
+            ]
+            for future in as_completed(running):
+                outcome = future.result()
+                if outcome is None:
+                    continue
+                known[outcome.mutant] = outcome
+                with options.state.open("a", encoding="utf-8") as state:
+                    state.write(json.dumps(asdict(outcome)) + "\n")
+
+
+def _outcome(
+    program: Program, mutant: Mutant, folder: Path, kept: Path, deadline: float
+) -> Outcome | None:
+    """Verify a mutant; ``None`` if the budget is spent."""
+    if time.monotonic() > deadline:
+        return None
+    lines = program.text.split("\n")
+    lines[mutant.line - 1] = lines[mutant.line - 1].replace(mutant.old, mutant.new)
+    with tempfile.TemporaryDirectory(prefix="eatss-mutant-") as place:
+        shutil.copytree(folder, place, dirs_exist_ok=True)
+        save_program(replace(program, text="\n".join(lines)), Path(place))
+        start = time.perf_counter()
+        found = verify(
+            Path(place), device="cpu", timeout_s=TIMEOUT_S, first_failure=True, kept=kept
+        )
+    return Outcome(mutant, found.status, found.message, time.perf_counter() - start)
+
+
+def chosen_mutants(program: Program, kernel: str) -> Iterator[Mutant]:
+    """Yield all mutants of a program in an order of chance, one kind after the other."""
+    kinds: dict[str, list[Mutant]] = {}
+    for mutant in all_mutants(program, kernel):
+        kinds.setdefault(mutant.kind, []).append(mutant)
+    chance = random.Random(kernel)  # noqa: S311 - not for secrets
+    for mutants in kinds.values():
+        chance.shuffle(mutants)
+    while any(kinds.values()):
+        for kind in sorted(kinds):
+            if kinds[kind]:
+                yield kinds[kind].pop()
+
+
+def all_mutants(program: Program, kernel: str) -> Iterator[Mutant]:
+    """Yield every mutant of the kernels and launchers of a program."""
+    inside = False
+    for number, line in enumerate(program.text.split("\n"), 1):
+        if line.startswith("#ifdef EATSS_MAIN"):
+            return  # what follows only times the kernels
+        if line.startswith('extern "C"'):
+            inside = True
+        elif line.startswith("}"):
+            inside = False
+        code = line.partition("//")[0].rstrip()
+        if not inside or not code.startswith(" ") or code.lstrip().startswith("#"):
+            continue
+        for kind, changed in _changes(code):
+            if changed != code:
+                yield Mutant(kernel, kind, number, code.strip(), changed.strip())
+
+
+def _changes(code: str) -> Iterator[tuple[str, str]]:
+    """Yield what becomes of a line, with the kind of the change."""
+    for match in _NUMBER.finditer(code):
+        for step in (1, -1):
+            yield "constant", _spliced(code, match.span(), str(int(match[0]) + step))
+    for match in _OPERATOR.finditer(code):
+        yield "comparison", _spliced(code, match.span(1), _COMPARISONS[match[1]])
+    for match in _SIGN.finditer(code):
+        yield "arithmetic", _spliced(code, match.span(1), _ARITHMETIC[match[1]])
+    for match in _GUARD.finditer(code):
+        yield "dropped guard", _spliced(code, match.span(1), "true")
+    for match in _SUBSCRIPTS.finditer(code):
+        yield "exchanged subscripts", _spliced(code, match.span(), f"[{match[2]}][{match[1]}]")
+    for match in _LINEAR.finditer(code):
+        swapped = f"[{match[3]} * {match[2]} + {match[1]}]"
+        yield "exchanged subscripts", _spliced(code, match.span(), swapped)
+    for match in _ATOMIC.finditer(code):
+        yield "plain atomic", _spliced(code, match.span(), f"{match[1]} += {match[2]};")
+    if code.strip() == "__syncthreads();" or "eatss_shuffle_down" in code:
+        yield "dropped barrier or shuffle", ";"
+
+
+def _spliced(text: str, span: tuple[int, int], new: str) -> str:
+    return text[: span[0]] + new + text[span[1] :]
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """Return the score and the survivors."""
+    reasons = _reasons()
+    made = [o for o in outcomes if o.status != "compile error"]
+    survivors = [o for o in made if o.status == "ok"]
+    same = [o for o in survivors if _key(o.mutant) in reasons]
+    missed = [o for o in survivors if _key(o.mutant) not in reasons]
+    real = len(made) - len(same)
+    found = real - len(missed)
+    lines = [
+        f"{len(made)} mutants of {len({o.mutant.kernel for o in made})} programs "
+        f"(and {len(outcomes) - len(made)} that do not compile, not counted)",
+        f"{len(same)} equivalent; of the other {real}, {found} found: "
+        f"{100 * found / max(1, real):.1f} %",
+        "",
+    ]
+    for title, part in (
+        ("found, by status", Counter(o.status for o in made if o.status != "ok")),
+        ("made, by kind", Counter(o.mutant.kind for o in made)),
+        ("made, by program", Counter(o.mutant.kernel for o in made)),
+    ):
+        lines += [title, *(f"  {name:28} {count:4}" for name, count in sorted(part.items())), ""]
+    lines.append(f"not found: {len(missed)}")
+    lines += [line for outcome in missed for line in _told(outcome.mutant, "")]
+    lines += ["", f"equivalent: {len(same)}"]
+    lines += [line for o in same for line in _told(o.mutant, reasons[_key(o.mutant)])]
+    return "\n".join(lines) + "\n"
+
+
+def _told(mutant: Mutant, reason: str) -> list[str]:
+    told = [
+        f"  {mutant.kernel}, line {mutant.line}, {mutant.kind}",
+        f"    - {mutant.old}",
+        f"    + {mutant.new}",
+    ]
+    return [*told, f"    {reason}"] if reason else told
+
+
+def _key(mutant: Mutant) -> tuple[str, str, str]:
+    return mutant.kernel, mutant.old, mutant.new
+
+
+def _reasons() -> dict[tuple[str, str, str], str]:
+    if not EQUIVALENT.exists():
+        return {}
+    document = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    return {(e["kernel"], e["old"], e["new"]): e["reason"] for e in document["equivalent"]}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""What a verification has covered: what ran, in which tiles, and which branches nobody took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from eatss.verify.branches import Branch
+from eatss.verify.result import Coverage, KernelCoverage, SizeResult, Untaken
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What libraries have counted since they were loaded.
+
+    For every branch of :func:`eatss.verify.branches.counted_text`: how many threads found it false
+    and true, how many blocks. For every kernel that ran: blocks in which every condition held in
+    every thread, and others.
+    """
+
+    branches: tuple[tuple[int, int, int, int], ...]
+    blocks: tuple[tuple[str, int, int], ...]
+
+    def untaken(self, numbers: Sequence[int]) -> int:
+        """Return how many ways out of some branches no thread took."""
+        chosen = [self.branches[number] for number in numbers]
+        return sum((false == 0) + (true == 0) for false, true, _, _ in chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """Runs that are right and not told one by one."""
+
+    runs: int = 0
+    compared: int = 0
+    changed: int = 0
+    accepted: int = 0
+    refusals: int = 0
+
+    def plus(self, result: SizeResult) -> Further:
+        """Return the same with a run more."""
+        return Further(
+            self.runs + (result.compared > 0),
+            self.compared + result.compared,
+            self.changed + result.changed,
+            self.accepted + (result.compared == 0 and not result.refused),
+            self.refusals + result.refused,
+        )
+
+
+def coverage_of(
+    results: Sequence[SizeResult],
+    further: Further,
+    branches: Sequence[Branch],
+    kernels: Sequence[str],
+    counts: Counts | None,
+) -> Coverage:
+    """Put together what runs, told one by one and not, have covered."""
+    compared = [result for result in results if result.compared]
+    return Coverage(
+        runs=len(compared) + further.runs,
+        elements=sum(result.compared for result in compared) + further.compared,
+        changed=sum(result.changed for result in compared) + further.changed,
+        refusals=sum(result.refused for result in results) + further.refusals,
+        accepted=further.accepted,
+        kernels=None if counts is None else _kernels(branches, kernels, counts),
+        branches=None if counts is None else len(branches),
+        untaken=() if counts is None else _untaken(branches, counts),
+    )
+
+
+def sum_of(counts: Sequence[Counts]) -> Counts:
+    """Return what several libraries of one text have counted together."""
+    blocks: dict[str, tuple[int, int]] = {}
+    for each in counts:
+        for name, whole, partial in each.blocks:
+            before = blocks.get(name, (0, 0))
+            blocks[name] = before[0] + whole, before[1] + partial
+    columns = zip(*(each.branches for each in counts), strict=True)
+    branches = [[sum(ways) for ways in zip(*column, strict=True)] for column in columns]
+    return Counts(
+        tuple(
+            (false, true, false_blocks, true_blocks)
+            for false, true, false_blocks, true_blocks in branches
+        ),
+        tuple((name, *both) for name, both in blocks.items()),
+    )
+
+
+def counts_from_dict(document: dict[str, Any]) -> Counts:
+    """Read what ``dataclasses.asdict`` and JSON made of :class:`Counts`."""
+    return Counts(
+        tuple((false, true, f, t) for false, true, f, t in document["branches"]),
+        tuple((name, whole, partial) for name, whole, partial in document["blocks"]),
+    )
+
+
+def _kernels(
+    branches: Sequence[Branch], kernels: Sequence[str], counts: Counts
+) -> tuple[KernelCoverage, ...]:
+    found: list[KernelCoverage] = []
+    blocks = {name: (whole, partial) for name, whole, partial in counts.blocks}
+    for kernel in kernels:
+        full, partial = blocks.get(kernel, (0, 0))
+        versions = [
+            taken
+            for branch, taken in zip(branches, counts.branches, strict=True)
+            if branch.function == kernel and branch.has_else
+        ]
+        if versions:
+            full, partial = sum(v[3] for v in versions), sum(v[2] for v in versions)
+        found.append(KernelCoverage(kernel=kernel, full_tiles=full, partial_tiles=partial))
+    return tuple(found)
+
+
+def _untaken(branches: Sequence[Branch], counts: Counts) -> tuple[Untaken, ...]:
+    found: list[Untaken] = []
+    for branch, (false, true, _, _) in zip(branches, counts.branches, strict=True):
+        if false and true:
+            continue
+        never: Literal["true", "false", "reached"] = (
+            "reached" if not (false or true) else "false" if true else "true"
+        )
+        found.append(
+            Untaken(
+                function=branch.function, line=branch.line, condition=branch.condition, never=never
+            )
+        )
+    return tuple(found)

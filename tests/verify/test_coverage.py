@@ -1,0 +1,295 @@
+"""Verification says what it covered, and is not ok where that is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eatss.program import (
+    Apply,
+    Argument,
+    Assumption,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    Parameter,
+    Program,
+)
+from eatss.verify import choose_sizes, verification_text, verify
+from eatss.verify.branches import counted_text
+from eatss.verify.sizes import (
+    MEMORY_LIMIT_BYTES,
+    boundary_sizes,
+    edge_sizes,
+    estimated_work,
+    inner_sizes,
+    mixed_sizes,
+    refused_sizes,
+)
+from tests.verify.conftest import HEAD, MATMUL_C, array
+
+ONE: Mapping[str, int] = {"M": 20, "N": 37, "K": 33}
+
+
+def only_for(program: Program, sizes: Mapping[str, int]) -> Program:
+    """Return a program for its own sizes."""
+    assumptions = tuple(
+        Assumption(
+            condition=Apply(Operator.EQ, (Name(name), Constant(value))),
+            message=f"this code is for {name} = {value} only",
+        )
+        for name, value in sizes.items()
+    )
+    entry = replace(program.entries[0], assumptions=assumptions)
+    return replace(program, entries=(entry,))
+
+
+def test_a_program_for_its_own_sizes_is_compared_at_them(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    checks = "".join(
+        f"    if (!({name} == {value})) return {-number};\n"
+        for number, (name, value) in enumerate(ONE.items(), 1)
+    )
+    checked = ("    if (M > 0 && N > 0)", f"{checks}    if (M > 0 && N > 0)")
+    fixed = only_for(matmul, ONE)
+    found = verify(folder(fixed, MATMUL_C, checked), device="cpu")
+    assert (found.status, found.message) == ("ok", "")
+    assert [dict(result.sizes) for result in found.results if result.compared] == [ONE]
+    assert sum(result.refused for result in found.results) == 3
+    wrong = verify(folder(fixed, MATMUL_C, checked, ("= sum;", "= sum + 1;")), device="cpu")
+    assert wrong.status == "wrong result"
+
+
+def test_verification_that_compares_nothing_is_not_ok(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    found = verify(folder(matmul, MATMUL_C), device="cpu", sizes=[{"M": 0, "N": 0, "K": 0}])
+    assert all(result.status == "ok" for result in found.results)
+    assert found.status == "nothing compared"
+    assert not found.ok
+    assert "no run compared an element" in verification_text(found)
+
+
+def test_a_program_that_runs_no_kernel_is_not_ok(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    original = MATMUL_C.replace("i < M", "i < M && M < 0")
+    place = folder(matmul, original, ("    if (M > 0", "    if (M < 0 && M > 0"))
+    found = verify(place, device="cpu")
+    assert all(result.status == "ok" for result in found.results)
+    assert found.status == "nothing compared"
+    assert "no kernel ran" in found.message
+
+
+def test_what_was_covered_is_counted(matmul: Program, folder: Callable[..., Path]) -> None:
+    found = verify(folder(matmul, MATMUL_C), device="cpu", sizes=[{"M": 20, "N": 32, "K": 16}])
+    coverage = found.coverage
+    assert coverage is not None
+    assert coverage.elements == 20 * 32 + 20 * 16 + 16 * 32
+    assert coverage.changed == 20 * 32
+    assert coverage.kernels is not None
+    (kernel,) = coverage.kernels
+    # four blocks in each of two orders: 16 of 20 rows are whole in two of the four
+    assert (kernel.full_tiles, kernel.partial_tiles) == (4, 4)
+    assert any(
+        each.never == "false" and each.condition == "M > 0 && N > 0" for each in coverage.untaken
+    )
+    document = found.to_dict()["coverage"]
+    assert document["elements"] == coverage.elements
+    assert document["kernels"][0] == {"kernel": "matmul_k0", "full_tiles": 4, "partial_tiles": 4}
+
+
+def test_sizes_of_our_own_take_every_branch_both_ways(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    coverage = verify(folder(matmul, MATMUL_C), device="cpu").coverage
+    assert coverage is not None
+    assert coverage.branches == 7
+    assert coverage.untaken == ()
+
+
+def test_branches_of_code_in_two_versions_and_none_of_constants(matmul: Program) -> None:
+    text = HEAD + (
+        'extern "C" __global__ void matmul_k0(double *C)\n'
+        "{\n"
+        "    if (i0 + 16 <= M) { // if (none)\n"
+        "        for (int k = 0; k < M; ++k) C[k] = 1;\n"
+        "    } else {\n"
+        "        if (i0 < M) C[0] = 1;\n"
+        "    }\n"
+        "}\n"
+        'extern "C" int matmul_cuda(double *C)\n'
+        "{\n"
+        "    if (!(2 * (long)3 <= 7)) return -1;\n"
+        "    if (cudaError_t eatss_error = cudaMalloc(&C, 8)) return (int)eatss_error;\n"
+        "    return 0;\n"
+        "}\n"
+    )
+    counted, branches = counted_text(replace(matmul, text=text))
+    assert [(b.kind, b.condition, b.has_else) for b in branches] == [
+        ("if", "i0 + 16 <= M", True),
+        ("for", "k < M", False),
+        ("if", "i0 < M", False),
+    ]
+    assert "eatss::took_if(0, i0 + 16 <= M)" in counted
+    assert "for (int k = 0; eatss::took_for(1, k < M); ++k)" in counted
+    assert counted.count("\n") == text.count("\n")
+
+
+def cube(program: Program, extent: IntExpr) -> Program:
+    """Return a program of one size, with an array of three such extents."""
+    argument: Argument = replace(array("A", ("1",), 0), shape=(extent,) * 3)
+    entry = replace(program.entries[0], arguments=(argument,))
+    parameter = Parameter(name="M", kind="argument", default=None, tile=1024)
+    return replace(program, parameters=(parameter,), entries=(entry,))
+
+
+def test_sizes_are_bounded_by_memory(matmul: Program) -> None:
+    chosen = choose_sizes(cube(matmul, Name("M")))
+    largest = max(sizes["M"] for sizes in chosen)
+    assert largest > 10
+    assert largest**3 * 80 <= MEMORY_LIMIT_BYTES
+    mixed = mixed_sizes(cube(matmul, Name("M")))
+    assert all(sizes["M"] ** 3 * 80 <= MEMORY_LIMIT_BYTES for sizes in mixed)
+
+
+def test_sizes_at_which_rows_have_a_negative_length_are_not_chosen(matmul: Program) -> None:
+    at_most_5 = Apply(Operator.SUB, (Constant(5), Name("M")))
+    assert any(sizes["M"] < 0 for sizes in choose_sizes(cube(matmul, Constant(3))))
+    assert not any(sizes["M"] < 0 for sizes in choose_sizes(cube(matmul, Name("M"))))
+    assert any(sizes["M"] < 0 for sizes in choose_sizes(cube(matmul, at_most_5)))
+
+
+def test_small_sizes_are_allowed_and_always_the_same(matmul: Program) -> None:
+    chosen = boundary_sizes(matmul)
+    assert chosen == boundary_sizes(matmul)
+    assert {value for sizes in chosen for value in sizes.values()} == {1, 2, 3, 4}
+    assert all(estimated_work(matmul, sizes) < 1e4 for sizes in chosen)
+
+
+def test_refusals_are_tried_one_beyond_what_is_accepted(matmul: Program) -> None:
+    most = Assumption(
+        condition=Apply(Operator.LE, (Name("M"), Constant(2**29))), message="M is at most 2^29"
+    )
+    entry = replace(matmul.entries[0], assumptions=(most,), body=())
+    program = replace(matmul, entries=(entry,))
+    refused = [sizes["M"] for _, _, sizes in (*refused_sizes(program), *edge_sizes(program))]
+    assert refused == [2**29 + 1]
+    inner = [(code, sizes) for _, code, sizes in inner_sizes(program)]
+    assert (0, {"M": 2**29, "N": 0, "K": 0}) in inner
+
+
+def test_a_subscript_beyond_an_array_of_registers_is_out_of_bounds(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    beyond = (
+        "double sum = i",
+        "double two[2] = {}; two[tx / 8 + ty / 15] = 1;\n    double sum = i",
+    )
+    found = verify(folder(matmul, MATMUL_C, beyond), device="cpu", sizes=[ONE])
+    assert found.status == "out of bounds"
+    assert "subscript 2 in line" in found.message
+
+
+SLOW_C = MATMUL_C.replace("i < M; i++)", "i < M; i++) for (long r = 0; r < 1l << 3 * M; r++)")
+
+
+def test_sizes_at_which_the_original_is_slow_are_left_out(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    original = SLOW_C.replace("C[i][j] +=", "if (r == 0) C[i][j] +=")
+    found = verify(folder(matmul, original), device="cpu")
+    assert found.status == "ok"
+    left = [result for result in found.results if result.status == "left out"]
+    assert {dict(result.sizes)["M"] for result in left} >= {16}
+    assert all("takes longer than" in result.message for result in left)
+    assert not any(result.failed for result in left)
+
+
+def test_sizes_of_nothing_at_which_the_original_crashes_are_left_out(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    crash = "if (M == 0) *(volatile int *)0 = 1;\n    for (int i = 0; i < M"
+    original = MATMUL_C.replace("for (int i = 0; i < M", crash)
+    found = verify(folder(matmul, original), device="cpu")
+    assert found.status == "ok"
+    assert {dict(r.sizes)["M"] for r in found.results if r.status == "left out"} == {0}
+
+
+def test_blocks_that_write_the_same_values_are_a_race(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    twice = ("(M + 15) / 16)", "2 * ((M + 15) / 16))")
+    halved = ("16 * blockIdx.y + ty", "16 * (blockIdx.y / 2) + ty")
+    kept = ("C[i * N + j] = sum;", "C[i * N + j] = j;")
+    original = MATMUL_C.replace("+= A[i][k] * B[k][j]", "= j")
+    place = folder(matmul, original, twice, halved, kept)
+    found = verify(place, device="cpu", sizes=[ONE])
+    assert found.status == "race"
+    assert "writes what another thread writes without an order, element of C" in found.message
+
+
+ATOMIC_C = """
+#ifndef N
+#define N 100
+#endif
+void f(double *s, double A[N]) { for (int i = 0; i < N; i++) s[0] += A[i]; }
+"""
+ATOMIC_CU = (
+    HEAD
+    + """
+#ifndef N
+#define N 100
+#endif
+extern "C" __global__ void matmul_k0(double *s, const double *A)
+{
+    const int i = 32 * blockIdx.x + threadIdx.x;
+    if (i < N) eatss_atomic_add(s, A[i]);
+}
+extern "C" int matmul_cuda(double *s, double *A, cudaStream_t stream)
+{
+    if (N > 0) EATSS_LAUNCH(matmul_k0, dim3((N + 31) / 32), dim3(32), 0, stream, s, A);
+    return (int)cudaGetLastError();
+}
+"""
+)
+
+
+@pytest.fixture
+def total(matmul: Program) -> Program:
+    """Return a program that adds up an array with atomics."""
+    arguments = (
+        array("s", (), 0, role="cell"),
+        array("A", ("N",), 1, writes=False),
+    )
+    entry = replace(matmul.entries[0], arguments=arguments, function="f")
+    return replace(
+        matmul,
+        text=ATOMIC_CU,
+        entries=(entry,),
+        parameters=(Parameter(name="N", kind="macro", default=100, tile=32),),
+        kernels=(replace(matmul.kernels[0], reassociates=True),),
+    )
+
+
+def test_an_atomic_made_plain_is_a_race(total: Program, folder: Callable[..., Path]) -> None:
+    sizes = [{"N": 70}]
+    assert verify(folder(total, ATOMIC_C), device="cpu", sizes=sizes).status == "ok"
+    plain = ("eatss_atomic_add(s, A[i]);", "*s += A[i];")
+    found = verify(folder(total, ATOMIC_C, plain), device="cpu", sizes=sizes)
+    assert found.status == "race"
+    assert "element of s (byte 0)" in found.message
+
+
+def test_a_read_beside_an_array_is_out_of_bounds(
+    total: Program, folder: Callable[..., Path]
+) -> None:
+    beside = ("A[i]);", "A[i] + (*(volatile const double *)(A + i + 1) > 9 ? 1e-300 : 0));")
+    found = verify(folder(total, ATOMIC_C, beside), device="cpu", sizes=[{"N": 70}])
+    assert found.status == "out of bounds", found.message
+    assert "reads beside A (byte 560)" in found.message
