@@ -98,7 +98,7 @@ def bounded_work(scop: Scop, max_operations: int) -> Iterator[None]:
     try:
         yield
     except isl.Error as error:
-        exhausted = ran_out(scop, error)
+        exhausted = "operations exceeded" in str(error) or ran_out(scop)
         if not exhausted:
             raise
     finally:
@@ -108,18 +108,54 @@ def bounded_work(scop: Scop, max_operations: int) -> Iterator[None]:
         raise _gave_up(scop, max_operations)
 
 
-def ran_out(scop: Scop, error: isl.Error) -> bool:
-    """Tell whether ``error`` means that the operations ran out.
+@contextmanager
+def at_most(context: isl.Context, operations: int) -> Iterator[None]:
+    """Let isl spend at most ``operations`` on a step, and no more than the work around it has left.
 
-    isl may report another error that follows from it; then even trivial work fails.
+    What the step spends counts for the work around it too. Where the step runs out, isl's error is
+    raised; work goes on after it as long as ``ran_out`` says no.
     """
-    if "operations exceeded" in str(error):
-        return True
+    around = context.get_max_operations()
+    if around:
+        context.set_max_operations(min(around, _spent(context, around) + operations))
+    else:
+        context.reset_operations()
+        context.set_max_operations(operations)
     try:
-        isl.Set.read_from_str(scop.isl_context, "{ [i] : 0 <= i < 2 }").is_empty()
+        yield
+    finally:
+        context.set_max_operations(around)
+        if not around:
+            context.reset_operations()
+
+
+def _spent(context: isl.Context, most: int) -> int:
+    """Return how many operations count already; isl only tells whether a bound is exceeded."""
+    least = 0
+    while least < most:
+        middle = (least + most) // 2
+        context.set_max_operations(middle + 1)
+        if _can_work(context):
+            most = middle
+        else:
+            least = middle + 1
+    return most
+
+
+def _can_work(context: isl.Context) -> bool:
+    try:
+        isl.Set.read_from_str(context, "{ [i] : 0 <= i < 2 }").is_empty()
     except isl.Error:
-        return True
-    return False
+        return False
+    return True
+
+
+def ran_out(scop: Scop) -> bool:
+    """Tell whether the operations ran out, and not those of a step only.
+
+    isl may report an error that follows from it; then even trivial work fails.
+    """
+    return not _can_work(scop.isl_context)
 
 
 def _gave_up(scop: Scop, max_operations: int) -> InputError:

@@ -116,19 +116,20 @@ def _schedule(scop: Scop, symbolic: Symbolic, limit: int) -> ScheduledScop:
 
 
 def _checked_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
-    """Return isl's schedule, or the program's own order where isl's turns out to be wrong.
+    """Return isl's schedule, or the program's own order where isl finds none or a wrong one.
 
-    isl's scheduler now and then gives up ("unable to carry dependences") or returns a schedule that
-    breaks a validity dependence it was given; both were seen with statements that
-    overwrite one element inside several loops. Every schedule is checked, the original too.
+    isl's scheduler takes too long for some regions, now and then gives up ("unable to carry
+    dependences"), or returns a schedule that breaks a validity dependence it was given; the last
+    two were seen with statements that overwrite one element inside several loops. Every schedule
+    is checked, the original too.
     """
     try:
         schedule = compute_schedule(scop, dependences)
         check_legality(scop, dependences, schedule)
     except InternalError:
         pass
-    except isl.Error as error:
-        if ran_out(scop, error):
+    except isl.Error:
+        if ran_out(scop):
             raise
     else:
         return schedule
