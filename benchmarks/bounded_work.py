@@ -91,8 +91,9 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=60, help="seconds after which one is ended")
     parser.add_argument("--gpu", default="a100")
     arguments = parser.parse_args()
+    # what all share is loaded
     eatss.codegen("void f(double A[64])\n{\n#pragma scop\nfor (int i = 0; i < 64; i++) A[i] = 1;\n"
-                  "#pragma endscop\n}\n", gpu=arguments.gpu)  # fmt: skip  # what all share is loaded
+                  "#pragma endscop\n}\n", gpu=arguments.gpu)  # fmt: skip
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     chosen = [(file.name, file.read_text()) for file in arguments.files] or programs(
         arguments.kind, arguments.first, arguments.programs

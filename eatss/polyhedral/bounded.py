@@ -34,7 +34,8 @@ def refuse_too_hard(scop: Scop) -> None:
 
     Raises:
         InputError: ``EATSS-P002`` (loops), ``EATSS-P003`` (divisions), ``EATSS-P004``
-            (statements), ``EATSS-P006`` (none); carries all findings.
+            (statements), ``EATSS-P006`` (none), ``EATSS-P007`` (an array without elements);
+            carries all findings.
     """
     if not scop.statements:
         raise InputError(
@@ -45,6 +46,10 @@ def refuse_too_hard(scop: Scop) -> None:
                 hint="give sizes greater than zero with -D or --param",
             )
         )
+    used = {access.array for statement in scop.statements for access in statement.accesses}
+    empty = [a for a in scop.arrays if a.name in used and a.n_dims and a.extent.is_empty()]
+    if empty:
+        raise InputError(*(_without_elements(scop, array.name) for array in empty))
     if len(scop.statements) > MAX_STATEMENTS:
         message = f"{len(scop.statements)} statements; {MAX_STATEMENTS} are supported"
         raise InputError(
@@ -58,6 +63,15 @@ def refuse_too_hard(scop: Scop) -> None:
     findings = [finding for s in scop.statements for finding in _too_hard(s)]
     if findings:
         raise InputError(*findings)
+
+
+def _without_elements(scop: Scop, name: str) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-P007",
+        message=f"the region uses elements of '{name}', which has none",
+        span=scop.span,
+        hint="declare the array with the size that it has",
+    )
 
 
 def _too_hard(statement: Statement) -> Iterator[Diagnostic]:

@@ -11,7 +11,12 @@ from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.instantiate import instantiate_dependences, instantiate_schedule
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.program import Dependences, General, ScheduledScop
-from eatss.polyhedral.scheduling import compute_schedule, original_with_marks
+from eatss.polyhedral.scheduling import (
+    TRIES,
+    compute_schedule,
+    original_with_marks,
+    try_operations,
+)
 from eatss.polyhedral.symbolic import Symbolic, generalise
 from eatss.polyhedral.tree import cut_tree
 from eatss.scop import Scop
@@ -30,7 +35,7 @@ OPERATIONS_PER_ACCESS = 1000
 def default_operations(scop: Scop) -> int:
     """Return the bound on isl's work for a region where the user sets none."""
     accesses = sum(len(statement.accesses) for statement in scop.statements)
-    return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses
+    return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses + TRIES * try_operations(scop)
 
 
 def schedule_scop(scop: Scop, *, max_operations: int | None = None) -> ScheduledScop:

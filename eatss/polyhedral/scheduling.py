@@ -27,6 +27,9 @@ _TRY = 20_000
 the scheduler's linear programs grow, isl takes up to 30 times as long for as many operations."""
 
 
+TRIES = 3
+
+
 def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
     """Compute a schedule of the whole region with outer parallelism and deep tilable bands.
 
@@ -65,7 +68,7 @@ def _patiently(scop: Scop, dependences: Dependences, renamed: isl.UnionMap) -> i
         isl.Error: The last try failed too; the operations of the caller may be left.
     """
     context = scop.isl_context
-    operations = _TRY * (1 + len(scop.statements))
+    operations = try_operations(scop)
     kept = fixed_ranges(scop, dependences).apply(renamed)
     own = schedule_constraints(scop, dependences).apply(renamed)
     for constraints, coalescing in ((own, 1), (kept, 1)):
@@ -92,6 +95,11 @@ def schedule_constraints(scop: Scop, dependences: Dependences) -> isl.ScheduleCo
         .set_coincidence(coincidence_dependences(scop, dependences))
         .set_proximity(proximity)
     )
+
+
+def try_operations(scop: Scop) -> int:
+    """Return how many operations isl has for one of the ``TRIES`` at a schedule."""
+    return _TRY * (1 + len(scop.statements))
 
 
 def fixed_ranges(scop: Scop, dependences: Dependences) -> isl.ScheduleConstraints:

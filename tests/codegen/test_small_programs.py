@@ -187,3 +187,11 @@ def test_a_region_that_does_nothing_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         codegen(source + "#pragma endscop\n}\n", gpu="h200")
     assert caught.value.diagnostics[0].code == "EATSS-P006"
+
+
+def test_an_array_without_elements_is_refused() -> None:
+    text = "void f(int n, int D[0][4]) {\n#pragma scop\n"
+    text += "  for (int i = 0; i < n; i++) D[0][0] += 1;\n#pragma endscop\n}\n"
+    with pytest.raises(InputError) as caught:
+        codegen(text, gpu="a100")
+    assert [finding.code for finding in caught.value.diagnostics] == ["EATSS-P007"]
