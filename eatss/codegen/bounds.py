@@ -22,6 +22,12 @@ from eatss.isl_names import (
 )
 from eatss.program import Apply, Constant, IntExpr, Operator
 
+_MOST_CASES = 64
+
+
+class TooManyCasesError(Exception):
+    """The bounds of a loop are too many functions of the parameters for tiles to be worth it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileRange:
@@ -76,10 +82,16 @@ def tile_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set) -
 
 
 def _exact_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set) -> TileRange:
-    """Return the tiles of a loop from its exact bounds, which may fall into many cases."""
+    """Return the tiles of a loop from its exact bounds, which may fall into many cases.
+
+    Raises:
+        TooManyCasesError: They do; isl would take minutes to simplify them.
+    """
     tile = isl.Val.int_from_si(values.get_ctx(), loop.tile)
     low = parameter_bound(values, loop.name, upper=False).coalesce()
     high = parameter_bound(values, loop.name, upper=True).coalesce()
+    if low.n_piece() * high.n_piece() > _MOST_CASES:
+        raise TooManyCasesError(f"the bounds of the loop {loop.name} fall into too many cases")
     start = low.scale_down_val(tile).floor().scale_val(tile)
     count = high.sub(start).add_constant_val(tile).scale_down_val(tile).floor()
     within = parameter_at_least(loop.origin, start).intersect(parameter_at_most(loop.origin, high))

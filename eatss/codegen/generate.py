@@ -17,6 +17,7 @@ from eatss.codegen.assumptions import (
     index_bits_of,
     launchable,
 )
+from eatss.codegen.bounds import TooManyCasesError
 from eatss.codegen.checks import check_order
 from eatss.codegen.errors import input_error_at
 from eatss.codegen.file_text import file_text
@@ -36,7 +37,7 @@ from eatss.codegen.work import work_of
 from eatss.gpu import GpuProfile
 from eatss.model import Selection
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.bounded import bounded_work, ran_out
+from eatss.polyhedral.bounded import at_most, bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
 from eatss.program import (
     Assumption,
@@ -52,6 +53,9 @@ from eatss.scop import Scop
 
 GENERATION_FACTOR = 4
 """How much more isl may do for code than for the schedule by default; PolyBench needs less."""
+
+KERNEL_OPERATIONS = 1_500_000
+"""What isl may do for one kernel before it becomes one of a single thread."""
 
 
 class WideIndicesError(Exception):
@@ -332,9 +336,10 @@ class _RegionBuilder:
         placed = []
         for unit in self._planner.units(piece, local):
             try:
-                kernel = self._kernel(unit, context)
-            except isl.Error as error:
-                if ran_out(self._scop, error):
+                with at_most(self._scop.isl_context, KERNEL_OPERATIONS):
+                    kernel = self._kernel(unit, context)
+            except (isl.Error, TooManyCasesError):
+                if ran_out(self._scop):
                     raise
                 simple = self._planner.one_thread(unit.piece, local, "isl fails on its tiles")
                 kernel = self._kernel(simple, context)

@@ -36,7 +36,11 @@ from eatss.isl_names import (
     coalesced,
     without_parameters,
 )
+from eatss.polyhedral.bounded import at_most
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text
+
+_PROJECTION = 50_000
+"""What isl may do to find exactly the values of one loop."""
 
 
 class KernelWriter:
@@ -376,7 +380,7 @@ class KernelWriter:
             loop = serial[depth]
             values = inside.intersect(tile_set(self._isl, serial[:depth]))
             others = [name for name in self._bound if name != loop.name]
-            tiles = tile_range(coalesced(without_parameters(values, others)), loop, known)
+            tiles = tile_range(_projected(values, others), loop, known)
             self._note_tile(tiles, loop)
             self._ranges[loop.origin] = tiles
             head = (
@@ -434,6 +438,20 @@ class KernelWriter:
         meaning = None if lowered is None else self._printer.meaning(lowered)
         check_coverage_of(phase, meaning, known, self._span)
         return lowered
+
+
+def _projected(values: isl.Set, others: Sequence[str]) -> isl.Set:
+    """Return the values of a loop, the other parameters projected out.
+
+    Where that takes isl too long, it is done for a convex set around them without integer
+    divisions, which may add tiles in which nothing is to be done.
+    """
+    try:
+        with at_most(values.get_ctx(), _PROJECTION):
+            return coalesced(without_parameters(values, others))
+    except isl.Error:
+        hull = isl.Set.from_basic_set(values.simple_hull().remove_divs())
+        return without_parameters(hull, others)
 
 
 def _listed(loops: Sequence[MappedLoop]) -> str:

@@ -18,7 +18,7 @@ from eatss.polyhedral.bounded import bounded_work
 from eatss.program import IntExpr, OperationCount, Work
 from eatss.scop import Access, Scop
 
-MAX_OPERATIONS = 2_000_000
+MAX_OPERATIONS = 600_000
 """Bound on isl's work for operations, for bytes read and for bytes written."""
 
 _Result = TypeVar("_Result")

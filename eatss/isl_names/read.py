@@ -326,13 +326,19 @@ def _reach_from(line: isl.Set, bound: isl.PwAff) -> tuple[isl.Val, int] | None:
 
 def function_of_parameters(function: isl.PwAff) -> isl.PwAff:
     """Turn a function of named dimensions into one of parameters of these names."""
-    relation = isl.Map.from_pw_aff(function)
-    for name in dim_names(function.domain()):
-        at = relation.dim(isl.dim_type.param)
-        relation = relation.move_dims(isl.dim_type.param, at, isl.dim_type.in_, 0, 1)
-        relation = relation.set_dim_name(isl.dim_type.param, at, name)
-    free = isl.PwMultiAff.from_map(relation).get_pw_aff(0)
-    return free.project_domain_on_params()
+    names = dim_names(function.domain())
+    space = function.get_domain_space()
+    parameters = isl.Space.params_alloc(function.get_ctx(), len(names))
+    for position, name in enumerate(names):
+        parameters = parameters.set_dim_name(isl.dim_type.param, position, name)
+    space = space.align_params(parameters)
+    outside = space.params().set_from_params()
+    values = isl.MultiAff.zero(outside.map_from_domain_and_range(space))
+    local = isl.LocalSpace.from_space(outside)
+    for position, name in enumerate(names):
+        at = outside.find_dim_by_name(isl.dim_type.param, name)
+        values = values.set_aff(position, isl.Aff.var_on_domain(local, isl.dim_type.param, at))
+    return function.pullback_multi_aff(values).project_domain_on_params()
 
 
 def affine_bounds(params: isl.Set, name: str) -> tuple[list[tuple[isl.PwAff, int]], ...]:

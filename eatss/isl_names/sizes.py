@@ -117,11 +117,13 @@ def fix_parameters(union: isl.UnionMap, values: Sequence[tuple[str, int]]) -> is
     """Give parameters their values and drop them."""
     if not values:
         return union
-    names = ", ".join(name for name, _ in values)
-    equal = " and ".join(f"{name} = {value}" for name, value in values)
-    union = union.intersect_params(
-        isl.Set.read_from_str(union.get_ctx(), f"[{names}] -> {{ : {equal} }}")
-    )
+    space = isl.Space.params_alloc(union.get_ctx(), len(values))
+    for position, (name, _) in enumerate(values):
+        space = space.set_dim_name(isl.dim_type.param, position, name)
+    fixed = isl.Set.universe(space)
+    for position, (_, value) in enumerate(values):
+        fixed = fixed.fix_val(isl.dim_type.param, position, isl.Val(str(value), union.get_ctx()))
+    union = union.intersect_params(fixed)
     for name, _ in values:
         position = union.find_dim_by_name(isl.dim_type.param, name)
         union = union.project_out(isl.dim_type.param, position, 1)

@@ -34,7 +34,8 @@ def refuse_too_hard(scop: Scop) -> None:
 
     Raises:
         InputError: ``EATSS-P002`` (loops), ``EATSS-P003`` (divisions), ``EATSS-P004``
-            (statements), ``EATSS-P006`` (none); carries all findings.
+            (statements), ``EATSS-P006`` (none), ``EATSS-P007`` (an array without elements);
+            carries all findings.
     """
     if not scop.statements:
         raise InputError(
@@ -45,6 +46,10 @@ def refuse_too_hard(scop: Scop) -> None:
                 hint="give sizes greater than zero with -D or --param",
             )
         )
+    used = {access.array for statement in scop.statements for access in statement.accesses}
+    empty = [a for a in scop.arrays if a.name in used and a.n_dims and a.extent.is_empty()]
+    if empty:
+        raise InputError(*(_without_elements(scop, array.name) for array in empty))
     if len(scop.statements) > MAX_STATEMENTS:
         message = f"{len(scop.statements)} statements; {MAX_STATEMENTS} are supported"
         raise InputError(
@@ -58,6 +63,15 @@ def refuse_too_hard(scop: Scop) -> None:
     findings = [finding for s in scop.statements for finding in _too_hard(s)]
     if findings:
         raise InputError(*findings)
+
+
+def _without_elements(scop: Scop, name: str) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-P007",
+        message=f"the region uses elements of '{name}', which has none",
+        span=scop.span,
+        hint="declare the array with the size that it has",
+    )
 
 
 def _too_hard(statement: Statement) -> Iterator[Diagnostic]:
@@ -98,7 +112,7 @@ def bounded_work(scop: Scop, max_operations: int) -> Iterator[None]:
     try:
         yield
     except isl.Error as error:
-        exhausted = ran_out(scop, error)
+        exhausted = "operations exceeded" in str(error) or ran_out(scop)
         if not exhausted:
             raise
     finally:
@@ -108,18 +122,54 @@ def bounded_work(scop: Scop, max_operations: int) -> Iterator[None]:
         raise _gave_up(scop, max_operations)
 
 
-def ran_out(scop: Scop, error: isl.Error) -> bool:
-    """Tell whether ``error`` means that the operations ran out.
+@contextmanager
+def at_most(context: isl.Context, operations: int) -> Iterator[None]:
+    """Let isl spend at most ``operations`` on a step, and no more than the work around it has left.
 
-    isl may report another error that follows from it; then even trivial work fails.
+    What the step spends counts for the work around it too. Where the step runs out, isl's error is
+    raised; work goes on after it as long as ``ran_out`` says no.
     """
-    if "operations exceeded" in str(error):
-        return True
+    around = context.get_max_operations()
+    if around:
+        context.set_max_operations(min(around, _spent(context, around) + operations))
+    else:
+        context.reset_operations()
+        context.set_max_operations(operations)
     try:
-        isl.Set.read_from_str(scop.isl_context, "{ [i] : 0 <= i < 2 }").is_empty()
+        yield
+    finally:
+        context.set_max_operations(around)
+        if not around:
+            context.reset_operations()
+
+
+def _spent(context: isl.Context, most: int) -> int:
+    """Return how many operations count already; isl only tells whether a bound is exceeded."""
+    least = 0
+    while least < most:
+        middle = (least + most) // 2
+        context.set_max_operations(middle + 1)
+        if _can_work(context):
+            most = middle
+        else:
+            least = middle + 1
+    return most
+
+
+def _can_work(context: isl.Context) -> bool:
+    try:
+        isl.Set.read_from_str(context, "{ [i] : 0 <= i < 2 }").is_empty()
     except isl.Error:
-        return True
-    return False
+        return False
+    return True
+
+
+def ran_out(scop: Scop) -> bool:
+    """Tell whether the operations ran out, and not those of a step only.
+
+    isl may report an error that follows from it; then even trivial work fails.
+    """
+    return not _can_work(scop.isl_context)
 
 
 def _gave_up(scop: Scop, max_operations: int) -> InputError:

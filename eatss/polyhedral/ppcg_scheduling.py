@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import islpy as isl
 
-from eatss.diagnostics import Diagnostic, InternalError, Severity
+from eatss.diagnostics import Diagnostic, InputError, InternalError, Severity
 from eatss.isl_names import maps_of
 from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.ppcg_constraints import (
@@ -65,17 +65,19 @@ def schedule_as_ppcg(
     try:
         with bounded_work(scop, limit):
             scheduled = _schedule(scop, ppcg_region(scop))
-        if scheduled is None:
-            doubts.append("it has too many dependences for isl with numbers as sizes")
+        if isinstance(scheduled, str):
+            doubts.append(scheduled)
         else:
             live, schedule, certain = scheduled
             found = with_schedule(live, schedule, max_operations=max_operations)
             if not certain:
                 doubts.append("the isl of PPCG may run independent parts in another order")
+    except InputError:
+        doubts.append("isl takes too long for PPCG's constraints")
     except InternalError:
         doubts.append("isl's schedule for PPCG's constraints breaks a dependence")
-    except isl.Error as error:
-        if ran_out(scop, error):
+    except isl.Error:
+        if ran_out(scop):
             raise
         doubts.append("isl finds no schedule for PPCG's constraints")
     if found is None:
@@ -100,15 +102,17 @@ def _unsure(scop: Scop, reason: str) -> Diagnostic:
     )
 
 
-def _schedule(scop: Scop, region: PpcgRegion) -> tuple[Scop, isl.Schedule, bool] | None:
+def _schedule(scop: Scop, region: PpcgRegion) -> tuple[Scop, isl.Schedule, bool] | str:
     """Return the live part of a region, its schedule, and whether its order is certain.
 
-    ``None`` if that is too hard.
+    Or why there is none.
     """
     found = ppcg_dependences(region)
+    if found.live.is_empty():
+        return "it drops all of the region as dead code"
     constraints, grouping = group_chains(region, found, ppcg_constraints(region, found))
     if _size(constraints) > _MAX_SIZE:
-        return None
+        return "it has too many dependences for isl with numbers as sizes"
     live = restricted(scop, _ours(region, found.live))
     return live, *_computed(region, constraints, grouping, found)
 

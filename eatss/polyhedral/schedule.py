@@ -14,7 +14,12 @@ from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.instantiate import instantiate_dependences, instantiate_schedule
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.program import Dependences, General, ScheduledScop
-from eatss.polyhedral.scheduling import compute_schedule, original_with_marks
+from eatss.polyhedral.scheduling import (
+    TRIES,
+    compute_schedule,
+    original_with_marks,
+    try_operations,
+)
 from eatss.polyhedral.symbolic import Symbolic, generalise
 from eatss.polyhedral.tree import cut_tree
 from eatss.scop import Scop
@@ -33,7 +38,7 @@ OPERATIONS_PER_ACCESS = 1000
 def default_operations(scop: Scop) -> int:
     """Return the bound on isl's work for a region where the user sets none."""
     accesses = sum(len(statement.accesses) for statement in scop.statements)
-    return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses
+    return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses + TRIES * try_operations(scop)
 
 
 def schedule_scop(
@@ -141,20 +146,21 @@ def _schedule(scop: Scop, symbolic: Symbolic, limit: int) -> ScheduledScop:
 
 
 def _checked_schedule(scop: Scop, dependences: Dependences) -> tuple[isl.Schedule, bool]:
-    """Return isl's schedule, or the program's own order where isl's turns out to be wrong.
+    """Return isl's schedule, or the program's own order where isl finds none or a wrong one.
 
-    isl's scheduler now and then gives up ("unable to carry dependences") or returns a schedule that
-    breaks a validity dependence it was given; both were seen with statements that
-    overwrite one element inside several loops. Every schedule is checked, the original too. The
-    second result tells whether it is right only for the sizes that the source implies.
+    isl's scheduler takes too long for some regions, now and then gives up ("unable to carry
+    dependences"), or returns a schedule that breaks a validity dependence it was given; the last
+    two were seen with statements that overwrite one element inside several loops. Every schedule
+    is checked, the original too. The second result tells whether it is right only for the sizes
+    that the source implies.
     """
     try:
         schedule = compute_schedule(scop, dependences)
         return schedule, _checked(scop, dependences, schedule) is not None
     except InternalError:
         pass
-    except isl.Error as error:
-        if ran_out(scop, error):
+    except isl.Error:
+        if ran_out(scop):
             raise
     schedule = original_with_marks(scop, dependences)
     check_legality(scop, dependences, schedule)

@@ -209,8 +209,8 @@ def _read_tree(scop: Scop, tree: object, limit: int) -> isl.Schedule:
     with bounded_work(scop, limit):
         try:
             return reader.schedule(tree)
-        except isl.Error as error:
-            if ran_out(scop, error):
+        except isl.Error:
+            if ran_out(scop):
                 raise
     raise reader.error("isl cannot read a set or function in the tree")
 

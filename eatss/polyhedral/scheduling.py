@@ -13,20 +13,21 @@ from contextlib import contextmanager
 
 import islpy as isl
 
-from eatss.isl_names import node_kind, renaming
+from eatss.isl_names import coalesced, node_kind, renaming
 from eatss.polyhedral.accesses import dependent_accesses
-from eatss.polyhedral.bounded import ran_out
+from eatss.polyhedral.bounded import at_most, ran_out
 from eatss.polyhedral.original import original_schedule
 from eatss.polyhedral.program import Dependences
 from eatss.scop import Scop
 
 _FIRST_NUMBER = 17
 
-_FIRST_TRY = 40_000
-"""isl operations for each statement of the first try; most regions need fewer. Where numbers of the
-scheduler's linear programs grow it takes a second and a half, 200 000 operations 35 seconds."""
+_TRY = 20_000
+"""isl operations of one try, and of each statement in it. PolyBench needs fewer; where numbers of
+the scheduler's linear programs grow, isl takes up to 30 times as long for as many operations."""
 
-_SECOND_TRY = 120_000
+
+TRIES = 3
 
 
 def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
@@ -47,40 +48,40 @@ def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
     numbered = renaming(
         [(s.domain, f"S_{k}") for k, s in enumerate(scop.statements, start=_FIRST_NUMBER)]
     )
-    constraints = schedule_constraints(scop, dependences)
-    constraints = constraints.apply(isl.UnionMap.from_union_pw_multi_aff(numbered))
+    renamed = isl.UnionMap.from_union_pw_multi_aff(numbered)
     with scheduler_options(scop.isl_context):
-        schedule = _patiently(scop, constraints)
+        schedule = _patiently(scop, dependences, renamed)
     return schedule.pullback_union_pw_multi_aff(numbered)
 
 
-def _patiently(scop: Scop, constraints: isl.ScheduleConstraints) -> isl.Schedule:
-    """Let isl schedule; where that is long, let it no longer avoid coalescing loops.
+def _patiently(scop: Scop, dependences: Dependences, renamed: isl.UnionMap) -> isl.Schedule:
+    """Let isl schedule; where that is long, let it do with fewer freedoms.
 
-    For that isl looks at how short loops are. With short loops of constant length and dependences
-    between all of their instances this did not end in ten minutes; without it such regions take
-    milliseconds. Tries are bounded by operations, so every machine takes the same steps; those of a
-    failed try do not count towards the caller's bound.
+    First live ranges of one element no longer change places: conditional validity is what makes the
+    linear programs large (a schedule that took 30 seconds takes half a second, and stencils get
+    the same one). Then isl no longer avoids coalescing loops, for which it looks at how
+    short loops are: with short loops of constant length and dependences between all of their
+    instances that did not end in ten minutes. Tries are bounded by operations, so every machine
+    takes the same steps.
+
+    Raises:
+        isl.Error: The last try failed too; the operations of the caller may be left.
     """
     context = scop.isl_context
-    most = context.get_max_operations()
-    for each, coalescing in ((_FIRST_TRY, 1), (_SECOND_TRY, 0)):
-        operations = each * len(scop.statements)
-        if most:
-            operations = min(operations, most)
+    operations = try_operations(scop)
+    kept = fixed_ranges(scop, dependences).apply(renamed)
+    own = schedule_constraints(scop, dependences).apply(renamed)
+    for constraints, coalescing in ((own, 1), (kept, 1)):
         context.set_schedule_treat_coalescing(coalescing)
-        context.reset_operations()
-        context.set_max_operations(operations)
         try:
-            return constraints.compute_schedule()
-        except isl.Error as error:
-            if not ran_out(scop, error):
+            with at_most(context, operations):
+                return constraints.compute_schedule()
+        except isl.Error:
+            if ran_out(scop):
                 raise
-        finally:
-            context.set_max_operations(most)
-            context.reset_operations()
-    context.set_schedule_treat_coalescing(1)
-    return constraints.compute_schedule()
+    context.set_schedule_treat_coalescing(0)
+    with at_most(context, operations):
+        return kept.compute_schedule()
 
 
 def schedule_constraints(scop: Scop, dependences: Dependences) -> isl.ScheduleConstraints:
@@ -108,6 +109,28 @@ def _proximity(scop: Scop, dependences: Dependences) -> isl.UnionMap:
     by_scalar = dependences.order.intersect_domain(scalars).factor_domain()
     by_array = dependences.order.subtract_domain(scalars).factor_domain()
     return dependences.flow.union(false.subtract(by_scalar.subtract(by_array)))
+
+
+def try_operations(scop: Scop) -> int:
+    """Return how many operations isl has for one of the ``TRIES`` at a schedule."""
+    return _TRY * (1 + len(scop.statements))
+
+
+def fixed_ranges(scop: Scop, dependences: Dependences) -> isl.ScheduleConstraints:
+    """Return constraints under which live ranges of one element keep their order.
+
+    They are stricter than those of ``schedule_constraints``, and far easier for isl.
+    """
+    everything = dependences.flow.union(dependences.forced)
+    everything = everything.union(dependences.anti).union(dependences.output)
+    everything = coalesced(everything)
+    return (
+        isl.ScheduleConstraints.on_domain(scop.domain)
+        .set_context(scop.context)
+        .set_validity(everything)
+        .set_coincidence(everything)
+        .set_proximity(coalesced(dependences.flow.union(dependences.forced)))
+    )
 
 
 def coincidence_dependences(scop: Scop, dependences: Dependences) -> isl.UnionMap:

@@ -11,6 +11,26 @@ from eatss.diagnostics import InputError
 from eatss.verify import verify
 
 PROGRAMS = {
+    "a subscript divided in a loop that starts at a quotient": """
+        void f(int N, int M, double A[M + N][M + N]) {
+        #pragma scop
+          for (int i = M / 2; i < M / 2 + 1; ++i)
+            for (int k = i; k < N; k++) A[k / 2][1] = 1;
+        #pragma endscop
+        }""",
+    "a size with the name of an operator of isl": """
+        #define MIN(a, b) ((a) < (b) ? (a) : (b))
+        #ifndef min
+        #define min 40
+        #endif
+        void f(int A[min + 2], int D[min + 2]) {
+        #pragma scop
+          for (int i = 1; i < min; ++i) {
+            A[i] = 1;
+            for (int l = 1; l < MIN(min, i); l++) D[l] += 1;
+          }
+        #pragma endscop
+        }""",
     "a scalar set before a split sum and used after it": """
         void f(int n, int m, double A[n][m], double x[n], double y[n]) {
         #pragma scop
@@ -175,3 +195,11 @@ def test_a_region_that_does_nothing_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         codegen(source + "#pragma endscop\n}\n", gpu="h200")
     assert caught.value.diagnostics[0].code == "EATSS-P006"
+
+
+def test_an_array_without_elements_is_refused() -> None:
+    text = "void f(int n, int D[0][4]) {\n#pragma scop\n"
+    text += "  for (int i = 0; i < n; i++) D[0][0] += 1;\n#pragma endscop\n}\n"
+    with pytest.raises(InputError) as caught:
+        codegen(text, gpu="a100")
+    assert [finding.code for finding in caught.value.diagnostics] == ["EATSS-P007"]

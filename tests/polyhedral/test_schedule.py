@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from eatss.diagnostics import InputError, InternalError
 from eatss.polyhedral import compute_dependences, schedule_scop
+from eatss.polyhedral.bounded import at_most, bounded_work, ran_out
 from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.graph import statement_graph
 from tests.examples import examples
@@ -89,6 +90,29 @@ def test_running_out_of_operations_is_an_error_and_not_a_hang(scop_of: Callable[
         assert caught.value.code == "EATSS-P001"
         assert str(operations) in caught.value.diagnostics[0].message
     assert len(schedule_scop(scop).kernels) == 2
+
+
+def test_a_step_that_runs_out_leaves_the_rest_to_the_work_around_it(
+    scop_of: Callable[..., Any],
+) -> None:
+    scop = scop_of(STENCIL, parameters=["T", "N"])
+    context = scop.isl_context
+    steps = 0
+
+    def run_out() -> None:
+        nonlocal steps
+        while not ran_out(scop):
+            steps += 1
+            with pytest.raises(isl.Error), at_most(context, 1000):
+                compute_dependences(scop)
+        compute_dependences(scop)
+
+    with pytest.raises(InputError) as caught, bounded_work(scop, 40_000):
+        run_out()
+    assert 10 < steps < 45  # what a step spends counts for the work around it
+    assert caught.value.code == "EATSS-P001"
+    assert context.get_max_operations() == 0
+    compute_dependences(scop)
 
 
 def test_forty_nested_loops_are_refused_at_once(scop_of: Callable[..., Any]) -> None:
