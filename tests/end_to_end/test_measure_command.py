@@ -25,6 +25,7 @@ BLOCKED = ("z3", "islpy", "clang", "networkx", "cupy", "pynvml")
 BLOCKER = f"""\
 import sys
 
+
 class Blocked:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in {BLOCKED!r}:
