@@ -16,14 +16,14 @@ from eatss.measure.options import MeasureOptions
 from tests.end_to_end.measuring import KERNELS, eatss, mistake, python
 from tests.end_to_end.scripted_for_any import AT_ONCE, INTERRUPTED, PATH, WRONG, AnyProgram
 
+pytestmark = pytest.mark.usefixtures("heeded_signals")
+
 GEMM = KERNELS / "gemm.c"
 BLOCKED = ("z3", "islpy", "clang", "networkx", "cupy", "pynvml")
 """Typer itself imports pydantic, if it is there."""
 
 BLOCKER = f"""\
 import sys
-
-pytestmark = pytest.mark.usefixtures("heeded_signals")
 
 
 class Blocked:
