@@ -240,35 +240,37 @@ class Builder:
             *(f"-I{self._directory / place}" for place in original.include_dirs),
         ]
         given = [f"-D{define}" for define in original.defines]
-        if self._macros and self._vanished is None:
-            self._vanished = ()
-            self._vanished = self._vanishing([*given, *include])
-        return [*given, *(self._vanished or ()), *include]
+        if self._vanished is None:
+            self._vanished = self._vanishing(given, include) if self._macros or given else ()
+        return [*given, *self._vanished, *include]
 
-    def _vanishing(self, options: Sequence[str]) -> tuple[str, ...]:
+    def _vanishing(self, given: Sequence[str], include: Sequence[str]) -> tuple[str, ...]:
         """Return options that define what the original no longer does where its sizes are given.
 
         Headers define the sizes of a data set together, where none of them is (``#if !defined(N)
-        && !defined(TSTEPS)``).
+        && !defined(TSTEPS)``). Which data set it is, the options given say that no header defines.
         """
         path = (self._directory / self._program.original.file).resolve()
-        source = self._work / "macros.c"
+        source, listing = self._work / "macros.c", self._work / "macros.txt"
         source.write_text(f'#include "{path}"\n', encoding="utf-8", errors="surrogateescape")
-        command = ["gcc", "-E", "-dM", "-std=gnu11", *options, str(source)]
-        sizes = [f"-D{name}=1" for name in self._macros]
+
+        def defined(*options: str) -> dict[str, str]:
+            command = ["gcc", "-E", "-dM", "-std=gnu11", *options, *include, str(source)]
+            text = self._compile(command, listing).read_text(errors="surrogateescape")
+            found = _MACRO.finditer(text)
+            return {match[1]: f"-D{match[1]}{match[2] or ''}={match[3]}" for match in found}
+
         try:
-            listed = self._compile(command, self._work / "macros.txt").read_text(errors="replace")
-            kept = self._compile([*command, *sizes], self._work / "kept.txt").read_text(
-                errors="replace"
-            )
+            known = defined()
+        except CompileError:  # it says itself that it needs what is given
+            known = {}
+        try:
+            chosen = [o for o in given if re.split(r"[(=]", o[2:], maxsplit=1)[0] not in known]
+            kept = defined(*given, *(f"-D{name}=1" for name in self._macros))
+            usual = defined(*chosen)
         except CompileError:
             return ()
-        names = {match[1] for match in _MACRO.finditer(kept)}
-        return tuple(
-            f"-D{match[1]}{match[2] or ''}={match[3]}"
-            for match in _MACRO.finditer(listed)
-            if match[1] not in names
-        )
+        return tuple(option for name, option in usual.items() if name not in kept)
 
     def _reshape(self, said: str, text: str) -> bool:
         """Learn from a compiler's message how a function takes its arguments."""

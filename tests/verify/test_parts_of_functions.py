@@ -56,8 +56,8 @@ int main(void)
 """
 
 
-def generated(text: str, folder: Path) -> Path:
-    eatss.codegen(text, gpu="h200", output=folder)
+def generated(text: str, folder: Path, **defines: int) -> Path:
+    eatss.codegen(text, gpu="h200", output=folder, defines=defines)
     return folder
 
 
@@ -69,6 +69,13 @@ def test_a_region_is_compared_whatever_its_function_does_around_it(tmp_path: Pat
     found = verified(generated(PART, tmp_path))
     assert found.status == "ok", found.message
     assert found.results[0].compared > 37 * 37
+
+
+def test_a_size_that_is_given_leaves_the_others_of_its_data_set(tmp_path: Path) -> None:
+    text = "#ifndef N\n#error give N\n#endif\n" + PART
+    assert verified(generated(PART, tmp_path / "default", N=48)).status == "ok"
+    with pytest.raises(InputError, match="'STEPS' undeclared"):  # no data set to take it from
+        verified(generated(text, tmp_path / "none", N=48))
 
 
 @pytest.mark.parametrize(
