@@ -44,6 +44,7 @@ from eatss.verify.sizes import (
     inner_sizes,
     mixed_sizes,
     refused_sizes,
+    skewed_sizes,
 )
 
 _COMPILE_LIMIT_S = 900.0
@@ -199,6 +200,11 @@ def _further(program: Program) -> tuple[Run, ...]:
     found = [
         _run(program, number, given, _ORIGINAL_LIMIT_S)
         for given in boundary_sizes(program)
+        for number in entries
+    ]
+    found += [
+        _run(program, number, given, _SEARCH_LIMIT_S)
+        for given in skewed_sizes(program)
         for number in entries
     ]
     for entry, code, given in (*inner_sizes(program), *edge_sizes(program)):

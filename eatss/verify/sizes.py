@@ -44,6 +44,7 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 _LARGE = (1000, 32768, 46341, 65536, 70000, 2**31 - 1)
 _MOST_BOUNDARY, _MOST_MIXED, _MOST_EDGES, _MOST_SEARCHED = 16, 24, 4, 4000
 _MOST_INNER = 256
+_FEW = 0.05
 
 
 def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
@@ -113,6 +114,19 @@ def boundary_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     return tuple(chosen[:_MOST_BOUNDARY]) if names else ()
 
 
+def skewed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
+    """Choose sizes one less than two tiles where that needs few threads, whatever work they are.
+
+    There a skewed tile that starts inside is cut off by one.
+    """
+    fixed = fixed_parameters(program)
+    value = 2 * _largest_tile(program) - 1
+    sizes = {**{parameter.name: value for parameter in program.parameters}, **fixed}
+    chosen = _allowed(program, [sizes] if sizes != fixed else [], exchange=False, estimated=False)
+    few = _FEW * THREADS_LIMIT
+    return tuple(sizes for sizes in chosen if estimated_threads(program, sizes) <= few)
+
+
 def mixed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     """Choose sizes of which some are above a tile and others small, those of the largest arrays.
 
@@ -128,7 +142,7 @@ def _mixed(program: Program, *, estimated: bool) -> Iterator[dict[str, int]]:
     free = [(k, p) for k, p in enumerate(program.parameters) if p.name not in fixed]
     if not free:
         return
-    largest = max((size for kernel in program.kernels for _, size in kernel.tile_sizes), default=1)
+    largest = _largest_tile(program)
     above = [times * largest + 3 for times in (1, 2, 4)]  # skewed tiles are full from there on
     most = 6 if len(free) <= 4 else 4
     values = [
@@ -143,6 +157,10 @@ def _mixed(program: Program, *, estimated: bool) -> Iterator[dict[str, int]]:
     yield from sorted(
         fitting, key=lambda sizes: (-_least_array(program, sizes), sum(sizes.values()))
     )
+
+
+def _largest_tile(program: Program) -> int:
+    return max((size for kernel in program.kernels for _, size in kernel.tile_sizes), default=1)
 
 
 def _least_array(program: Program, sizes: Mapping[str, int]) -> int:

@@ -14,6 +14,7 @@ from eatss.program import (
     Assumption,
     Constant,
     IntExpr,
+    Launch,
     Name,
     Operator,
     Parameter,
@@ -29,6 +30,7 @@ from eatss.verify.sizes import (
     inner_sizes,
     mixed_sizes,
     refused_sizes,
+    skewed_sizes,
 )
 from tests.verify.conftest import HEAD, MATMUL_C, array
 
@@ -170,6 +172,14 @@ def test_small_sizes_are_allowed_and_always_the_same(matmul: Program) -> None:
     assert chosen == boundary_sizes(matmul)
     assert {value for sizes in chosen for value in sizes.values()} == {1, 2, 3, 4}
     assert all(estimated_work(matmul, sizes) < 1e4 for sizes in chosen)
+
+
+def test_two_tiles_but_one_are_tried_where_they_need_few_threads(matmul: Program) -> None:
+    assert skewed_sizes(matmul) == ({"M": 31, "N": 31, "K": 31},)
+    many = Apply(Operator.MUL, (Name("M"), Constant(1000)))
+    launch = Launch(kernel="matmul_k0", grid=(many, Constant(1), Constant(1)))
+    entry = replace(matmul.entries[0], body=(launch,))
+    assert skewed_sizes(replace(matmul, entries=(entry,))) == ()
 
 
 def test_refusals_are_tried_one_beyond_what_is_accepted(matmul: Program) -> None:
