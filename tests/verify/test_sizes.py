@@ -146,7 +146,8 @@ def test_fixed_sizes_that_take_too_long_are_refused_with_a_hint(
 ) -> None:
     program = nest((1024, 1024, 1024, 1024))
     entry = replace(program.entries[0], arguments=())
-    fixed = replace(program, parameters=(), entries=(entry,))
+    names = [entry.launcher, *(kernel.name for kernel in program.kernels)]
+    fixed = replace(program, parameters=(), entries=(entry,), text=" ".join(names))
     with pytest.raises(InputError) as caught:
         verify(folder(fixed, ""), device="cpu")
     assert caught.value.code == "EATSS-V007"
