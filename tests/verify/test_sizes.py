@@ -146,8 +146,9 @@ def test_fixed_sizes_that_take_too_long_are_refused_with_a_hint(
 ) -> None:
     program = nest((1024, 1024, 1024, 1024))
     entry = replace(program.entries[0], arguments=())
-    names = [entry.launcher, *(kernel.name for kernel in program.kernels)]
-    fixed = replace(program, parameters=(), entries=(entry,), text=" ".join(names))
+    kernel = replace(program.kernels[0], arguments=())
+    text = f"{entry.launcher} {kernel.name}"
+    fixed = replace(program, parameters=(), kernels=(kernel,), entries=(entry,), text=text)
     with pytest.raises(InputError) as caught:
         verify(folder(fixed, ""), device="cpu")
     assert caught.value.code == "EATSS-V007"
