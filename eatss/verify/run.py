@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,7 +56,7 @@ _PATIENCE = 5.0
 
 
 def verify(
-    directory: Path,
+    directory: str | PathLike[str],
     *,
     device: Literal["cpu", "gpu", "auto"] = "auto",
     sizes: Sequence[Mapping[str, int]] | None = None,
@@ -87,6 +88,7 @@ def verify(
         InputError: ``EATSS-V0xx``, the folder holds no program, the original cannot be called
             or compiled, or the sizes are not the program's.
     """
+    directory = Path(directory)
     program = load_program(directory)
     _check_callable(program)
     chosen: Device = _auto_device() if device == "auto" else device
