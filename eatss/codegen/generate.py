@@ -54,7 +54,7 @@ from eatss.scop import Scop
 GENERATION_FACTOR = 4
 """How much more isl may do for code than for the schedule by default; PolyBench needs less."""
 
-KERNEL_OPERATIONS = 6_000_000
+KERNEL_OPERATIONS = 12_000_000
 """What isl may do for one kernel before it becomes one of a single thread; seidel-2d with its
 tile in shared memory needs more than half of it."""
 

@@ -8,7 +8,10 @@ from math import prod
 import pytest
 
 from eatss.program import Program
+from eatss.resources import data_directory
 from eatss.verify import Verification
+
+KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
 
 LOOPS_WORK = 4e5
 """Points of the box of the sizes up to which a run takes milliseconds."""
@@ -37,15 +40,21 @@ def points(sizes: dict[str, int]) -> int:
     )
 
 
-@pytest.mark.parametrize(("dtype", "gpu"), [("float", "a100"), ("double", "h200")])
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "gpu"),
+    [
+        *((kernel, "double", "h200") for kernel in KERNELS),
+        *((kernel, "float", "a100") for kernel in KERNELS[::3]),
+    ],
+)
 def test_a_kernel_equals_the_original_where_its_text_was_not_verified_before(
-    any_kernel: str,
+    kernel: str,
     dtype: str,
     gpu: str,
     generate: Callable[..., Program],
     verify_kernel: Callable[..., Verification],
 ) -> None:
-    program = generate(any_kernel, dtype=dtype, gpu=gpu)
+    program = generate(kernel, dtype=dtype, gpu=gpu)
     found = verify_kernel(program, small_sizes(program))
     assert (found.status, found.message) == ("ok", "")
     assert found.results[-1].compared > 0

@@ -130,7 +130,7 @@ def program(seed: int) -> tuple[str, bool]:
 
 
 @settings(
-    max_examples=examples(10),
+    max_examples=examples(4),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -71,7 +71,7 @@ def options(draw: st.DrawFn, program: SymbolicProgram) -> CodegenOptions:
 
 
 @settings(
-    max_examples=examples(12),
+    max_examples=examples(5),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

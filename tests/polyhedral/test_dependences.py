@@ -37,7 +37,7 @@ def _expected(events: list[Any]) -> tuple[Pairs, Pairs, Pairs]:
     return flow, anti, output
 
 
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_dependences_equal_those_of_a_run(
     data: st.DataObject,

@@ -73,8 +73,10 @@ def test_it_takes_the_layout_of_the_sum_in_the_array() -> None:
 def test_it_computes_what_the_original_does(style: str, tmp_path: Path) -> None:
     path = tmp_path / "f.c"
     path.write_text(source(*PRODUCTS[style]))
-    codegen(path, gpu="a100", output=tmp_path / "out")
-    verification = verify(tmp_path / "out", device="cpu")
+    program = codegen(path, gpu="a100", output=tmp_path / "out")
+    names = [parameter.name for parameter in program.parameters]
+    sizes = [{name: least + 2 * k for k, name in enumerate(names)} for least in (1, 9, 70)]
+    verification = verify(tmp_path / "out", device="cpu", sizes=sizes if names else None)
     assert verification.ok, verification.message
 
 

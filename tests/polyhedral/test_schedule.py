@@ -34,7 +34,7 @@ def _memory(events: list[Any], order: list[Any], local: tuple[str, ...]) -> dict
     return {element: value for element, value in memory.items() if element[0] not in local}
 
 
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_running_in_the_new_order_leaves_the_same_memory(
     data: st.DataObject,
