@@ -22,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -251,11 +252,25 @@ def _compared(folder: Path, text: str, cuda: str) -> str:
 def outcomes(first: int, count: int, budget_s: float, jobs: int) -> Iterator[Outcome]:
     """Yield the outcomes of seeds from ``first`` on until the budget is spent."""
     end = time.monotonic() + budget_s
-    with ProcessPoolExecutor(jobs, max_tasks_per_child=50) as pool:
-        for start in range(first, first + count, 4 * jobs):
-            if time.monotonic() > end:
-                return
-            yield from pool.map(outcome, range(start, min(start + 4 * jobs, first + count)))
+    for start in range(first, first + count, 8 * jobs):
+        if time.monotonic() > end:
+            return
+        seeds = range(start, min(start + 8 * jobs, first + count))
+        try:
+            with ProcessPoolExecutor(jobs) as pool:
+                found = list(pool.map(outcome, seeds))
+        except BrokenProcessPool:
+            found = [_alone(seed) for seed in seeds]
+        yield from found
+
+
+def _alone(seed: int) -> Outcome:
+    """Return the outcome of a seed in a process of its own, which may die."""
+    try:
+        with ProcessPoolExecutor(1) as pool:
+            return pool.submit(outcome, seed).result()
+    except BrokenProcessPool:
+        return Outcome(seed, "CRASH", 0.0, "the process died")
 
 
 def main() -> None:
