@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.recorded import (
+    TWO_WINDOWS,
     command_line,
     compile_ahead,
     geometric_mean,
@@ -29,20 +30,10 @@ from benchmarks.recorded import (
 )
 from eatss.measure import measure
 from eatss.measure.measurement import Measurement
-from eatss.measure.options import MeasureOptions
 from eatss.resources import data_directory
 
 FILE = "contractions.json"
-OPTIONS = MeasureOptions(
-    least_window_s=0.8,
-    least_updates=6,
-    least_windows=2,
-    target=0.02,
-    warm_up_s=0.0,
-    budget_s=1.6,
-    timeout_s=30.0,
-    restoring="between windows",
-)
+OPTIONS = replace(TWO_WINDOWS, budget_s=1.6)
 
 Sizes = dict[str, int]
 Layout = tuple[Sizes, Sizes]

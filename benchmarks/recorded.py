@@ -19,13 +19,25 @@ from eatss.measure import measurement_from_dict, measurement_to_dict
 from eatss.measure.card import CompileError
 from eatss.measure.compile import compile_program, default_cache, find_toolchains, usable_cache
 from eatss.measure.measurement import Measurement
-from eatss.measure.options import Variant
+from eatss.measure.options import MeasureOptions, Variant
 from eatss.measure.sizes import complete_sizes
 from eatss.program import load_program
 from eatss.resources import data_directory
 
 RESULTS = Path(__file__).resolve().parent / "results" / "h200"
 """What was measured on an H200."""
+
+TWO_WINDOWS = MeasureOptions(
+    least_window_s=0.8,
+    least_updates=6,
+    least_windows=2,
+    target=0.02,
+    warm_up_s=0.0,
+    budget_s=1.0,
+    timeout_s=30.0,
+    restoring="between windows",
+)
+"""Two windows of 0.8 s a variant, for tables of many variants in one call."""
 
 REJECTED = "rejected.txt"
 """Stands in the folder of a variant that could not be generated, with the reason."""

@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.recorded import (
+    TWO_WINDOWS,
     command_line,
     compile_ahead,
     drifted,
@@ -33,22 +34,11 @@ from eatss.measure import compare, measure
 from eatss.measure.comparison import Comparison
 from eatss.measure.estimate import Ratio
 from eatss.measure.measurement import Measurement
-from eatss.measure.options import MeasureOptions
 from eatss.report.comparison_plot import plot_comparisons
 from eatss.resources import data_directory
 
 SELECTED, DEFAULT = "selected", "32"
 FILE = "selected-and-default.json"
-OPTIONS = MeasureOptions(
-    least_window_s=0.8,
-    least_updates=6,
-    least_windows=2,
-    target=0.02,
-    warm_up_s=0.0,
-    budget_s=1.0,
-    timeout_s=30.0,
-    restoring="between windows",
-)
 LONG = "floyd-warshall"
 GROUPS = 3
 
@@ -66,7 +56,7 @@ def measure_all(directory: Path, results: Path) -> None:
     done: tuple[Measurement, ...] = ()
     for group in range(GROUPS):
         variants = [one for folder in folders[group::GROUPS] for one in prepared(folder)]
-        found = measure(variants, OPTIONS)
+        found = measure(variants, TWO_WINDOWS)
         done += found
         save(done, results / FILE)
         for one in found:

@@ -385,7 +385,7 @@ def _analysed(
         expanded = with_expanded_sums(scop)
         if expanded is not scop:
             limit = options.max_operations
-            with suppress(EatssError, isl.Error):
+            with suppress(EatssError, isl.Error):  # then the scalar stays one
                 scheduled = schedule_scop(expanded, max_operations=limit, positive=True)
                 if _stay_in_kernels(scop, scheduled):
                     return _analyse_scop(expanded, options, first_index, scheduled)

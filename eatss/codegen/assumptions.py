@@ -36,17 +36,8 @@ def assumptions_of(
     """
     found: list[Assumption] = []
     valid = _within_arrays(scop)
-    condition = guard(valid, isl.Set.universe(valid.get_space()))
-    if condition != TRUE:
-        parts = (
-            condition.operands
-            if isinstance(condition, Apply) and condition.operator is Operator.AND
-            else (condition,)
-        )
-        found += [
-            Assumption(condition=part, message="the original would leave its arrays otherwise")
-            for part in parts
-        ]
+    message = "the original would leave its arrays otherwise"
+    found += [Assumption(condition=part, message=message) for part in _conditions(valid)]
     if sizes is not None:
         found += _narrow(scop, arrays, sizes)
     return tuple(found)
@@ -67,14 +58,18 @@ def implied_sizes(assumes: isl.Set | None) -> tuple[Assumption, ...]:
     """Return the demand that sizes are as the source implies, where the schedule relies on it."""
     if assumes is None:
         return ()
-    condition = guard(assumes, isl.Set.universe(assumes.get_space()))
-    parts = (
-        condition.operands
-        if isinstance(condition, Apply) and condition.operator is Operator.AND
-        else (condition,)
-    )
     message = "the code is for arrays that have elements and sums that have terms"
-    return tuple(Assumption(condition=part, message=message) for part in parts)
+    return tuple(Assumption(condition=part, message=message) for part in _conditions(assumes))
+
+
+def _conditions(sizes: isl.Set) -> tuple[IntExpr, ...]:
+    """Return what holds together of sizes that lie in a set; nothing where all do."""
+    condition = guard(sizes, isl.Set.universe(sizes.get_space()))
+    if condition == TRUE:
+        return ()
+    if isinstance(condition, Apply) and condition.operator is Operator.AND:
+        return condition.operands
+    return (condition,)
 
 
 def within(counts: Sequence[IntExpr], most: int) -> IntExpr | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import islpy as isl
@@ -115,13 +115,13 @@ def generate(
             not hold.
         InternalError: ``EATSS-K9xx``, a check of the generated code failed.
     """
-    bits = options.index_bits or max(
-        index_bits_of(region.scheduled.scop, dict(parameters)) for region in regions
+    macros = dict(parameters)
+    limit = max_operations
+    bits: Literal[32, 64] = options.index_bits or max(
+        index_bits_of(region.scheduled.scop, macros) for region in regions
     )
     try:
-        return _generate(
-            regions, selection, profile, options, name, original, parameters, max_operations, bits
-        )
+        made = _regions(regions, selection, profile, options, bits, original.file, macros, limit)
     except WideIndicesError as need:
         if options.index_bits is not None:
             raise input_error_at(
@@ -130,45 +130,8 @@ def generate(
                 span=need.scop.span,
                 hint="leave --index away, or give --index 64",
             ) from None
-        return _generate(
-            regions, selection, profile, options, name, original, parameters, max_operations, 64
-        )
-
-
-def _generate(
-    regions: Sequence[RegionInput],
-    selection: Selection,
-    profile: GpuProfile,
-    options: CodegenOptions,
-    name: str,
-    original: Original,
-    parameters: Sequence[tuple[str, int]],
-    max_operations: int | None,
-    bits: Literal[32, 64],
-) -> Program:
-    """Generate a program with indices of some width.
-
-    Raises:
-        WideIndicesError: 32 bits do not hold them.
-    """
-    kernels: list[KernelCode] = []
-    entries: list[Entry] = []
-    texts: list[str] = []
-    tiles: dict[str, int] = {}
-    for region in regions:
-        builder = _RegionBuilder(
-            region, selection, profile, options, bits, len(kernels), original.file
-        )
-        scop = region.scheduled.scop
-        with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
-            entry = builder.build(single=len(regions) == 1, macros=dict(parameters))
-        dependences = region.scheduled.dependences
-        entry = replace(entry, work=work_of(scop, dependences, builder.outside))
-        kernels.extend(builder.kernels)
-        for parameter, tile in builder.parameter_tiles.items():
-            tiles[parameter] = max(tile, tiles.get(parameter, 0))
-        texts.extend(builder.texts)
-        entries.append(entry)
+        bits = 64
+        made = _regions(regions, selection, profile, options, bits, original.file, macros, limit)
     program = Program(
         name=name,
         file=f"{name}.cu",
@@ -180,11 +143,51 @@ def _generate(
         strict_fp=options.strict_fp,
         index_bits=bits,
         flags=("-fmad=false",) if options.strict_fp else (),
-        parameters=_parameters(regions, dict(parameters), tiles),
-        kernels=tuple(kernels),
-        entries=tuple(entries),
+        parameters=_parameters(regions, macros, made.tiles),
+        kernels=tuple(made.kernels),
+        entries=tuple(made.entries),
     )
-    return file_text(program, texts)
+    return file_text(program, made.texts)
+
+
+@dataclass(slots=True)
+class _Made:
+    """The kernels, entries and texts of regions, and the largest tile along each size."""
+
+    kernels: list[KernelCode] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    tiles: dict[str, int] = field(default_factory=dict)
+
+
+def _regions(
+    regions: Sequence[RegionInput],
+    selection: Selection,
+    profile: GpuProfile,
+    options: CodegenOptions,
+    bits: Literal[32, 64],
+    file: str,
+    macros: dict[str, int],
+    max_operations: int | None,
+) -> _Made:
+    """Make the code of all regions with indices of some width.
+
+    Raises:
+        WideIndicesError: 32 bits do not hold them.
+    """
+    made = _Made()
+    for region in regions:
+        builder = _RegionBuilder(region, selection, profile, options, bits, len(made.kernels), file)
+        scop = region.scheduled.scop
+        with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
+            entry = builder.build(single=len(regions) == 1, macros=macros)
+        dependences = region.scheduled.dependences
+        made.entries.append(replace(entry, work=work_of(scop, dependences, builder.outside)))
+        made.kernels.extend(builder.kernels)
+        made.texts.extend(builder.texts)
+        for parameter, tile in builder.parameter_tiles.items():
+            made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
+    return made
 
 
 class _RegionBuilder:

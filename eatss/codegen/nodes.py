@@ -86,22 +86,6 @@ def leaves(node: Node) -> Iterator[Leaf]:
             yield from leaves(node.orelse)
 
 
-def loops(node: Node) -> Iterator[Loop]:
-    """Yield the loops, outermost first."""
-    if isinstance(node, Loop):
-        yield node
-        yield from loops(node.body)
-    elif isinstance(node, Points):
-        yield from loops(node.body)
-    elif isinstance(node, Block):
-        for child in node.body:
-            yield from loops(child)
-    elif isinstance(node, If):
-        yield from loops(node.body)
-        if node.orelse is not None:
-            yield from loops(node.orelse)
-
-
 def substitute(expression: IntExpr, values: Mapping[str, IntExpr]) -> IntExpr:
     """Replace names by expressions."""
     if isinstance(expression, Name):
