@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from eatss.analysis import VolumeKind
+from eatss.apart import in_bounds
 from eatss.diagnostics import InputError, input_error
 from eatss.frontend import FrontendOptions
 from eatss.gpu import GpuProfile, load_profile
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from eatss.model.expectation import ProgramExpectation
 
 
+@in_bounds
 def select(
     source: str | PathLike[str],
     *,
@@ -219,6 +221,7 @@ def select_analysed(
     return select_for(program, profile, options, strict_fp=strict_fp)
 
 
+@in_bounds
 def predict(
     source: str | PathLike[str],
     *,
@@ -428,6 +431,7 @@ def _schedule_text(path: str | PathLike[str]) -> str:
         ) from None
 
 
+@in_bounds
 def codegen(
     source: str | PathLike[str],
     *,

@@ -117,6 +117,10 @@ class EatssError(Exception):
         self.diagnostics = diagnostics
         super().__init__("\n".join(str(d) for d in diagnostics))
 
+    def __reduce__(self) -> tuple[type[EatssError], tuple[Diagnostic, ...]]:
+        """Go from process to process with the findings, not with their text."""
+        return type(self), self.diagnostics
+
     @property
     def code(self) -> str:
         """The stable code of the first finding."""

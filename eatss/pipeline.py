@@ -18,6 +18,7 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts, VolumeKind, analyse
 from eatss.analysis.structure import Structure
+from eatss.apart import REGION_S, allow, allow_more
 from eatss.codegen.options import CodegenOptions
 from eatss.diagnostics import (
     Diagnostic,
@@ -37,6 +38,7 @@ from eatss.frontend import (
 )
 from eatss.gpu import GpuProfile
 from eatss.model import KernelSelection, ModelOptions, Selection, select_program
+from eatss.model.options import DEFAULT_TIMEOUT_S
 from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.polyhedral.bounded import bounded_work
 from eatss.polyhedral.schedule import default_operations
@@ -145,6 +147,7 @@ def _analyse_parsed(
             f"the file has {len(parsed.scops)} regions, and PPCG keeps the schedule of one",
             hint="put each region into a file of its own",
         )
+    allow(sum(_seconds(scop, options.max_operations) for scop in parsed.scops))
     scops: list[AnalysedScop] = []
     first_index = 0
     for scop in parsed.scops:
@@ -158,6 +161,12 @@ def _analyse_parsed(
         warnings=parsed.warnings + tuple(w for scop in scops for w in scop.warnings),
         max_operations=options.max_operations,
     )
+
+
+def _seconds(scop: Scop, max_operations: int | None) -> float:
+    """Return how long a region may take where its time is bounded; more operations take longer."""
+    usual = default_operations(scop)
+    return REGION_S * max(1.0, (max_operations or usual) / usual)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -386,7 +395,9 @@ def _analysed(
         if expanded is not scop:
             limit = options.max_operations
             with suppress(EatssError, isl.Error):  # then the scalar stays one
-                scheduled = schedule_scop(expanded, max_operations=limit, positive=True)
+                scheduled = schedule_scop(
+                    expanded, max_operations=limit, positive=True, patient=False
+                )
                 if _stay_in_kernels(scop, scheduled):
                     return _analyse_scop(expanded, options, first_index, scheduled)
             scheduled = None
@@ -499,6 +510,7 @@ def select_for(
         options: target, objective and bounds.
         strict_fp: whether generated code keeps the order of all operations.
     """
+    allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
     structures = None
     if options.target == "cuda" and options.model == "prediction":
         structures = structures_for(program, profile, strict_fp=strict_fp)

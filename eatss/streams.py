@@ -24,7 +24,11 @@ def standard_streams() -> Iterator[None]:
     output = _Watched(sys.stdout or _closed(), _refuse)
     talk = _Watched(sys.stderr or _closed(), lambda error: None)
     with redirect_stdout(output), redirect_stderr(talk):
-        yield
+        try:
+            yield
+        finally:
+            talk.finish()
+            output.finish()
 
 
 def _closed() -> TextIO:
@@ -54,6 +58,11 @@ class _Watched:
     def flush(self) -> None:
         """Hand on what was written."""
         self._watched(self._stream.flush)
+
+    def finish(self) -> None:
+        """Hand on what was written, unless that has failed: a process may end without doing so."""
+        if self._error is None:
+            self.flush()
 
     def _watched(self, action: Callable[[], object]) -> None:
         try:

@@ -13,18 +13,36 @@ _OBJECTS = 100_000
 usual 700, a tenth of a short command went into looking through them."""
 
 
+_BOUNDED = ("select", "inspect", "predict", "codegen")
+"""Commands that only compute: they run in a process of their own that is bounded."""
+
+
 def main() -> None:
     """Run the command line and turn every error into words and an exit code.
 
     Whatever takes time to load is loaded in here, where Ctrl-C ends it without a traceback.
     """
     try:
-        _run()
+        sys.exit(_bounded_command() if sys.argv[1:2] and sys.argv[1] in _BOUNDED else command())
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def _run() -> None:
+def _bounded_command() -> int:
+    from eatss.apart import bounded  # noqa: PLC0415
+    from eatss.diagnostics import InputError  # noqa: PLC0415
+
+    try:
+        return bounded(command)
+    except InputError as error:  # it took too long: other errors are told where they occur
+        from eatss.cli.common import report_error  # noqa: PLC0415
+
+        report_error(error, as_json=_wants_json_diagnostics(sys.argv))
+        return error.exit_code
+
+
+def command() -> int:
+    """Run the command of ``sys.argv`` in this process and return its exit code."""
     import gc  # noqa: PLC0415
 
     gc.set_threshold(_OBJECTS)
@@ -34,17 +52,23 @@ def _run() -> None:
     from eatss.interrupts import ended_as_interrupted  # noqa: PLC0415
     from eatss.streams import standard_streams  # noqa: PLC0415
 
-    json_wanted = _wants_json_diagnostics(sys.argv[1:])
-    with standard_streams():
-        try:
-            with ended_as_interrupted():
-                app()
-        except EatssError as error:
-            report_error(error, as_json=json_wanted)
-            sys.exit(error.exit_code)
-        except Exception as error:
-            internal_fault(error, as_json=json_wanted, traceback="--debug" in sys.argv)
-            sys.exit(ExitCode.INTERNAL)
+    json_wanted = _wants_json_diagnostics(sys.argv)
+    try:
+        with standard_streams():
+            try:
+                with ended_as_interrupted():
+                    app()
+            except EatssError as error:
+                report_error(error, as_json=json_wanted)
+                return error.exit_code
+            except Exception as error:
+                internal_fault(error, as_json=json_wanted, traceback="--debug" in sys.argv)
+                return ExitCode.INTERNAL
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    except KeyboardInterrupt:
+        return 130
+    return ExitCode.OK
 
 
 def _wants_json_diagnostics(arguments: list[str]) -> bool:

@@ -9,15 +9,20 @@ to a point of the schedule, so that private scalars do not serialise a loop.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import islpy as isl
 
 from eatss.isl_names import coalesced
 from eatss.polyhedral.accesses import NumberedAccess, dependent_accesses
+from eatss.polyhedral.bounded import at_most, ran_out
 from eatss.polyhedral.original import original_schedule
 from eatss.polyhedral.program import Dependences
 from eatss.scop import Scop
+
+_STEP = 300_000
+"""isl operations for one of the relations, at first exactly; PolyBench needs two thirds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +110,7 @@ def compute_dependences(scop: Scop) -> Dependences:
     accesses = tag_accesses(scop)
     flow = flow_of(accesses.reads, accesses.schedule, must=accesses.writes)
     tagged_flow = flow.get_may_dependence()
-    false = flow_of(
-        accesses.writes, accesses.schedule, must=accesses.writes, may=accesses.reads
-    ).get_may_dependence()
+    false = _false(scop, accesses)
     anti = false.intersect_domain(accesses.reads.domain()).subtract_domain(accesses.updates)
     output = false.intersect_domain(accesses.writes.domain())
     return Dependences(
@@ -116,18 +119,40 @@ def compute_dependences(scop: Scop) -> Dependences:
         output=coalesced(output.factor_domain()),
         forced=_forced(scop, accesses, flow, output),
         tagged_flow=tagged_flow,
-        order=_order(accesses, tagged_flow),
+        order=_order(scop, accesses, tagged_flow),
     )
 
 
-def _order(accesses: TaggedAccesses, tagged_flow: isl.UnionMap) -> isl.UnionMap:
+def _false(scop: Scop, accesses: TaggedAccesses) -> isl.UnionMap:
+    """Return what runs from each access to the next write of its element, or to all later ones."""
+    may = accesses.reads.union(accesses.writes)
+
+    def to_next() -> isl.UnionMap:
+        next_write = flow_of(
+            accesses.writes, accesses.schedule, must=accesses.writes, may=accesses.reads
+        )
+        return next_write.get_may_dependence()
+
+    return _exact_or(scop, to_next, lambda: _before(accesses, accesses.writes, may))
+
+
+def _order(scop: Scop, accesses: TaggedAccesses, tagged_flow: isl.UnionMap) -> isl.UnionMap:
     """Return the order dependences: from the reads of a value to every later write.
 
-    A value that is never read counts as its own last use.
+    A value that is never read counts as its own last use; where it is too hard to tell, each does.
     """
-    unread = accesses.writes.subtract_domain(tagged_flow.domain())
-    uses = accesses.reads.union(unread)
-    return flow_of(accesses.writes, accesses.schedule, may=uses).get_may_dependence()
+
+    def exact() -> isl.UnionMap:
+        unread = accesses.writes.subtract_domain(tagged_flow.domain())
+        return _before(accesses, accesses.writes, accesses.reads.union(unread))
+
+    uses = accesses.reads.union(accesses.writes)
+    return _exact_or(scop, exact, lambda: _before(accesses, accesses.writes, uses))
+
+
+def _before(accesses: TaggedAccesses, sink: isl.UnionMap, source: isl.UnionMap) -> isl.UnionMap:
+    """Return what runs from each source to all sinks of its element after it."""
+    return flow_of(sink, accesses.schedule, may=source).get_may_dependence()
 
 
 def _forced(
@@ -139,6 +164,10 @@ def _forced(
     that lives on stays behind every earlier one. Values of arrays declared inside
     the region do not live on. That they do not come from outside either is only so in a
     correct program; a read of such an array before any write stays where it is too.
+
+    Which writes are last, and which reads come first, may be many pieces. Where that is too hard,
+    all writes of an element that lives on keep their order, or all reads of such arrays stay
+    before later writes.
     """
     visible = isl.UnionSet.empty(scop.context.get_space())
     for array in scop.arrays:
@@ -146,7 +175,29 @@ def _forced(
             universe = isl.Set.universe(array.extent.get_space())
             visible = visible.union(universe.to_union_set())
     live_in = flow.get_may_no_source()
-    live_out = accesses.writes.subtract_domain(output.domain()).intersect_range(visible)
-    before_last = flow_of(live_out, accesses.schedule, may=accesses.writes).get_may_dependence()
-    after_first = flow_of(accesses.writes, accesses.schedule, may=live_in).get_may_dependence()
+    unknown = accesses.reads.intersect_range(live_in.range().universe())
+    last = accesses.writes.intersect_range(visible)
+
+    def exact_before_last() -> isl.UnionMap:
+        return _before(accesses, last.subtract_domain(output.domain()), accesses.writes)
+
+    before_last = _exact_or(scop, exact_before_last, lambda: _before(accesses, last, last))
+    after_first = _exact_or(
+        scop,
+        lambda: _before(accesses, accesses.writes, live_in),
+        lambda: _before(accesses, accesses.writes, unknown),
+    )
     return before_last.union(after_first).factor_domain()
+
+
+def _exact_or(
+    scop: Scop, exact: Callable[[], isl.UnionMap], more: Callable[[], isl.UnionMap]
+) -> isl.UnionMap:
+    """Return a relation, or where isl takes long for it one that has it in it."""
+    try:
+        with at_most(scop.isl_context, _STEP):
+            return exact()
+    except isl.Error:
+        if ran_out(scop):
+            raise
+    return more()

@@ -20,7 +20,7 @@ from eatss.polyhedral.ppcg_region import PpcgRegion, ppcg_region, restricted
 from eatss.polyhedral.ppcg_tree import Carrier, carried_over, in_sequence
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.schedule import default_operations, schedule_scop, with_schedule
-from eatss.polyhedral.scheduling import scheduler_options
+from eatss.polyhedral.scheduling import scheduled_apart, scheduler_options
 from eatss.scop import Scop
 
 _MAX_SIZE = 800
@@ -29,6 +29,10 @@ _MAX_SIZE = 800
 Its integer programs take seconds for heat-3d (664), minutes for deriche (928) and adi (1780),
 the largest of PolyBench.
 """
+
+_OPERATIONS = 1_000_000
+_SECONDS = 5.0
+"""What isl has for one schedule; heat-3d takes two seconds."""
 
 _HINT = "save PPCG's schedule (ppcg --save-schedule=FILE) and give it with --ppcg-schedule FILE"
 
@@ -114,7 +118,8 @@ def _schedule(scop: Scop, region: PpcgRegion) -> tuple[Scop, isl.Schedule, bool]
     if _size(constraints) > _MAX_SIZE:
         return "it has too many dependences for isl with numbers as sizes"
     live = restricted(scop, _ours(region, found.live))
-    return live, *_computed(region, constraints, grouping, found)
+    computed = _computed(region, constraints, grouping, found)
+    return "isl takes too long for PPCG's constraints" if computed is None else (live, *computed)
 
 
 def _computed(
@@ -122,8 +127,11 @@ def _computed(
     constraints: isl.ScheduleConstraints,
     grouping: Grouping | None,
     found: PpcgDependences,
-) -> tuple[isl.Schedule, bool]:
-    """Let isl schedule the region; return the schedule under our names, and if it is certain."""
+) -> tuple[isl.Schedule, bool] | None:
+    """Let isl schedule the region; return the schedule under our names, and if it is certain.
+
+    Or ``None`` where isl comes to no end.
+    """
     domain = ppcg_domain(region, found.live, grouping)
     context = region.scop.isl_context
     # isl goes through sets and relations in an order that their history decides; that of the
@@ -131,7 +139,10 @@ def _computed(
     constraints = isl.ScheduleConstraints.read_from_str(context, str(constraints))
     constraints = on_domain(constraints, domain)
     with scheduler_options(context):
-        schedule, certain = in_sequence(constraints.compute_schedule())
+        theirs = scheduled_apart(constraints, _OPERATIONS, seconds=_SECONDS)
+    if theirs is None:
+        return None
+    schedule, certain = in_sequence(theirs)
     names, members = region.names, region.members
     above = names
     if grouping is not None:

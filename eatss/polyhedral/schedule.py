@@ -15,10 +15,8 @@ from eatss.polyhedral.instantiate import instantiate_dependences, instantiate_sc
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.program import Dependences, General, ScheduledScop
 from eatss.polyhedral.scheduling import (
-    TRIES,
     compute_schedule,
     original_with_marks,
-    try_operations,
 )
 from eatss.polyhedral.symbolic import Symbolic, generalise
 from eatss.polyhedral.tree import cut_tree
@@ -27,7 +25,7 @@ from eatss.scop import Scop
 _SMALL = 64
 """Sizes up to this may stay numbers where symbols are too hard."""
 
-MAX_OPERATIONS = 4_000_000
+MAX_OPERATIONS = 5_000_000
 """isl operations one region may take by default; PolyBench needs at most half."""
 
 
@@ -38,11 +36,15 @@ OPERATIONS_PER_ACCESS = 1000
 def default_operations(scop: Scop) -> int:
     """Return the bound on isl's work for a region where the user sets none."""
     accesses = sum(len(statement.accesses) for statement in scop.statements)
-    return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses + TRIES * try_operations(scop)
+    return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses
 
 
 def schedule_scop(
-    scop: Scop, *, max_operations: int | None = None, positive: bool = False
+    scop: Scop,
+    *,
+    max_operations: int | None = None,
+    positive: bool = False,
+    patient: bool = True,
 ) -> ScheduledScop:
     """Schedule a region for a GPU and cut it into kernels.
 
@@ -50,6 +52,7 @@ def schedule_scop(
         scop: the region.
         max_operations: bound on isl's work; ``None`` for :func:`default_operations`.
         positive: whether the scheduler may rely on numbers in the bounds of loops being positive.
+        patient: whether to try again with numbers for sizes where symbols are too hard.
 
     Returns:
         The region with its dependences, new schedule and kernels.
@@ -70,6 +73,8 @@ def schedule_scop(
     try:
         return _schedule(scop, symbolic, limit)
     except InputError:  # small numbers are at times easier than any size
+        if not patient:
+            raise
         return _schedule(scop, Symbolic(scop=scop, values=()), limit)
 
 
@@ -156,7 +161,8 @@ def _checked_schedule(scop: Scop, dependences: Dependences) -> tuple[isl.Schedul
     """
     try:
         schedule = compute_schedule(scop, dependences)
-        return schedule, _checked(scop, dependences, schedule) is not None
+        if schedule is not None:
+            return schedule, _checked(scop, dependences, schedule) is not None
     except InternalError:
         pass
     except isl.Error:

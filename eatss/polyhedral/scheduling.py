@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import islpy as isl
 
+from eatss.apart import EndedApartError, Limits, apart
 from eatss.isl_names import coalesced, node_kind, renaming
 from eatss.polyhedral.accesses import dependent_accesses
 from eatss.polyhedral.bounded import at_most, ran_out
@@ -27,10 +28,14 @@ _TRY = 20_000
 the scheduler's linear programs grow, isl takes up to 30 times as long for as many operations."""
 
 
-TRIES = 3
+_FIXED_RANGES = 500_000
+"""isl operations for the constraints of the later tries: unions of many pieces."""
+
+TRY_S = 1.0
+"""Seconds of the processor of one try."""
 
 
-def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
+def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule | None:
     """Compute a schedule of the whole region with outer parallelism and deep tilable bands.
 
     isl walks statements in the order of a hash of their names, so that names would decide
@@ -43,7 +48,8 @@ def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
         dependences: its dependences.
 
     Returns:
-        A schedule tree whose bands carry ``permutable`` and ``coincident`` marks.
+        A schedule tree whose bands carry ``permutable`` and ``coincident`` marks, ``None``
+        where isl finds none in its bounds.
     """
     numbered = renaming(
         [(s.domain, f"S_{k}") for k, s in enumerate(scop.statements, start=_FIRST_NUMBER)]
@@ -51,37 +57,64 @@ def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule:
     renamed = isl.UnionMap.from_union_pw_multi_aff(numbered)
     with scheduler_options(scop.isl_context):
         schedule = _patiently(scop, dependences, renamed)
-    return schedule.pullback_union_pw_multi_aff(numbered)
+    return None if schedule is None else schedule.pullback_union_pw_multi_aff(numbered)
 
 
-def _patiently(scop: Scop, dependences: Dependences, renamed: isl.UnionMap) -> isl.Schedule:
+def _patiently(scop: Scop, dependences: Dependences, renamed: isl.UnionMap) -> isl.Schedule | None:
     """Let isl schedule; where that is long, let it do with fewer freedoms.
 
     First live ranges of one element no longer change places: conditional validity is what makes the
     linear programs large (a schedule that took 30 seconds takes half a second, and stencils get
     the same one). Then isl no longer avoids coalescing loops, for which it looks at how
     short loops are: with short loops of constant length and dependences between all of their
-    instances that did not end in ten minutes. Tries are bounded by operations, so every machine
-    takes the same steps.
+    instances that did not end in ten minutes. Tries are bounded by operations, so that machines
+    take the same steps, and beyond any usual time (successful ones take a tenth of it) by time.
 
-    Raises:
-        isl.Error: The last try failed too; the operations of the caller may be left.
+    Returns:
+        ``None`` where all tries fail.
     """
-    context = scop.isl_context
     operations = try_operations(scop)
-    kept = fixed_ranges(scop, dependences).apply(renamed)
     own = schedule_constraints(scop, dependences).apply(renamed)
-    for constraints, coalescing in ((own, 1), (kept, 1)):
-        context.set_schedule_treat_coalescing(coalescing)
+    schedule = scheduled_apart(own, operations)
+    if schedule is not None:
+        return schedule
+    try:
+        with at_most(scop.isl_context, _FIXED_RANGES):
+            kept = fixed_ranges(scop, dependences).apply(renamed)
+    except isl.Error:
+        if ran_out(scop):
+            raise
+        return None
+    for coalescing in (1, 0):
+        scop.isl_context.set_schedule_treat_coalescing(coalescing)
+        schedule = scheduled_apart(kept, operations)
+        if schedule is not None:
+            return schedule
+    return None
+
+
+def scheduled_apart(
+    constraints: isl.ScheduleConstraints, operations: int, *, seconds: float = TRY_S
+) -> isl.Schedule | None:
+    """Let isl schedule in a process of its own; return ``None`` where it comes to no end.
+
+    Where its operations run out it may crash, and where numbers grow large it takes long
+    for each of them.
+    """
+    context = constraints.get_ctx()
+
+    def text() -> str | None:
         try:
             with at_most(context, operations):
-                return constraints.compute_schedule()
+                return str(constraints.compute_schedule())
         except isl.Error:
-            if ran_out(scop):
-                raise
-    context.set_schedule_treat_coalescing(0)
-    with at_most(context, operations):
-        return kept.compute_schedule()
+            return None
+
+    try:
+        found = apart(text, Limits(seconds=seconds))
+    except EndedApartError:
+        return None
+    return None if found is None else isl.Schedule.read_from_str(context, found)
 
 
 def schedule_constraints(scop: Scop, dependences: Dependences) -> isl.ScheduleConstraints:
@@ -112,7 +145,7 @@ def _proximity(scop: Scop, dependences: Dependences) -> isl.UnionMap:
 
 
 def try_operations(scop: Scop) -> int:
-    """Return how many operations isl has for one of the ``TRIES`` at a schedule."""
+    """Return how many operations isl has for one try at a schedule."""
     return _TRY * (1 + len(scop.statements))
 
 

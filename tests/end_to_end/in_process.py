@@ -9,21 +9,18 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from eatss.cli import main
+from eatss.cli import command
 
 
 def eatss(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as :func:`eatss.cli.main` does; streams and exit code are a process's."""
+    """Run a command as :func:`eatss.cli.command` does; streams and exit code are a process's."""
     words = ["eatss", *map(str, arguments)]
     before, threshold = sys.argv, gc.get_threshold()
     out, talk = io.StringIO(), io.StringIO()
-    code = 0
     try:
         sys.argv = words
         with redirect_stdout(out), redirect_stderr(talk):
-            main()
-    except SystemExit as end:
-        code = int(end.code or 0)
+            code = command()
     finally:
         sys.argv = before
         gc.set_threshold(*threshold)

@@ -1,0 +1,274 @@
+"""Work in a process of its own, bounded in time and memory: it may hang, crash or leak there.
+
+isl counts most of what it does and stops at a bound, but not all of it; where it stops, now and
+then it dies; and its Python bindings keep what they are given for good. A forked process
+hands back its result and takes everything else along when it ends.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import math
+import os
+import pickle
+import resource
+import selectors
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import wraps
+from importlib import import_module
+from pathlib import Path
+from traceback import format_exception
+from typing import NoReturn, ParamSpec, TypeVar
+
+from eatss.diagnostics import EatssError, input_error
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+READING_S = 10.0
+"""Seconds of the processor for reading a program, before its regions are known."""
+
+REGION_S = 10.0
+"""Seconds of the processor for one region."""
+
+_CHUNK = 1 << 16
+_NO_MEMORY = 3
+
+
+class _Forks:
+    """What this process knows of forking: one thread at a time, so that no other child has a pipe.
+
+    ``pipe`` is where the answer of this process goes if it is itself one that was forked here.
+    """
+
+    def __init__(self) -> None:
+        self.pipe: int | None = None
+        self.lock = threading.Lock()
+
+    def fork(self) -> tuple[int, int]:
+        """Fork, and return the child and the pipe it answers through; it gets 0 and its end."""
+        with self.lock:
+            read, write = os.pipe()
+            child = os.fork()
+            if child:
+                os.close(write)
+                return child, read
+        self.lock = threading.Lock()
+        os.close(read)
+        if self.pipe is not None:
+            os.close(self.pipe)
+        self.pipe = write
+        return 0, write
+
+
+_forks = _Forks()
+
+
+class Cause(Enum):
+    """Why a process of its own ended without a result."""
+
+    TIME = "time"
+    MEMORY = "memory"
+    CRASH = "crash"
+
+
+class EndedApartError(Exception):
+    """Work in a process of its own came to no end of its own; ``cause`` says why."""
+
+    def __init__(self, cause: Cause, what: str) -> None:
+        super().__init__(what)
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What work may take.
+
+    ``seconds`` are those of the processor, ``clock_s`` those on the clock (``None``: any number),
+    ``memory_bytes`` come on top of what the process has at its start.
+    """
+
+    seconds: float
+    clock_s: float | None = None
+    memory_bytes: int = 1 << 30
+
+
+def apart(work: Callable[[], T], limits: Limits) -> T:
+    """Return what ``work`` returns, or raise what it raises, run in a forked process.
+
+    Elsewhere than on Linux it runs in this process, unbounded.
+
+    Args:
+        work: a function whose result, or error, can be pickled. It sees all there is, and changes
+            nothing here.
+        limits: what it may take.
+
+    Raises:
+        EndedApartError: it took longer, or the process died.
+    """
+    if sys.platform != "linux":
+        return work()
+    child, pipe = _forks.fork()
+    if child == 0:
+        _work_and_end(work, limits, pipe)
+    code: int | None = None
+    try:
+        clock_s = math.inf if limits.clock_s is None else limits.clock_s
+        answer = _read(pipe, time.monotonic() + clock_s)
+        if answer is not None:
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    finally:
+        os.close(pipe)
+        if code is None:
+            _end(child)
+    if answer is None:
+        raise EndedApartError(Cause.TIME, f"over {limits.clock_s:g} s")
+    if code == -signal.SIGPROF:
+        raise EndedApartError(Cause.TIME, "too much processor time")
+    if code == _NO_MEMORY:
+        raise EndedApartError(Cause.MEMORY, f"over {limits.memory_bytes >> 20} MiB of memory")
+    if code or not answer:
+        raise EndedApartError(Cause.CRASH, f"its process ended with code {code}")
+    good, result = pickle.loads(answer)  # noqa: S301 - what our own fork wrote
+    if good:
+        return result  # type: ignore[no-any-return]
+    raise result
+
+
+def bounded(work: Callable[[], T]) -> T:
+    """Return what ``work`` returns, from a process of its own that has ``READING_S`` at first.
+
+    As the work goes on it is allowed more. In a process that is bounded already it runs as it is.
+
+    Args:
+        work: as for :func:`apart`.
+
+    Raises:
+        InputError: ``EATSS-P001``, the process took too long, too much, or died.
+    """
+    if _forks.pipe is not None:
+        return work()
+    try:
+        return apart(work, Limits(seconds=READING_S))
+    except EndedApartError as error:
+        raise input_error(
+            "EATSS-P001",
+            f"polyhedral analysis gave up: {error}",
+            hint="mark a smaller region, or raise --max-operations",
+        ) from None
+
+
+def in_bounds(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function run as :func:`bounded` says.
+
+    Modules that it had to load are loaded here too, so that it need not the next time.
+    """
+
+    @wraps(function)
+    def run(*arguments: P.args, **options: P.kwargs) -> T:
+        known = set(sys.modules)
+
+        def noted() -> tuple[T, list[str]]:
+            result = function(*arguments, **options)
+            return result, [name for name in sys.modules if name not in known]
+
+        result, loaded = bounded(noted)
+        for name in loaded:
+            if name.startswith("eatss."):
+                import_module(name)
+        return result
+
+    return run
+
+
+def allow(seconds: float) -> None:
+    """Give the process of its own that this runs in so many seconds of the processor from here on.
+
+    In any other process nothing happens.
+    """
+    if _forks.pipe is not None:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def allow_more(seconds: float) -> None:
+    """Add seconds to what is left of those of :func:`allow`."""
+    if _forks.pipe is not None:
+        allow(signal.getitimer(signal.ITIMER_PROF)[0] + seconds)
+
+
+def _end(child: int) -> None:
+    """Wait for a process that was asked to end, as by Ctrl-C, or ask it; kill it at last."""
+    for number, seconds in ((None, 0.2), (signal.SIGTERM, 1.0), (signal.SIGKILL, math.inf)):
+        if number is not None:
+            os.kill(child, number)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if os.waitpid(child, os.WNOHANG)[0]:
+                return
+            time.sleep(0.005)
+
+
+def _read(descriptor: int, end: float) -> bytes | None:
+    """Read to the end; ``None`` where that is not reached by then."""
+    parts: list[bytes] = []
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while selector.select(_left(end)):
+            part = os.read(descriptor, _CHUNK)
+            if not part:
+                return b"".join(parts)
+            parts.append(part)
+    return None
+
+
+def _left(end: float) -> float | None:
+    return None if end == math.inf else max(0.0, end - time.monotonic())
+
+
+def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int) -> NoReturn:
+    """Work in the forked process, and end it: nothing of the other one's may run here after."""
+    code = 1
+    try:
+        _bound(limits)
+        answer = _answer(work)
+        with open(pipe, "wb") as stream:
+            pickle.dump(answer, stream)
+        code = 0
+    except MemoryError:
+        code = _NO_MEMORY
+    finally:
+        os._exit(code)
+
+
+def _answer(work: Callable[[], object]) -> tuple[bool, object]:
+    try:
+        return True, work()
+    except MemoryError:
+        raise
+    except EatssError as error:
+        return False, error
+    except Exception as error:  # where it came from is told in the other process
+        error.add_note("".join(format_exception(error)))
+        return False, error
+
+
+def _bound(limits: Limits) -> None:
+    faulthandler.disable()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, usual)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    most = used * resource.getpagesize() + limits.memory_bytes
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    if hard == resource.RLIM_INFINITY or most < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    signal.setitimer(signal.ITIMER_PROF, limits.seconds)

@@ -1,0 +1,176 @@
+"""Work in a process of its own: its result comes back, and however it ends, this one goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from eatss import apart as module
+from eatss.apart import Cause, EndedApartError, Limits, allow, apart, bounded, in_bounds
+from eatss.diagnostics import Diagnostic, InputError, NoSolutionError
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux")
+
+AMPLE = Limits(seconds=5.0)
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def cause_of(work: object, limits: Limits) -> Cause:
+    assert callable(work)
+    with pytest.raises(EndedApartError) as caught:
+        apart(work, limits)
+    return caught.value.cause
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays() -> object:
+    before = sorted(os.listdir("/proc/self/fd"))
+    yield
+    assert sorted(os.listdir("/proc/self/fd")) == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_result_comes_back_and_nothing_else_changes() -> None:
+    seen: list[int] = []
+
+    def work() -> tuple[int, bytes]:
+        seen.append(1)
+        return os.getpid(), b"x" * 5_000_000
+
+    process, data = apart(work, AMPLE)
+    assert process != os.getpid()
+    assert len(data) == 5_000_000
+    assert seen == []
+
+
+def test_findings_come_back_whole() -> None:
+    first, second = (Diagnostic(code=f"EATSS-F00{k}", message="no", hint="yes") for k in (1, 2))
+
+    def refuse() -> None:
+        raise NoSolutionError(first, second)
+
+    with pytest.raises(NoSolutionError) as caught:
+        apart(refuse, AMPLE)
+    assert caught.value.diagnostics == (first, second)
+
+
+def test_an_error_says_where_it_came_from() -> None:
+    def fail() -> None:
+        raise KeyError("it")
+
+    with pytest.raises(KeyError, match="it") as caught:
+        apart(fail, AMPLE)
+    assert "in fail" in caught.value.__notes__[0]
+
+
+def test_endless_work_is_ended() -> None:
+    began = time.monotonic()
+    assert cause_of(spin, Limits(seconds=0.2)) is Cause.TIME
+    assert time.monotonic() - began < 5
+
+
+def test_waiting_is_ended_by_the_clock() -> None:
+    assert cause_of(lambda: time.sleep(60), Limits(seconds=9, clock_s=0.2)) is Cause.TIME
+
+
+def test_too_much_memory_is_refused() -> None:
+    limits = Limits(seconds=5, memory_bytes=64 << 20)
+    assert cause_of(lambda: bytearray(1 << 30), limits) is Cause.MEMORY
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL])
+def test_a_process_that_dies_is_an_error_here(number: signal.Signals) -> None:
+    assert cause_of(lambda: os.kill(os.getpid(), number), AMPLE) is Cause.CRASH
+
+
+def test_a_result_that_cannot_travel_is_an_error() -> None:
+    assert cause_of(threading.Lock, AMPLE) is Cause.CRASH
+
+
+def test_the_end_of_a_process_is_not_awaited_through_its_own_children() -> None:
+    def nested() -> None:
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+        apart(lambda: time.sleep(5), AMPLE)
+
+    began = time.monotonic()
+    assert cause_of(nested, AMPLE) is Cause.CRASH
+    assert time.monotonic() - began < 4
+
+
+def test_threads_get_their_own_results() -> None:
+    def one(number: int) -> int:
+        def work() -> int:
+            time.sleep(0.01)
+            return number
+
+        return apart(work, AMPLE)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(one, range(40)))
+    assert found == list(range(40))
+
+
+def test_ctrl_c_here_ends_it_there(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+
+    def work() -> None:
+        note.write_text(str(os.getpid()))
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it has to be killed
+        spin()
+
+    def interrupt() -> None:
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            apart(work, AMPLE)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+def test_work_that_goes_on_is_allowed_more() -> None:
+    def work() -> str:
+        allow(5)
+        end = time.process_time() + 0.4
+        while time.process_time() < end:
+            pass
+        return "done"
+
+    assert apart(work, Limits(seconds=0.2)) == "done"
+
+
+def test_what_is_bounded_runs_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = bounded(lambda: (os.getpid(), bounded(os.getpid)))
+    assert process[0] == process[1] != os.getpid()
+    monkeypatch.setattr(module, "READING_S", 0.2)
+    with pytest.raises(InputError) as caught:
+        in_bounds(spin)()
+    assert caught.value.code == "EATSS-P001"
+    assert "too much processor time" in str(caught.value)
+
+
+def test_a_function_in_bounds_keeps_its_name_and_its_words() -> None:
+    from eatss.api import select  # noqa: PLC0415
+
+    assert select.__name__ == "select"
+    assert "Select tile sizes" in (select.__doc__ or "")
