@@ -237,7 +237,7 @@ def _compared(folder: Path, text: str, cuda: str) -> str:
     (folder / "original.c").write_text(text, encoding="utf-8")
     main = f'#define EATSS_CPU\n#include "{RUNTIME}"\n{cuda}\n{driver(text)}'
     (folder / "main.cpp").write_text(main, encoding="utf-8")
-    flags = ["-O1", "-w", "-fwrapv"]
+    flags = ["-O1", "-fno-ivopts", "-w", "-fwrapv"]  # GCC 12 loses stores with -fivopts
     for command in (
         ["gcc", *flags, "-c", "original.c", "-o", "original.o"],
         ["g++", *flags, "-std=c++17", "main.cpp", "original.o", "-o", "main", "-lm"],

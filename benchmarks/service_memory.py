@@ -1,6 +1,6 @@
 """Prints how much a process grows that selects again and again, and how long a selection takes.
 
-    python benchmarks/service_memory.py [--calls 1000] [--threads 1] [--function select]
+python benchmarks/service_memory.py [--calls 1000] [--threads 1] [--function select]
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from eatss.frontend import (
     parse_symbolic,
 )
 from eatss.gpu import GpuProfile
-from eatss.model import KernelSelection, ModelOptions, Selection, select_program
+from eatss.model import PUBLISHED, KernelSelection, ModelOptions, Selection, select_program
 from eatss.model.options import DEFAULT_TIMEOUT_S
 from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.polyhedral.bounded import bounded_work
@@ -510,7 +510,8 @@ def select_for(
         options: target, objective and bounds.
         strict_fp: whether generated code keeps the order of all operations.
     """
-    allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
+    if options.timeout_s is not None or options.model in PUBLISHED:
+        allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
     structures = None
     if options.target == "cuda" and options.model == "prediction":
         structures = structures_for(program, profile, strict_fp=strict_fp)

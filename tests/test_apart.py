@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -34,10 +35,10 @@ def cause_of(work: object, limits: Limits) -> Cause:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_stays() -> object:
-    before = sorted(os.listdir("/proc/self/fd"))
+def _nothing_stays() -> Iterator[None]:
+    before = sorted(Path("/proc/self/fd").iterdir())
     yield
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 

@@ -54,9 +54,9 @@ from eatss.scop import Scop
 GENERATION_FACTOR = 4
 """How much more isl may do for code than for the schedule by default; PolyBench needs less."""
 
-KERNEL_OPERATIONS = 12_000_000
-"""What isl may do for one kernel before it becomes one of a single thread; seidel-2d with its
-tile in shared memory needs more than half of it."""
+KERNEL_OPERATIONS = 6_000_000
+"""What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
+of the user's: seidel-2d with a small tile in shared memory needs more than half of that."""
 
 
 class WideIndicesError(Exception):
@@ -338,9 +338,11 @@ class _RegionBuilder:
         local = context.names.inner()
         local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
         placed = []
+        own = self._options.tile_sizes or self._options.placements
+        limit = 2 * KERNEL_OPERATIONS if own else KERNEL_OPERATIONS
         for unit in self._planner.units(piece, local):
             try:
-                with at_most(self._scop.isl_context, KERNEL_OPERATIONS):
+                with at_most(self._scop.isl_context, limit):
                     kernel = self._kernel(unit, context)
             except (isl.Error, TooManyCasesError):
                 if ran_out(self._scop):

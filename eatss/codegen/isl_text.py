@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import islpy as isl
 
-from eatss.isl_names import ast_expression_kind, ast_operator, coalesced
+from eatss.isl_names import ast_expression_kind, ast_operator, coalesced, integer
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text
 
 _OPERATORS = {
@@ -38,7 +38,7 @@ def expression_of(expression: isl.AstExpr) -> IntExpr:
     """Return an isl AST expression as an integer expression."""
     kind = ast_expression_kind(expression)
     if kind == "int":
-        return Constant(int(expression.get_val().to_python()))
+        return Constant(integer(expression.get_val()))
     if kind == "id":
         return Name(str(expression.get_id().get_name()))
     operator = ast_operator(expression)

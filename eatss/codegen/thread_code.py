@@ -22,6 +22,7 @@ from eatss.codegen.pieces import Piece
 from eatss.isl_names import (
     ast_node_kind,
     dim_names,
+    integer,
     node_kind,
     output_affs,
     parameter_as_output,
@@ -347,7 +348,7 @@ def _translate_loop(
         hint=name,
         lower=lower,
         condition=once if single else expression(node.for_get_cond()),
-        step=1 if single else int(node.for_get_inc().get_val().to_python()),
+        step=1 if single else integer(node.for_get_inc().get_val()),
         body=_translate(node.for_get_body(), None, values, points),
         points=points[name] if is_point else None,
     )

@@ -85,6 +85,7 @@ from eatss.isl_names.systems import (
     division_bits,
     solutions,
 )
+from eatss.isl_names.values import integer
 
 __all__ = [
     "AffineForm",
@@ -120,6 +121,7 @@ __all__ = [
     "function_of_parameters",
     "function_on",
     "has_bounds",
+    "integer",
     "involved_dims",
     "involved_parameters",
     "involves_parameter",

@@ -7,6 +7,8 @@ from typing import NamedTuple, cast
 
 import islpy as isl
 
+from eatss.isl_names.values import integer
+
 
 def dim_names(isl_set: isl.Set) -> tuple[str, ...]:
     """Return the names of the set dimensions, in order; unnamed ones are ``d0``, ``d1``, …."""
@@ -42,7 +44,7 @@ def constant_value(function: isl.PwAff) -> int | None:
     if involves_parameters or aff.involves_locals():
         return None
     value = aff.get_constant_val()
-    return int(value.to_python()) if value.is_int() else None
+    return integer(value) if value.is_int() else None
 
 
 def maps_of(union: isl.UnionMap) -> tuple[isl.Map, ...]:
@@ -98,7 +100,7 @@ def affine_form(function: isl.PwAff) -> AffineForm | None:
     return AffineForm(
         _named_coefficients(aff, isl.dim_type.in_),
         _named_coefficients(aff, isl.dim_type.param),
-        int(aff.get_constant_val().to_python()),
+        integer(aff.get_constant_val()),
     )
 
 
@@ -106,7 +108,7 @@ def _named_coefficients(aff: isl.Aff, kind: isl.dim_type) -> tuple[tuple[str, in
     """Return the non-zero coefficients of one kind of dimension, in order of the dimensions."""
     pairs = []
     for position in range(aff.dim(kind)):
-        value = int(aff.get_coefficient_val(kind, position).to_python())
+        value = integer(aff.get_coefficient_val(kind, position))
         if value:
             pairs.append((aff.get_dim_name(kind, position) or f"d{position}", value))
     return tuple(pairs)
@@ -156,7 +158,7 @@ def has_bounds(isl_set: isl.Set, name: str) -> bool:
 
 def stride_of(isl_set: isl.Set, name: str) -> int:
     """Return the largest step all values of a dimension are known to keep."""
-    return int(isl_set.get_stride(dim_names(isl_set).index(name)).to_python())
+    return integer(isl_set.get_stride(dim_names(isl_set).index(name)))
 
 
 def moving_dims(steps: isl.Map, names: Sequence[str]) -> tuple[str, ...]:
@@ -201,7 +203,7 @@ def extremes(domain: isl.Set, functions: Sequence[isl.UnionPwAff]) -> tuple[int,
             found += [here.min_val(), here.max_val()]
     if not all(value.is_int() for value in found):
         return None
-    values = [int(value.to_python()) for value in found] or [0]
+    values = [integer(value) for value in found] or [0]
     return min(values), max(values)
 
 
@@ -217,7 +219,7 @@ def parameter_extremes(domain: isl.Set, name: str) -> tuple[int, int]:
     """
     at = domain.find_dim_by_name(isl.dim_type.param, name)
     line = domain.move_dims(isl.dim_type.set, 0, isl.dim_type.param, at, 1)
-    return int(line.dim_min_val(0).to_python()), int(line.dim_max_val(0).to_python())
+    return integer(line.dim_min_val(0)), integer(line.dim_max_val(0))
 
 
 def involved_parameters(function: isl.PwAff) -> tuple[str, ...]:
@@ -244,7 +246,7 @@ def least_difference(relation: isl.Map, source: int, sink: int) -> int | None:
     single = single.project_out(isl.dim_type.out, 0, sink)
     least = single.reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
     value = least.deltas().dim_min_val(0)
-    return int(value.to_python()) if value.is_int() else None
+    return integer(value) if value.is_int() else None
 
 
 def node_kind(node: isl.ScheduleNode) -> isl.schedule_node_type:
@@ -256,7 +258,7 @@ def divisors(isl_set: isl.Set) -> tuple[int, ...]:
     """Return the divisors of the integer divisions in the part of a set that has the most."""
     parts = [
         tuple(
-            abs(int(basic.get_div(k).get_denominator_val().to_python()))
+            abs(integer(basic.get_div(k).get_denominator_val()))
             for k in range(basic.dim(isl.dim_type.div))
         )
         for basic in isl_set.compute_divs().get_basic_sets()
@@ -294,7 +296,7 @@ def _lower_bounds(hull: isl.BasicSet, position: int) -> list[isl.PwAff]:
     found = []
     count = hull.dim(isl.dim_type.set)
     for constraint in hull.get_constraints():
-        coefficient = int(constraint.get_coefficient_val(isl.dim_type.set, position).to_python())
+        coefficient = integer(constraint.get_coefficient_val(isl.dim_type.set, position))
         apart = not any(
             constraint.involves_dims(isl.dim_type.set, other, 1)
             for other in range(count)
@@ -321,7 +323,7 @@ def _reach_from(line: isl.Set, bound: isl.PwAff) -> tuple[isl.Val, int] | None:
     first, last = points.min_val(aff), points.max_val(aff)
     if not (first.is_int() and last.is_int()):
         return None
-    return first, int(last.sub(first).to_python()) + 1
+    return first, integer(last.sub(first)) + 1
 
 
 def function_of_parameters(function: isl.PwAff) -> isl.PwAff:
@@ -356,7 +358,7 @@ def affine_bounds(params: isl.Set, name: str) -> tuple[list[tuple[isl.PwAff, int
         aff = constraint.get_aff()
         if aff.involves_locals() or constraint.is_div_constraint():
             continue
-        coefficient = int(constraint.get_coefficient_val(isl.dim_type.param, at).to_python())
+        coefficient = integer(constraint.get_coefficient_val(isl.dim_type.param, at))
         rest = isl.PwAff.from_aff(
             aff.set_coefficient_val(isl.dim_type.param, at, isl.Val.zero(hull.get_ctx()))
         )

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import islpy as isl
 
+from eatss.isl_names.values import integer
+
 
 class Bound(NamedTuple):
     """A constraint by names: ``Σ inputs + Σ outputs + (parameters) + constant >= 0`` or ``= 0``.
@@ -42,15 +44,15 @@ def _bound(constraint: isl.Constraint, part: BasicPart) -> Bound:
     inner = isl.dim_type.set if is_set else isl.dim_type.in_
     inputs = []
     for position in range(part.dim(inner)):
-        value = int(constraint.get_coefficient_val(inner, position).to_python())
+        value = integer(constraint.get_coefficient_val(inner, position))
         if value:
             inputs.append((part.get_dim_name(inner, position) or f"d{position}", value))
     outputs = []
     for position in range(0 if is_set else part.dim(isl.dim_type.out)):
-        value = int(constraint.get_coefficient_val(isl.dim_type.out, position).to_python())
+        value = integer(constraint.get_coefficient_val(isl.dim_type.out, position))
         if value:
             outputs.append((f"d{position}", value))
-    constant = int(constraint.get_constant_val().to_python())
+    constant = integer(constraint.get_constant_val())
     return Bound(tuple(inputs), tuple(outputs), constant, bool(constraint.is_equality()))
 
 

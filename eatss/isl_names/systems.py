@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import islpy as isl
 
+from eatss.isl_names.values import integer
+
 
 class Constraint(NamedTuple):
     """``Σ coefficient * name + constant >= 0``, or ``= 0``; no coefficient is 0."""
@@ -56,25 +58,25 @@ def constraint_system(part: isl.BasicSet) -> ConstraintSystem | None:
 
 def _constraint(constraint: isl.Constraint, columns: Sequence[_Column]) -> Constraint:
     terms = (
-        (name, int(constraint.get_coefficient_val(kind, position).to_python()))
+        (name, integer(constraint.get_coefficient_val(kind, position)))
         for kind, position, name in columns
     )
     return Constraint(
         tuple(term for term in terms if term[1]),
-        int(constraint.get_constant_val().to_python()),
+        integer(constraint.get_constant_val()),
         bool(constraint.is_equality()),
     )
 
 
 def _division(division: isl.Aff, columns: Sequence[_Column], name: str) -> list[Constraint]:
     """Return what says that ``name`` is the value of ``division``, rounded down."""
-    divisor = int(division.get_denominator_val().to_python())
+    divisor = integer(division.get_denominator_val())
     scaled = division.scale_val(isl.Val(divisor, division.get_ctx()))
     terms = {
-        column: int(scaled.get_coefficient_val(kind, position).to_python())
+        column: integer(scaled.get_coefficient_val(kind, position))
         for kind, position, column in columns
     }
-    constant = int(scaled.get_constant_val().to_python())
+    constant = integer(scaled.get_constant_val())
     rest = {column: value for column, value in terms.items() if value}
     below = {column: -value for column, value in rest.items()}
     return [
@@ -94,10 +96,7 @@ def division_bits(points: isl.Set) -> int:
 def _division_bits(part: isl.BasicSet) -> int:
     constraints = part.get_constraints() if part.dim(isl.dim_type.div) else ()
     largest = (
-        max(
-            abs(int(c.get_coefficient_val(isl.dim_type.div, position).to_python()))
-            for c in constraints
-        )
+        max(abs(integer(c.get_coefficient_val(isl.dim_type.div, position))) for c in constraints)
         for position in range(part.dim(isl.dim_type.div))
         if constraints
     )

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 import islpy as isl
 
-from eatss.isl_names import coalesced, constant_value, dim_names, has_bounds, only_dim, stride_of
+from eatss.isl_names import (
+    coalesced,
+    constant_value,
+    dim_names,
+    has_bounds,
+    integer,
+    only_dim,
+    stride_of,
+)
 
 _ENUMERATED = 1 << 16  # a longer range with irregular holes is not counted one by one
 
@@ -50,7 +58,7 @@ def _count(values: isl.Set, name: str, span: int) -> int | None:
         return span // stride + 1
     if span > _ENUMERATED or not values.params().is_singleton():
         return None
-    return int(values.project_out_all_params().count_val().to_python())
+    return integer(values.project_out_all_params().count_val())
 
 
 def _interval(values: isl.Set) -> isl.Set:
