@@ -130,7 +130,7 @@ def apart(work: Callable[[], T], limits: Limits) -> T:
     if answer is None:
         raise EndedApartError(Cause.TIME, f"over {limits.clock_s:g} s")
     if code == -signal.SIGPROF:
-        raise EndedApartError(Cause.TIME, "too much processor time")
+        raise EndedApartError(Cause.TIME, "more processor time than is allowed")
     if code == _NO_MEMORY:
         raise EndedApartError(Cause.MEMORY, f"over {limits.memory_bytes >> 20} MiB of memory")
     if code or not answer:
@@ -159,7 +159,9 @@ def bounded(work: Callable[[], T]) -> T:
     except EndedApartError as error:
         raise input_error(
             "EATSS-P001",
-            f"polyhedral analysis gave up: {error}",
+            f"gave up: {error} ({REGION_S:g} s for a region by default)"
+            if error.cause is Cause.TIME
+            else f"gave up: {error}",
             hint="mark a smaller region, or raise --max-operations",
         ) from None
 
