@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -55,7 +56,14 @@ class _Forks:
         """Fork, and return the child and the pipe it answers through; it gets 0 and its end."""
         with self.lock:
             read, write = os.pipe()
-            child = os.fork()
+            try:
+                with warnings.catch_warnings():  # of threads, which NumPy has: none is used there
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    child = os.fork()
+            except OSError:
+                os.close(read)
+                os.close(write)
+                raise
             if child:
                 os.close(write)
                 return child, read
@@ -102,7 +110,8 @@ class Limits:
 def apart(work: Callable[[], T], limits: Limits) -> T:
     """Return what ``work`` returns, or raise what it raises, run in a forked process.
 
-    Elsewhere than on Linux it runs in this process, unbounded.
+    Elsewhere than on Linux, and where the system has no room for another process, it runs in this
+    one, unbounded.
 
     Args:
         work: a function whose result, or error, can be pickled. It sees all there is, and changes
@@ -114,9 +123,20 @@ def apart(work: Callable[[], T], limits: Limits) -> T:
     """
     if sys.platform != "linux":
         return work()
-    child, pipe = _forks.fork()
+    try:
+        child, pipe = _forks.fork()
+    except OSError:  # the system has no room for one
+        return work()
     if child == 0:
         _work_and_end(work, limits, pipe)
+    good, result = pickle.loads(_waited_for(child, pipe, limits))  # noqa: S301 - our own fork's
+    if good:
+        return result  # type: ignore[no-any-return]
+    raise result
+
+
+def _waited_for(child: int, pipe: int, limits: Limits) -> bytes:
+    """Return the answer of a process that has ended; end it where this one is interrupted."""
     code: int | None = None
     try:
         clock_s = math.inf if limits.clock_s is None else limits.clock_s
@@ -135,10 +155,7 @@ def apart(work: Callable[[], T], limits: Limits) -> T:
         raise EndedApartError(Cause.MEMORY, f"over {limits.memory_bytes >> 20} MiB of memory")
     if code or not answer:
         raise EndedApartError(Cause.CRASH, f"its process ended with code {code}")
-    good, result = pickle.loads(answer)  # noqa: S301 - what our own fork wrote
-    if good:
-        return result  # type: ignore[no-any-return]
-    raise result
+    return answer
 
 
 def bounded(work: Callable[[], T]) -> T:
