@@ -1,9 +1,10 @@
 """Mutation score of verification: breaks generated code in small ways and counts what is found.
 
 ``python benchmarks/mutants.py`` makes 25 mutants of each of 12 programs, verifies each on the CPU
-and prints the score and the survivors. Results are appended to ``--state``, so that a run that
-was interrupted, or whose ``--budget`` is spent, goes on where it stopped. Survivors that compute
-the same as the program they were made from stand in ``mutants_equivalent.toml`` with the reason.
+and prints the score and the survivors; with ``--skip 25`` the next ones. Results are appended to
+``--state``, so that a run that was interrupted, or whose ``--budget`` is spent, goes on where it
+stopped. Survivors that compute the same as the program they were made from stand in
+``mutants_equivalent.toml`` with the reason.
 """
 
 from __future__ import annotations
@@ -102,6 +103,8 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kernels", nargs="*", default=list(KERNELS))
+    parser.add_argument("--per-kernel", type=int, default=PER_KERNEL, metavar="N")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="mutants of each kernel")
     parser.add_argument("--state", type=Path, default=Path("mutants.jsonl"))
     parser.add_argument("--output", type=Path, help="where the table goes besides")
     parser.add_argument("--budget", type=float, default=3600.0, metavar="SECONDS")
@@ -135,11 +138,11 @@ def _run_kernel(
     kept.mkdir()
     eatss.codegen(HERE.parent / "kernels" / f"{kernel}.c", gpu=options.gpu, output=folder)
     program = load_program(folder)
-    queue = list(chosen_mutants(program, kernel))
+    queue = list(chosen_mutants(program, kernel))[options.skip :]
     with ThreadPoolExecutor(PROCESSES) as pool:
         while time.monotonic() < deadline:
             done = [m for m in queue if m in known]
-            missing = PER_KERNEL - sum(known[m].status != "compile error" for m in done)
+            missing = options.per_kernel - sum(known[m].status != "compile error" for m in done)
             waiting = [m for m in queue if m not in done][:missing]
             if not waiting:
                 return

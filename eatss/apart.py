@@ -11,7 +11,6 @@ import faulthandler
 import math
 import os
 import pickle
-import resource
 import selectors
 import signal
 import sys
@@ -278,6 +277,8 @@ def _answer(work: Callable[[], object]) -> tuple[bool, object]:
 
 
 def _bound(limits: Limits) -> None:
+    import resource  # noqa: PLC0415 - only some systems have it
+
     faulthandler.disable()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
