@@ -15,12 +15,15 @@ import numpy.typing as npt
 from eatss.diagnostics import input_error
 from eatss.program import Argument, Entry, evaluate
 
-Flavour: TypeAlias = Literal["uniform", "dominant", "small", "offset"]
+Flavour: TypeAlias = Literal["uniform", "dominant", "small", "offset", "signed"]
 
 FLAVOURS: tuple[Flavour, ...] = ("uniform", "dominant", "offset", "small")
 """Kinds of floating-point data, in the order in which they are tried: in [0, 1); the same with a
 heavy diagonal in matrices (factorisations stay finite); in [1, 2); in [0, 1/n) where n is
 the longest extent (recurrences do not grow)."""
+
+SIGNED: Flavour = "signed"
+"""Data in [-1, 1), integers from -9 to 9: a minimum of ``x`` and ``x + x`` is not always ``x``."""
 
 _DTYPES: Mapping[str, npt.DTypeLike] = {
     "float": np.float32,
@@ -96,7 +99,8 @@ def make_buffers(
 ) -> tuple[Buffer, ...]:
     """Return random data for every argument of an entry; the same for the same seed.
 
-    Floating-point numbers as ``flavour`` says, integers from 1 to 9, parameters as in ``sizes``.
+    Floating-point numbers as ``flavour`` says, integers from 1 to 9 (of both signs where it is
+    ``signed``), parameters as in ``sizes``.
     """
     rng = np.random.default_rng(seed)
     return tuple(
@@ -132,6 +136,11 @@ def _buffer(
         buffer.array[...] = _floats(shape, flavour, rng)
     else:
         buffer.array[...] = rng.integers(1, 10, shape)
+        if flavour == SIGNED and dtype.kind == "i":
+            buffer.array[...] *= rng.choice(np.array([-1, 1], dtype), shape)
+    if flavour == SIGNED and argument.role != "parameter" and dtype.kind in "fi":
+        first = buffer.array.reshape(-1)[:1]
+        first[...] = -abs(first)  # an array of one element has a negative one
     return buffer
 
 
@@ -142,6 +151,8 @@ def _floats(
     longest = max(shape, default=1)
     if flavour == "offset":
         values = values + 1.0
+    elif flavour == SIGNED:
+        values = 2.0 * values - 1.0
     elif flavour == "small" and shape:
         values = values / max(1, longest)
     elif flavour == "dominant" and len(shape) >= 2:

@@ -45,6 +45,7 @@ from eatss.verify.sizes import (
     inner_sizes,
     mixed_sizes,
     refused_sizes,
+    sizes_around_tiles,
     skewed_sizes,
 )
 
@@ -200,13 +201,13 @@ def _further(program: Program) -> tuple[Run, ...]:
     """Return runs that are quick, and need not be told one by one."""
     entries = range(len(program.entries))
     found = [
-        _run(program, number, given, _ORIGINAL_LIMIT_S)
+        replace(_run(program, number, given, _ORIGINAL_LIMIT_S), signed=True)
         for given in boundary_sizes(program)
         for number in entries
     ]
     found += [
         _run(program, number, given, _SEARCH_LIMIT_S)
-        for given in skewed_sizes(program)
+        for given in (*skewed_sizes(program), *sizes_around_tiles(program))
         for number in entries
     ]
     for entry, code, given in (*inner_sizes(program), *edge_sizes(program)):

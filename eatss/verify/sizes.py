@@ -44,6 +44,8 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 _LARGE = (1000, 32768, 46341, 65536, 70000, 2**31 - 1)
 _MOST_BOUNDARY, _MOST_MIXED, _MOST_EDGES, _MOST_SEARCHED = 16, 24, 4, 4000
 _MOST_INNER = 256
+_MOST_AROUND = 12
+_UNTILED = 16
 _FEW = 0.05
 
 
@@ -125,6 +127,22 @@ def skewed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     chosen = _allowed(program, [sizes] if sizes != fixed else [], exchange=False, estimated=False)
     few = _FEW * THREADS_LIMIT
     return tuple(sizes for sizes in chosen if estimated_threads(program, sizes) <= few)
+
+
+def sizes_around_tiles(program: Program) -> tuple[Mapping[str, int], ...]:
+    """Choose sizes one below each tile of each kernel, or at it where there is one size alone.
+
+    Other sizes are whole tiles, so that their rows end where arrays do: code for full tiles that
+    runs too soon reads beyond them.
+    """
+    fixed = fixed_parameters(program)
+    free = [p for p in program.parameters if p.name not in fixed]
+    tiles = sorted({size for kernel in program.kernels for _, size in kernel.tile_sizes} - {1})
+    whole = {**{p.name: p.tile if p.tile > 1 else _UNTILED for p in free}, **fixed}
+    steps = (-1, 0) if len(free) == 1 else (-1,)
+    wanted = [{**whole, p.name: t + step} for t in tiles for p in free for step in steps]
+    chosen = _allowed(program, wanted, exchange=False, estimated=False)
+    return tuple(sorted(chosen, key=_magnitude)[:_MOST_AROUND])
 
 
 def mixed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -30,10 +31,12 @@ from eatss.verify.branches import counted_text
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_equal
 from eatss.verify.coverage import Counts, Further, sum_of
-from eatss.verify.data import FLAVOURS, Buffer, make_buffers
+from eatss.verify.data import FLAVOURS, SIGNED, Buffer, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.job import Job, Run, Stage, job_from_dict
 from eatss.verify.result import SizeResult, Status
+
+_SHIFT = re.compile(r"(?<![<>])(<<|>>)(?![<>])")
 
 SECOND_ORDER_LIMIT_S = 0.5
 """A run that takes longer is not repeated with blocks and threads in reverse order."""
@@ -228,7 +231,8 @@ class _Worker:
             ) from None
         call = self._builder.call(library, run.entry)
         least: tuple[int, _Reference] | None = None
-        for flavour in FLAVOURS:
+        signed = run.signed and not _shifts(self._program)  # C shifts by no negative number
+        for flavour in (SIGNED, *FLAVOURS) if signed else FLAVOURS:
             self._stage("original", run)
             before = make_buffers(entry, sizes, flavour, self._job.seed)
             after = tuple(buffer.copy() for buffer in before)
@@ -392,6 +396,11 @@ def _with_sizes(buffer: Buffer, sizes: dict[str, int]) -> Buffer:
     if buffer.argument.role == "parameter":
         buffer.array[...] = sizes[buffer.argument.name]
     return buffer
+
+
+def _shifts(program: Program) -> bool:
+    """Tell whether the kernels or the launchers shift anything."""
+    return _SHIFT.search(program.text.partition("#ifdef EATSS_MAIN")[0]) is not None
 
 
 def _non_finite(buffer: Buffer) -> int:
