@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import islpy as isl
 
-from eatss.diagnostics import InputError, InternalError
+from eatss.diagnostics import Diagnostic, InputError, InternalError
 from eatss.isl_names import parameters_set
 from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.checks import check_coverage, check_legality
@@ -15,6 +15,7 @@ from eatss.polyhedral.instantiate import instantiate_dependences, instantiate_sc
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.program import Dependences, General, ScheduledScop
 from eatss.polyhedral.scheduling import (
+    TRY_S,
     compute_schedule,
     original_with_marks,
 )
@@ -24,6 +25,9 @@ from eatss.scop import Scop
 
 _SMALL = 64
 """Sizes up to this may stay numbers where symbols are too hard."""
+
+_IMPATIENT_S = 0.4
+"""Seconds of the processor of a try at a schedule that the region can do without."""
 
 MAX_OPERATIONS = 5_000_000
 """isl operations one region may take by default; PolyBench needs at most half."""
@@ -52,7 +56,8 @@ def schedule_scop(
         scop: the region.
         max_operations: bound on isl's work; ``None`` for :func:`default_operations`.
         positive: whether the scheduler may rely on numbers in the bounds of loops being positive.
-        patient: whether to try again with numbers for sizes where symbols are too hard.
+        patient: whether to try again with numbers for sizes where symbols are too hard, and to keep
+            the order of the source where isl finds none.
 
     Returns:
         The region with its dependences, new schedule and kernels.
@@ -69,13 +74,13 @@ def schedule_scop(
         if positive:
             symbolic = _with_signs(symbolic)
     if not symbolic.values or max(value for _, value in symbolic.values) > _SMALL:
-        return _schedule(scop, symbolic, limit)
+        return _schedule(scop, symbolic, limit, patient=patient)
     try:
-        return _schedule(scop, symbolic, limit)
+        return _schedule(scop, symbolic, limit, patient=patient)
     except InputError:  # small numbers are at times easier than any size
         if not patient:
             raise
-        return _schedule(scop, Symbolic(scop=scop, values=()), limit)
+        return _schedule(scop, Symbolic(scop=scop, values=()), limit, patient=patient)
 
 
 def _with_signs(symbolic: Symbolic) -> Symbolic:
@@ -126,11 +131,11 @@ def with_schedule(
     )
 
 
-def _schedule(scop: Scop, symbolic: Symbolic, limit: int) -> ScheduledScop:
+def _schedule(scop: Scop, symbolic: Symbolic, limit: int, *, patient: bool) -> ScheduledScop:
     """Schedule the generalised region and put the sizes back."""
     with bounded_work(scop, limit):
         general = compute_dependences(symbolic.scop)
-        general_schedule, assumed = _checked_schedule(symbolic.scop, general)
+        general_schedule, assumed = _checked_schedule(symbolic.scop, general, patient=patient)
         dependences = instantiate_dependences(general, symbolic.values)
         assumes = scop.context if assumed else None  # numbers that became symbols are as they are
         if assumes is not None:
@@ -150,7 +155,9 @@ def _schedule(scop: Scop, symbolic: Symbolic, limit: int) -> ScheduledScop:
     )
 
 
-def _checked_schedule(scop: Scop, dependences: Dependences) -> tuple[isl.Schedule, bool]:
+def _checked_schedule(
+    scop: Scop, dependences: Dependences, *, patient: bool
+) -> tuple[isl.Schedule, bool]:
     """Return isl's schedule, or the program's own order where isl finds none or a wrong one.
 
     isl's scheduler takes too long for some regions, now and then gives up ("unable to carry
@@ -160,7 +167,7 @@ def _checked_schedule(scop: Scop, dependences: Dependences) -> tuple[isl.Schedul
     that the source implies.
     """
     try:
-        schedule = compute_schedule(scop, dependences)
+        schedule = compute_schedule(scop, dependences, seconds=TRY_S if patient else _IMPATIENT_S)
         if schedule is not None:
             return schedule, _checked(scop, dependences, schedule) is not None
     except InternalError:
@@ -168,9 +175,22 @@ def _checked_schedule(scop: Scop, dependences: Dependences) -> tuple[isl.Schedul
     except isl.Error:
         if ran_out(scop):
             raise
+    if not patient:
+        raise _without_order(scop)
     schedule = original_with_marks(scop, dependences)
     check_legality(scop, dependences, schedule)
     return schedule, False
+
+
+def _without_order(scop: Scop) -> InputError:
+    return InputError(
+        Diagnostic(
+            code="EATSS-P001",
+            message="isl finds no schedule in the time it has",
+            span=scop.span,
+            hint="mark a smaller region",
+        )
+    )
 
 
 def _checked(scop: Scop, dependences: Dependences, schedule: isl.Schedule) -> isl.Set | None:

@@ -31,11 +31,13 @@ the scheduler's linear programs grow, isl takes up to 30 times as long for as ma
 _FIXED_RANGES = 500_000
 """isl operations for the constraints of the later tries: unions of many pieces."""
 
-TRY_S = 1.0
-"""Seconds of the processor of one try."""
+TRY_S = 0.8
+"""Seconds of the processor of one try; successful ones take less than half of it."""
 
 
-def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule | None:
+def compute_schedule(
+    scop: Scop, dependences: Dependences, *, seconds: float = TRY_S
+) -> isl.Schedule | None:
     """Compute a schedule of the whole region with outer parallelism and deep tilable bands.
 
     isl walks statements in the order of a hash of their names, so that names would decide
@@ -46,6 +48,7 @@ def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule | Non
     Args:
         scop: the region.
         dependences: its dependences.
+        seconds: of the processor, for each try.
 
     Returns:
         A schedule tree whose bands carry ``permutable`` and ``coincident`` marks, ``None``
@@ -56,11 +59,13 @@ def compute_schedule(scop: Scop, dependences: Dependences) -> isl.Schedule | Non
     )
     renamed = isl.UnionMap.from_union_pw_multi_aff(numbered)
     with scheduler_options(scop.isl_context):
-        schedule = _patiently(scop, dependences, renamed)
+        schedule = _patiently(scop, dependences, renamed, seconds)
     return None if schedule is None else schedule.pullback_union_pw_multi_aff(numbered)
 
 
-def _patiently(scop: Scop, dependences: Dependences, renamed: isl.UnionMap) -> isl.Schedule | None:
+def _patiently(
+    scop: Scop, dependences: Dependences, renamed: isl.UnionMap, seconds: float
+) -> isl.Schedule | None:
     """Let isl schedule; where that is long, let it do with fewer freedoms.
 
     First live ranges of one element no longer change places: conditional validity is what makes the
@@ -75,7 +80,7 @@ def _patiently(scop: Scop, dependences: Dependences, renamed: isl.UnionMap) -> i
     """
     operations = try_operations(scop)
     own = schedule_constraints(scop, dependences).apply(renamed)
-    schedule = scheduled_apart(own, operations)
+    schedule = scheduled_apart(own, operations, seconds=seconds)
     if schedule is not None:
         return schedule
     try:
@@ -87,14 +92,14 @@ def _patiently(scop: Scop, dependences: Dependences, renamed: isl.UnionMap) -> i
         return None
     for coalescing in (1, 0):
         scop.isl_context.set_schedule_treat_coalescing(coalescing)
-        schedule = scheduled_apart(kept, operations)
+        schedule = scheduled_apart(kept, operations, seconds=seconds)
         if schedule is not None:
             return schedule
     return None
 
 
 def scheduled_apart(
-    constraints: isl.ScheduleConstraints, operations: int, *, seconds: float = TRY_S
+    constraints: isl.ScheduleConstraints, operations: int, *, seconds: float
 ) -> isl.Schedule | None:
     """Let isl schedule in a process of its own; return ``None`` where it comes to no end.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eatss.polyhedral import compute_dependences
+from eatss.polyhedral import compute_dependences, dependences
 from eatss.polyhedral.instantiate import instantiate_dependences
 from eatss.polyhedral.symbolic import generalise
 from tests.examples import examples
@@ -89,3 +90,19 @@ def test_flow_of_a_matrix_product(scop_of: Callable[..., Any]) -> None:
         " S1[i,j,k] -> S1[i,j,k+1] : 0 <= i,j,k < N and k + 1 < N }"
     )
     assert found.flow.is_equal(type(found.flow).read_from_str(found.flow.get_ctx(), text))
+
+
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_where_exact_dependences_are_too_hard_more_are_respected(
+    data: st.DataObject, small_programs: st.SearchStrategy[Any], scop_of: Callable[..., Any]
+) -> None:
+    source, local = data.draw(small_programs)
+    scop = scop_of(source, local=local)
+    exact = compute_dependences(scop)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dependences, "_STEP", 1)
+        more = compute_dependences(scop)
+    assert more.flow.is_equal(exact.flow)
+    for name in ("anti", "output", "forced", "order"):
+        assert getattr(exact, name).is_subset(getattr(more, name)), name

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from eatss.apart import Cause, EndedApartError
 from eatss.diagnostics import InputError, InternalError
-from eatss.polyhedral import compute_dependences, schedule_scop
+from eatss.polyhedral import compute_dependences, dependences, schedule_scop, scheduling
 from eatss.polyhedral.bounded import at_most, bounded_work, ran_out
 from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.graph import statement_graph
@@ -68,6 +69,37 @@ def _check_memory(
     assert set(time) == set(instances)
     new_order = sorted(instances, key=lambda instance: time[instance][1])
     assert _memory(events, new_order, local) == _memory(events, instances, local)
+
+
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_more_dependences_than_there_are_leave_the_same_memory_too(
+    data: st.DataObject,
+    small_programs: st.SearchStrategy[Any],
+    scop_of: Callable[..., Any],
+    trace: Callable[..., Any],
+    listed: Callable[..., Any],
+) -> None:
+    source, local = data.draw(small_programs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dependences, "_STEP", 1)
+        _check_memory(source, local, scop_of, trace, listed)
+
+
+@pytest.mark.parametrize("cause", [Cause.TIME, Cause.CRASH])
+def test_where_isl_comes_to_no_schedule_the_order_of_the_source_stays(
+    cause: Cause, scop_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def end(*_: object) -> None:
+        tried.append(1)
+        raise EndedApartError(cause, "so it is")
+
+    monkeypatch.setattr(scheduling, "apart", end)
+    scheduled = schedule_scop(scop_of(STENCIL, parameters=["T", "N"]))
+    assert len(tried) == 3
+    assert [kernel.host_loops for kernel in scheduled.kernels] == [("t",), ("t",)]
 
 
 def test_short_loops_that_overwrite_a_local_are_scheduled_in_bounded_work(

@@ -22,6 +22,7 @@ from eatss.program import (
 )
 from eatss.verify import choose_sizes, verification_text, verify
 from eatss.verify.branches import counted_text
+from eatss.verify.data import make_buffers
 from eatss.verify.sizes import (
     MEMORY_LIMIT_BYTES,
     boundary_sizes,
@@ -30,6 +31,7 @@ from eatss.verify.sizes import (
     inner_sizes,
     mixed_sizes,
     refused_sizes,
+    sizes_around_tiles,
     skewed_sizes,
 )
 from tests.verify.conftest import HEAD, MATMUL_C, array
@@ -180,6 +182,28 @@ def test_two_tiles_but_one_are_tried_where_they_need_few_threads(matmul: Program
     launch = Launch(kernel="matmul_k0", grid=(many, Constant(1), Constant(1)))
     entry = replace(matmul.entries[0], body=(launch,))
     assert skewed_sizes(replace(matmul, entries=(entry,))) == ()
+
+
+def test_each_size_is_tried_just_below_each_tile_the_others_at_whole_tiles(matmul: Program) -> None:
+    around = [tuple(sizes.values()) for sizes in sizes_around_tiles(matmul)]
+    tiles = {size for kernel in matmul.kernels for _, size in kernel.tile_sizes}
+    whole = tuple(parameter.tile for parameter in matmul.parameters)
+    for place in range(3):
+        for tile in tiles:
+            assert (*whole[:place], tile - 1, *whole[place + 1 :]) in around
+    one = sizes_around_tiles(cube(matmul, Constant(3)))
+    assert {"M": min(tiles)} in one
+    assert {"M": min(tiles) - 1} in one
+
+
+def test_data_of_both_signs_begin_with_a_negative_number(matmul: Program) -> None:
+    (entry,) = matmul.entries
+    buffers = make_buffers(entry, {"M": 5, "N": 5, "K": 5}, "signed", 0)
+    for buffer in buffers:
+        if buffer.argument.role != "parameter":
+            values = buffer.array.reshape(-1)
+            assert values[0] < 0 < values.max()
+            assert abs(values).max() <= 9
 
 
 def test_refusals_are_tried_one_beyond_what_is_accepted(matmul: Program) -> None:
