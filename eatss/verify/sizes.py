@@ -130,17 +130,24 @@ def skewed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
 
 
 def sizes_around_tiles(program: Program) -> tuple[Mapping[str, int], ...]:
-    """Choose sizes one below each tile of each kernel, or at it where there is one size alone.
+    """Choose sizes one below a tile of each kernel, or at it where there is one size alone.
 
     Other sizes are whole tiles, so that their rows end where arrays do: code for full tiles that
-    runs too soon reads beyond them.
+    runs too soon reads beyond them. One less than the largest tile of a size is one less than a
+    multiple of each tile that divides it.
     """
     fixed = fixed_parameters(program)
     free = [p for p in program.parameters if p.name not in fixed]
     tiles = sorted({size for kernel in program.kernels for _, size in kernel.tile_sizes} - {1})
     whole = {**{p.name: p.tile if p.tile > 1 else _UNTILED for p in free}, **fixed}
-    steps = (-1, 0) if len(free) == 1 else (-1,)
-    wanted = [{**whole, p.name: t + step} for t in tiles for p in free for step in steps]
+    wanted = [
+        {**whole, p.name: tile - 1}
+        for p in free
+        for tile in (*(t for t in tiles if t < p.tile and p.tile % t), p.tile)
+        if tile > 1
+    ]
+    if len(free) == 1:
+        wanted += [{**whole, free[0].name: tile} for tile in tiles]
     chosen = _allowed(program, wanted, exchange=False, estimated=False)
     return tuple(sorted(chosen, key=_magnitude)[:_MOST_AROUND])
 

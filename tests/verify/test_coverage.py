@@ -184,16 +184,20 @@ def test_two_tiles_but_one_are_tried_where_they_need_few_threads(matmul: Program
     assert skewed_sizes(replace(matmul, entries=(entry,))) == ()
 
 
-def test_each_size_is_tried_just_below_each_tile_the_others_at_whole_tiles(matmul: Program) -> None:
+def test_each_size_is_tried_just_below_a_tile_the_others_at_whole_tiles(matmul: Program) -> None:
     around = [tuple(sizes.values()) for sizes in sizes_around_tiles(matmul)]
-    tiles = {size for kernel in matmul.kernels for _, size in kernel.tile_sizes}
-    whole = tuple(parameter.tile for parameter in matmul.parameters)
-    for place in range(3):
-        for tile in tiles:
-            assert (*whole[:place], tile - 1, *whole[place + 1 :]) in around
-    one = sizes_around_tiles(cube(matmul, Constant(3)))
-    assert {"M": min(tiles)} in one
-    assert {"M": min(tiles) - 1} in one
+    whole = [parameter.tile for parameter in matmul.parameters]
+    for place, tile in enumerate(whole):
+        assert (*whole[:place], tile - 1, *whole[place + 1 :]) in around
+
+
+def test_one_size_alone_is_tried_at_each_tile(matmul: Program) -> None:
+    (kernel,) = matmul.kernels
+    tiled = replace(matmul, kernels=(replace(kernel, tile_sizes=(("i", 64), ("j", 48))),))
+    one = cube(tiled, Constant(3))
+    (parameter,) = one.parameters
+    largest = replace(one, parameters=(replace(parameter, tile=64),))
+    assert [sizes["M"] for sizes in sizes_around_tiles(largest)] == [47, 48, 63, 64]
 
 
 def test_data_of_both_signs_begin_with_a_negative_number(matmul: Program) -> None:
