@@ -35,7 +35,7 @@ READING_S = 10.0
 """Seconds of the processor for reading a program, before its regions are known."""
 
 REGION_S = 10.0
-"""Seconds of the processor for one region."""
+"""Seconds of the processor for one region, reading it included."""
 
 _CHUNK = 1 << 16
 _NO_MEMORY = 3
@@ -44,11 +44,13 @@ _NO_MEMORY = 3
 class _Forks:
     """What this process knows of forking: one thread at a time, so that no other child has a pipe.
 
-    ``pipe`` is where the answer of this process goes if it is itself one that was forked here.
+    ``pipe`` is where the answer of this process goes if it is itself one that was forked here, and
+    ``seconds`` what it and those that it forks may take of the processor.
     """
 
     def __init__(self) -> None:
         self.pipe: int | None = None
+        self.seconds = math.inf
         self.lock = threading.Lock()
 
     def fork(self) -> tuple[int, int]:
@@ -142,6 +144,8 @@ def _waited_for(child: int, pipe: int, limits: Limits) -> bytes:
         answer = _read(pipe, time.monotonic() + clock_s)
         if answer is not None:
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            if _forks.pipe is not None:
+                _set_timer()
     finally:
         os.close(pipe)
         if code is None:
@@ -206,18 +210,26 @@ def in_bounds(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def allow(seconds: float) -> None:
-    """Give the process of its own that this runs in so many seconds of the processor from here on.
+    """Give the process of its own that this runs in so many seconds of the processor in all.
 
-    In any other process nothing happens.
+    Those that it has taken count, and those of processes that it has forked and waited for. In any
+    other process nothing happens.
     """
     if _forks.pipe is not None:
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+        _forks.seconds = seconds
+        _set_timer()
 
 
 def allow_more(seconds: float) -> None:
-    """Add seconds to what is left of those of :func:`allow`."""
-    if _forks.pipe is not None:
-        allow(signal.getitimer(signal.ITIMER_PROF)[0] + seconds)
+    """Add seconds to those of :func:`allow`."""
+    allow(_forks.seconds + seconds)
+
+
+def _set_timer() -> None:
+    left = _forks.seconds - sum(os.times()[:4])
+    if left <= 0:
+        os.kill(os.getpid(), signal.SIGPROF)
+    signal.setitimer(signal.ITIMER_PROF, left)
 
 
 def _end(child: int) -> None:
@@ -291,4 +303,4 @@ def _bound(limits: Limits) -> None:
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     if hard == resource.RLIM_INFINITY or most < hard:
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-    signal.setitimer(signal.ITIMER_PROF, limits.seconds)
+    allow(limits.seconds)

@@ -170,6 +170,20 @@ def test_work_that_goes_on_is_allowed_more() -> None:
     assert apart(work, Limits(seconds=0.2)) == "done"
 
 
+def test_what_it_forks_counts_for_it() -> None:
+    def busy(seconds: float) -> None:
+        end = time.process_time() + seconds
+        while time.process_time() < end:
+            pass
+
+    def work() -> None:
+        for _ in range(5):
+            apart(lambda: busy(0.2), AMPLE)
+
+    assert cause_of(work, Limits(seconds=0.5)) is Cause.TIME
+    apart(work, Limits(seconds=2.0))
+
+
 def test_what_is_bounded_runs_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     process = bounded(lambda: (os.getpid(), bounded(os.getpid)))
     assert process[0] == process[1] != os.getpid()

@@ -230,15 +230,22 @@ def _searched(program: Program, ladders: Mapping[str, tuple[int, ...]]) -> list[
 
 
 def _fits(program: Program, sizes: Mapping[str, int], *, estimated: bool = True) -> bool:
-    """Tell whether a run at these sizes is within the limits."""
+    """Tell whether a run at these sizes is within the limits.
+
+    What arrays have at any sizes (``A[1024][1024]``) counts as those of fixed programs do.
+    """
     fixed = len(fixed_parameters(program)) == len(program.parameters)
     work, memory = (
         (FIXED_WORK_LIMIT, FIXED_MEMORY_LIMIT_BYTES) if fixed else (WORK_LIMIT, MEMORY_LIMIT_BYTES)
     )
-    if _BYTES_PER_ELEMENT * sum(_elements(program, sizes)) > memory:
+    always = sum(_elements(program, dict.fromkeys(sizes, 0)))
+    elements = sum(_elements(program, sizes))
+    if _BYTES_PER_ELEMENT * elements > FIXED_MEMORY_LIMIT_BYTES:
+        return False
+    if _BYTES_PER_ELEMENT * (elements - always) > memory:
         return False
     if estimated:
-        return estimated_work(program, sizes) <= work
+        return estimated_work(program, sizes) - _WORK_PER_ELEMENT * always <= work
     return estimated_threads(program, sizes) <= THREADS_LIMIT
 
 

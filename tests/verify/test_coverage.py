@@ -162,6 +162,12 @@ def test_sizes_are_bounded_by_memory(matmul: Program) -> None:
     assert all(sizes["M"] ** 3 * 80 <= MEMORY_LIMIT_BYTES for sizes in mixed)
 
 
+def test_arrays_that_are_large_at_any_sizes_leave_sizes_to_choose(matmul: Program) -> None:
+    assert 80 * 300**3 > MEMORY_LIMIT_BYTES
+    assert choose_sizes(cube(matmul, Constant(300)))
+    assert choose_sizes(cube(matmul, Constant(1000))) == ()
+
+
 def test_sizes_at_which_rows_have_a_negative_length_are_not_chosen(matmul: Program) -> None:
     at_most_5 = Apply(Operator.SUB, (Constant(5), Name("M")))
     assert any(sizes["M"] < 0 for sizes in choose_sizes(cube(matmul, Constant(3))))
