@@ -1,0 +1,69 @@
+"""Commands and calls in processes of their own: what they say, how they end, what they leave."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss import apart
+from eatss.cli import main
+from tests.end_to_end.in_process import eatss as in_process
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux")
+
+KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+SELECT = ("select", str(KERNELS / "gemm.c"), "--gpu", "a100", "--format", "ppcg-args")
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, *words: str) -> object:
+    monkeypatch.setattr(sys, "argv", ["eatss", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return end.value.code
+
+
+def test_a_command_says_what_it_says_in_one_process(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(monkeypatch, *SELECT) == 0
+    said = capfd.readouterr()
+    alone = in_process(*SELECT)
+    assert (said.out, said.err) == (alone.stdout, alone.stderr)
+    assert "--sizes" in said.out
+
+
+def test_a_mistake_has_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(monkeypatch, "select", "nothing.c", "--gpu", "a100") == 2
+    assert "EATSS-F001" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("words", [(), ("--diagnostics", "json")])
+def test_a_command_that_takes_too_long_is_ended(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(apart, "READING_S", 0.01)
+    assert ended(monkeypatch, *SELECT, *words) == 2
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert "EATSS-P001" in said.err
+
+
+def test_a_process_that_selects_again_and_again_does_not_grow() -> None:
+    def resident_kib() -> int:
+        gc.collect()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE") // 1024
+
+    for _ in range(3):
+        eatss.select(KERNELS / "mvt.c", gpu="a100")
+    before = resident_kib()
+    for _ in range(12):
+        eatss.select(KERNELS / "mvt.c", gpu="a100")
+    assert resident_kib() - before < 1500  # once it was half a MiB for each
