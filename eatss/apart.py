@@ -31,14 +31,15 @@ from eatss.diagnostics import EatssError, input_error
 T = TypeVar("T")
 P = ParamSpec("P")
 
-READING_S = 10.0
-"""Seconds of the processor for reading a program, before its regions are known."""
+REGION_S = 9.8
+"""Seconds of the processor for one region, reading it included: 10 with what is around the work."""
 
-REGION_S = 10.0
-"""Seconds of the processor for one region, reading it included."""
+READING_S = REGION_S
+"""Seconds of the processor for reading a program, before its regions are known."""
 
 _CHUNK = 1 << 16
 _NO_MEMORY = 3
+_PR_SET_PDEATHSIG = 1
 
 
 class _Forks:
@@ -124,12 +125,13 @@ def apart(work: Callable[[], T], limits: Limits) -> T:
     """
     if sys.platform != "linux":
         return work()
+    parent = os.getpid()
     try:
         child, pipe = _forks.fork()
     except OSError:  # the system has no room for one
         return work()
     if child == 0:
-        _work_and_end(work, limits, pipe)
+        _work_and_end(work, limits, pipe, parent)
     good, result = pickle.loads(_waited_for(child, pipe, limits))  # noqa: S301 - our own fork's
     if good:
         return result  # type: ignore[no-any-return]
@@ -179,7 +181,7 @@ def bounded(work: Callable[[], T]) -> T:
     except EndedApartError as error:
         raise input_error(
             "EATSS-P001",
-            f"gave up: {error} ({REGION_S:g} s for a region by default)"
+            f"gave up: {error} (10 s for a region by default)"
             if error.cause is Cause.TIME
             else f"gave up: {error}",
             hint="mark a smaller region, or raise --max-operations",
@@ -261,11 +263,12 @@ def _left(end: float) -> float | None:
     return None if end == math.inf else max(0.0, end - time.monotonic())
 
 
-def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int) -> NoReturn:
+def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int, parent: int) -> NoReturn:
     """Work in the forked process, and end it: nothing of the other one's may run here after."""
     code = 1
     try:
         _bound(limits)
+        _end_with(parent)
         answer = _answer(work)
         with open(pipe, "wb") as stream:
             pickle.dump(answer, stream)
@@ -286,6 +289,15 @@ def _answer(work: Callable[[], object]) -> tuple[bool, object]:
     except Exception as error:  # where it came from is told in the other process
         error.add_note("".join(format_exception(error)))
         return False, error
+
+
+def _end_with(parent: int) -> None:
+    """Ask the kernel for SIGTERM when the thread that waits for this process ends."""
+    import ctypes  # noqa: PLC0415 - whoever comes here loads it sooner or later
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _bound(limits: Limits) -> None:

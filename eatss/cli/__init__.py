@@ -31,9 +31,11 @@ def main() -> None:
 def _bounded_command() -> int:
     from eatss.apart import bounded  # noqa: PLC0415
     from eatss.diagnostics import InputError  # noqa: PLC0415
+    from eatss.interrupts import ended_as_interrupted  # noqa: PLC0415
 
     try:
-        return bounded(command)
+        with ended_as_interrupted():
+            return bounded(command)
     except InputError as error:  # it took too long: other errors are told where they occur
         from eatss.cli.common import report_error  # noqa: PLC0415
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +56,24 @@ def test_a_command_that_takes_too_long_is_ended(
     said = capfd.readouterr()
     assert said.out == ""
     assert "EATSS-P001" in said.err
+
+
+@pytest.mark.usefixtures("heeded_signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_command_that_is_ended_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
+    words = ("codegen", str(KERNELS / "fdtd-apml.c"), "--gpu", "a100", "-o", str(tmp_path / "out"))
+    command = subprocess.Popen([sys.executable, "-m", "eatss", *words])
+    children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
+    deadline = time.monotonic() + 20
+    while not (found := children.read_text().split()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    (child,) = map(int, found)
+    command.send_signal(number)
+    assert command.wait(20) == (-signal.SIGKILL if number == signal.SIGKILL else 130)
+    while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{child}").exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_process_that_selects_again_and_again_does_not_grow() -> None:
