@@ -13,6 +13,7 @@ import os
 import pickle
 import selectors
 import signal
+import struct
 import sys
 import threading
 import time
@@ -23,6 +24,7 @@ from enum import Enum
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from traceback import format_exception
 from typing import NoReturn, ParamSpec, TypeVar
 
@@ -38,6 +40,25 @@ READING_S = REGION_S
 """Seconds of the processor for reading a program, before its regions are known."""
 
 _CHUNK = 1 << 16
+_LENGTH = struct.Struct("<Q")
+_LONGEST_S = 1e7
+_LOOK_S = 20.0
+_MOST_IDLE = 3
+"""Looks at a process that does nothing after which it counts as one that never will."""
+
+_NEEDED = (
+    "analysis",
+    "codegen",
+    "frontend",
+    "gpu",
+    "model",
+    "polyhedral",
+    "prediction",
+    "program",
+)
+_loading = threading.Lock()
+_loaded: list[bool] = []
+
 _NO_MEMORY = 3
 _PR_SET_PDEATHSIG = 1
 
@@ -57,11 +78,9 @@ class _Forks:
     def fork(self) -> tuple[int, int]:
         """Fork, and return the child and the pipe it answers through; it gets 0 and its end."""
         with self.lock:
-            read, write = os.pipe()
+            read, write = _pipe()
             try:
-                with warnings.catch_warnings():  # of threads, which NumPy has: none is used there
-                    warnings.simplefilter("ignore", DeprecationWarning)
-                    child = os.fork()
+                child = _fork()
             except OSError:
                 os.close(read)
                 os.close(write)
@@ -69,15 +88,39 @@ class _Forks:
             if child:
                 os.close(write)
                 return child, read
-        self.lock = threading.Lock()
         os.close(read)
         if self.pipe is not None:
             os.close(self.pipe)
         self.pipe = write
         return 0, write
 
+    def renew(self) -> None:
+        """Forget who held the lock where this process was forked."""
+        self.lock = threading.Lock()
+
+
+def _pipe() -> tuple[int, int]:
+    """Return a pipe that has none of the standard streams' numbers, where they are closed."""
+    import fcntl  # noqa: PLC0415 - only some systems have it
+
+    ends = os.pipe()
+    above = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3) for end in ends]
+    for end in ends:
+        os.close(end)
+    return above[0], above[1]
+
+
+def _fork() -> int:
+    if sys.version_info < (3, 12):
+        return os.fork()
+    with warnings.catch_warnings():  # of threads, which NumPy has: none is used there
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
 
 _forks = _Forks()
+if sys.platform == "linux":
+    os.register_at_fork(after_in_child=_forks.renew)
 
 
 class Cause(Enum):
@@ -100,12 +143,14 @@ class EndedApartError(Exception):
 class Limits:
     """What work may take.
 
-    ``seconds`` are those of the processor, ``clock_s`` those on the clock (``None``: any number),
+    ``seconds`` are those of the processor, ``clock_s`` those on the clock (``None``: any number);
+    who is ``watched`` may not do nothing for a minute, as on a lock that nobody holds any more.
     ``memory_bytes`` come on top of what the process has at its start.
     """
 
     seconds: float
     clock_s: float | None = None
+    watched: bool = True
     memory_bytes: int = 1 << 30
 
 
@@ -132,7 +177,11 @@ def apart(work: Callable[[], T], limits: Limits) -> T:
         return work()
     if child == 0:
         _work_and_end(work, limits, pipe, parent)
-    good, result = pickle.loads(_waited_for(child, pipe, limits))  # noqa: S301 - our own fork's
+    answer = _waited_for(child, pipe, limits)
+    try:
+        good, result = pickle.loads(answer)  # noqa: S301 - our own fork's
+    except Exception as error:
+        raise EndedApartError(Cause.CRASH, f"its answer cannot be read: {error}") from None
     if good:
         return result  # type: ignore[no-any-return]
     raise result
@@ -143,33 +192,42 @@ def _waited_for(child: int, pipe: int, limits: Limits) -> bytes:
     code: int | None = None
     try:
         clock_s = math.inf if limits.clock_s is None else limits.clock_s
-        answer = _read(pipe, time.monotonic() + clock_s)
-        if answer is not None:
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        answer, ended = _read(pipe, child if limits.watched else None, time.monotonic() + clock_s)
+        if ended:
+            code = _exit_code(child)
             if _forks.pipe is not None:
                 _set_timer()
     finally:
         os.close(pipe)
         if code is None:
             _end(child)
-    if answer is None:
-        raise EndedApartError(Cause.TIME, f"over {limits.clock_s:g} s")
+    if code is None:
+        raise EndedApartError(Cause.TIME, "it waits for nothing that comes")
+    if answer is not None:
+        return answer
     if code == -signal.SIGPROF:
         raise EndedApartError(Cause.TIME, "more processor time than is allowed")
     if code == _NO_MEMORY:
         raise EndedApartError(Cause.MEMORY, f"over {limits.memory_bytes >> 20} MiB of memory")
-    if code or not answer:
-        raise EndedApartError(Cause.CRASH, f"its process ended with code {code}")
-    return answer
+    raise EndedApartError(Cause.CRASH, f"its process ended with code {code}")
 
 
-def bounded(work: Callable[[], T]) -> T:
+def _exit_code(child: int) -> int:
+    """Wait for a process; 0 where others have, as the kernel does for who ignores SIGCHLD."""
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    except ChildProcessError:
+        return 0
+
+
+def bounded(work: Callable[[], T], *, watched: bool = True) -> T:
     """Return what ``work`` returns, from a process of its own that has ``READING_S`` at first.
 
     As the work goes on it is allowed more. In a process that is bounded already it runs as it is.
 
     Args:
         work: as for :func:`apart`.
+        watched: as in :class:`Limits`.
 
     Raises:
         InputError: ``EATSS-P001``, the process took too long, too much, or died.
@@ -177,7 +235,7 @@ def bounded(work: Callable[[], T]) -> T:
     if _forks.pipe is not None:
         return work()
     try:
-        return apart(work, Limits(seconds=READING_S))
+        return apart(work, Limits(seconds=READING_S, watched=watched))
     except EndedApartError as error:
         raise input_error(
             "EATSS-P001",
@@ -189,26 +247,35 @@ def bounded(work: Callable[[], T]) -> T:
 
 
 def in_bounds(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function run as :func:`bounded` says.
-
-    Modules that it had to load are loaded here too, so that it need not the next time.
-    """
+    """Make a function run as :func:`bounded` says."""
 
     @wraps(function)
     def run(*arguments: P.args, **options: P.kwargs) -> T:
-        known = set(sys.modules)
-
-        def noted() -> tuple[T, list[str]]:
-            result = function(*arguments, **options)
-            return result, [name for name in sys.modules if name not in known]
-
-        result, loaded = bounded(noted)
-        for name in loaded:
-            if name.startswith("eatss."):
-                import_module(name)
-        return result
+        _load()
+        return bounded(lambda: function(*arguments, **options))
 
     return run
+
+
+def _load() -> None:
+    """Load what calls need: a process that is forked while a thread loads a module never can."""
+    if _loaded:
+        return
+    with _loading:
+        for package in _NEEDED:
+            for module in iter_modules([str(Path(__file__).parent / package)]):
+                import_module(f"eatss.{package}.{module.name}")
+        _loaded.append(True)
+
+
+def release() -> None:
+    """Lift the bounds of the process of its own that this runs in: isl's work is done."""
+    if _forks.pipe is not None:
+        import resource  # noqa: PLC0415 - only some systems have it
+
+        allow(math.inf)
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def allow(seconds: float) -> None:
@@ -231,7 +298,7 @@ def _set_timer() -> None:
     left = _forks.seconds - sum(os.times()[:4])
     if left <= 0:
         os.kill(os.getpid(), signal.SIGPROF)
-    signal.setitimer(signal.ITIMER_PROF, left)
+    signal.setitimer(signal.ITIMER_PROF, min(left, _LONGEST_S))
 
 
 def _end(child: int) -> None:
@@ -241,26 +308,49 @@ def _end(child: int) -> None:
             os.kill(child, number)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if os.waitpid(child, os.WNOHANG)[0]:
+            try:
+                if os.waitpid(child, os.WNOHANG)[0]:
+                    return
+            except ChildProcessError:
                 return
             time.sleep(0.005)
 
 
-def _read(descriptor: int, end: float) -> bytes | None:
-    """Read to the end; ``None`` where that is not reached by then."""
-    parts: list[bytes] = []
+def _read(descriptor: int, child: int | None, end: float) -> tuple[bytes | None, bool]:
+    """Read an answer, ``None`` where there is none; tell too whether the process ends itself."""
+    data = b""
+    idle, before = 0, -1.0
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
-        while selector.select(_left(end)):
-            part = os.read(descriptor, _CHUNK)
-            if not part:
-                return b"".join(parts)
-            parts.append(part)
-    return None
+        while True:
+            if selector.select(max(0.0, min(_LOOK_S, end - time.monotonic()))):
+                part = os.read(descriptor, _CHUNK)
+                data += part
+                size = _LENGTH.unpack(data[: _LENGTH.size])[0] if len(data) >= _LENGTH.size else -1
+                if len(data) == _LENGTH.size + size:
+                    return data[_LENGTH.size :], True
+                if not part:
+                    return None, True
+                continue
+            if time.monotonic() > end:
+                return None, False
+            if child is None:
+                continue
+            spent = _spent_s(child)
+            if spent is None:
+                return None, True
+            idle, before = (idle + 1 if spent == before else 0), spent
+            if idle >= _MOST_IDLE:
+                return None, False
 
 
-def _left(end: float) -> float | None:
-    return None if end == math.inf else max(0.0, end - time.monotonic())
+def _spent_s(child: int) -> float | None:
+    """Return what a process and those it waited for took; ``None`` if it has ended."""
+    try:
+        state = Path(f"/proc/{child}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if state[0] in "ZX" else sum(float(ticks) for ticks in state[11:15])
 
 
 def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int, parent: int) -> NoReturn:
@@ -269,9 +359,9 @@ def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int, parent:
     try:
         _bound(limits)
         _end_with(parent)
-        answer = _answer(work)
+        data = _pickled(_answer(work))
         with open(pipe, "wb") as stream:
-            pickle.dump(answer, stream)
+            stream.write(_LENGTH.pack(len(data)) + data)
         code = 0
     except MemoryError:
         code = _NO_MEMORY
@@ -289,6 +379,15 @@ def _answer(work: Callable[[], object]) -> tuple[bool, object]:
     except Exception as error:  # where it came from is told in the other process
         error.add_note("".join(format_exception(error)))
         return False, error
+
+
+def _pickled(answer: tuple[bool, object]) -> bytes:
+    try:
+        return pickle.dumps(answer)
+    except MemoryError:
+        raise
+    except Exception as error:
+        return pickle.dumps((False, RuntimeError(f"its result cannot be sent: {error}")))
 
 
 def _end_with(parent: int) -> None:

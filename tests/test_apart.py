@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -97,7 +98,48 @@ def test_a_process_that_dies_is_an_error_here(number: signal.Signals) -> None:
 
 
 def test_a_result_that_cannot_travel_is_an_error() -> None:
-    assert cause_of(threading.Lock, AMPLE) is Cause.CRASH
+    with pytest.raises(RuntimeError, match="lock"):
+        apart(threading.Lock, AMPLE)
+
+
+def test_where_the_kernel_waits_for_children_the_answer_counts() -> None:
+    usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert apart(lambda: 5, AMPLE) == 5
+        assert cause_of(lambda: os._exit(7), AMPLE) is Cause.CRASH
+    finally:
+        signal.signal(signal.SIGCHLD, usual)
+
+
+def test_any_number_of_seconds_may_be_allowed() -> None:
+    apart(lambda: allow(float("inf")), Limits(seconds=1e300))
+
+
+def test_a_process_that_waits_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.1)
+    assert cause_of(lambda: time.sleep(60), AMPLE) is Cause.TIME
+
+
+def test_a_first_call_in_many_threads_ends() -> None:
+    """Seen: a process forked while a thread loaded modules waited for them for ever."""
+    text = (
+        "import threading, eatss\n"
+        "done = []\n"
+        "def call():\n"
+        "    done.append(eatss.select('kernels/atax.c', gpu='a100'))\n"
+        "threads = [threading.Thread(target=call) for _ in range(4)]\n"
+        "[t.start() for t in threads]\n"
+        "[t.join() for t in threads]\n"
+        "print(len(done))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=Path(__file__).parents[1],
+        timeout=120,
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"4\n"
 
 
 def test_the_end_of_a_process_is_not_awaited_through_its_own_children() -> None:

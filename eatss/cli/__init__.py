@@ -35,7 +35,7 @@ def _bounded_command() -> int:
 
     try:
         with ended_as_interrupted():
-            return bounded(command)
+            return bounded(command, watched=False)  # it may wait for nvcc
     except InputError as error:  # it took too long: other errors are told where they occur
         from eatss.cli.common import report_error  # noqa: PLC0415
 
@@ -63,6 +63,8 @@ def command() -> int:
             except EatssError as error:
                 report_error(error, as_json=json_wanted)
                 return error.exit_code
+            except MemoryError:  # where memory is bounded, that is told elsewhere
+                raise
             except Exception as error:
                 internal_fault(error, as_json=json_wanted, traceback="--debug" in sys.argv)
                 return ExitCode.INTERNAL

@@ -38,6 +38,9 @@ FIXED_MEMORY_LIMIT_BYTES = 2**32
 THREADS_LIMIT = 3e7
 """Threads of all launches of a run: about a second on a CPU."""
 
+_MOST_ALWAYS_BYTES = 2**30
+"""The same where arrays are large whatever the sizes are."""
+
 _BYTES_PER_ELEMENT = 80
 _WORK_PER_ELEMENT = 4
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
@@ -240,12 +243,12 @@ def _fits(program: Program, sizes: Mapping[str, int], *, estimated: bool = True)
     )
     always = sum(_elements(program, dict.fromkeys(sizes, 0)))
     elements = sum(_elements(program, sizes))
-    if _BYTES_PER_ELEMENT * elements > FIXED_MEMORY_LIMIT_BYTES:
+    if not fixed and _BYTES_PER_ELEMENT * elements > _MOST_ALWAYS_BYTES:
         return False
-    if _BYTES_PER_ELEMENT * (elements - always) > memory:
+    if _BYTES_PER_ELEMENT * (elements if fixed else elements - always) > memory:
         return False
     if estimated:
-        return estimated_work(program, sizes) - _WORK_PER_ELEMENT * always <= work
+        return estimated_work(program, sizes) - (0 if fixed else _WORK_PER_ELEMENT * always) <= work
     return estimated_threads(program, sizes) <= THREADS_LIMIT
 
 
