@@ -17,6 +17,9 @@ import numpy.typing as npt
 
 from eatss.verify.data import Buffer, dtype_of
 
+_PERTURBED = 3
+_SAFETY = 8.0
+
 _UNIT = {"float": 2.0**-24, "double": 2.0**-53}
 
 
@@ -62,6 +65,46 @@ def bounds_by_length(
             found.append(None)
         else:
             found.append(np.full(buffer.shape, 4.0 * length * unit * length * largest**2))
+    return tuple(found)
+
+
+def with_perturbed(
+    bounds: Sequence[npt.NDArray[np.float64] | None],
+    before: Sequence[Buffer],
+    expected: Sequence[Buffer],
+    sizes: Mapping[str, int],
+    run: Callable[[Sequence[Buffer]], object],
+) -> tuple[npt.NDArray[np.float64] | None, ...]:
+    """Widen bounds by how far results move when the data are changed as much as rounding may.
+
+    Rounding in sums of n numbers is as good as a relative change of the data by at most n u
+    (backward error), with n the sum of all sizes. The original runs on data changed so, at random;
+    ``_SAFETY`` times the furthest that an element moves is added: where a quotient by a small
+    number, or a matrix without full rank, turns a little into much, much is allowed.
+
+    Args:
+        bounds: for each argument, as :func:`bounds_by_length` returns them.
+        before: the arguments before the run.
+        expected: the arguments as the original left them.
+        sizes: values of the parameters.
+        run: runs the original on arguments.
+    """
+    length = max(2, sum(max(0, value) for value in sizes.values()))
+    found = [None if bound is None else bound.copy() for bound in bounds]
+    for seed in range(_PERTURBED):
+        rng = np.random.default_rng(seed)
+        changed = [buffer.copy() for buffer in before]
+        for buffer in changed:
+            unit = _UNIT.get(buffer.argument.element_type)
+            if unit is not None:
+                signs = rng.choice(np.array([-1.0, 1.0]), buffer.shape)
+                buffer.array[...] *= 1.0 + 2.0 * length * unit * signs
+        run(changed)
+        for place, bound in enumerate(found):
+            if bound is not None:
+                with np.errstate(invalid="ignore"):
+                    moved = np.abs(changed[place].array - expected[place].array)
+                np.add(bound, _SAFETY * np.where(np.isnan(moved), np.inf, moved), out=bound)
     return tuple(found)
 
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from eatss.diagnostics import EatssError, input_error
 from eatss.program import Entry, Program, load_program
-from eatss.verify.bounds import bounds_by_length, bounds_by_running
+from eatss.verify.bounds import bounds_by_length, bounds_by_running, with_perturbed
 from eatss.verify.branches import counted_text
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_equal
@@ -304,7 +304,17 @@ class _Worker:
         try:
             library = self._builder.load(self._builder.numbers(sizes), sizes)
         except CompileError:
-            return bounds_by_length(expected, sizes)
+            original = self._builder.call(
+                self._builder.load(self._builder.original(sizes), sizes), run.entry
+            )
+            self._stage("bounds", run)
+            return with_perturbed(
+                bounds_by_length(expected, sizes),
+                before,
+                expected,
+                sizes,
+                lambda changed: _call_apart(run, original, changed),
+            )
         call = self._builder.call(library, run.entry)
         self._stage("bounds", run)
         return bounds_by_running(before, call)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from eatss.program import (
@@ -21,8 +23,9 @@ from eatss.program import (
     Program,
 )
 from eatss.verify import choose_sizes, verification_text, verify
+from eatss.verify.bounds import with_perturbed
 from eatss.verify.branches import counted_text
-from eatss.verify.data import make_buffers
+from eatss.verify.data import Buffer, make_buffers
 from eatss.verify.sizes import (
     MEMORY_LIMIT_BYTES,
     boundary_sizes,
@@ -337,3 +340,28 @@ def test_a_read_beside_an_array_is_out_of_bounds(
     found = verify(folder(total, ATOMIC_C, beside), device="cpu", sizes=[{"N": 70}])
     assert found.status == "out of bounds", found.message
     assert "reads beside A (byte 560)" in found.message
+
+
+def test_bounds_by_length_are_wider_where_a_little_becomes_much(matmul: Program) -> None:
+    (entry,) = matmul.entries
+    sizes = {"M": 3, "N": 3, "K": 3}
+    before = make_buffers(entry, sizes, "uniform", 0)
+
+    def run(buffers: Sequence[Buffer], factor: float) -> None:
+        named = {buffer.argument.name: buffer.array for buffer in buffers}
+        named["C"][...] = factor * named["A"][:3, :3]
+
+    found = {}
+    for factor in (1.0, 1e9):
+        expected = [buffer.copy() for buffer in before]
+        run(expected, factor)
+        bounds = with_perturbed(
+            [None if buffer.argument.name != "C" else np.zeros((3, 3)) for buffer in before],
+            before,
+            expected,
+            sizes,
+            partial(run, factor=factor),
+        )
+        (found[factor],) = (bound for bound in bounds if bound is not None)
+    assert np.all(found[1.0] < 1e-4)
+    assert np.all(found[1e9] > 1e8 * found[1.0])
