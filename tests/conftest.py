@@ -76,6 +76,27 @@ def heeded_signals() -> Iterator[None]:
         signal.signal(number, action)
 
 
+_FORKING = (
+    "test_apart.py",
+    "test_bounded.py",
+    "test_api.py",
+    "test_reproducers.py",
+    "test_schedule.py",
+)
+"""Tests of work in processes of its own. Elsewhere it runs in the tests' own, as it does where the
+system has no room for another: forking a process as large as this takes longer than the work."""
+
+
+@pytest.fixture(autouse=True)
+def _one_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.path.name not in _FORKING and importlib.util.find_spec("islpy") is not None:
+        monkeypatch.setattr("eatss.apart._fork", _no_room)
+
+
+def _no_room() -> int:
+    raise BlockingIOError("one process is enough")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = _why_no_gpu()
     if reason is None:

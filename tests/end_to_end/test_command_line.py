@@ -244,7 +244,13 @@ def test_what_is_too_hard_is_refused_at_once(body: str, code: str, tmp_path: Pat
     assert "^" in done.stderr
 
 
-@pytest.mark.parametrize("terms", [["b[i]"] * 20_000, [f"b[i + {k}]" for k in range(3_000)]])
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param(["b[i]"] * 20_000, marks=pytest.mark.long),
+        [f"b[i + {k}]" for k in range(3_000)],
+    ],
+)
 def test_a_sum_of_thousands_of_terms_is_selected(terms: list[str], tmp_path: Path) -> None:
     source = tmp_path / "sum.c"
     source.write_text(

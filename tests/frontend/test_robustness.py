@@ -83,6 +83,7 @@ def spine_length(expression: Expression) -> int:
     return length
 
 
+@pytest.mark.long
 def test_a_sum_of_twenty_thousand_terms() -> None:
     terms = " + ".join(f"B[i + {k}]" for k in range(20_000))
     scop = parse_source(wrapped(f"for (int i = 0; i < n; i++) A[i] = {terms};")).scops[0]
