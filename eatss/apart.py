@@ -294,8 +294,13 @@ def allow_more(seconds: float) -> None:
     allow(_forks.seconds + seconds)
 
 
+def left_s() -> float:
+    """Return how many seconds of the processor are left of those of :func:`allow`."""
+    return math.inf if _forks.pipe is None else _forks.seconds - sum(os.times()[:4])
+
+
 def _set_timer() -> None:
-    left = _forks.seconds - sum(os.times()[:4])
+    left = left_s()
     if left <= 0:
         os.kill(os.getpid(), signal.SIGPROF)
     signal.setitimer(signal.ITIMER_PROF, min(left, _LONGEST_S))

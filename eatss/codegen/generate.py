@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis import KernelFacts
+from eatss.apart import left_s
 from eatss.codegen.arrays import DeviceArray, shape_of
 from eatss.codegen.assumptions import (
     assumptions_of,
@@ -53,6 +55,9 @@ from eatss.scop import Scop
 
 GENERATION_FACTOR = 4
 """How much more isl may do for code than for the schedule by default; PolyBench needs less."""
+
+FIRST_OPERATIONS = 2_000_000
+"""What isl may do for one kernel at first; those of ``kernels/`` need less than half of it."""
 
 KERNEL_OPERATIONS = 6_000_000
 """What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
@@ -342,8 +347,7 @@ class _RegionBuilder:
         limit = 2 * KERNEL_OPERATIONS if own else KERNEL_OPERATIONS
         for unit in self._planner.units(piece, local):
             try:
-                with at_most(self._scop.isl_context, limit):
-                    kernel = self._kernel(unit, context)
+                kernel = self._tiled(unit, context, limit)
             except (isl.Error, TooManyCasesError):
                 if ran_out(self._scop):
                     raise
@@ -351,6 +355,23 @@ class _RegionBuilder:
                 kernel = self._kernel(simple, context)
             placed.append(PlacedKernel(unit.piece, kernel))
         return placed
+
+    def _tiled(self, unit: Unit, context: KernelContext, limit: int) -> KernelText:
+        """Write the kernel of a unit within ``limit`` operations of isl.
+
+        A part of them is tried first. Where time is bounded, all are only where they fit into it
+        at that speed: isl takes long for operations on large numbers.
+        """
+        before_s = left_s()
+        try:
+            with at_most(self._scop.isl_context, FIRST_OPERATIONS):
+                return self._kernel(unit, context)
+        except isl.Error:
+            taken_s = before_s - left_s() if before_s < math.inf else 0.0
+            if ran_out(self._scop) or taken_s * limit / FIRST_OPERATIONS > left_s() / 2:
+                raise
+        with at_most(self._scop.isl_context, limit):
+            return self._kernel(unit, context)
 
     def _kernel(self, unit: Unit, context: KernelContext) -> KernelText:
         """Write the kernel of a unit and note it."""
