@@ -44,7 +44,10 @@ def points(sizes: dict[str, int]) -> int:
     ("kernel", "dtype", "gpu"),
     [
         *((kernel, "double", "h200") for kernel in KERNELS),
-        *((kernel, "float", "a100") for kernel in KERNELS[::3]),
+        *(
+            pytest.param(kernel, "float", "a100", marks=pytest.mark.long if at % 6 else ())
+            for at, kernel in enumerate(KERNELS)
+        ),
     ],
 )
 def test_a_kernel_equals_the_original_where_its_text_was_not_verified_before(

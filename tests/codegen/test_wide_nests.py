@@ -37,6 +37,7 @@ from eatss.program import (
     save_program,
 )
 from eatss.verify import Verification, verify
+from tests.examples import examples
 
 LAYER = (Path(__file__).parent / "golden" / "convolution-layer.c").read_text(encoding="utf-8")
 
@@ -217,7 +218,7 @@ def nest(seed: int) -> tuple[str, list[str]]:
     return f"{head}\n{{\n#pragma scop\n{body}\n#pragma endscop\n}}\n", parallel + serial
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(2), deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_a_nest_of_many_parallel_loops_computes_the_same(
     seed: int, tmp_path_factory: pytest.TempPathFactory

@@ -70,9 +70,9 @@ CASES = (
     slow("rand_119", 20),
     slow("rand_298", 20),
     slow("rand_380", 20),
-    slow("rand_455", 20, takes_long=False),
+    slow("rand_455", 20),
     slow("rand_621", 20),
-    slow("rand_712", 20, takes_long=False),
+    slow("rand_712", 20),
     replace(slow("rand_783", 38), sizes=(("M", 12), ("N", 30))),  # few sizes make it do anything
     Case("rand_179", "verify chose 8 GB a buffer"),
     unbounded("rand_135"),
