@@ -57,7 +57,7 @@ GENERATION_FACTOR = 4
 """How much more isl may do for code than for the schedule by default; PolyBench needs less."""
 
 FIRST_OPERATIONS = 2_000_000
-"""What isl may do for one kernel at first; those of ``kernels/`` need less than half of it."""
+"""What isl may do for one kernel at first; each of ``kernels/`` takes under half a second."""
 
 KERNEL_OPERATIONS = 6_000_000
 """What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes

@@ -32,7 +32,7 @@ _FIXED_RANGES = 500_000
 """isl operations for the constraints of the later tries: unions of many pieces."""
 
 TRY_S = 0.8
-"""Seconds of the processor of one try; successful ones take less than half of it."""
+"""Seconds of the processor of one try; nearly all successful ones take less than half of it."""
 
 
 def compute_schedule(
@@ -73,7 +73,7 @@ def _patiently(
     the same one). Then isl no longer avoids coalescing loops, for which it looks at how
     short loops are: with short loops of constant length and dependences between all of their
     instances that did not end in ten minutes. Tries are bounded by operations, so that machines
-    take the same steps, and beyond any usual time (successful ones take a tenth of it) by time.
+    take the same steps, and beyond any usual time by time.
 
     Returns:
         ``None`` where all tries fail.
