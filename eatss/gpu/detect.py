@@ -7,11 +7,11 @@ cannot be asked becomes a sentence in :attr:`Detection.reasons`.
 from __future__ import annotations
 
 import importlib
-import uuid as uuid_module
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from eatss.gpu.cuda_uuid import cuda_uuid
 from eatss.gpu.device import DetectedGpu, Detection
 from eatss.gpu.match import match_profile, profile_from_device
 
@@ -62,7 +62,7 @@ def detect(*, nvml: Any = None, cupy: Any = None) -> Detection:
     nvml = nvml or _module("pynvml", "NVML", "nvidia-ml-py", reasons)
     cupy = cupy or _module("cupy", "CuPy", "cupy-cuda13x", reasons)
     driver, by_nvml = _ask("NVML", lambda: _read_nvml(nvml), reasons) if nvml else (None, ())
-    by_cuda = _ask("CuPy", lambda: (None, _read_cupy(cupy)), reasons)[1] if cupy else ()
+    by_cuda = _ask("CuPy", lambda: (None, _read_cupy(cupy, nvml)), reasons)[1] if cupy else ()
     gpus = _merge(by_nvml, by_cuda)
     if not gpus and not reasons:
         reasons.append("the driver is there but reports no GPU")
@@ -138,22 +138,21 @@ def _nvml_gpu(nvml: Any, handle: Any, driver: str) -> DetectedGpu:
     )
 
 
-def _read_cupy(cupy: Any) -> tuple[DetectedGpu, ...]:
+def _read_cupy(cupy: Any, nvml: Any) -> tuple[DetectedGpu, ...]:
     runtime = cupy.cuda.runtime
     count = runtime.getDeviceCount()
-    return tuple(_cuda_gpu(runtime.getDeviceProperties(index)) for index in range(count))
+    return tuple(_cuda_gpu(runtime.getDeviceProperties(index), nvml) for index in range(count))
 
 
-def _cuda_gpu(properties: Mapping[str, Any]) -> DetectedGpu:
+def _cuda_gpu(properties: Mapping[str, Any], nvml: Any) -> DetectedGpu:
     figures: dict[str, Any] = {
         field: int(properties[key]) for field, key in _CUDA_FIELDS.items() if properties.get(key)
     }
     memory_clock_khz = properties.get("memoryClockRate")
     memory_clock_mhz = memory_clock_khz // 1000 if memory_clock_khz else None
-    raw_uuid = properties.get("uuid") or b""
     return DetectedGpu(
         name=_text(properties["name"]),
-        uuid=f"GPU-{uuid_module.UUID(bytes=bytes(raw_uuid))}" if len(raw_uuid) == 16 else "",
+        uuid=cuda_uuid(properties, nvml) or "",
         readers=("CuPy",),
         compute_capability=(int(properties["major"]), int(properties["minor"])),
         bandwidth_gb_s=_bandwidth_gb_s(memory_clock_mhz, properties.get("memoryBusWidth")),

@@ -40,7 +40,23 @@ class Difference:
     message: str
 
 
-class Workload(Protocol):
+class SteadyLoad(Protocol):
+    """Something that can be run again and again while meters look."""
+
+    def reset(self) -> None:
+        """Put data into everything that is read."""
+        ...
+
+    def timed(self, count: int, *, restoring: bool = False) -> float:
+        """Run and wait; return the seconds of all runs by the card's clock.
+
+        Raises:
+            LaunchError: the card refused or a kernel failed.
+        """
+        ...
+
+
+class Workload(SteadyLoad, Protocol):
     """A program loaded on a card with its arguments in device memory.
 
     Workloads of one card that have the same arguments share their memory, so one runs at a time
@@ -148,8 +164,8 @@ class NotComparedError(Exception):
     """The program cannot be compared with the original here; the text says why."""
 
 
-class Card(Protocol):
-    """A card that runs generated programs."""
+class MeteredCard(Protocol):
+    """A card whose load can be metered."""
 
     @property
     def info(self) -> DeviceInfo:
@@ -176,17 +192,6 @@ class Card(Protocol):
         """Return the energy meters to use, the one that results rest on first; may be none."""
         ...
 
-    def load(
-        self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
-    ) -> Workload:
-        """Compile and load a program with seeded random arguments.
-
-        Raises:
-            CompileError: it does not compile.
-            LaunchError: it does not fit the card, or the launcher refuses the sizes.
-        """
-        ...
-
     def wait(self) -> None:
         """Wait for everything that was enqueued.
 
@@ -201,4 +206,19 @@ class Card(Protocol):
 
     def sleep(self, seconds: float) -> None:
         """Let time pass on that clock."""
+        ...
+
+
+class Card(MeteredCard, Protocol):
+    """A card that runs generated programs."""
+
+    def load(
+        self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
+    ) -> Workload:
+        """Compile and load a program with seeded random arguments.
+
+        Raises:
+            CompileError: it does not compile.
+            LaunchError: it does not fit the card, or the launcher refuses the sizes.
+        """
         ...

@@ -117,8 +117,38 @@ def compile_program(
     """
     refused: CompileError | None = None
     for toolchain in toolchains:
+        options = options_of(toolchain, program, sizes, capability)
         try:
-            path = _compile(toolchain, program, sizes, capability, cache, limit_s)
+            path = _cubin(toolchain, program.text, program.file, options, cache, limit_s)
+        except CompileError as error:
+            refused = error
+            continue
+        return Compiled(path=path, toolchain=toolchain)
+    assert refused is not None
+    raise refused
+
+
+def compile_text(
+    toolchains: Sequence[Toolchain],
+    text: str,
+    file: str,
+    capability: int,
+    *,
+    cache: Path,
+    limit_s: float = COMPILE_LIMIT_S,
+) -> Compiled:
+    """Compile CUDA that belongs to no program; ``file`` is its name in messages.
+
+    Other arguments are those of :func:`compile_program`.
+
+    Raises:
+        CompileError: none takes it; the text is the last one's first errors.
+    """
+    refused: CompileError | None = None
+    for toolchain in toolchains:
+        options = _target_options(toolchain, capability)
+        try:
+            path = _cubin(toolchain, text, file, tuple(options), cache, limit_s)
         except CompileError as error:
             refused = error
             continue
@@ -144,17 +174,14 @@ def compile_host_code(
         CompileError: nvcc does not take it.
     """
     options = (*options_of(toolchain, program, sizes, capability), "-shared", "-Xcompiler", "-fPIC")
-    return _made(toolchain, program, options, cache, limit_s, suffix=".so")
+    return _made(toolchain, program.text, program.file, options, cache, limit_s, suffix=".so")
 
 
 def options_of(
     toolchain: Toolchain, program: Program, sizes: Mapping[str, int], capability: int
 ) -> tuple[str, ...]:
     """Return what a compiler is told; NVRTC optimises as ``-O3`` does without being told."""
-    options = [f"-arch=sm_{capability}", _STANDARD]
-    if toolchain.name == "nvcc":
-        options.append("-O3")
-    options += program.flags
+    options = [*_target_options(toolchain, capability), *program.flags]
     for parameter in program.parameters:
         if parameter.kind == "macro":
             value = sizes[parameter.name]
@@ -162,30 +189,35 @@ def options_of(
     return tuple(options)
 
 
-def _compile(
+def _target_options(toolchain: Toolchain, capability: int) -> list[str]:
+    options = [f"-arch=sm_{capability}", _STANDARD]
+    return [*options, "-O3"] if toolchain.name == "nvcc" else options
+
+
+def _cubin(
     toolchain: Toolchain,
-    program: Program,
-    sizes: Mapping[str, int],
-    capability: int,
+    text: str,
+    file: str,
+    options: tuple[str, ...],
     cache: Path,
     limit_s: float,
 ) -> Path:
-    options = options_of(toolchain, program, sizes, capability)
     if toolchain.name == "nvcc":
         options = ("-cubin", *options)
-    return _made(toolchain, program, options, cache, limit_s, suffix=".cubin")
+    return _made(toolchain, text, file, options, cache, limit_s, suffix=".cubin")
 
 
 def _made(
     toolchain: Toolchain,
-    program: Program,
+    text: str,
+    file: str,
     options: tuple[str, ...],
     cache: Path,
     limit_s: float,
     *,
     suffix: str,
 ) -> Path:
-    decides = [1, toolchain.name, toolchain.version, options, program.file, program.text]
+    decides = [1, toolchain.name, toolchain.version, options, file, text]
     key = hashlib.sha256(json.dumps(decides).encode()).hexdigest()
     kept = cache / f"{key}{suffix}"
     if kept.is_file() and kept.stat().st_size:
@@ -194,13 +226,11 @@ def _made(
     with tempfile.TemporaryDirectory(prefix="making-", dir=cache) as work:
         made = Path(work) / f"made{suffix}"
         if toolchain.name == "nvrtc":
-            asked = nvrtc.Request(
-                text=program.text, name=program.file, options=options, target=str(made)
-            )
+            asked = nvrtc.Request(text=text, name=file, options=options, target=str(made))
             _run(toolchain, (), asked.to_json(), Path(work), limit_s)
         else:
-            (Path(work) / program.file).write_text(program.text, encoding="utf-8")
-            _run(toolchain, (*options, program.file, "-o", str(made)), "", work, limit_s)
+            (Path(work) / file).write_text(text, encoding="utf-8")
+            _run(toolchain, (*options, file, "-o", str(made)), "", work, limit_s)
         made.replace(kept)  # as one step: others may look for it, or make it too
     return kept
 

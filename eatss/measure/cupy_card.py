@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -81,6 +82,21 @@ class CupyCard:
         """Which card it is."""
         return self._info
 
+    @property
+    def memory(self) -> CardMemory:
+        """CuPy, the stream, and what workloads share."""
+        return self._memory
+
+    @property
+    def on_card(self) -> OnCard:
+        """The card, its first compiler, and the folder of what is compiled."""
+        return OnCard(
+            device=self._card.number,
+            capability=self._card.capability,
+            toolchain=self._toolchains[0],
+            cache=self._cache,
+        )
+
     def state(self) -> CardState:
         """Return clocks, temperature and throttling as they are now."""
         return CardState() if self._nvml is None else card_state(self._nvml)
@@ -144,12 +160,7 @@ class CupyCard:
             values,
             seed,
             compiled,
-            OnCard(
-                device=self._card.number,
-                capability=self._card.capability,
-                toolchain=compiled.toolchain,
-                cache=self._cache,
-            ),
+            replace(self.on_card, toolchain=compiled.toolchain),
             self._host_code(program, values),
         )
 

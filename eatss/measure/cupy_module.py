@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from eatss.diagnostics import InputError, input_error
+from eatss.gpu.cuda_uuid import cuda_uuid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +75,12 @@ def _no_such(message: str) -> InputError:
 
 def _card(runtime: Any, number: int) -> CudaCard:
     properties: Mapping[str, Any] = runtime.getDeviceProperties(number)
-    name, raw = properties["name"], bytes(properties.get("uuid") or b"")
+    name = properties["name"]
     return CudaCard(
         number=number,
         name=name.decode(errors="replace") if isinstance(name, bytes) else str(name),
         capability=10 * int(properties["major"]) + int(properties["minor"]),
-        uuid=f"GPU-{uuid.UUID(bytes=raw)}" if len(raw) == 16 else None,
+        uuid=cuda_uuid(properties),
     )
 
 

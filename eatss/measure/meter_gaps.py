@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from eatss.measure.card import Card
+from eatss.measure.card import MeteredCard
 from eatss.measure.job import CardOpened
 from eatss.measure.measurement import Missing
 
@@ -21,7 +21,7 @@ class TellsMeterReasons(Protocol):
         ...
 
 
-def card_opened(card: Card, metering: Metering) -> CardOpened:
+def card_opened(card: MeteredCard, metering: Metering) -> CardOpened:
     """Return what is to be told of a card that works and of its meters."""
     return CardOpened(
         device=card.info,
@@ -31,12 +31,12 @@ def card_opened(card: Card, metering: Metering) -> CardOpened:
     )
 
 
-def no_sensor(card: Card) -> str:
+def no_sensor(card: MeteredCard) -> str:
     """Say that a card has no meter at all, and why not each."""
     reasons = "; ".join(f"{gap.what}: {gap.reason}" for gap in _gaps(card))
     sentence = "no sensor of energy or power answers here"
     return f"{sentence}: {reasons}" if reasons else f"{sentence}; eatss doctor says more"
 
 
-def _gaps(card: Card) -> tuple[Missing, ...]:
+def _gaps(card: MeteredCard) -> tuple[Missing, ...]:
     return card.meter_reasons() if isinstance(card, TellsMeterReasons) else ()

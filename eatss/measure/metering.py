@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from eatss.measure.card import Card
+from eatss.measure.card import MeteredCard
 from eatss.measure.measurement import Reading
 from eatss.measure.meter_gaps import no_sensor
 from eatss.measure.meters.meter import Meter, MeterError, Trace
@@ -41,7 +41,7 @@ class Metering:
     later, ``failure`` says why, and no other meter takes its place.
     """
 
-    def __init__(self, card: Card, choice: str, *, keep: str | None = None) -> None:
+    def __init__(self, card: MeteredCard, choice: str, *, keep: str | None = None) -> None:
         """Get the meters and start each once, to learn which ones work.
 
         Args:
@@ -107,6 +107,21 @@ class Metering:
                 why = reading if isinstance(reading, str) else ""
         found.sort(key=lambda reading: reading.meter != self.primary)
         return tuple(found), why
+
+    def most_power_w(self, recording: Recording, span: Span) -> float | None:
+        """Return the highest value of a sensor of power in a span, ``None`` if there is none.
+
+        Values of the load's first ``POWER_SETTLE_S`` are of the time before it, too.
+        """
+        begin_s = max(span.load_begin_s + POWER_SETTLE_S, span.begin_s)
+        values = [
+            sample.value
+            for trace in recording.traces
+            if trace.kind == "power"
+            for sample in trace.samples
+            if begin_s <= sample.time_s <= span.end_s
+        ]
+        return max(values, default=None)
 
     def period_s(self, recording: Recording) -> float | None:
         """Return the seconds between updates of the primary meter, ``None`` if not known."""

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+_ELF_ALIGNMENT = 8
 _RELEASE = re.compile(r"Cuda compilation tools, release [\d.]+, V([\d.]+)")
 
 
@@ -83,10 +84,18 @@ def _compiled(nvrtc: Any, request: Request, *, ptx: bool = False) -> tuple[bytes
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(program).strip("\0\n ")
             raise _RefusedError(log or str(error)) from None
-        binary = nvrtc.getPTX(program) if ptx else nvrtc.getCUBIN(program)
-        return bytes(binary), nvrtc.getProgramLog(program).strip("\0\n ")
+        binary = bytes(nvrtc.getPTX(program) if ptx else nvrtc.getCUBIN(program))
+        return binary if ptx else _whole(binary), nvrtc.getProgramLog(program).strip("\0\n ")
     finally:
         nvrtc.destroyProgram(program)
+
+
+def _whole(cubin: bytes) -> bytes:
+    """Return a cubin with the last byte, a zero, that CuPy takes for the end of a text.
+
+    The driver loads it without; nvdisasm and cuobjdump do not take it for an ELF file.
+    """
+    return cubin + bytes(-len(cubin) % _ELF_ALIGNMENT)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import time
-import uuid as uuid_module
 from collections.abc import Callable
 from typing import Any
 
+from eatss.gpu.cuda_uuid import cuda_uuid
 from eatss.measure.meters.meter import MeterError
 
 _ELEMENTS = 1 << 22
@@ -69,8 +69,7 @@ def _cuda_index(cupy: Any, uuid: str | None) -> int:
     if uuid is None:
         return 0
     for index in range(runtime.getDeviceCount()):
-        raw = bytes(runtime.getDeviceProperties(index).get("uuid") or b"")
-        if len(raw) == 16 and f"GPU-{uuid_module.UUID(bytes=raw)}" == uuid:
+        if cuda_uuid(runtime.getDeviceProperties(index)) == uuid:
             return index
     raise MeterError(
         f"CUDA does not see the card {uuid}", "look at CUDA_VISIBLE_DEVICES, which may hide it"

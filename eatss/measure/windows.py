@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from eatss.measure.card import Card, Workload
+from eatss.measure.card import Card, MeteredCard, SteadyLoad, Workload
 from eatss.measure.measurement import CardState, LoadState, Reading, Window
 from eatss.measure.metering import Metering, Span
 from eatss.measure.options import MeasureOptions
@@ -48,10 +48,11 @@ LOOK_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long a run takes by the meters' clock, and how long windows are to last."""
+    """How long a run takes by the meters' clock, and how long settling and windows are to last."""
 
     run_s: float
     window_s: float
+    settle_s: float = SETTLE_S
 
     @property
     def runs(self) -> int:
@@ -61,7 +62,7 @@ class Pace:
     @property
     def settling_runs(self) -> int:
         """Runs before a window."""
-        return 0 if self.run_s > LONGEST_SETTLE_S else max(1, math.ceil(SETTLE_S / self.run_s))
+        return 0 if self.run_s > LONGEST_SETTLE_S else max(1, math.ceil(self.settle_s / self.run_s))
 
     @property
     def expected_s(self) -> float:
@@ -71,7 +72,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawWindow:
-    """A window before energies are those of a run."""
+    """A window before energies are those of a run.
+
+    ``most_power_w`` is the highest value in it of a sensor of power, ``None`` without one.
+    """
 
     span: Span
     runs: int
@@ -81,6 +85,7 @@ class RawWindow:
     before: CardState
     after: CardState
     during: LoadState
+    most_power_w: float | None = None
 
     @property
     def time_s(self) -> float:
@@ -108,7 +113,7 @@ def least_window_s(options: MeasureOptions, period_s: float | None) -> float:
 
 
 def take_window(
-    card: Card, metering: Metering, workload: Workload, pace: Pace, *, restoring: bool
+    card: MeteredCard, metering: Metering, workload: SteadyLoad, pace: Pace, *, restoring: bool
 ) -> RawWindow:
     """Take one window of runs.
 
@@ -138,6 +143,7 @@ def take_window(
         before=before,
         after=after,
         during=load_state(seen),
+        most_power_w=metering.most_power_w(recording, span),
     )
 
 
@@ -231,7 +237,9 @@ def restore(card: Card, workload: Workload, count: int) -> float:
     return card.now() - begin_s
 
 
-def idle_power_w(card: Card, metering: Metering, *, pause_s: float, seconds: float) -> float | str:
+def idle_power_w(
+    card: MeteredCard, metering: Metering, *, pause_s: float, seconds: float
+) -> float | str:
     """Return the power of the card doing nothing, or why it is not known.
 
     Args:

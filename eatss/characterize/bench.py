@@ -1,0 +1,266 @@
+"""``Bench``: a card that runs microbenchmarks; :class:`CupyBench` is one of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from eatss.characterize.benchmark import Argument, Benchmark, Buffer, Repeat, Telling, Told
+from eatss.characterize.result import Occupancy
+from eatss.characterize.sass import MachineCode, disassembled, find_disassembler, machine_code
+from eatss.measure.card import CompileError, MeteredCard, SteadyLoad
+from eatss.measure.compile import compile_text
+from eatss.measure.cuda_errors import translated
+from eatss.measure.cupy_card import CupyCard
+
+MOST_SMS = 1024
+_NEVER = np.iinfo(np.int64).max
+_WARP = 32
+
+
+class LoadedBenchmark(SteadyLoad, Protocol):
+    """A benchmark on a card, ready to run."""
+
+    @property
+    def code(self) -> MachineCode | None:
+        """Its longest loop in machine code; ``None`` where nothing disassembles."""
+        ...
+
+    @property
+    def repeats(self) -> int:
+        """How often a launch repeats its work."""
+        ...
+
+    def set_repeats(self, repeats: int) -> None:
+        """Choose how often a launch repeats its work."""
+        ...
+
+    def cycles(self) -> float:
+        """Launch once and return the cycles that its slowest thread counted."""
+        ...
+
+    def occupancy(self) -> Occupancy:
+        """Launch once and return its occupancy."""
+        ...
+
+
+class Bench(Protocol):
+    """A card that runs microbenchmarks."""
+
+    @property
+    def card(self) -> MeteredCard:
+        """The card, for its meters, clocks and time."""
+        ...
+
+    def compile(self, benchmarks: Iterable[Benchmark]) -> None:
+        """Compile ahead; what does not compile says so when it is loaded."""
+        ...
+
+    def load(self, benchmark: Benchmark) -> LoadedBenchmark:
+        """Return a benchmark with its buffers in place.
+
+        Raises:
+            CompileError: it does not compile.
+            LaunchError: it does not fit the card.
+        """
+        ...
+
+
+class CupyBench:
+    """The card of this machine."""
+
+    def __init__(self, card: CupyCard, *, seed: int = 0) -> None:
+        self._card = card
+        self._seed = seed
+        self._disassembler = find_disassembler()
+        self._buffers: dict[Buffer, Any] = {}
+        self._codes: dict[str, MachineCode | None] = {}
+
+    @property
+    def card(self) -> MeteredCard:
+        """The card, for its meters, clocks and time."""
+        return self._card
+
+    def compile(self, benchmarks: Iterable[Benchmark]) -> None:
+        """Compile and disassemble ahead, many at once."""
+        texts = {benchmark.text: benchmark for benchmark in benchmarks}
+        with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1)) as pool:
+            found = pool.map(self._tried, texts.values())
+            self._codes.update(zip(texts, found, strict=True))
+
+    def load(self, benchmark: Benchmark) -> CupyBenchmark:
+        """Return a benchmark with its buffers in place; see :class:`Bench`."""
+        path = self._compiled(benchmark)
+        memory = self._card.memory
+        with translated(benchmark.name), memory.current():
+            arguments = self._arguments(benchmark.arguments)
+            kernel = memory.cupy.RawModule(path=str(path)).get_function(benchmark.kernel)
+        return CupyBenchmark(
+            benchmark=benchmark,
+            card=self._card,
+            kernel=kernel,
+            arguments=arguments,
+            code=self._codes.get(benchmark.text),
+        )
+
+    def _tried(self, benchmark: Benchmark) -> MachineCode | None:
+        try:
+            path = self._compiled(benchmark)
+        except CompileError:  # load() says so
+            return None
+        if self._disassembler is None:
+            return None
+        return machine_code(disassembled(self._disassembler, path), benchmark.kernel)
+
+    def _compiled(self, benchmark: Benchmark) -> Path:
+        place = self._card.on_card
+        return compile_text(
+            (place.toolchain,), benchmark.text, "benchmark.cu", place.capability, cache=place.cache
+        ).path
+
+    def _arguments(self, wanted: Sequence[Argument]) -> list[Any]:
+        """Return arguments as CuPy takes them; those of a launch are ``None`` until then."""
+        cupy = self._card.memory.cupy
+        found: list[Any] = []
+        for number, argument in enumerate(wanted):
+            if isinstance(argument, Buffer):
+                found.append(self._buffer(argument, first=number == 0))
+            elif isinstance(argument, Told):
+                found.append(cupy.zeros((MOST_SMS, 3), dtype=cupy.int64))
+            elif isinstance(argument, Repeat | Telling):
+                found.append(None)
+            else:
+                found.append(np.int32(argument))
+        return found
+
+    def _buffer(self, wanted: Buffer, *, first: bool) -> Any:
+        """Return device memory; buffers of one kind are shared, but for the two of a kernel."""
+        key = wanted if not first else Buffer(size_bytes=wanted.size_bytes, fill="nothing")
+        if key not in self._buffers:
+            self._buffers[key] = self._filled(wanted)
+        return self._buffers[key]
+
+    def _filled(self, wanted: Buffer) -> Any:
+        cupy = self._card.memory.cupy
+        words = -(-wanted.size_bytes // 4)
+        if wanted.fill == "ring":
+            lanes = cupy.arange(words, dtype=cupy.uint32)
+            return (lanes & ~np.uint32(31)) | ((lanes + np.uint32(5)) & np.uint32(31))
+        if wanted.fill == "chain":
+            visited = cupy.random.RandomState(self._seed).permutation(words // wanted.stride)
+            chain = cupy.zeros(words, dtype=cupy.uint32)
+            chain[visited * wanted.stride] = (cupy.roll(visited, -1) * wanted.stride).astype(
+                cupy.uint32
+            )
+            return chain
+        if wanted.fill == "nothing":
+            return cupy.zeros(words, dtype=cupy.uint32)
+        bits = cupy.random.default_rng(self._seed).integers(0, 2**32, size=words, dtype=cupy.uint32)
+        if wanted.fill == "fp32":
+            bits = (bits >> np.uint32(9)) | np.uint32(0x3F800000)
+        elif wanted.fill == "fp64":
+            bits[1::2] = (bits[1::2] >> np.uint32(12)) | np.uint32(0x3FF00000)
+        return bits
+
+
+@dataclass(slots=True, kw_only=True)
+class CupyBenchmark:
+    """A benchmark loaded through CuPy; see :class:`LoadedBenchmark`."""
+
+    benchmark: Benchmark
+    card: CupyCard
+    kernel: Any
+    arguments: list[Any]
+    code: MachineCode | None
+    repeats: int = 1
+
+    def set_repeats(self, repeats: int) -> None:
+        """Choose how often a launch repeats its work."""
+        self.repeats = repeats
+
+    def reset(self) -> None:
+        """Do nothing: what a launch reads, none changes."""
+
+    def timed(self, count: int, *, restoring: bool = False) -> float:
+        """Launch and wait; return the seconds of all launches by the card's clock."""
+        del restoring
+        memory = self.card.memory
+        cuda = memory.cupy.cuda
+        with translated(self.benchmark.name), memory.current():
+            graph = self._graph() if self.benchmark.group == "launch" else None
+            start, end = cuda.Event(), cuda.Event()
+            start.record(memory.stream)
+            for _ in range(count):
+                if graph is not None:
+                    graph.launch(memory.stream)
+                else:
+                    self._launch(telling=0)
+            end.record(memory.stream)
+            end.synchronize()
+            return float(cuda.get_elapsed_time(start, end)) / 1e3
+
+    def cycles(self) -> float:
+        """Launch once and return the cycles that its slowest thread counted."""
+        with translated(self.benchmark.name), self.card.memory.current():
+            self._launch(telling=0)
+            counted = self.arguments[0].view(np.int64)[: self.benchmark.threads]
+            return float(counted.max())
+
+    def occupancy(self) -> Occupancy:
+        """Launch once and return its occupancy."""
+        memory = self.card.memory
+        with translated(self.benchmark.name), memory.current():
+            told = self.arguments[self.benchmark.arguments.index(Told())]
+            told[:] = memory.cupy.asarray(np.array([0, _NEVER, 0]))
+            self._launch(telling=1)
+            busy, begun, ended = (memory.cupy.asnumpy(told[:, n]) for n in range(3))
+            most = self._most_warps()
+        used = ended > 0
+        elapsed = float((ended[used] - begun[used]).sum())
+        return Occupancy(
+            theoretical=self._resident_blocks() * self._block_warps() / most,
+            achieved=float(busy[used].sum()) / elapsed / most if elapsed > 0 else None,
+        )
+
+    def _graph(self) -> Any:
+        """Return a graph of ``repeats`` launches, which is what a repeat is for an empty kernel."""
+        stream = self.card.memory.stream
+        stream.begin_capture()
+        for _ in range(self.repeats):
+            self._launch(telling=0)
+        graph = stream.end_capture()
+        graph.upload(stream)
+        return graph
+
+    def _launch(self, *, telling: int) -> None:
+        benchmark = self.benchmark
+        given: Mapping[type, Any] = {Repeat: np.int32(self.repeats), Telling: np.int32(telling)}
+        passed = tuple(
+            given.get(type(wanted), held)
+            for wanted, held in zip(benchmark.arguments, self.arguments, strict=True)
+        )
+        self.kernel(
+            (benchmark.blocks,), (benchmark.threads,), passed, shared_mem=benchmark.shared_bytes
+        )
+
+    def _resident_blocks(self) -> int:
+        driver = self.card.memory.cupy.cuda.driver
+        return int(
+            driver.occupancyMaxActiveBlocksPerMultiprocessor(
+                self.kernel.kernel.ptr, self.benchmark.threads, self.benchmark.shared_bytes
+            )
+        )
+
+    def _block_warps(self) -> int:
+        return -(-self.benchmark.threads // _WARP)
+
+    def _most_warps(self) -> int:
+        runtime = self.card.memory.cupy.cuda.runtime
+        properties = runtime.getDeviceProperties(self.card.on_card.device)
+        return int(properties["maxThreadsPerMultiProcessor"]) // _WARP

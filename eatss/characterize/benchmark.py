@@ -1,0 +1,122 @@
+"""The nouns of a microbenchmark: what is launched, what it does, what its machine code holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Group: TypeAlias = Literal[
+    "idle",
+    "arithmetic",
+    "tensor",
+    "memory",
+    "coalescing",
+    "access size",
+    "bank conflicts",
+    "stride",
+    "block size",
+    "intensity",
+    "chase",
+    "latency",
+    "launch",
+]
+
+Fill: TypeAlias = Literal["bits", "fp32", "fp64", "ring", "chain", "nothing"]
+"""What a buffer holds. ``bits`` are random, ``fp32`` and ``fp64`` random numbers from 1 to 2. In a
+``ring`` each word holds the number of one beside it in its line, in a ``chain`` that of the next in
+a random cycle through the whole buffer. ``nothing`` is there to be written."""
+
+COEFFICIENT_WINDOW_S = 2.0
+"""Seconds of a window whose energy a coefficient is fitted to: 20 updates of the counter."""
+
+CURVE_WINDOW_S = 0.8
+"""Seconds of a window that is one point of a curve: 8 updates of the counter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """Device memory that a kernel is given.
+
+    ``stride`` is that of a chain, in elements of 4 bytes: the cycle visits every ``stride``-th one.
+    """
+
+    size_bytes: int
+    fill: Fill = "bits"
+    stride: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Stands among the arguments where a kernel takes how often it repeats its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Stands where a kernel takes whether to tell when its warps came and went: 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Stands where a kernel takes the buffer for that: busy, begun and ended cycles of each SM."""
+
+
+Argument: TypeAlias = Buffer | Repeat | Telling | Told | int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """An instruction that the machine code must hold: ``count`` of it in the loop.
+
+    The loop is the longest that holds no other.
+
+    ``opcode`` is a regular expression for the whole opcode, as in ``FADD|FMUL``.
+    """
+
+    opcode: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one launch of a benchmark does on the whole card when it repeats once.
+
+    ``operations`` are what its name counts: instructions of a thread, or accesses of a warp.
+    ``flops`` are floating-point operations, ``useful_bytes`` what the accesses ask for. ``loops``
+    says how often warps go round the loop of the machine code, all together. ``amounts`` pairs
+    features of the fit with how much of them: instructions of a warp beyond that each is one,
+    wavefronts of 128 bytes, bytes.
+    """
+
+    operations: float
+    loops: float
+    flops: float = 0.0
+    useful_bytes: float = 0.0
+    amounts: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """One microbenchmark.
+
+    ``text`` is CUDA with one kernel, ``kernel`` its name. Arguments are given in their order.
+    ``window_s`` is how long it runs for its energy, ``None`` where only its time counts.
+    ``repeats`` is how often a launch repeats its work, ``None`` for as often as fills some
+    milliseconds.
+    ``reports_cycles`` says that the first buffer comes back with the cycles of each thread.
+    ``parameters`` say which point of a curve it is.
+    """
+
+    name: str
+    group: Group
+    text: str
+    kernel: str
+    blocks: int
+    threads: int
+    arguments: tuple[Argument, ...]
+    work: Work
+    expected: tuple[Expected, ...] = ()
+    window_s: float | None = COEFFICIENT_WINDOW_S
+    repeats: int | None = None
+    shared_bytes: int = 0
+    reports_cycles: bool = False
+    parameters: tuple[tuple[str, float], ...] = ()

@@ -1,0 +1,182 @@
+"""What a benchmark took on a card, and the record of all of them as lines of JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eatss.characterize.benchmark import Group
+from eatss.diagnostics import InputError, input_error
+from eatss.files import read_regular
+from eatss.measure.measurement_json import decode, encode
+
+SCHEMA_VERSION = 1
+MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The card that was characterised, and what it ran under.
+
+    ``card`` is the first half of the SHA-256 of its UUID: it tells cards apart and names none.
+    """
+
+    name: str
+    card: str
+    profile: str
+    compute_capability: int
+    driver: str | None
+    toolkit: str | None
+    power_limit_w: float | None
+    revision: str | None
+    created: str
+    meter: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """Warps on an SM over the most it can hold: what the limits allow, and the mean of a launch."""
+
+    theoretical: float
+    achieved: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One benchmark on one card; times and energies are of one repeat of its work.
+
+    ``power_w`` is the mean over a window of steady load, ``most_power_w`` the highest sample in it
+    (NVML averages each over a second). ``energy_j`` is ``power_w`` times ``time_s``. Clocks are
+    means over the window; ``throttle`` says what held them back. ``instructions`` are those of the
+    longest loop that are no NOP, ``opcodes`` its opcodes with their counts, ``checked`` whether
+    they were looked at. ``cycles`` is the latency of one operation. A reading that could not be
+    taken is ``None``, and ``missing`` says why.
+    """
+
+    name: str
+    group: Group
+    parameters: tuple[tuple[str, float], ...]
+    operations: float
+    flops: float
+    useful_bytes: float
+    amounts: tuple[tuple[str, float], ...]
+    time_s: float
+    power_w: float | None = None
+    most_power_w: float | None = None
+    energy_j: float | None = None
+    window_s: float | None = None
+    updates: int | None = None
+    sm_clock_mhz: float | None = None
+    lowest_sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    throttle: tuple[str, ...] | None = None
+    instructions: int | None = None
+    opcodes: tuple[tuple[str, int], ...] = ()
+    checked: bool = False
+    cycles: float | None = None
+    occupancy: Occupancy | None = None
+    missing: str = ""
+
+    @property
+    def capped(self) -> bool:
+        """Whether the power limit held the clocks back."""
+        return bool(self.throttle) and any("power" in reason for reason in self.throttle or ())
+
+    def amount(self, feature: str) -> float:
+        """Return how much of a feature one repeat has."""
+        return dict(self.amounts).get(feature, 0.0)
+
+    def parameter(self, name: str) -> float | None:
+        """Return where on its curve the benchmark stands."""
+        return dict(self.parameters).get(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Everything that was measured of one card."""
+
+    subject: Subject
+    results: tuple[Result, ...]
+
+    def of(self, group: Group) -> tuple[Result, ...]:
+        """Return the results of a group in their order."""
+        return tuple(result for result in self.results if result.group == group)
+
+    def named(self, name: str) -> Result | None:
+        """Return the result of a benchmark, ``None`` if it was not measured."""
+        return next((result for result in self.results if result.name == name), None)
+
+
+def hashed(uuid: str | None) -> str:
+    """Return what stands for a card: a hash of its UUID."""
+    return hashlib.sha256((uuid or "unknown").encode()).hexdigest()[:32]
+
+
+def subject_line(subject: Subject) -> str:
+    """Return the first line of a record."""
+    return _line({"schema_version": SCHEMA_VERSION} | encode(subject))
+
+
+def result_line(result: Result) -> str:
+    """Return the line of a result."""
+    return _line(encode(result))
+
+
+def _line(plain: dict[str, Any]) -> str:
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def write_record(record: Record) -> str:
+    """Return a record as lines of JSON."""
+    return subject_line(record.subject) + "".join(map(result_line, record.results))
+
+
+def read_record(path: Path) -> Record:
+    """Read what a characterisation wrote; a last line that was cut off is left out.
+
+    Raises:
+        InputError: ``EATSS-B001`` it cannot be read, ``EATSS-B002`` it is none or damaged.
+    """
+    try:
+        text = read_regular(path, MOST_BYTES).decode("utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise input_error("EATSS-B001", f"cannot read the record {path}: {reason}") from None
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()
+    if not lines:
+        raise _damaged(path, 1, "it is empty")
+    return Record(subject=_subject(path, lines[0]), results=tuple(_results(path, lines[1:])))
+
+
+def _subject(path: Path, line: str) -> Subject:
+    try:
+        plain = json.loads(line)
+        version = plain.pop("schema_version")
+        if version != SCHEMA_VERSION:
+            raise ValueError(f"it has schema version {version}, not {SCHEMA_VERSION}")
+        return decode(Subject, plain)
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise _damaged(path, 1, str(error)) from None
+
+
+def _results(path: Path, lines: Iterable[str]) -> Iterable[Result]:
+    for number, line in enumerate(lines, start=2):
+        try:
+            yield decode(Result, json.loads(line))
+        except (KeyError, RecursionError, TypeError, ValueError) as error:
+            raise _damaged(path, number, str(error)) from None
+
+
+def _damaged(path: Path, line: int, why: str) -> InputError:
+    return input_error(
+        "EATSS-B002",
+        f"{path}:{line} is no record of a characterisation: {why}",
+        hint="characterise again into another file, or take the record from where it was copied",
+    )

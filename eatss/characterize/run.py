@@ -1,0 +1,239 @@
+"""Runs the benchmarks on a card, one after the other, and keeps what each took.
+
+Codes: B003 the card tells no energy, B004 other programs compute on it, B010 a benchmark's machine
+code does not hold its instruction, B011 a benchmark failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from eatss.characterize.bench import Bench, LoadedBenchmark
+from eatss.characterize.benchmark import Benchmark
+from eatss.characterize.result import Result
+from eatss.characterize.sass import MachineCode, missing
+from eatss.diagnostics import Diagnostic, Severity, input_error
+from eatss.measure.card import CompileError, LaunchError
+from eatss.measure.metering import Metering
+from eatss.measure.watching import load_state
+from eatss.measure.windows import LOOK_S, Pace, RawWindow, idle_power_w, take_window
+
+LAUNCH_S = 0.02
+"""Seconds that a launch is made to last, so that the gap before the next is of no weight."""
+
+SETTLE_S = 0.4
+CURVE_SETTLE_S = 0.2
+LONG_WINDOW_S = 1.0
+"""Windows from this on settle for ``SETTLE_S``, shorter ones for ``CURVE_SETTLE_S``."""
+
+IDLE_PAUSE_S = 1.0
+IDLE_S = 3.0
+IDLE = "idle"
+"""Name of the result of a card that does nothing."""
+
+LATENCY_S = 0.005
+MOST_REPEATS = 1 << 24
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A benchmark that is about to run, and how many came before it."""
+
+    name: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A benchmark that gave no result, and why."""
+
+    diagnostic: Diagnostic
+    name: str
+
+
+def check_card(bench: Bench, metering: Metering, *, force: bool) -> None:
+    """See that the card tells its energy and that nothing else computes on it.
+
+    Raises:
+        InputError: ``EATSS-B003``, ``EATSS-B004``.
+    """
+    if metering.primary is None:
+        raise input_error(
+            "EATSS-B003",
+            f"the card tells no energy: {metering.failure}",
+            hint="`eatss doctor` says which sensors work; a MIG slice has none of its own",
+        )
+    others = bench.card.others()
+    if others and not force:
+        raise input_error(
+            "EATSS-B004",
+            f"other programs compute on the card: {', '.join(others)}",
+            hint="wait for them, or choose another card (--device); --force measures all the same",
+        )
+
+
+def characterise(
+    bench: Bench,
+    metering: Metering,
+    benchmarks: Sequence[Benchmark],
+    *,
+    finished: Collection[str] = (),
+    progress: Callable[[Step], None] | None = None,
+) -> Iterator[Result | Skipped]:
+    """Run the benchmarks that are not among ``finished``, and yield what each took.
+
+    Raises:
+        LaunchError: the card is lost.
+    """
+    left = [one for one in benchmarks if one.name not in finished]
+    total, done = len(benchmarks) + 1, len(benchmarks) - len(left)
+    tell = progress or (lambda _: None)
+    if IDLE in finished:
+        done += 1
+    else:
+        tell(Step(name=IDLE, done=done, total=total))
+        yield _idle(bench, metering)
+        done += 1
+    tell(Step(name="compiling", done=done, total=total))
+    bench.compile(left)
+    for benchmark in left:
+        tell(Step(name=benchmark.name, done=done, total=total))
+        yield _tried(bench, metering, benchmark)
+        done += 1
+
+
+def _idle(bench: Bench, metering: Metering) -> Result:
+    card = bench.card
+    with card.watching(LOOK_S) as seen:
+        power_w = idle_power_w(card, metering, pause_s=IDLE_PAUSE_S, seconds=IDLE_S)
+    state = load_state(seen)
+    told = None if isinstance(power_w, str) else power_w
+    return Result(
+        name=IDLE,
+        group="idle",
+        parameters=(),
+        operations=0.0,
+        flops=0.0,
+        useful_bytes=0.0,
+        amounts=(),
+        time_s=1.0,
+        power_w=told,
+        energy_j=told,
+        window_s=IDLE_S,
+        sm_clock_mhz=state.sm_clock_mean_mhz,
+        memory_clock_mhz=state.memory_clock_mhz,
+        temperature_c=state.temperature_c,
+        missing=power_w if isinstance(power_w, str) else "",
+    )
+
+
+def _tried(bench: Bench, metering: Metering, benchmark: Benchmark) -> Result | Skipped:
+    try:
+        loaded = bench.load(benchmark)
+        code = loaded.code
+        if code is not None and (wrong := missing(benchmark, code)):
+            return _skipped(
+                benchmark,
+                "EATSS-B010",
+                f"the machine code of '{benchmark.name}' has {'; '.join(wrong)}",
+                "this compiler folds the work away or writes it otherwise: leave the benchmark "
+                "out, and report it with the compiler's version",
+            )
+        return _measured(bench, metering, benchmark, loaded)
+    except (CompileError, LaunchError) as error:
+        if isinstance(error, LaunchError) and error.lost:
+            raise
+        return _skipped(benchmark, "EATSS-B011", f"'{benchmark.name}' failed: {error}", None)
+
+
+def _skipped(benchmark: Benchmark, code: str, message: str, hint: str | None) -> Skipped:
+    found = Diagnostic(code=code, message=message, hint=hint, severity=Severity.WARNING)
+    return Skipped(diagnostic=found, name=benchmark.name)
+
+
+def _measured(
+    bench: Bench, metering: Metering, benchmark: Benchmark, loaded: LoadedBenchmark
+) -> Result:
+    launch_s = _fill(benchmark, loaded)
+    result = _result(benchmark, loaded, launch_s / loaded.repeats)
+    if benchmark.reports_cycles:
+        each = benchmark.work.operations * loaded.repeats
+        return replace(result, cycles=loaded.cycles() / each)
+    if benchmark.window_s is None:
+        return result
+    settle_s = SETTLE_S if benchmark.window_s >= LONG_WINDOW_S else CURVE_SETTLE_S
+    pace = Pace(run_s=launch_s, window_s=benchmark.window_s, settle_s=settle_s)
+    raw = take_window(bench.card, metering, loaded, pace, restoring=False)
+    result = _metered(result, raw, loaded.repeats)
+    if benchmark.group == "block size":
+        result = replace(result, occupancy=loaded.occupancy())
+    return result
+
+
+def _fill(benchmark: Benchmark, loaded: LoadedBenchmark) -> float:
+    """Choose how often a launch repeats its work; return the seconds that a launch takes then."""
+    if benchmark.repeats is not None:
+        loaded.set_repeats(benchmark.repeats)
+        loaded.timed(1)
+        return loaded.timed(1)
+    wanted_s = LATENCY_S if benchmark.window_s is None else LAUNCH_S
+    loaded.set_repeats(1)
+    loaded.timed(1)
+    for _ in range(_TRIES):
+        launch_s = loaded.timed(1)
+        if launch_s > wanted_s / 2:
+            break
+        grown = int(loaded.repeats * min(1000.0, wanted_s / max(launch_s, 1e-6)))
+        loaded.set_repeats(max(loaded.repeats, min(MOST_REPEATS, grown)))
+    else:
+        launch_s = loaded.timed(1)
+    return launch_s
+
+
+def _result(benchmark: Benchmark, loaded: LoadedBenchmark, time_s: float) -> Result:
+    work, code = benchmark.work, loaded.code
+    amounts = work.amounts
+    instructions = _issued(code) if code is not None else sum(o.count for o in benchmark.expected)
+    if instructions and work.loops:
+        amounts = (("instructions", work.loops * instructions), *amounts)
+    return Result(
+        name=benchmark.name,
+        group=benchmark.group,
+        parameters=benchmark.parameters,
+        operations=work.operations,
+        flops=work.flops,
+        useful_bytes=work.useful_bytes,
+        amounts=amounts,
+        time_s=time_s,
+        instructions=instructions or None,
+        opcodes=() if code is None else code.opcodes,
+        checked=code is not None,
+    )
+
+
+def _issued(code: MachineCode) -> int:
+    """Return the instructions of a loop that do something."""
+    return code.instructions - code.count("NOP")
+
+
+def _metered(result: Result, raw: RawWindow, repeats: int) -> Result:
+    time_s = raw.time_s / repeats
+    power_w = raw.power_w
+    return replace(
+        result,
+        time_s=time_s,
+        power_w=power_w,
+        most_power_w=raw.most_power_w,
+        energy_j=None if power_w is None else power_w * time_s,
+        window_s=raw.span.duration_s,
+        updates=raw.readings[0].updates if power_w is not None else None,
+        sm_clock_mhz=raw.during.sm_clock_mean_mhz,
+        lowest_sm_clock_mhz=raw.during.sm_clock_lowest_mhz,
+        memory_clock_mhz=raw.during.memory_clock_mhz,
+        temperature_c=raw.during.temperature_c,
+        throttle=raw.during.throttle,
+        missing=raw.no_energy,
+    )
