@@ -97,6 +97,28 @@ def _no_room() -> int:
     raise BlockingIOError("one process is enough")
 
 
+_STARTING = ("test_commands.py", "test_documentation.py")
+"""Tests of workers that are started as users start them. Elsewhere a server forks them."""
+
+
+@pytest.fixture(scope="session")
+def _workers() -> Iterator[Any]:
+    from tests.forked_workers import ForkedWorkers  # noqa: PLC0415 - needs the path above
+
+    workers = ForkedWorkers()
+    yield workers
+    workers.end()
+
+
+@pytest.fixture(autouse=True)
+def _forked_workers(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _workers: Any
+) -> None:
+    if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
+        for module in ("eatss.measure.supervise", "eatss.verify.run"):
+            monkeypatch.setattr(f"{module}.guarded", _workers.guarded)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = _why_no_gpu()
     if reason is None:

@@ -1,8 +1,12 @@
-"""How many examples a property test draws."""
+"""How many examples a property test draws, and which ones take long."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Container, Iterable
+from typing import Any
+
+import pytest
 
 EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 """New examples in every run, many of them, instead of the same few."""
@@ -11,3 +15,10 @@ EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 def examples(count: int) -> int:
     """Return ``count``, or ten times as many where a run explores."""
     return 10 * count if EXPLORING else count
+
+
+def with_long(values: Iterable[object], slow: Container[object]) -> list[Any]:
+    """Return values to run a test with, those that are slow with ``pytest -m long`` only."""
+    return [
+        pytest.param(value, marks=[pytest.mark.long] if value in slow else []) for value in values
+    ]

@@ -53,6 +53,7 @@ def selected(source: Path, dtype: str, gpu: str) -> tuple[GpuProfile, Selection]
     )
 
 
+@cache
 def generated(
     kernel: str,
     *,

@@ -13,6 +13,9 @@ from eatss.verify import Verification
 
 KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
 
+QUICK_FLOATS = ("conv-2d", "trmm")
+"""One whose operations keep their order, and one whose sums are split."""
+
 LOOPS_WORK = 4e5
 """Points of the box of the sizes up to which a run takes milliseconds."""
 
@@ -45,8 +48,10 @@ def points(sizes: dict[str, int]) -> int:
     [
         *((kernel, "double", "h200") for kernel in KERNELS),
         *(
-            pytest.param(kernel, "float", "a100", marks=pytest.mark.long if at % 6 else ())
-            for at, kernel in enumerate(KERNELS)
+            pytest.param(
+                kernel, "float", "a100", marks=() if kernel in QUICK_FLOATS else pytest.mark.long
+            )
+            for kernel in KERNELS
         ),
     ],
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import pytest
 
@@ -70,6 +72,7 @@ void product(double alpha, int n, double C[100][90], double A[100][n])
                 C[i][j] += alpha * A[i][k];
 }
 """
+Run: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
 
@@ -154,7 +157,14 @@ def file_of(program: Program) -> str:
 
 
 @nvcc
-@pytest.mark.parametrize("options", [[], ["-DEATSS_CHECK"], ["-DEATSS_CHECK", "-DNI=7"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        pytest.param(["-DEATSS_CHECK"], marks=pytest.mark.long),
+        ["-DEATSS_CHECK", "-DNI=7"],
+    ],
+)
 def test_the_program_compiles_without_a_warning(tmp_path: Path, options: list[str]) -> None:
     (tmp_path / "product.cu").write_text(file_of(a_program()))
     subprocess.run(
@@ -298,10 +308,27 @@ extern "C" int launch_scale(float *x, int *count, cudaStream_t)
 """
 
 
+@pytest.fixture(scope="module")
 def run_on_a_stand_in(
-    folder: Path, *words: str, factor: str = "1.0", check: bool = True
-) -> subprocess.CompletedProcess[str]:
-    """Run the program on functions of the CUDA runtime that use the host's memory."""
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Run:
+    """Return what runs the program, compiled once for each choice."""
+
+    @cache
+    def compiled(factor: str, check: bool) -> Path:
+        return on_a_stand_in(tmp_path_factory.mktemp("stand-in"), factor, check)
+
+    def run(
+        *words: str, factor: str = "1.0", check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        command = [str(compiled(factor, check)), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def on_a_stand_in(folder: Path, factor: str, check: bool) -> Path:
+    """Compile the program with functions of the CUDA runtime that use the host's memory."""
     (folder / "cuda.h").write_text(STAND_IN)
     body = LAUNCHERS + main_text(a_program())
     (folder / "product.cpp").write_text(preamble_for(body) + body)
@@ -313,12 +340,11 @@ def run_on_a_stand_in(
          "original.o", "-o", "product"],
         check=True, cwd=folder,
     )  # fmt: skip
-    command = [str(folder / "product"), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return folder / "product"
 
 
-def test_results_of_one_run_are_those_of_the_original(tmp_path: Path) -> None:
-    done = run_on_a_stand_in(tmp_path, "3", "n=70")
+def test_results_of_one_run_are_those_of_the_original(run_on_a_stand_in: Run) -> None:
+    done = run_on_a_stand_in("3", "n=70")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "launch_product n=70 NI=100 NJ=90\n" in done.stdout
     assert "of 3 runs; data: 128000 bytes" in done.stdout  # (100 * 90 + 100 * 70) * 8
@@ -328,30 +354,30 @@ def test_results_of_one_run_are_those_of_the_original(tmp_path: Path) -> None:
     assert "count: sum 7, sum of magnitudes 7" in done.stdout
 
 
-def test_a_wrong_result_fails_the_check(tmp_path: Path) -> None:
-    done = run_on_a_stand_in(tmp_path, factor="1.00001")
+def test_a_wrong_result_fails_the_check(run_on_a_stand_in: Run) -> None:
+    done = run_on_a_stand_in(factor="1.00001")
     assert done.returncode == 1
     assert "allowed 1e-09" in done.stdout
 
 
-def test_without_the_check_nothing_is_compared(tmp_path: Path) -> None:
-    done = run_on_a_stand_in(tmp_path, factor="1.00001", check=False)
+def test_without_the_check_nothing_is_compared(run_on_a_stand_in: Run) -> None:
+    done = run_on_a_stand_in(factor="1.00001", check=False)
     assert done.returncode == 0
     assert "difference" not in done.stdout
 
 
-def test_an_assumption_that_does_not_hold_is_said(tmp_path: Path) -> None:
-    done = run_on_a_stand_in(tmp_path, "n=-1")
+def test_an_assumption_that_does_not_hold_is_said(run_on_a_stand_in: Run) -> None:
+    done = run_on_a_stand_in("n=-1")
     assert done.returncode == 2
     assert 'launch_product does not run: "n" must not be negative' in done.stderr
 
 
-def test_an_error_of_the_card_is_said_in_words(tmp_path: Path) -> None:
-    done = run_on_a_stand_in(tmp_path, "n=700")
+def test_an_error_of_the_card_is_said_in_words(run_on_a_stand_in: Run) -> None:
+    done = run_on_a_stand_in("n=700")
     assert done.returncode == 2
     assert "error: launch_product: illegal address" in done.stderr
 
 
-def test_empty_arrays_are_no_error(tmp_path: Path) -> None:
-    done = run_on_a_stand_in(tmp_path, "n=0")
+def test_empty_arrays_are_no_error(run_on_a_stand_in: Run) -> None:
+    done = run_on_a_stand_in("n=0")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
@@ -129,18 +130,7 @@ def program(seed: int) -> tuple[str, bool]:
     return text + "\n".join(writer.lines) + "\n#pragma endscop\n}\n", element in ("int", "long")
 
 
-@settings(
-    max_examples=examples(4),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(
-    seed=st.integers(0, 2**32),
-    strict=st.booleans(),
-    m=st.sampled_from([0, 1, 5, 18, 23]),
-    n=st.sampled_from([1, 7, 19, 34]),
-)
-def test_a_random_program_equals_the_original(
+def equals_the_original(
     verify_text: Callable[..., Verification], seed: int, strict: bool, m: int, n: int
 ) -> None:
     text, exact = program(seed)
@@ -153,3 +143,21 @@ def test_a_random_program_equals_the_original(
     assert (found.status, found.message) == ("ok", ""), text
     if strict or exact:
         assert all(result.worst_error == 0.0 for result in found.results), text
+
+
+drawn = given(
+    seed=st.integers(0, 2**32),
+    strict=st.booleans(),
+    m=st.sampled_from([0, 1, 5, 18, 23]),
+    n=st.sampled_from([1, 7, 19, 34]),
+)
+unhurried = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+test_a_random_program_equals_the_original = settings(unhurried, max_examples=examples(3))(
+    drawn(equals_the_original)
+)
+test_more_random_programs_equal_the_original = pytest.mark.long(
+    settings(unhurried, max_examples=examples(10))(drawn(equals_the_original))
+)

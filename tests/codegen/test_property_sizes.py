@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Literal
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -70,13 +71,7 @@ def options(draw: st.DrawFn, program: SymbolicProgram) -> CodegenOptions:
     )
 
 
-@settings(
-    max_examples=examples(5),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(data=st.data(), kernel=st.sampled_from(KINDS), dtype=st.sampled_from(["float", "double"]))
-def test_every_legal_choice_of_sizes_equals_the_original(
+def equals_the_original(
     generate: Callable[..., Program],
     facts_of: Callable[[str], SymbolicProgram],
     verify_kernel: Callable[..., Verification],
@@ -96,6 +91,21 @@ def test_every_legal_choice_of_sizes_equals_the_original(
     assert found.status == ("ok" if any(r.compared for r in found.results) else "nothing compared")
     if program.strict_fp:
         assert found.bit_equal
+
+
+drawn = given(
+    data=st.data(), kernel=st.sampled_from(KINDS), dtype=st.sampled_from(["float", "double"])
+)
+unhurried = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+test_every_legal_choice_of_sizes_equals_the_original = settings(
+    unhurried, max_examples=examples(4)
+)(drawn(equals_the_original))
+test_more_legal_choices_of_sizes_equal_the_original = pytest.mark.long(
+    settings(unhurried, max_examples=examples(10))(drawn(equals_the_original))
+)
 
 
 def test_a_skewed_nest_staged_in_small_tiles_equals_the_original(

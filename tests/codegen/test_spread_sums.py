@@ -28,13 +28,14 @@ SPREADS = [
     (Spread(lanes=1, tile=7, chunks=3), 64),
     (Spread(lanes=8, tile=24, chunks=5), 16),
 ]
+QUICK = {"atax": (0, 3), "trmm": (1, 4, 7), "gemver": (2, 5), "durbin": (6,)}
 CASES = [
-    (name, *spread)
+    pytest.param(name, *spread, marks=[] if number in QUICK[name] else [pytest.mark.long])
     for at, name in enumerate(SIZES)
     for number, spread in enumerate(SPREADS)
     if name == "trmm" or number % 3 == at % 3
 ]
-"""Every spread for trmm; each of the others with some of them."""
+"""Every spread for trmm; each of the others with some of them. Each is quick with one."""
 
 
 @pytest.mark.parametrize(("name", "spread", "threads"), CASES, ids=str)

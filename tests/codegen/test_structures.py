@@ -12,6 +12,7 @@ from eatss.codegen.options import CodegenOptions
 from eatss.gpu import load_profile
 from eatss.pipeline import structures_for
 from eatss.program import KernelCode, Program
+from tests.examples import with_long
 from tests.model.cuda_kernels import (
     KERNELS,
     analysed,
@@ -23,9 +24,10 @@ from tests.model.cuda_kernels import (
 )
 
 H200 = load_profile("h200")
+SLOW = ("adi", "fdtd-apml")
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", with_long(KERNELS, SLOW))
 def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(name: str) -> None:
     facts = {kernel.name: kernel for kernel in analysed(name).program.facts}
     found = structures(name)
@@ -48,7 +50,7 @@ def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(nam
                 assert all(count > 0 for count in launch.copies)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", with_long(KERNELS, SLOW))
 def test_strict_order_leaves_no_sum_to_spread(name: str) -> None:
     found = structures_for(analysed(name).program, H200, strict_fp=True)
     assert all(len(own) == 1 and not own[0].spreads for own in found.values())
@@ -85,7 +87,7 @@ def host_loop(code: KernelCode) -> str | None:
     return next((n.split()[2] for n in code.notes if n.endswith("runs on the host")), None)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", with_long(KERNELS, (*SLOW, "seidel-2d", "3mm", "covariance")))
 def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) -> None:
     """Launches, spread sums, host loop, threads, tiles and shared bytes of layouts at random."""
     dice = Random(name)
@@ -115,7 +117,7 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
                 assert all(sizes[loop] == lattice.tiles[loop][row] for loop in launch.mapped)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", with_long(KERNELS, (*SLOW, "3mm", "covariance")))
 def test_the_selected_layout_is_carried_out(name: str) -> None:
     gpu = "xavier"  # that of the H200 is generated and verified elsewhere
     selection = selected(name, gpu)

@@ -242,16 +242,7 @@ C = ["gcc", "-std=c11", "-w"]
 CPP = ["g++", "-std=c++17", "-x", "c++", "-Werror=parentheses", "-Wno-narrowing"]
 
 
-@settings(
-    max_examples=4,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would compile for minutes
-)
-@given(cases=st.lists(statements(), min_size=30, max_size=40), narrow=st.booleans())
-def test_printed_statements_compute_what_c_computes_bit_for_bit(
-    cases: list[tuple[str, str, str]], narrow: bool
-) -> None:
+def printed_as_c_computes(cases: list[tuple[str, str, str]], narrow: bool) -> None:
     kinds = [kind for kind, _, _ in cases]
     declared = declarations(kinds)
     scop = scop_of(cases, declared)
@@ -272,6 +263,20 @@ def test_printed_statements_compute_what_c_computes_bit_for_bit(
             outputs = zip(cases, lines, expected.splitlines(), found.splitlines(), strict=True)
             wrong = [(case, line) for case, line, one, other in outputs if one != other]
             assert not wrong, wrong[0]
+
+
+drawn = given(cases=st.lists(statements(), min_size=30, max_size=40), narrow=st.booleans())
+unhurried = settings(
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would compile for minutes
+)
+test_printed_statements_compute_what_c_computes_bit_for_bit = settings(unhurried, max_examples=3)(
+    drawn(printed_as_c_computes)
+)
+test_more_printed_statements_compute_what_c_computes = pytest.mark.long(
+    settings(unhurried, max_examples=8)(drawn(printed_as_c_computes))
+)
 
 
 # -- how it reads ------------------------------------------------------------------------

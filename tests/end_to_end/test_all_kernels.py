@@ -14,6 +14,7 @@ from eatss.gpu import load_profile
 from eatss.model import ppcg_arguments
 from eatss.pipeline import AnalysedProgram
 from eatss.resources import data_directory
+from tests.examples import with_long
 
 FILES = sorted(data_directory("kernels").glob("*.c"))
 CARDS: tuple[tuple[Literal["float", "double"], tuple[str, ...], tuple[str, ...]], ...] = (
@@ -22,7 +23,12 @@ CARDS: tuple[tuple[Literal["float", "double"], tuple[str, ...], tuple[str, ...]]
 )
 """For each type the cards that the published model selects for, and those of the prediction."""
 
-each_file = pytest.mark.parametrize("file", FILES[::2], ids=lambda file: file.stem)
+SLOW = ("adi", "conv-2d", "covariance", "fdtd-apml", "heat-3d")
+each_file = pytest.mark.parametrize(
+    "file",
+    with_long(FILES, [file for file in FILES if file.stem in SLOW or file not in FILES[::2]]),
+    ids=lambda file: file.stem,
+)
 
 
 def test_all_31_kernels_are_there() -> None:

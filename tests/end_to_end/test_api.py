@@ -55,8 +55,9 @@ def test_a_loop_shorter_than_the_alignment_stays_untiled() -> None:
 
 
 def test_threads_get_what_one_thread_gets() -> None:
-    names = ["gemm", "atax", "jacobi-2d", "fdtd-2d", "mvt", "syrk"] * 2
-    serial = [eatss.select(KERNELS / f"{n}.c", gpu="a100") for n in names]
+    kernels = ["gemm", "atax", "jacobi-2d", "fdtd-2d", "mvt", "syrk"]
+    names = kernels * 2
+    serial = [eatss.select(KERNELS / f"{n}.c", gpu="a100") for n in kernels] * 2
     with ThreadPoolExecutor(4) as pool:
         parallel = list(pool.map(lambda n: eatss.select(KERNELS / f"{n}.c", gpu="a100"), names))
     assert parallel == serial

@@ -17,6 +17,7 @@ from eatss.frontend.agreement import agree
 from eatss.frontend.parse import parse_bytes
 from eatss.isl_names import fix_parameters
 from eatss.pipeline import AnalysisOptions, analyse_symbolic, same_kernels
+from tests.examples import with_long
 
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
 NAMES = [path.stem for path in KERNELS]
@@ -95,7 +96,11 @@ def test_nothing_is_assumed_of_macro_sizes_and_at_zero_nothing_runs(
             assert fix_parameters(statement.domain.to_union_set().identity(), zero).is_empty()
 
 
-@pytest.mark.parametrize("path", KERNELS, ids=NAMES)
+@pytest.mark.parametrize(
+    "path",
+    with_long(KERNELS, [path for path in KERNELS if path.stem in ("adi", "fdtd-apml")]),
+    ids=NAMES,
+)
 def test_every_kernel_is_scheduled_alike_for_unknown_sizes(path: Path) -> None:
     program = analyse_symbolic(path, AnalysisOptions())
     (region,) = program.regions

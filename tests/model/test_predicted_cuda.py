@@ -26,9 +26,11 @@ from eatss.model.table_proof import table_to_smt2
 from eatss.pipeline import select_for, structures_for
 from eatss.prediction.cuda_model import CudaModel
 from eatss.report.selection import render_selection
+from tests.examples import with_long
 from tests.model.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
 
 z3: Any = z3_module
+SLOW = ("adi", "fdtd-apml")
 CARDS = {"double": ("t4", "h200"), "float": ("xavier", "a100-40gb")}
 GOLDEN = Path(__file__).parents[1] / "codegen" / "golden"
 OBJECTIVES: tuple[Any, ...] = ("energy", "time", "edp")
@@ -39,9 +41,15 @@ def select(kernel: str, card: GpuProfile, **changes: Any) -> Selection:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "gpu"), [(dtype, gpu) for dtype, cards in CARDS.items() for gpu in cards]
+    ("name", "dtype", "gpu"),
+    [
+        pytest.param(name, dtype, gpu, marks=[pytest.mark.long] if slow else [])
+        for at, name in enumerate(KERNELS)
+        for dtype, cards in CARDS.items()
+        for number, gpu in enumerate(cards)
+        for slow in [gpu != "h200" and (name in SLOW or at % 2 == number)]
+    ],
 )
-@pytest.mark.parametrize("name", KERNELS)
 def test_every_kernel_gets_a_proven_layout_that_launches(name: str, dtype: str, gpu: str) -> None:
     card = load_profile(gpu)
     for kernel in selected(name, gpu, dtype).kernels:
@@ -317,7 +325,7 @@ def test_gemm_reuses_operands_in_registers_and_shared_memory() -> None:
         assert {r.array for r in kernel.references if r.placement == "shared"} == {"A", "B"}
 
 
-@pytest.mark.parametrize("name", KERNELS[::3])
+@pytest.mark.parametrize("name", with_long(KERNELS[::3], SLOW))
 def test_the_command_for_sizes_selects_what_codegen_selects(name: str) -> None:
     """Sizes of the source alone lead to what sizes of any value lead to."""
     source = eatss.resources.data_directory("kernels") / f"{name}.c"
@@ -350,7 +358,7 @@ def assert_generated_as_selected(source: Path, defines: dict[str, int]) -> None:
     assert max(kernel.shared_bytes for kernel in program.kernels) == most
 
 
-@pytest.mark.parametrize("source", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("source", with_long(PROGRAMS, PROGRAMS[1::2]), ids=lambda path: path.stem)
 def test_what_is_selected_for_other_programs_is_what_is_generated(source: Path) -> None:
     assert_generated_as_selected(source, {})
 

@@ -58,13 +58,21 @@ def test_usage_counts_what_the_tile_uses_and_says_what_binds(
     assert usage["l1"].unit == "bytes"
 
 
+@pytest.mark.parametrize(
+    ("options", "cells"),
+    [
+        (ModelOptions(model="eatss", split=0.5), 4),
+        pytest.param(ModelOptions(model="eatss"), 24, marks=pytest.mark.long),
+    ],
+    ids=["one split", "every split"],
+)
 def test_the_grid_is_ranked_by_traffic_and_lists_the_next_three(
-    ga100: GpuProfile, matmul: KernelFacts
+    options: ModelOptions, cells: int, ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
-    kernel = select_kernel(matmul, ga100, ModelOptions(model="eatss"))
+    kernel = select_kernel(matmul, ga100, options)
     entries = []
-    for cell in ModelOptions(model="eatss").cells:
-        problem = build_problem(matmul, ga100, cell, ModelOptions(model="eatss"))
+    for cell in options.cells:
+        problem = build_problem(matmul, ga100, cell, options)
         answer = solve(problem)
         assert isinstance(answer, Solution)
         sizes = dict(answer.values)
@@ -80,7 +88,7 @@ def test_the_grid_is_ranked_by_traffic_and_lists_the_next_three(
         assert given.tile_sizes == entry[4]
         assert given.traffic == float(entry[0])
         assert (given.split_factor, given.warp_fraction) == (entry[3], -entry[2])
-    assert kernel.cells == 24
+    assert kernel.cells == cells
 
 
 def test_infeasible_cells_are_dropped_with_their_reason(

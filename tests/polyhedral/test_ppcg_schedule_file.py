@@ -9,6 +9,7 @@ import pytest
 import eatss
 from eatss.diagnostics import InputError
 from eatss.pipeline import AnalysedProgram, ppcg_schedule_of
+from tests.examples import with_long
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 
@@ -120,7 +121,9 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "EATSS-P021"
 
 
-@pytest.mark.parametrize("name", ["gemm", "correlation", "durbin", "fdtd-apml"])
+@pytest.mark.parametrize(
+    "name", with_long(["gemm", "correlation", "durbin", "fdtd-apml"], ["fdtd-apml"])
+)
 def test_what_is_written_for_ppcg_reads_back_as_the_same_kernels(name: str, tmp_path: Path) -> None:
     program = eatss.inspect(KERNELS / f"{name}.c")
     file = tmp_path / "ours.schedule"

@@ -21,6 +21,7 @@ from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
 from eatss.scop import Scop
+from tests.examples import with_long
 
 FOLDER = Path(__file__).parents[2] / "kernels"
 KERNELS = sorted(FOLDER.glob("*.c"))
@@ -45,7 +46,11 @@ def outline(scheduled: ScheduledScop) -> list[list[tuple[str, bool]]]:
     return [[(loop.name, loop.parallel) for loop in k.loops] for k in scheduled.kernels]
 
 
-@pytest.mark.parametrize("path", KERNELS, ids=[path.stem for path in KERNELS])
+@pytest.mark.parametrize(
+    "path",
+    with_long(KERNELS, [path for path in KERNELS if path.stem in ("adi", "fdtd-apml")]),
+    ids=lambda path: path.stem,
+)
 def test_what_was_saved_loads_in_another_run_with_the_same_kernels(path: Path) -> None:
     scheduled = schedule_scop(parse_file(path).scops[0])
     text = save_schedule(scheduled)
@@ -302,7 +307,9 @@ def test_a_band_that_loads_as_permutable_may_be_tiled(
     check_legality(scop, loaded.dependences, _tiled(root.child(0)).get_schedule())
 
 
-@pytest.mark.parametrize("name", ["adi", "correlation", "fdtd-2d", "lu", "seidel-2d", "gemver"])
+@pytest.mark.parametrize(
+    "name", with_long(["adi", "correlation", "fdtd-2d", "lu", "seidel-2d", "gemver"], ["adi"])
+)
 def test_bands_of_kernels_that_load_as_permutable_may_be_tiled(name: str) -> None:
     scheduled = schedule_scop(parse_file(FOLDER / f"{name}.c").scops[0])
     loaded = load_schedule(scheduled.scop, save_schedule(scheduled))
