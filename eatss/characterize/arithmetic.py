@@ -27,18 +27,19 @@ class Operation:
     ``step`` is PTX for one step of a pair of chains: ``%0`` and ``%1`` are the chains, ``%2`` and
     ``%3`` constants of the thread. It holds ``count`` of the instruction, of which each does
     ``flops`` floating-point operations a thread. ``opcodes`` maps regular expressions of machine
-    code to how many a step has. ``amounts`` maps features of the fit to instructions of a step.
+    code to how many a step has. ``sequence`` names the feature of the fit that one of it is, where
+    it is compiled to many instructions of other kinds.
     """
 
     name: str
     type: str
     step: str
     opcodes: Mapping[str, int]
-    amounts: Mapping[str, int]
     count: int = 2
     flops: int = 0
     unroll: int = 64
     prepare: str = ""
+    sequence: str = ""
 
 
 _BOTH = "{0} %0, {1}; {0} %1, {2};"
@@ -74,62 +75,59 @@ _INVERSE = "t = 1 / s;"
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="int32 add", type="u32", step=_chain("add.u32", "%0, %1", "%1, %0"),
-        opcodes={r"IADD3|IMAD\.IADD|IADD": 2}, amounts={},
+        opcodes={r"IADD3|IMAD\.IADD|IADD": 2},
     ),
     Operation(
         name="int32 mul", type="u32", step=_chain("mul.lo.u32", "%0, %1", "%1, %0"),
-        opcodes={r"IMAD": 2}, amounts={"int32_mul": 2},
+        opcodes={r"IMAD": 2},
     ),
     Operation(
         name="int32 popc", type="u32", step=_mapped("popc.b32", "u32", "mad.lo.u32"),
         opcodes={r"POPC": 2, r"IMAD": 2},
-        amounts={"int32_mul": 2, "int32_count": 2},
     ),
     Operation(
         name="int32 find", type="u32", step=_mapped("bfind.u32", "u32", "mad.lo.u32"),
         opcodes={r"FLO\.U32": 2, r"IMAD": 2},
-        amounts={"int32_mul": 2, "int32_count": 2},
     ),
     Operation(
         name="int32 reverse", type="u32", step=_REVERSE,
-        opcodes={r"BREV": 2, r"LOP3\.LUT": 2}, amounts={"int32_count": 2},
+        opcodes={r"BREV": 2, r"LOP3\.LUT": 2},
     ),
     Operation(
         name="int32 shift", type="u32",
         step="shf.l.wrap.b32 %0, %0, %1, %2; shf.l.wrap.b32 %1, %1, %0, %2;",
         opcodes={r"SHF\.L\.W\.U32(\.HI)?|SHF\.L\.W\..*": 2},
-        amounts={"int32_shift": 2},
     ),
     Operation(
         name="int32 bits", type="u32",
         step="lop3.b32 %0, %0, %1, %2, 0x78; lop3.b32 %1, %1, %0, %2, 0x78;",
-        opcodes={r"LOP3\.LUT": 2}, amounts={"int32_bits": 2},
+        opcodes={r"LOP3\.LUT": 2},
     ),
     Operation(
         name="int32 compare", type="u32", step=_COMPARE,
-        opcodes={r"ISETP\.(GE|LT)\.U32\.AND": 2, r"SEL": 2}, amounts={"int32_compare": 2},
+        opcodes={r"ISETP\.(GE|LT)\.U32\.AND": 2, r"SEL": 2},
         prepare="s |= 0x80000000u; t &= 0x3fffffffu;",
     ),
     Operation(
         name="int64 add", type="u64", step=_chain("add.u64", "%0, %1", "%1, %0"),
-        opcodes={r"IADD3(\.X)?|IMAD\.X|IMAD\.IADD|IADD\.64": 4}, amounts={},
+        opcodes={r"IADD3(\.X)?|IMAD\.X|IMAD\.IADD|IADD\.64": 4}, sequence="int64_add",
     ),
     Operation(
         name="fp32 add", type="f32", step=_SUM.format("f32"), flops=1,
-        opcodes={r"FADD": 2}, amounts={"fp32_add": 2},
+        opcodes={r"FADD": 2},
     ),
     Operation(
         name="fp32 mul", type="f32", step=_TO_AND_FRO.format("f32"), flops=1, count=4, unroll=32,
-        opcodes={r"FMUL": 4}, amounts={"fp32_mul": 4}, prepare=_INVERSE,
+        opcodes={r"FMUL": 4}, prepare=_INVERSE,
     ),
     Operation(
         name="fp32 fma", type="f32", step=_TURN.format("f32"), flops=2,
-        opcodes={r"FFMA": 2}, amounts={"fp32": 2}, prepare=_TURNING,
+        opcodes={r"FFMA": 2}, prepare=_TURNING,
     ),
     *(
         Operation(
             name=f"fp32 {name}", type="f32", step=_chain(opcode, "%2, %0", "%2, %1"), flops=1,
-            opcodes={r"MUFU\.RCP": 2}, amounts={key: 2}, unroll=8,
+            opcodes={r"MUFU\.RCP": 2}, sequence=key, unroll=8,
         )
         for name, opcode, key in (
             ("div", "div.rn.f32", "fp32_div"),
@@ -143,7 +141,6 @@ OPERATIONS: tuple[Operation, ...] = (
             name=f"fp32 {name}", type="f32", flops=1, unroll=32,
             step=_mapped(f"{opcode}.approx.ftz.f32", "f32", "fma.rn.ftz.f32", absolute),
             opcodes={rf"MUFU\.{sass}": 2, r"FFMA(\.FTZ)?": 2} | extra,
-            amounts={"fp32": 2 + len(extra) * 2, "special": 2},
             prepare=prepare,
         )
         for name, opcode, sass, absolute, extra, prepare in (
@@ -157,23 +154,23 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         name="fp64 add", type="f64", step=_SUM.format("f64"), flops=1,
-        opcodes={r"DADD": 2}, amounts={"fp64_add": 2},
+        opcodes={r"DADD": 2},
     ),
     Operation(
         name="fp64 mul", type="f64", step=_TO_AND_FRO.format("f64"), flops=1, count=4, unroll=32,
-        opcodes={r"DMUL": 4}, amounts={"fp64_mul": 4}, prepare=_INVERSE,
+        opcodes={r"DMUL": 4}, prepare=_INVERSE,
     ),
     Operation(
         name="fp64 fma", type="f64", step=_TURN.format("f64"), flops=2,
-        opcodes={r"DFMA": 2}, amounts={"fp64": 2}, prepare=_TURNING,
+        opcodes={r"DFMA": 2}, prepare=_TURNING,
     ),
     Operation(
         name="fp64 div", type="f64", step=_chain("div.rn.f64", "%2, %0", "%2, %1"), flops=1,
-        opcodes={r"MUFU\.RCP64H": 2}, amounts={"fp64_div": 2}, unroll=4,
+        opcodes={r"MUFU\.RCP64H": 2}, sequence="fp64_div", unroll=4,
     ),
     Operation(
         name="fp16x2 fma", type="f16x2", step=_TURN.format("f16x2"), flops=4,
-        opcodes={r"HFMA2(\.MMA)?": 2}, amounts={"fp16x2": 2},
+        opcodes={r"HFMA2(\.MMA)?": 2},
         prepare="t = s ^ 0x80008000u;",
     ),
 )  # fmt: skip
@@ -250,7 +247,9 @@ def _benchmark(operation: Operation, sms: int) -> Benchmark:
             operations=operation.count * each,
             flops=float(operation.flops * operation.count * each),
             loops=threads / WARP,
-            amounts=tuple((key, n * each / WARP) for key, n in operation.amounts.items()),
+            amounts=((operation.sequence, operation.count * each / WARP),)
+            if operation.sequence
+            else (),
         ),
         expected=tuple(
             Expected(opcode=opcode, count=n * times) for opcode, n in operation.opcodes.items()
@@ -288,7 +287,6 @@ class TensorOperation:
     sum: str
     registers: tuple[int, int, int]
     least_capability: int
-    feature: str
     negate: str = "0x80000000u"
     most_capability: int = 1000
 
@@ -308,27 +306,27 @@ TENSOR_OPERATIONS: tuple[TensorOperation, ...] = (
     TensorOperation(
         name="fp16 mma", shape=(16, 8, 16), machine=r"HMMA\.16816\.F32",
         opcode="mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", operand=_HALVES, sum="f32",
-        registers=(4, 2, 4), least_capability=80, feature="tensor_fp16", negate="0x80008000u",
+        registers=(4, 2, 4), least_capability=80, negate="0x80008000u",
     ),
     TensorOperation(
         name="bf16 mma", shape=(16, 8, 16), machine=r"HMMA\.16816\.F32\.BF16",
         opcode="mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", operand=_BFLOATS, sum="f32",
-        registers=(4, 2, 4), least_capability=80, feature="tensor_bf16", negate="0x80008000u",
+        registers=(4, 2, 4), least_capability=80, negate="0x80008000u",
     ),
     TensorOperation(
         name="tf32 mma", shape=(16, 8, 8), machine=r"HMMA\.1688\.F32\.TF32",
         opcode="mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", operand=_FLOATS, sum="f32",
-        registers=(4, 2, 4), least_capability=80, feature="tensor_tf32",
+        registers=(4, 2, 4), least_capability=80,
     ),
     TensorOperation(
         name="fp64 mma", shape=(8, 8, 4), machine=r"DMMA\.884|DMMA\.8x8x4",
         opcode="mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", operand=_DOUBLES, sum="f64",
-        registers=(1, 1, 2), least_capability=80, most_capability=89, feature="tensor_fp64",
+        registers=(1, 1, 2), least_capability=80, most_capability=89,
     ),
     TensorOperation(
         name="fp64 mma", shape=(16, 8, 16), machine=r"DMMA\.16816|DMMA\.16x8x16",
         opcode="mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64", operand=_DOUBLES, sum="f64",
-        registers=(8, 4, 4), least_capability=90, feature="tensor_fp64",
+        registers=(8, 4, 4), least_capability=90,
     ),
 )  # fmt: skip
 """Products of tensor cores through ``mma.sync``. On Hopper ``wgmma`` reaches more with 16 bits."""
@@ -419,7 +417,6 @@ def _tensor_benchmark(operation: TensorOperation, sms: int) -> Benchmark:
             operations=instructions * warps,
             flops=float(operation.flops) * instructions * warps,
             loops=warps,
-            amounts=((operation.feature, instructions * warps),),
         ),
         expected=(Expected(opcode=operation.machine, count=instructions),),
     )

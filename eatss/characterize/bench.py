@@ -1,10 +1,15 @@
-"""``Bench``: a card that runs microbenchmarks; :class:`CupyBench` is one of this machine."""
+"""``Bench``: a card that runs microbenchmarks; :class:`CupyBench` is one of this machine.
+
+Code: B012 there is no nvdisasm.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +19,7 @@ import numpy as np
 from eatss.characterize.benchmark import Argument, Benchmark, Buffer, Repeat, Telling, Told
 from eatss.characterize.result import Occupancy
 from eatss.characterize.sass import MachineCode, disassembled, find_disassembler, machine_code
+from eatss.diagnostics import input_error
 from eatss.measure.card import CompileError, MeteredCard, SteadyLoad
 from eatss.measure.compile import compile_text
 from eatss.measure.cuda_errors import translated
@@ -28,8 +34,8 @@ class LoadedBenchmark(SteadyLoad, Protocol):
     """A benchmark on a card, ready to run."""
 
     @property
-    def code(self) -> MachineCode | None:
-        """Its longest loop in machine code; ``None`` where nothing disassembles."""
+    def code(self) -> MachineCode:
+        """Its loop in machine code."""
         ...
 
     @property
@@ -78,9 +84,9 @@ class CupyBench:
     def __init__(self, card: CupyCard, *, seed: int = 0) -> None:
         self._card = card
         self._seed = seed
-        self._disassembler = find_disassembler()
+        self._disassembler = _disassembler()
         self._buffers: dict[Buffer, Any] = {}
-        self._codes: dict[str, MachineCode | None] = {}
+        self._codes: dict[str, MachineCode] = {}
 
     @property
     def card(self) -> MeteredCard:
@@ -91,12 +97,11 @@ class CupyBench:
         """Compile and disassemble ahead, many at once."""
         texts = {benchmark.text: benchmark for benchmark in benchmarks}
         with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1)) as pool:
-            found = pool.map(self._tried, texts.values())
-            self._codes.update(zip(texts, found, strict=True))
+            list(pool.map(self._tried, texts.values()))
 
     def load(self, benchmark: Benchmark) -> CupyBenchmark:
         """Return a benchmark with its buffers in place; see :class:`Bench`."""
-        path = self._compiled(benchmark)
+        path, code = self._compiled(benchmark)
         memory = self._card.memory
         with translated(benchmark.name), memory.current():
             arguments = self._arguments(benchmark.arguments)
@@ -106,23 +111,25 @@ class CupyBench:
             card=self._card,
             kernel=kernel,
             arguments=arguments,
-            code=self._codes.get(benchmark.text),
+            code=code,
         )
 
-    def _tried(self, benchmark: Benchmark) -> MachineCode | None:
-        try:
-            path = self._compiled(benchmark)
-        except CompileError:  # load() says so
-            return None
-        if self._disassembler is None:
-            return None
-        return machine_code(disassembled(self._disassembler, path), benchmark.kernel)
+    def _tried(self, benchmark: Benchmark) -> None:
+        with suppress(CompileError):  # load() says so
+            self._compiled(benchmark)
 
-    def _compiled(self, benchmark: Benchmark) -> Path:
+    def _compiled(self, benchmark: Benchmark) -> tuple[Path, MachineCode]:
         place = self._card.on_card
-        return compile_text(
+        path = compile_text(
             (place.toolchain,), benchmark.text, "benchmark.cu", place.capability, cache=place.cache
         ).path
+        if benchmark.text not in self._codes:
+            try:
+                text = disassembled(self._disassembler, path)
+            except (OSError, subprocess.SubprocessError) as error:
+                raise CompileError(f"nvdisasm does not read it: {error}") from None
+            self._codes[benchmark.text] = machine_code(text, benchmark.kernel)
+        return path, self._codes[benchmark.text]
 
     def _arguments(self, wanted: Sequence[Argument]) -> list[Any]:
         """Return arguments as CuPy takes them; those of a launch are ``None`` until then."""
@@ -169,6 +176,17 @@ class CupyBench:
         return bits
 
 
+def _disassembler() -> Path:
+    found = find_disassembler()
+    if found is None:
+        raise input_error(
+            "EATSS-B012",
+            "nothing disassembles machine code here, so no benchmark can be checked",
+            hint="install nvdisasm: of the CUDA toolkit, or pip install nvidia-cuda-nvdisasm",
+        )
+    return found
+
+
 @dataclass(slots=True, kw_only=True)
 class CupyBenchmark:
     """A benchmark loaded through CuPy; see :class:`LoadedBenchmark`."""
@@ -177,7 +195,7 @@ class CupyBenchmark:
     card: CupyCard
     kernel: Any
     arguments: list[Any]
-    code: MachineCode | None
+    code: MachineCode
     repeats: int = 1
 
     def set_repeats(self, repeats: int) -> None:

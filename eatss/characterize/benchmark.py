@@ -83,8 +83,8 @@ class Work:
     ``operations`` are what its name counts: instructions of a thread, or accesses of a warp.
     ``flops`` are floating-point operations, ``useful_bytes`` what the accesses ask for. ``loops``
     says how often warps go round the loop of the machine code, all together. ``amounts`` pairs
-    features of the fit with how much of them: instructions of a warp beyond that each is one,
-    wavefronts of 128 bytes, bytes.
+    features of the fit with how much of them: wavefronts, bytes, sequences of instructions. Single
+    instructions are counted in the machine code.
     """
 
     operations: float

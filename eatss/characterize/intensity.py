@@ -113,7 +113,6 @@ def _benchmark(sms: int, width: Literal["fp32", "fp64"], steps: int) -> Benchmar
             flops=2 * fmas,
             useful_bytes=moved,
             amounts=(
-                (width, fmas / WARP),
                 ("l1_wavefronts", moved / LINE_BYTES),
                 ("l1_bytes", moved),
                 ("l2_bytes", moved),

@@ -509,7 +509,6 @@ def _constant(sms: int) -> Benchmark:
             operations=loads,
             useful_bytes=loads * 4,
             loops=loads / unroll,
-            amounts=(("constant_loads", loads),),
         ),
         expected=(Expected(opcode=r"LDC", count=unroll),),
     )

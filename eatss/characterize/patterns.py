@@ -144,10 +144,10 @@ def pattern_benchmarks(step: int = STEP) -> tuple[Benchmark, ...]:
 
 def _benchmark(pattern: Pattern, threads: int) -> Benchmark:
     blocks = -(-ITEMS // threads)
-    words = 4 * blocks * threads
     accesses = float(blocks * threads * PIECE / WARP)
-    whole = Buffer(size_bytes=words * PIECE * TURNS // 4)
-    small = Buffer(size_bytes=words + 16)
+    words = ITEMS + MOST_THREADS  # the last block may stand out, in each size by another number
+    whole = Buffer(size_bytes=4 * words * PIECE * TURNS)
+    small = Buffer(size_bytes=4 * (words + 4))
     arguments: tuple[Argument, ...] = (
         whole if pattern.writes and not pattern.on_chip else small,
         small if pattern.writes or pattern.on_chip else whole,

@@ -29,6 +29,7 @@ class Subject:
     card: str
     profile: str
     compute_capability: int
+    sm_count: int
     driver: str | None
     toolkit: str | None
     power_limit_w: float | None
@@ -51,10 +52,10 @@ class Result:
 
     ``power_w`` is the mean over a window of steady load, ``most_power_w`` the highest sample in it
     (NVML averages each over a second). ``energy_j`` is ``power_w`` times ``time_s``. Clocks are
-    means over the window; ``throttle`` says what held them back. ``instructions`` are those of the
-    longest loop that are no NOP, ``opcodes`` its opcodes with their counts, ``checked`` whether
-    they were looked at. ``cycles`` is the latency of one operation. A reading that could not be
-    taken is ``None``, and ``missing`` says why.
+    means over the window; ``throttle`` says what held them back. ``opcodes`` are those of the loop
+    in machine code with their counts, ``loops`` how often warps went round it. ``cycles`` is the
+    latency of one operation. A reading that could not be taken is ``None``, and ``missing`` says
+    why.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Result:
     flops: float
     useful_bytes: float
     amounts: tuple[tuple[str, float], ...]
+    loops: float
     time_s: float
     power_w: float | None = None
     most_power_w: float | None = None
@@ -75,9 +77,7 @@ class Result:
     memory_clock_mhz: float | None = None
     temperature_c: float | None = None
     throttle: tuple[str, ...] | None = None
-    instructions: int | None = None
     opcodes: tuple[tuple[str, int], ...] = ()
-    checked: bool = False
     cycles: float | None = None
     occupancy: Occupancy | None = None
     missing: str = ""
@@ -86,6 +86,11 @@ class Result:
     def capped(self) -> bool:
         """Whether the power limit held the clocks back."""
         return bool(self.throttle) and any("power" in reason for reason in self.throttle or ())
+
+    @property
+    def instructions(self) -> float:
+        """Instructions of warps in one repeat that do something."""
+        return self.loops * sum(count for opcode, count in self.opcodes if opcode != "NOP")
 
     def amount(self, feature: str) -> float:
         """Return how much of a feature one repeat has."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from eatss.characterize.bench import Bench, LoadedBenchmark
 from eatss.characterize.benchmark import Benchmark
 from eatss.characterize.result import Result
-from eatss.characterize.sass import MachineCode, missing
+from eatss.characterize.sass import missing
 from eatss.diagnostics import Diagnostic, Severity, input_error
 from eatss.measure.card import CompileError, LaunchError
 from eatss.measure.metering import Metering
@@ -119,6 +119,7 @@ def _idle(bench: Bench, metering: Metering) -> Result:
         flops=0.0,
         useful_bytes=0.0,
         amounts=(),
+        loops=0.0,
         time_s=1.0,
         power_w=told,
         energy_j=told,
@@ -133,8 +134,7 @@ def _idle(bench: Bench, metering: Metering) -> Result:
 def _tried(bench: Bench, metering: Metering, benchmark: Benchmark) -> Result | Skipped:
     try:
         loaded = bench.load(benchmark)
-        code = loaded.code
-        if code is not None and (wrong := missing(benchmark, code)):
+        if wrong := missing(benchmark, loaded.code):
             return _skipped(
                 benchmark,
                 "EATSS-B010",
@@ -195,10 +195,6 @@ def _fill(benchmark: Benchmark, loaded: LoadedBenchmark) -> float:
 
 def _result(benchmark: Benchmark, loaded: LoadedBenchmark, time_s: float) -> Result:
     work, code = benchmark.work, loaded.code
-    amounts = work.amounts
-    instructions = _issued(code) if code is not None else sum(o.count for o in benchmark.expected)
-    if instructions and work.loops:
-        amounts = (("instructions", work.loops * instructions), *amounts)
     return Result(
         name=benchmark.name,
         group=benchmark.group,
@@ -206,17 +202,11 @@ def _result(benchmark: Benchmark, loaded: LoadedBenchmark, time_s: float) -> Res
         operations=work.operations,
         flops=work.flops,
         useful_bytes=work.useful_bytes,
-        amounts=amounts,
+        amounts=work.amounts,
+        loops=work.loops,
         time_s=time_s,
-        instructions=instructions or None,
-        opcodes=() if code is None else code.opcodes,
-        checked=code is not None,
+        opcodes=code.opcodes,
     )
-
-
-def _issued(code: MachineCode) -> int:
-    """Return the instructions of a loop that do something."""
-    return code.instructions - code.count("NOP")
 
 
 def _metered(result: Result, raw: RawWindow, repeats: int) -> Result:

@@ -75,6 +75,7 @@ def characterise_card(
         bench,
         chosen(suite(chip), groups),
         path,
+        sm_count=chip.sms,
         profile=profile,
         fresh=fresh,
         force=force,
@@ -87,6 +88,7 @@ def run_bench(
     benchmarks: Sequence[Benchmark],
     path: Path,
     *,
+    sm_count: int,
     profile: str = "",
     fresh: bool = False,
     force: bool = False,
@@ -96,7 +98,7 @@ def run_bench(
     info = bench.card.info
     metering = _metering(bench)
     check_card(bench, metering, force=force)
-    subject = replace(_subject(info, profile), meter=metering.primary)
+    subject = replace(_subject(info, sm_count, profile), meter=metering.primary)
     known = () if fresh else _known(path, subject)
     found, warnings = list(known), []
     with path.open("w" if not known else "r+", encoding="utf-8") as file:
@@ -152,13 +154,14 @@ def _chip(card: CupyCard) -> Chip:
     )
 
 
-def _subject(info: DeviceInfo, profile: str) -> Subject:
+def _subject(info: DeviceInfo, sm_count: int, profile: str) -> Subject:
     revision, _ = package_revision()
     return Subject(
         name=info.name,
         card=hashed(info.uuid),
         profile=profile,
         compute_capability=info.compute_capability or 0,
+        sm_count=sm_count,
         driver=info.driver,
         toolkit=info.toolkit,
         power_limit_w=info.power_limit_w,

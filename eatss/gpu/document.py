@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from eatss.diagnostics import Diagnostic, InputError
+from eatss.gpu.calibration import COEFFICIENTS, Calibration, Coefficient
 from eatss.gpu.checks import contradictions
 from eatss.gpu.findings import Origin, finding, from_pydantic
 from eatss.gpu.profile import FIGURES, SCHEMA_VERSION, GpuProfile, Source
@@ -55,6 +57,8 @@ def profile_to_document(profile: GpuProfile) -> dict[str, Any]:
         source.key: {"title": source.title} | ({} if source.url is None else {"url": source.url})
         for source in profile.bibliography
     }
+    calibration = profile.calibration
+    measured = {} if calibration is None else {"calibration": calibration_to_document(calibration)}
     return {
         "schema_version": SCHEMA_VERSION,
         "name": profile.name,
@@ -65,7 +69,18 @@ def profile_to_document(profile: GpuProfile) -> dict[str, Any]:
         "figures": figures,
         "sources": bibliography,
         "notes": dict(profile.notes),
+    } | measured
+
+
+def calibration_to_document(calibration: Calibration) -> dict[str, Any]:
+    """Return the table ``[calibration]`` of a profile."""
+    document = asdict(calibration)
+    document["cards"] = list(calibration.cards)
+    document["coefficients"] = {
+        name: {key: value for key, value in asdict(one).items() if value is not None}
+        for name, one in calibration.coefficients
     }
+    return document
 
 
 def _read_shape(
@@ -145,8 +160,37 @@ def _build(shape: Document, values: FigureValues) -> GpuProfile:
             for key, entry in shape.sources.items()
         ),
         notes=tuple(shape.notes.items()),
+        calibration=_calibration(shape),
         **figures,
     )
+
+
+def _calibration(shape: Document) -> Calibration | None:
+    entry = shape.calibration
+    if entry is None:
+        return None
+    plain = entry.model_dump() | {
+        "cards": tuple(entry.cards),
+        "coefficients": tuple(
+            (name, Coefficient(**entry.coefficients[name].model_dump()))
+            for name in COEFFICIENTS
+            if name in entry.coefficients
+        ),
+    }
+    return Calibration(**plain)
+
+
+def _calibration_findings(document: Mapping[str, Any], origin: Origin) -> Iterator[Diagnostic]:
+    table = document.get("calibration")
+    coefficients = table.get("coefficients") if isinstance(table, Mapping) else None
+    if not isinstance(coefficients, Mapping):
+        return
+    for name in coefficients:
+        if name not in COEFFICIENTS:
+            close = difflib.get_close_matches(str(name), COEFFICIENTS, n=1)
+            hint = f"did you mean {close[0]}?" if close else None
+            path = ("calibration", "coefficients", str(name))
+            yield finding("EATSS-G006", f"{name} is no coefficient of a card", path, origin, hint)
 
 
 def _cross_findings(
@@ -162,6 +206,7 @@ def _cross_findings(
         yield from _source_findings(sound, document.get("sources"), origin)
     yield from _note_findings(document.get("notes"), origin)
     yield from _name_findings(document, origin)
+    yield from _calibration_findings(document, origin)
 
 
 def _source_findings(

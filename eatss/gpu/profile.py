@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from eatss.gpu.calibration import Calibration
+
 SCHEMA_VERSION = 1
 
 FIGURES: tuple[str, ...] = (
@@ -51,7 +53,7 @@ class GpuProfile:
     The first block is Table I of EATSS. ``None`` means that no source gives the
     figure. ``sources`` pairs each figure's field name with the key of its source
     in ``bibliography``; ``notes`` says what a figure means where that is not
-    obvious.
+    obvious. ``calibration`` is what was measured of such a card, ``None`` if nobody did.
     """
 
     name: str
@@ -87,6 +89,7 @@ class GpuProfile:
     sources: tuple[tuple[str, str], ...]
     bibliography: tuple[Source, ...]
     notes: tuple[tuple[str, str], ...] = ()
+    calibration: Calibration | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as plain JSON types, shaped like a profile's TOML file."""

@@ -69,6 +69,7 @@ MemoryBytes = Annotated[int, Field(ge=MIB, le=64 * TIB), BeforeValidator(parse_s
 Bandwidth = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Gflops = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Watts = Annotated[float, Field(gt=0, le=1e5, allow_inf_nan=False)]
+Measured = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 Note = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$")]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -120,6 +121,31 @@ class SourceEntry(_Strict):
     url: Text | None = None
 
 
+class CoefficientEntry(_Strict):
+    """One coefficient of ``[calibration.coefficients]`` with the ends of its interval."""
+
+    value: Measured
+    low: Measured
+    high: Measured
+    spread: Measured | None = None
+
+
+class CalibrationEntry(_Strict):
+    """The table ``[calibration]``."""
+
+    cards: list[Text]
+    driver: Text
+    toolkit: Text
+    date: Text
+    revision: Text
+    power_limit_w: Measured
+    r_squared: Annotated[float, Field(le=1, allow_inf_nan=False)]
+    median_residual: Measured
+    worst_residual: Measured
+    benchmarks: Annotated[int, Field(ge=0)]
+    coefficients: dict[Text, CoefficientEntry]
+
+
 class Document(_Strict):
     """A whole profile document."""
 
@@ -132,3 +158,4 @@ class Document(_Strict):
     figures: dict[Text, Figure]
     sources: dict[Text, SourceEntry]
     notes: dict[Text, Note] = {}
+    calibration: CalibrationEntry | None = None

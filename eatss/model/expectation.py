@@ -16,7 +16,6 @@ from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import candidates, default_vector
 from eatss.model.selection import PpcgOptions, Selection, Sizes
 from eatss.prediction.expected import Prediction
-from eatss.prediction.habits import FITTED_ON
 from eatss.prediction.model import PpcgModel
 
 Threads: TypeAlias = Sequence[int] | Mapping[str, int]
@@ -50,6 +49,7 @@ class KernelExpectation:
 class ProgramExpectation:
     """What is expected of a program on a card.
 
+    ``calibrated`` says whether figures of such a card were measured (``eatss characterize``).
     ``options`` are PPCG's, ``None`` for the target cuda. ``warnings`` say why PPCG's kernels may be
     others than these.
     """
@@ -58,6 +58,7 @@ class ProgramExpectation:
     functions: tuple[str, ...]
     gpu: str
     dtype: str
+    calibrated: bool
     options: PpcgOptions | None
     kernels: tuple[KernelExpectation, ...]
     target: TargetName = "ppcg"
@@ -77,7 +78,6 @@ class ProgramExpectation:
         """Return the expectation as plain JSON types."""
         document = asdict(self)
         document["time_s"], document["energy_j"] = self.time_s, self.energy_j
-        document["fitted_on"] = FITTED_ON
         document["functions"] = list(self.functions)
         document["kernels"] = list(document["kernels"])
         document["warnings"] = [warning.to_dict() for warning in self.warnings]

@@ -12,7 +12,7 @@ from eatss.diagnostics import Diagnostic
 from eatss.model.options import ModelOptions
 from eatss.prediction.expected import Prediction
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Version of the JSON form; it grows when a reader of the old form would fail."""
 
 Placement = Literal["l1", "shared", "private"]
@@ -177,9 +177,10 @@ class Selection:
     ``host_statements`` (``function: S0``) are in no kernel, because nothing is parallel there.
     ``uniform_sizes`` is the program's one vector of tile sizes, outermost first, where
     one was asked for. ``static_shared_bytes`` is the shared memory a block may have
-    without opting in to more. ``ppcg_options`` are chosen with the sizes where the objective is a
-    prediction of PPCG's code. ``warnings`` say why PPCG's kernels may be
-    others than these.
+    without opting in to more. ``calibrated`` says whether figures of such a card were measured
+    (``eatss characterize``); predictions for others rest on scaled ones. ``ppcg_options`` are
+    chosen with the sizes where the objective is a prediction of PPCG's code. ``warnings`` say why
+    PPCG's kernels may be others than these.
     """
 
     file: str
@@ -190,6 +191,7 @@ class Selection:
     options: ModelOptions
     kernels: tuple[KernelSelection, ...]
     static_shared_bytes: int
+    calibrated: bool
     uniform_sizes: tuple[int, ...] | None = None
     ppcg_options: PpcgOptions | None = None
     schema_version: int = SCHEMA_VERSION

@@ -22,7 +22,6 @@ from eatss.model.selection import (
     Usage,
 )
 from eatss.prediction.expected import Prediction
-from eatss.prediction.habits import FITTED_ON
 
 _DERIVED = ("threads_per_block",)
 _PREDICTIONS = ("predicted", "default")
@@ -46,7 +45,7 @@ def selection_to_dict(selection: Selection) -> dict[str, Any]:
         "model": selection.model,
         "options": _flat(selection.options),
         "optimal": selection.optimal,
-        "fitted_on": FITTED_ON if selection.model == "prediction" else None,
+        "calibrated": selection.calibrated,
         "ppcg_sizes": ppcg_sizes(selection) if of_ppcg else None,
         "ppcg_max_shared_memory": ppcg_max_shared_memory(selection) if of_ppcg else None,
         "static_shared_bytes": selection.static_shared_bytes,
@@ -96,6 +95,7 @@ def _read(document: Mapping[str, Any]) -> Selection:
         options=ModelOptions(**document["options"]),
         kernels=tuple(_kernel_from_dict(kernel) for kernel in document["kernels"]),
         static_shared_bytes=int(document["static_shared_bytes"]),
+        calibrated=bool(document["calibrated"]),
         uniform_sizes=None if uniform is None else tuple(int(size) for size in uniform),
         ppcg_options=None
         if document["ppcg_options"] is None

@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.work import StatementFacts
+from eatss.prediction.card import Card
 from eatss.prediction.demand import Column
 from eatss.prediction.habits import Habits
 
@@ -51,15 +52,15 @@ def unrolled_instructions(
     return total + _instructions(statement, left, habits)
 
 
-def result_cycles(statement: StatementFacts, habits: Habits) -> float:
+def result_cycles(statement: StatementFacts, card: Card, habits: Habits) -> float:
     """Return the cycles from one result of a statement to the next that needs it."""
-    fast = habits.fp64_cycles if is_wide(statement) else habits.fp32_cycles
-    return fast + slow_cycles(statement, habits)
+    fast = card.fp64_cycles if is_wide(statement) else card.fp32_cycles
+    return habits.result_wait * fast + slow_cycles(statement, card)
 
 
-def slow_cycles(statement: StatementFacts, habits: Habits) -> float:
+def slow_cycles(statement: StatementFacts, card: Card) -> float:
     """Return the part of :func:`result_cycles` that divisions, roots and functions take."""
-    each = habits.slow_cycles64 if is_wide(statement) else habits.slow_cycles32
+    each = card.fp64_div_cycles if is_wide(statement) else card.fp32_div_cycles
     return _slow(dict(statement.operations)) * each
 
 

@@ -1,18 +1,40 @@
-"""The rates and energies of a card, from its profile."""
+"""The rates, latencies and prices of a card, from its profile."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eatss.gpu.profile import GpuProfile
-
-FALLBACK_CLOCK_MHZ = 1500
+from eatss.gpu.scaled import FALLBACK_LIMIT_W, calibration_of
 
 SCHEDULERS = 4
 """Of an SM; each issues an instruction a cycle to a quarter of its units [vendor]."""
 
 REGISTER_STEP = 8
 """Registers are allotted to threads in multiples of it [CUDA C++ Programming Guide]."""
+
+LINE_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Energies in J at the highest clock, and power in W.
+
+    ``instruction_j``, ``fp64_j`` and ``fp32_j`` are of an instruction of a full warp,
+    ``*_wavefront_j`` of a cycle of L1 or shared memory with all of its 128 bytes, ``*_byte_j`` of a
+    byte. ``voltage_floor`` says how prices fall with the clock; those of memory do not.
+    """
+
+    instruction_j: float
+    fp64_j: float
+    fp32_j: float
+    l1_wavefront_j: float
+    shared_wavefront_j: float
+    l2_byte_j: float
+    dram_byte_j: float
+    constant_w: float
+    voltage_floor: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +44,11 @@ class Card:
     ``*_bytes_s`` are bytes a second of the whole card; ``fp64_per_cycle`` and ``fp32_per_cycle``
     multiply-adds of one SM in a cycle; ``warp`` threads; ``registers_*`` registers of 32 bits.
     ``shared_per_block_bytes`` is what a block may declare statically, ``shared_optin_bytes`` what
-    it may ask for.
+    it may ask for. ``*_cycles`` are latencies; those of L2 and memory count from the level before.
+    ``calibrated`` says whether they were measured on a card of this kind.
     """
 
+    calibrated: bool
     sms: int
     clock_hz: float
     warp: int
@@ -44,25 +68,33 @@ class Card:
     dram_bytes_s: float
     l2_bytes_s: float
     power_limit_w: float
+    l1_cycles: float
+    shared_cycles: float
+    l2_cycles: float
+    dram_cycles: float
+    fp32_cycles: float
+    fp64_cycles: float
+    fp32_div_cycles: float
+    fp64_div_cycles: float
+    barrier_cycles: float
+    atomic_cycles: float
+    launch_s: float
+    prices: Prices
 
 
 def card_of(profile: GpuProfile) -> Card:
-    """Return the rates of a card; what its profile lacks is derived.
+    """Return what the prediction has to know of a card.
 
-    Counts, sizes, clock, peaks and power limit are the profile's, which names the source of each.
-    Peaks become multiply-adds of an SM in a cycle. Without them: 64 of 32 bits, and for 64 bits one
-    for every 32 of those. Memory gives nine tenths of its bandwidth and L2 32 bytes to each SM in a
-    cycle; both are assumed. Without a limit the power is 300 W.
+    Counts, sizes and the power limit are the profile's, which names the source of each. Rates,
+    latencies and prices are those of its calibration, or of another card's scaled by
+    specifications (:mod:`eatss.gpu.scaled`). Memory is taken at the mean of what reading and
+    copying reached.
     """
-    clock_hz = 1e6 * (profile.boost_clock_mhz or profile.base_clock_mhz or FALLBACK_CLOCK_MHZ)
-    cycles = profile.sm_count * clock_hz
-    fp32 = (profile.peak_fp32_gflops or 2 * 64 * cycles / 1e9) * 1e9 / 2 / cycles
-    fp64 = (profile.peak_fp64_gflops or 0.0) * 1e9 / 2 / cycles
-    if profile.peak_fp64_gflops is None:
-        fp64 = fp32 / 32
+    found = calibration_of(profile)
     return Card(
+        calibrated=profile.calibration is not None,
         sms=profile.sm_count,
-        clock_hz=clock_hz,
+        clock_hz=1e6 * found["clock_mhz"],
         warp=profile.threads_per_warp,
         threads_per_sm=profile.max_threads_per_sm,
         blocks_per_sm=profile.max_blocks_per_sm,
@@ -77,9 +109,36 @@ def card_of(profile: GpuProfile) -> Card:
         ),
         l1_shared_bytes=profile.l1_shared_bytes,
         l2_bytes=profile.l2_bytes,
-        fp64_per_cycle=fp64,
-        fp32_per_cycle=fp32,
-        dram_bytes_s=0.9 * profile.bandwidth_gb_s * 1e9,
-        l2_bytes_s=32 * cycles,
-        power_limit_w=profile.tdp_w or 300.0,
+        fp64_per_cycle=found["fp64_per_cycle"],
+        fp32_per_cycle=found["fp32_per_cycle"],
+        dram_bytes_s=1e9 * (found["dram_read_gb_s"] + found["dram_copy_gb_s"]) / 2,
+        l2_bytes_s=1e9 * found["l2_gb_s"],
+        power_limit_w=profile.tdp_w or FALLBACK_LIMIT_W,
+        l1_cycles=found["l1_cycles"],
+        shared_cycles=found["shared_cycles"],
+        l2_cycles=found["l2_cycles"] - found["l1_cycles"],
+        dram_cycles=found["dram_cycles"] - found["l2_cycles"],
+        fp32_cycles=found["fp32_cycles"],
+        fp64_cycles=found["fp64_cycles"],
+        fp32_div_cycles=found["fp32_div_cycles"],
+        fp64_div_cycles=found["fp64_div_cycles"],
+        barrier_cycles=found["barrier_cycles"],
+        atomic_cycles=found["atomic_cycles"],
+        launch_s=found["launch_s"],
+        prices=_prices(found),
+    )
+
+
+def _prices(found: Mapping[str, float]) -> Prices:
+    full = found["shared_wavefront_pj"] + LINE_BYTES * found["shared_byte_pj"]
+    return Prices(
+        instruction_j=1e-12 * found["instruction_pj"],
+        fp64_j=1e-12 * found["fp64_pj"],
+        fp32_j=1e-12 * found["fp32_pj"],
+        l1_wavefront_j=1e-12 * found["l1_wavefront_pj"],
+        shared_wavefront_j=1e-12 * full,
+        l2_byte_j=1e-12 * found["l2_byte_pj"],
+        dram_byte_j=1e-12 * (found["dram_read_byte_pj"] + found["dram_write_byte_pj"]) / 2,
+        constant_w=found["constant_w"],
+        voltage_floor=found["voltage_floor"],
     )

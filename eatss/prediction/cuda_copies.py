@@ -46,10 +46,10 @@ def add_copies(setting: Setting, tally: Tally) -> None:
             requests * np.where(even, code.copy_instructions, code.ragged_instructions)
         )
         waits = np.ceil(loads / np.where(even, code.batch, code.ragged_batch))
-        waits = waits + loads * wave * code.line_wait / code.memory_cycles
-        tally.chain_cycles += on * times * code.memory_cycles * waits
+        waits = waits + loads * wave * code.line_wait / of.far_cycles
+        tally.chain_cycles += on * times * of.far_cycles * waits
         barriers = np.maximum(barriers, on * times * 2)
-    tally.chain_cycles += barriers * code.barrier_cycles
+    tally.chain_cycles += barriers * code.barrier_wait * of.card.barrier_cycles
     tally.add_instructions(barriers * 2)
 
 
@@ -65,7 +65,7 @@ def add_held(of: CudaLaunch, tally: Tally) -> None:
         tally.add_instructions(requests * code.load_instructions)
         if own.loads:
             waits = np.maximum(1.0, of.points() / code.batch)
-            tally.chain_cycles += code.memory_cycles * waits
+            tally.chain_cycles += of.far_cycles * waits
 
 
 def loads_held(of: CudaLaunch, family: Family) -> bool:
@@ -80,10 +80,10 @@ def add_sums(of: CudaLaunch, tally: Tally) -> None:
     rounds = np.log2(np.maximum(1.0, of.shape.lanes))
     points = of.points()
     tally.add_instructions(points * rounds * 4)
-    tally.chain_cycles += points * rounds * of.habits.fp64_cycles * 2
+    tally.chain_cycles += points * rounds * of.habits.result_wait * of.card.fp64_cycles * 2
     atomics = np.where(of.shape.chunks > 1, points, 0.0)
     tally.add_global(atomics, of.ones * 2.0, of.ones * 8.0)
-    tally.chain_cycles += np.where(of.shape.chunks > 1, of.code.atomic_cycles, 0.0)
+    tally.chain_cycles += np.where(of.shape.chunks > 1, of.card.atomic_cycles, 0.0)
 
 
 def add_spills(setting: Setting, tally: Tally) -> None:

@@ -36,33 +36,27 @@ class CudaHabits:
     """The same where rows do not fit the threads: divisions and tests; fitted."""
     ragged_batch: float = 1.0
     """Loads of a thread under way at a time in such a copy; assumed, and kept."""
-    barrier_cycles: float = 40.0
-    """Cycles that a block waits at a barrier; assumed, and kept."""
+    barrier_wait: float = 1.42
+    """Wait at a barrier over the card's, of 256 threads; assumed, and kept."""
+    far_wait: float = 1.074
+    """Wait for a load that L1 does not answer over the card's latency of L2 beyond L1; fitted."""
+    near_wait: float = 0.56
+    """Wait for a load that L1 answers over the card's latency of it; fitted."""
+    launch_wait: float = 2.59
+    """Time of a launch of a graph beyond its terms over that of the card's empty one; assumed, and
+    kept."""
     batch: float = 6.0
     """Loads of a thread under way at a time; assumed, and kept."""
     stream_batch: float = 4.62
     """The same where nothing is added up in registers: points one after the other; fitted."""
-    memory_cycles: float = 267.0
-    """Cycles of a load that L1 does not answer; fitted."""
-    l1_cycles: float = 22.0
-    """Cycles of a load that L1 answers; fitted."""
-    shared_cycles: float = 30.0
-    """Cycles of a load from shared memory; assumed, and kept."""
     line_wait: float = 2.0
     """Cycles that a thread waits for each wavefront of a load through L1; assumed, and kept."""
     unrolled_steps: float = 8.0
     """Steps of the innermost loop whose loads are under way together; assumed, and kept."""
-    atomic_cycles: float = 700.0
-    """Cycles of an atomic addition to memory; assumed, and kept."""
-    launch_s: float = 1.5e-06
-    """Seconds that a launch of a graph takes beyond its terms; assumed, and kept."""
     sharpness: float = 2.4
     """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; the best of
     2.2, 2.4 and 4."""
     page_steps: float = 0.02
     """Share of memory time that each further 256 bytes of a row add; assumed, and kept."""
-    dram_pj_byte: float = 70.0
-    """Picojoules of a byte between memory and L2; set by hand on atax. What PPCG's code takes
-    beyond it stands for traffic that is not counted there."""
     spill_missing: float = 0.3
     """Share of the lines of spilled registers that L1 does not have, 0 to 1; assumed."""

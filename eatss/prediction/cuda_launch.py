@@ -56,6 +56,11 @@ class CudaLaunch:
         return len(self.candidates)
 
     @property
+    def far_cycles(self) -> float:
+        """Cycles of a load that L1 does not answer."""
+        return self.code.far_wait * self.card.l2_cycles
+
+    @property
     def zeros(self) -> Column:
         """A column of nothing."""
         return np.zeros(len(self))

@@ -64,8 +64,7 @@ class CudaModel:
         habits = replace(
             Habits(),
             sharpness=code.sharpness,
-            launch_s=code.launch_s,
-            dram_pj_byte=code.dram_pj_byte,
+            launch_wait=code.launch_wait,
         )
         return cls(facts=facts, card=card_of(profile), habits=habits, code=code)
 

@@ -71,7 +71,6 @@ class _Counting:
         near = bank_request(self.setting, family)
         wave, _ = request(of, family.access, 1.0 - family.rows / family.count)
         tally.add_shared(requests * on, near)
-        tally.shared_read_bytes += total * of.different_bytes(family.access)
         tally.add_instructions(requests * np.where(on > 0, 1.0, code.load_instructions))
         missing = missing_bytes(self.setting, self.statement, family, total) * (1.0 - on)
         tally.l1_wavefronts += total * wave * (1.0 - on)
@@ -79,8 +78,8 @@ class _Counting:
         misses = np.clip(missing / np.maximum(1.0, total * SECTOR_BYTES), 0.0, 1.0)
         batch = code.batch if self.serial else code.stream_batch
         every = body * often / self.steps
-        far = code.memory_cycles * np.minimum(1.0, batch * misses) * (1.0 - on)
-        wait = far + np.where(on > 0, code.shared_cycles, code.l1_cycles)
+        far = of.far_cycles * np.minimum(1.0, batch * misses) * (1.0 - on)
+        wait = far + np.where(on > 0, of.card.shared_cycles, code.near_wait * of.card.l1_cycles)
         self.longest = np.maximum(self.longest, wait * np.minimum(1.0, often / self.steps))
         self.waited = self.waited + far * every / batch
         self.wide = self.wide + every * (wave * (1.0 - on) * code.line_wait + near * on)
@@ -112,10 +111,10 @@ class _Counting:
         memory = free * (1 - guarded) + tested * guarded
         rate = of.card.fp64_per_cycle if is_wide(self.statement) else of.card.fp32_per_cycle
         issue = self.points * self.each * of.card.warp * SCHEDULERS / rate
-        whole = result_cycles(self.statement, of.habits)
+        whole = result_cycles(self.statement, of.card, of.habits)
         # steps that are unrolled wait for each other only where one adds to what the last had
         adds = any(family.reads and family.writes for family in of.families[self.statement.name])
-        carried = whole - slow_cycles(self.statement, of.habits) if adds else 0.0
+        carried = whole - slow_cycles(self.statement, of.card) if adds else 0.0
         overlapped = carried + (whole - carried) / together
         arithmetic = np.maximum(overlapped * (1 - guarded) + whole * guarded, issue)
         shape, loops = of.shape, self.statement.loops

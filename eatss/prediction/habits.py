@@ -1,18 +1,15 @@
-"""Figures of code and chips that no profile gives: latencies, instructions a step, and so on.
+"""Figures of code: instructions of a step, loads under way, how it meets what a card does.
 
 They are the same for every kernel and every card. Each says what it is, in which unit, and where it
 comes from: *fitted* to measurements on one H200 (docs/model.md; ``benchmarks/prediction.py`` says
-how well), or *assumed* from what is usual. None is from a vendor: those figures stand in the
-profile of a card (:mod:`eatss.prediction.card`). A fitted one belongs to the formulas here. It may
-stand for more than its name says and is no measurement of it.
+how well), or *assumed* from what is usual. What belongs to a card, every price, rate and latency,
+stands in its profile (:mod:`eatss.prediction.card`). A fitted one belongs to the formulas here. It
+may stand for more than its name says and is no measurement of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-FITTED_ON = "h200"
-"""The profile of the card whose measurements the constants were fitted to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,23 +32,21 @@ class Habits:
     """Instructions of a warp for each element a thread copies to or from shared memory; fitted."""
     barrier_instructions: float = 5.43
     """Instructions of a warp at a barrier; fitted."""
-    barrier_cycles: float = 36.7
-    """Cycles that a block waits at a barrier; fitted."""
     window: float = 11.0
     """Loads of a thread under way at a time, at most; fitted."""
     rolled: float = 3.34
     """Steps whose loads wait together where a loop of unknown length is unrolled; fitted."""
+    l2_wait: float = 0.805
+    """Wait for a load that L2 answers over the card's latency of it, both beyond L1; assumed."""
+    dram_wait: float = 1.828
+    """Wait for a load that memory answers over the card's latency of it, both beyond L2: memory is
+    busy; from loops that wait for each load."""
+    barrier_wait: float = 1.303
+    """Wait at a barrier over the card's, of 256 threads; fitted."""
+    result_wait: float = 2.05
+    """Wait for a result that feeds itself over the card's latency of it; fitted."""
     unrolled_steps: float = 128.0
     """Instances that a loop of known length is unrolled to, at most; from machine code."""
-    dram_cycles: float = 750.0
-    """Cycles of a load that memory answers, beyond those of L2; from loops that wait for each load,
-    rounded."""
-    memory_cycles: float = 200.0
-    """Cycles of a load that L2 answers, beyond those of L1; assumed."""
-    l1_cycles: float = 38.0
-    """Cycles of a load that L1 answers; assumed."""
-    shared_cycles: float = 29.7
-    """Cycles of a load from shared memory; fitted."""
     page_steps: float = 0.0304
     """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
     torn_writes: float = 1.77
@@ -81,34 +76,10 @@ class Habits:
     """Instructions of a 64-bit division, root or function; assumed."""
     division32: float = 10.0
     """Instructions of a 32-bit division, root or function; assumed."""
-    fp64_cycles: float = 16.5
-    """Cycles from one 64-bit result to the next that needs it; fitted."""
-    fp32_cycles: float = 5.0
-    """Cycles from one 32-bit result to the next that needs it; assumed."""
-    slow_cycles64: float = 150.0
-    """Cycles that a thread waits for a 64-bit division, root or function; assumed."""
-    slow_cycles32: float = 60.0
-    """Cycles that a thread waits for a 32-bit division, root or function; assumed."""
     spill_missing: float = 0.3
     """Share of the lines of spilled registers that L1 does not have, 0 to 1; assumed."""
-    launch_s: float = 2.5e-6
-    """Seconds that a launch takes beyond its terms; assumed."""
+    launch_wait: float = 4.32
+    """Time of a launch beyond its terms over that of the card's empty launch in a graph;
+    assumed."""
     sharpness: float = 2.23
     """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; fitted."""
-    static_w: float = 135.0
-    """Watts of the card whatever runs; fitted."""
-    instruction_pj: float = 205.0
-    """Picojoules of a warp instruction with all lanes at work; fitted."""
-    fp64_pj: float = 736.0
-    """Picojoules of a 64-bit instruction of a full warp, beyond ``instruction_pj``; fitted."""
-    fp32_pj: float = 120.0
-    """Picojoules of a 32-bit instruction of a full warp, beyond ``instruction_pj``; assumed."""
-    wavefront_pj: float = 264.0
-    """Picojoules of a cycle of L1 or shared memory; fitted."""
-    shared_pj_byte: float = 25.0
-    """Picojoules of a byte read from L1 or shared memory, in generated code; fitted by hand to 32
-    layouts of matmul, gemm, syrk and syr2k that differ in little else (``cuda-tuning.jsonl``)."""
-    l2_pj_byte: float = 17.9
-    """Picojoules of a byte between L2 and an SM; fitted."""
-    dram_pj_byte: float = 110.0
-    """Picojoules of a byte between memory and L2; fitted."""

@@ -58,7 +58,6 @@ def ppcg_demand(
         lanes=of.shape.threads / (of.warps * card.warp),
         l1_wavefronts=tally.l1_wavefronts,
         shared_wavefronts=tally.shared_wavefronts,
-        shared_read_bytes=tally.shared_read_bytes,
         l2_bytes=tally.l2_bytes,
         dram_bytes=memory.moved_bytes(tally.l2_bytes),
         scatter=memory.scatter(),

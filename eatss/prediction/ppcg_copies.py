@@ -33,7 +33,7 @@ def add_copies(of: Setting, caches: Caches, memory: Memory, tally: Tally) -> Non
             requests = count * steps * ways
             tally.add_global(requests, wave, sector)
             tally.add_instructions(requests * 2)
-            latency = habits.memory_cycles + habits.dram_cycles
+            latency = habits.l2_wait * of.card.l2_cycles + habits.dram_wait * of.card.dram_cycles
             tally.chain_cycles += steps * ways * latency * np.ceil(count / habits.window)
         elif group.shareable and group.box is not None:
             loads, waits, waves, sector = _copy_loop(of, group)
@@ -46,7 +46,7 @@ def add_copies(of: Setting, caches: Caches, memory: Memory, tally: Tally) -> Non
             tally.chain_cycles += on * steps * ways * memory.cycles(group, moved) * waits
             barriers = np.maximum(barriers, on * steps * 2)
     tally.add_instructions(barriers * habits.barrier_instructions)
-    tally.chain_cycles += barriers * habits.barrier_cycles
+    tally.chain_cycles += barriers * habits.barrier_wait * of.card.barrier_cycles
 
 
 def add_spills(of: Setting, tally: Tally) -> None:

@@ -53,7 +53,8 @@ class Memory:
         takes longer.
         """
         share = np.clip(self._fetched(group) / np.maximum(1.0, l2_bytes), 0.0, 1.0)
-        return self._of.habits.memory_cycles + share * self._of.habits.dram_cycles
+        card, habits = self._of.card, self._of.habits
+        return habits.l2_wait * card.l2_cycles + share * habits.dram_wait * card.dram_cycles
 
     def scatter(self) -> Column:
         """Return how much longer memory takes because a block walks along its rows in steps.

@@ -103,7 +103,10 @@ class _Counting:
         )
         # private arrays in local memory keep the points of a thread in order
         side = np.where((self.unrolled > 0) & (of.local == 0), self.points, 1.0)
-        waits = each.load_cycles * self._waits(side) + result_cycles(self.statement, habits) / side
+        waits = (
+            each.load_cycles * self._waits(side)
+            + result_cycles(self.statement, of.card, habits) / side
+        )
         self.tally.chain_cycles += self.instances * (waits + each.spread)
 
     def _guards(self) -> Column:
@@ -151,7 +154,7 @@ class _Counting:
         self.tally.l1_wavefronts += total * (access.reads + access.writes) * bytes_each / LINE_BYTES
         self.tally.instructions += total * (access.reads + access.writes)
         self.tally.l2_bytes += total * access.writes * bytes_each
-        each.load_cycles = np.maximum(each.load_cycles, of.local * of.habits.l1_cycles)
+        each.load_cycles = np.maximum(each.load_cycles, of.local * of.card.l1_cycles)
         each.stores = np.maximum(each.stores, of.local)
 
     def _shared_use(self, position: int, access: AccessFacts, often: Column) -> None:
@@ -165,7 +168,7 @@ class _Counting:
         self.tally.add_shared(requests, waves)
         each.loads = each.loads + on * access.reads * often
         each.spread = each.spread + on * access.reads * often * waves * of.habits.bank_wait
-        each.load_cycles = np.maximum(each.load_cycles, on * of.habits.shared_cycles)
+        each.load_cycles = np.maximum(each.load_cycles, on * of.card.shared_cycles)
 
     def _global_use(self, position: int, access: AccessFacts, often: Column) -> None:
         """Count an access through L1, where the group is not staged."""
@@ -187,7 +190,7 @@ class _Counting:
         each.addresses = each.addresses + away * often
         read = of.launched_warps * requests * once * sector * SECTOR_BYTES * missing
         beyond = self.memory.cycles(group, read)
-        cycles = habits.l1_cycles + self.caches.waiting(self.statement, access, wave) * beyond
+        cycles = of.card.l1_cycles + self.caches.waiting(self.statement, access, wave) * beyond
         cycles = away * cycles * once * np.minimum(1.0, often)
         each.load_cycles = np.maximum(each.load_cycles, cycles)
 

@@ -25,7 +25,6 @@ class Tally:
         self.fp32 = zero.copy()
         self.l1_wavefronts = zero.copy()
         self.shared_wavefronts = zero.copy()
-        self.shared_read_bytes = zero.copy()
         self.l2_bytes = zero.copy()
         self.copied_bytes = zero.copy()
         self.chain_cycles = zero.copy()

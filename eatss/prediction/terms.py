@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,10 @@ from eatss.prediction.card import REGISTER_STEP, SCHEDULERS, Card
 from eatss.prediction.demand import Column, Demand
 from eatss.prediction.habits import Habits
 
-STATIC_LIMIT_W = 700.0
-"""Power limit of the card whose static power was fitted; other cards are given the same share."""
+LEAST_CLOCK = 0.2
+"""Share of the highest clock below which a power limit is not taken to go."""
+
+_HALVINGS = 24
 
 BLOCK_SHARED_BYTES = 1024
 """Shared memory that CUDA keeps of each block."""
@@ -62,13 +65,49 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
     """Return time and energy of a run, an entry a candidate.
 
     Terms of time are joined by a p-norm (``sharpness``), to which a launch adds its overhead.
-    Energy is the sum of what operations and bytes cost and of static power × time [Choi and
-    Vuduc, *A roofline model of energy*]. Time is no shorter than the power limit allows. The
-    formulas stand in docs/model.md.
+    Energy is the sum of what operations and bytes cost and of constant power × time [Choi and
+    Vuduc, *A roofline model of energy*, eqs. (4) and (10)]. Where that takes more power than the
+    limit the clock of the SMs falls, and with it what their work costs. The formulas stand in
+    docs/model.md.
     """
     resident = resident_blocks(
         demand.threads, demand.registers, demand.shared_bytes, card, demand.shared_limit_bytes
     )
+    on_chip, memory = _times(demand, card, resident)
+    spent, moved = _energies(demand, card)
+    core_j = np.asarray(sum(spent.values()))
+    least_w = card.prices.constant_w
+
+    def run_s(clock: Column) -> Column:
+        power = habits.sharpness
+        slowed = sum((term / clock) ** power for term in on_chip.values())
+        launch = np.asarray(slowed + memory**power) ** (1 / power)
+        return np.asarray(demand.launches * (launch + habits.launch_wait * card.launch_s))
+
+    def power_w(clock: Column) -> Column:
+        dynamic = core_j * voltage_share(clock, card.prices.voltage_floor) + moved
+        return np.asarray(least_w + dynamic / run_s(clock))
+
+    clock = _clock(power_w, card.power_limit_w, len(demand))
+    time_s = run_s(clock)
+    share = voltage_share(clock, card.prices.voltage_floor)
+    energies = {name: part * share for name, part in spent.items()}
+    energies["memory"] = moved
+    energies["constant power"] = least_w * time_s
+    energy_j = np.asarray(sum(energies.values()))
+    terms = {name: demand.launches * term / clock for name, term in on_chip.items()}
+    terms["memory"] = demand.launches * memory
+    return Predicted(
+        time_s=np.where(resident > 0, time_s, np.inf),
+        energy_j=np.where(resident > 0, energy_j, np.inf),
+        terms_s=terms,
+        terms_j=energies,
+        resident_blocks=resident,
+    )
+
+
+def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Column], Column]:
+    """Return the seconds of a launch that each part of the SMs takes alone, and memory."""
     cycles = card.clock_hz
     # an SM with one block more than the mean sets the time
     share = np.ceil(demand.blocks / card.sms) / (demand.blocks / card.sms)
@@ -77,50 +116,53 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
     present = np.minimum(resident, np.ceil(demand.blocks / card.sms))
     warps = present * np.ceil(demand.threads / card.warp)
     busy = np.clip(warps / SCHEDULERS, 1.0 / SCHEDULERS, 1.0)
-    terms = {
+    on_chip = {
         "issue": demand.instructions * per_sm / busy / SCHEDULERS / cycles,
         "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / busy / cycles,
         "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / busy / cycles,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
         "L2": demand.l2_bytes / card.l2_bytes_s,
-        "memory": demand.scatter * demand.dram_bytes / card.dram_bytes_s,
         "latency": np.ceil(demand.blocks / np.maximum(1.0, resident * card.sms))
         * demand.chain_cycles
         / cycles,
     }
-    power = habits.sharpness
-    launch = np.asarray(sum(t**power for t in terms.values()) ** (1 / power)) + habits.launch_s
-    time_s = demand.launches * launch
-    pico = 1e-12 * demand.launches
-    dynamic = {
-        "instructions": pico
-        * demand.instructions
-        * card.warp
-        * demand.lanes
-        * habits.instruction_pj
-        / 32,
-        "arithmetic": pico
-        * card.warp
-        * demand.lanes
-        * (demand.fp64 * habits.fp64_pj + demand.fp32 * habits.fp32_pj)
-        / 32,
-        "L1 and shared memory": pico
-        * (
-            (demand.l1_wavefronts + demand.shared_wavefronts) * habits.wavefront_pj
-            + demand.shared_read_bytes * habits.shared_pj_byte
-        ),
-        "L2": pico * demand.l2_bytes * habits.l2_pj_byte,
-        "memory": pico * demand.dram_bytes * habits.dram_pj_byte,
+    return on_chip, demand.scatter * demand.dram_bytes / card.dram_bytes_s
+
+
+def _energies(demand: Demand, card: Card) -> tuple[dict[str, Column], Column]:
+    """Return the joules of a run at the highest clock that the SMs' work costs, and memory's."""
+    prices, lanes = card.prices, card.warp * demand.lanes / 32
+    others = np.maximum(0.0, demand.instructions - demand.fp64 - demand.fp32)
+    spent = {
+        "instructions": others * lanes * prices.instruction_j,
+        "arithmetic": lanes * (demand.fp64 * prices.fp64_j + demand.fp32 * prices.fp32_j),
+        "L1 and shared memory": demand.l1_wavefronts * prices.l1_wavefront_j
+        + demand.shared_wavefronts * prices.shared_wavefront_j,
+        "L2": demand.l2_bytes * prices.l2_byte_j,
     }
-    moving = np.asarray(sum(dynamic.values()))
-    static_w = habits.static_w * card.power_limit_w / STATIC_LIMIT_W
-    least_s = moving / max(1.0, card.power_limit_w - static_w)
-    time_s = np.maximum(time_s, least_s)
-    dynamic["static"] = static_w * time_s
-    return Predicted(
-        time_s=np.where(resident > 0, time_s, np.inf),
-        energy_j=np.where(resident > 0, moving + static_w * time_s, np.inf),
-        terms_s={name: demand.launches * term for name, term in terms.items()},
-        terms_j=dynamic,
-        resident_blocks=resident,
-    )
+    every = {name: demand.launches * part for name, part in spent.items()}
+    return every, demand.launches * demand.dram_bytes * prices.dram_byte_j
+
+
+def voltage_share(clock: Column, floor: float) -> Column:
+    """Return the share of a price that is left at a share of the highest clock.
+
+    Energy goes with the square of the voltage, and the voltage falls with the clock along a line
+    that would end at ``floor``.
+    """
+    voltage = floor + (1 - floor) * clock
+    return voltage * voltage
+
+
+def _clock(power_w: Callable[[Column], Column], limit_w: float, count: int) -> Column:
+    """Return the share of the highest clock at which each candidate keeps to the power limit."""
+    low, high = np.full(count, LEAST_CLOCK), np.ones(count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kept = ~(power_w(high) > limit_w)
+        if kept.all():
+            return high
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            over = power_w(middle) > limit_w
+            low, high = np.where(over, low, middle), np.where(over, middle, high)
+    return np.where(kept, 1.0, low)

@@ -9,9 +9,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.analysis.structure import Spread
+from eatss.gpu.scaled import REFERENCE
 from eatss.model.expectation import KernelExpectation, ProgramExpectation
 from eatss.prediction.expected import Prediction
-from eatss.prediction.habits import FITTED_ON
 from eatss.report.render import indented_table, render
 
 
@@ -29,8 +29,8 @@ def render_expectation(expectation: ProgramExpectation, output: str) -> str:
     if len(expectation.kernels) > 1:
         whole = _amounts(expectation.time_s, expectation.energy_j)
         parts += ["", f"the program: {whole or 'not all of it is predicted, or launches'}"]
-    if expectation.gpu != FITTED_ON:
-        parts += ["", elsewhere(expectation.gpu)]
+    if not expectation.calibrated:
+        parts += ["", uncalibrated(expectation.gpu)]
     return render(*parts)
 
 
@@ -67,11 +67,11 @@ def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
     return [head, *terms_tables(one)]
 
 
-def elsewhere(gpu: str) -> str:
-    """Return what a prediction for another card than that of the measurements rests on."""
+def uncalibrated(gpu: str) -> str:
+    """Return what a prediction for a card rests on that nobody characterised."""
     return (
-        f"predicted with constants fitted on an {FITTED_ON.upper()} and rates of the profile "
-        f"{gpu}, where nothing was measured"
+        f"uncalibrated: nothing was measured on a card like {gpu}; prices and rates are those of "
+        f"an {REFERENCE.upper()}, scaled by specifications"
     )
 
 

@@ -14,8 +14,7 @@ from eatss.model.build import bytes_text
 from eatss.model.ppcg import ppcg_arguments
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
-from eatss.prediction.habits import FITTED_ON
-from eatss.report.expectation import cut_lines, elsewhere, terms_tables
+from eatss.report.expectation import cut_lines, terms_tables, uncalibrated
 from eatss.report.render import indented_table, render
 
 _LIMITS = {
@@ -53,8 +52,8 @@ def selection_table(selection: Selection, *, explain: bool) -> str:
     if selection.host_statements:
         names = ", ".join(selection.host_statements)
         parts += ["", f"stays on the host, because nothing is parallel there: {names}"]
-    if selection.options.model == "prediction" and selection.gpu != FITTED_ON:
-        parts += ["", elsewhere(selection.gpu)]
+    if selection.options.model == "prediction" and not selection.calibrated:
+        parts += ["", uncalibrated(selection.gpu)]
     return render(*parts)
 
 

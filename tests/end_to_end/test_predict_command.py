@@ -59,11 +59,11 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "target",
         "time_s",
         "energy_j",
-        "fitted_on",
+        "calibrated",
         "warnings",
     }
     assert gemm_json["warnings"] == []
-    assert gemm_json["fitted_on"] == "h200"
+    assert gemm_json["calibrated"] is True
     assert gemm_json["options"] == {"max_shared_memory": 8192, "unroll_gpu_tile": False}
     (kernel,) = gemm_json["kernels"]
     assert kernel.keys() == {
@@ -300,7 +300,7 @@ def test_a_tile_of_a_loop_on_the_host_is_said_to_change_nothing() -> None:
 def test_what_was_never_measured_is_said(gpu: str, said: bool) -> None:
     for command in ("predict", "select"):
         done = eatss_command(command, GEMM, "--gpu", gpu)
-        assert ("constants fitted on an H200" in done.stdout) == said
+        assert ("uncalibrated: nothing was measured" in done.stdout) == said
 
 
 def test_staging_beside_spread_sums_is_not_predicted() -> None:

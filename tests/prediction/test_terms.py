@@ -11,10 +11,11 @@ from eatss.gpu import load_profile
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.demand import Demand
 from eatss.prediction.habits import Habits
-from eatss.prediction.terms import STATIC_LIMIT_W, predict
+from eatss.prediction.terms import predict, voltage_share
 
 HABITS = Habits()
 CARD = card_of(load_profile("h200"))
+LAUNCH_S = HABITS.launch_wait * CARD.launch_s
 
 
 def demand(**amounts: float) -> Demand:
@@ -53,49 +54,66 @@ UNLIMITED = replace(CARD, power_limit_w=1e6)
     ],
 )
 def test_one_part_alone_takes_what_its_rate_says(amounts: dict[str, float], seconds: float) -> None:
-    assert time_of(amounts, UNLIMITED) == pytest.approx(seconds + HABITS.launch_s)
+    assert time_of(amounts, UNLIMITED) == pytest.approx(seconds + LAUNCH_S)
 
 
 def test_two_equal_parts_overlap_as_the_exponent_says() -> None:
     both = {"dram_bytes": 1e10, "l2_bytes": 1e10 * CARD.l2_bytes_s / CARD.dram_bytes_s}
     alone = 1e10 / CARD.dram_bytes_s
-    expected = alone * 2 ** (1 / HABITS.sharpness) + HABITS.launch_s
+    expected = alone * 2 ** (1 / HABITS.sharpness) + LAUNCH_S
     assert time_of(both, UNLIMITED) == pytest.approx(expected)
 
 
 def test_one_block_more_than_the_sms_takes_twice_as_long() -> None:
-    usual = time_of({"instructions": 1e8}) - HABITS.launch_s
+    usual = time_of({"instructions": 1e8}) - LAUNCH_S
     blocks = CARD.sms + 1
     more = time_of({"instructions": 1e8 * blocks / CARD.sms, "blocks": blocks})
-    assert more - HABITS.launch_s == pytest.approx(2 * usual)
+    assert more - LAUNCH_S == pytest.approx(2 * usual)
 
 
 def test_one_warp_of_an_sm_has_a_quarter_of_its_units() -> None:
-    full = time_of({"fp32": 1e6}) - HABITS.launch_s
-    assert time_of({"fp32": 1e6, "threads": 32}) - HABITS.launch_s == pytest.approx(4 * full)
+    full = time_of({"fp32": 1e6}) - LAUNCH_S
+    assert time_of({"fp32": 1e6, "threads": 32}) - LAUNCH_S == pytest.approx(4 * full)
 
 
-def test_energy_is_the_sum_of_prices_and_static_power() -> None:
-    amounts = {"instructions": 1e6, "fp64": 2e6, "l2_bytes": 3e8, "dram_bytes": 1e8}
-    amounts |= {"shared_wavefronts": 1e6, "shared_read_bytes": 5e7}
-    dynamic = 1e-12 * (
-        1e6 * HABITS.instruction_pj
-        + 2e6 * HABITS.fp64_pj
-        + 1e6 * HABITS.wavefront_pj
-        + 5e7 * HABITS.shared_pj_byte
-        + 3e8 * HABITS.l2_pj_byte
-        + 1e8 * HABITS.dram_pj_byte
+def test_energy_is_the_sum_of_prices_and_constant_power() -> None:
+    amounts = {"instructions": 3e6, "fp64": 2e6, "l2_bytes": 3e8, "dram_bytes": 1e8}
+    amounts |= {"shared_wavefronts": 1e6, "l1_wavefronts": 5e5}
+    prices = CARD.prices
+    dynamic = (
+        1e6 * prices.instruction_j  # those that are no arithmetic
+        + 2e6 * prices.fp64_j
+        + 1e6 * prices.shared_wavefront_j
+        + 5e5 * prices.l1_wavefront_j
+        + 3e8 * prices.l2_byte_j
+        + 1e8 * prices.dram_byte_j
     )
-    static_w = HABITS.static_w * CARD.power_limit_w / STATIC_LIMIT_W
-    expected = dynamic + static_w * time_of(amounts)
+    expected = dynamic + prices.constant_w * time_of(amounts)
     assert energy_of(amounts) == pytest.approx(expected)
 
 
+HUNGRY = {"instructions": 3e10, "fp64": 1e10, "l2_bytes": 2e11, "dram_bytes": 1e11}
+"""What takes more power than the card may draw."""
+
+
 def test_a_card_at_its_power_limit_slows_down() -> None:
-    amounts = {"instructions": 1e10, "fp64": 1e10, "l2_bytes": 2e11, "dram_bytes": 1e11}
-    time_s, energy_j = time_of(amounts), energy_of(amounts)
-    assert energy_j / time_s == pytest.approx(CARD.power_limit_w)
-    assert time_s > time_of(amounts, UNLIMITED)
+    time_s, energy_j = time_of(HUNGRY), energy_of(HUNGRY)
+    assert energy_j / time_s == pytest.approx(CARD.power_limit_w, rel=1e-5)
+    assert energy_j / time_s <= CARD.power_limit_w
+    assert time_s > time_of(HUNGRY, UNLIMITED)
+    assert energy_j < energy_of(HUNGRY, UNLIMITED)  # at a lower voltage
+
+
+def test_memory_keeps_its_price_and_its_pace_at_the_power_limit() -> None:
+    amounts = {"dram_bytes": 1e11, "fp64": 2e9, "instructions": 2e9}
+    tight = replace(CARD, power_limit_w=350.0)
+    expected = predict(demand(**amounts), tight, HABITS)
+    clock = 2e9 * 32 / CARD.sms / CARD.fp64_per_cycle / CARD.clock_hz / expected.terms_s["fp64"][0]
+    assert 0.2 < clock < 1.0
+    assert expected.terms_s["memory"][0] == pytest.approx(1e11 / CARD.dram_bytes_s)
+    assert expected.terms_j["memory"][0] == pytest.approx(1e11 * CARD.prices.dram_byte_j)
+    share = voltage_share(np.array(clock), CARD.prices.voltage_floor)
+    assert expected.terms_j["arithmetic"][0] == pytest.approx(2e9 * CARD.prices.fp64_j * share)
 
 
 def test_launches_come_one_after_the_other() -> None:

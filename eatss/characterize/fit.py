@@ -1,0 +1,402 @@
+"""From a record to coefficients: non-negative least squares of energies, rates, latencies.
+
+Choi and Vuduc fit ``E = Σ price × amount + π0 T`` [eqs. (9), (10)]. Here the sum runs over kinds of
+instructions, counted in machine code, and levels of memory. Clocks that a power limit lowers are
+part of it: with them the voltage falls, and what runs at the SMs' voltage takes ``v²`` of its
+price, ``v = a + (1 - a) f / f0`` (``voltage_floor`` is a). Memory has a voltage of its own. That is
+the model's answer to the power cap, which the paper leaves open [section 5.2].
+
+Codes: B020 too few benchmarks for a fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar, nnls  # type: ignore[attr-defined]
+from scipy.stats import t as student  # type: ignore[attr-defined]
+
+from eatss.characterize.result import Record, Result
+from eatss.diagnostics import input_error
+from eatss.gpu.calibration import COEFFICIENTS, Calibration, Coefficient
+
+GROUPS = ("arithmetic", "tensor", "memory", "chase", "bank conflicts", "intensity", "idle")
+"""Groups whose energies the prices are fitted to."""
+
+PRICES: tuple[tuple[str, str], ...] = (
+    ("instructions", "instruction_pj"),
+    ("int32_add", "int32_add_pj"),
+    ("int64_add", "int64_add_pj"),
+    ("int32_mul", "int32_mul_pj"),
+    ("int32_count", "int32_count_pj"),
+    ("int32_shift", "int32_shift_pj"),
+    ("int32_bits", "int32_bits_pj"),
+    ("int32_compare", "int32_compare_pj"),
+    ("fp32_add", "fp32_add_pj"),
+    ("fp32_mul", "fp32_mul_pj"),
+    ("fp32", "fp32_pj"),
+    ("fp32_div", "fp32_div_pj"),
+    ("fp32_div_ftz", "fp32_div_ftz_pj"),
+    ("fp32_div_approx", "fp32_div_approx_pj"),
+    ("fp32_div_approx_ftz", "fp32_div_approx_ftz_pj"),
+    ("special", "special_pj"),
+    ("fp64_add", "fp64_add_pj"),
+    ("fp64_mul", "fp64_mul_pj"),
+    ("fp64", "fp64_pj"),
+    ("fp64_div", "fp64_div_pj"),
+    ("fp16x2", "fp16x2_pj"),
+    ("tensor_fp16", "tensor_fp16_pj"),
+    ("tensor_bf16", "tensor_bf16_pj"),
+    ("tensor_tf32", "tensor_tf32_pj"),
+    ("tensor_fp64", "tensor_fp64_pj"),
+    ("l1_wavefronts", "l1_wavefront_pj"),
+    ("shared_wavefronts", "shared_wavefront_pj"),
+    ("shared_bytes", "shared_byte_pj"),
+    ("l2_bytes", "l2_byte_pj"),
+    ("constant_loads", "constant_load_pj"),
+    ("dram_read_bytes", "dram_read_byte_pj"),
+    ("dram_write_bytes", "dram_write_byte_pj"),
+)
+"""Features of the fit and the coefficients that are their prices."""
+
+MEMORY = ("dram_read_bytes", "dram_write_bytes")
+"""Features whose price does not follow the voltage of the SMs."""
+
+OPCODES: tuple[tuple[str, str], ...] = (
+    (r"HMMA\.16816\.F32\.BF16", "tensor_bf16"),
+    (r"HMMA\.16816\.F32", "tensor_fp16"),
+    (r"HMMA\.1688\.F32\.TF32", "tensor_tf32"),
+    (r"DMMA\..*", "tensor_fp64"),
+    (r"V?IADD.*|IMAD\.IADD", "int32_add"),
+    (r"IMAD.*", "int32_mul"),
+    (r"POPC|FLO\..*|BREV", "int32_count"),
+    (r"SHF\..*", "int32_shift"),
+    (r"LOP3\..*", "int32_bits"),
+    (r"ISETP\..*", "int32_compare"),
+    (r"FADD.*", "fp32_add"),
+    (r"FMUL.*", "fp32_mul"),
+    (r"FFMA.*", "fp32"),
+    (r"MUFU\..*", "special"),
+    (r"DADD", "fp64_add"),
+    (r"DMUL", "fp64_mul"),
+    (r"DFMA", "fp64"),
+    (r"HFMA2.*", "fp16x2"),
+    (r"LDC.*", "constant_loads"),
+    (r"NOP", ""),
+    (r".*", "instructions"),
+)
+"""What of the fit an opcode is: the first that matches as a whole. NOP is nothing."""
+
+SEQUENCES: tuple[str, ...] = (
+    "int64_add", "fp32_div", "fp32_div_ftz", "fp32_div_approx", "fp32_div_approx_ftz", "fp64_div",
+)  # fmt: skip
+"""Features that are many instructions; their price is that of all of them."""
+
+_FORMS = tuple((re.compile(form), kind) for form, kind in OPCODES)
+MOST_FLOOR = 0.9
+CONFIDENCE = 0.95
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residual:
+    """A benchmark and how far the fitted energy is from the measured one, as a share of it."""
+
+    name: str
+    energy_j: float
+    fitted_j: float
+
+    @property
+    def share(self) -> float:
+        """Fitted over measured, less 1."""
+        return self.fitted_j / self.energy_j - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyFit:
+    """Prices in J (``constant`` in W) with intervals, and what is left over."""
+
+    prices: tuple[tuple[str, Coefficient], ...]
+    constant_w: Coefficient
+    voltage_floor: float
+    top_clock_mhz: float
+    residuals: tuple[Residual, ...]
+    r_squared: float
+
+    @property
+    def median_residual(self) -> float:
+        """Half of the benchmarks are nearer than this share."""
+        return float(np.median([abs(one.share) for one in self.residuals]))
+
+    @property
+    def worst_residual(self) -> float:
+        """The largest share."""
+        return max(abs(one.share) for one in self.residuals)
+
+
+def amounts_of(result: Result) -> dict[str, float]:
+    """Return the features of a result: what it moves, and the instructions of its loop by kind."""
+    found = dict(result.amounts)
+    if any(feature in found for feature in SEQUENCES):
+        return found
+    for opcode, count in result.opcodes:
+        kind = next(kind for form, kind in _FORMS if form.fullmatch(opcode))
+        if kind and result.loops:
+            found[kind] = found.get(kind, 0.0) + result.loops * count
+    return found
+
+
+def voltage_share(clock: float | Floats, floor: float) -> float | Floats:
+    """Return ``v²``, the share of a price at a clock, given as a share of the highest."""
+    voltage = floor + (1 - floor) * clock
+    return voltage * voltage
+
+
+def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> EnergyFit:
+    """Fit prices to energies, each benchmark by its share of error.
+
+    Args:
+        results: with an energy each.
+        floor: the voltage floor; found by least squares if not given.
+
+    Raises:
+        InputError: ``EATSS-B020``, there are fewer results than prices.
+    """
+    used = [one for one in results if one.energy_j]
+    features = [
+        feature for feature, _ in PRICES if any(amounts_of(one).get(feature) for one in used)
+    ]
+    if len(used) < len(features) + 2:
+        raise input_error(
+            "EATSS-B020",
+            f"{len(used)} benchmarks with an energy are too few for {len(features) + 1} prices",
+            hint="run the others: `eatss characterize` goes on where it ended",
+        )
+    top = max((one.sm_clock_mhz or 0.0 for one in used), default=0.0) or 1.0
+    energies = np.array([one.energy_j for one in used], dtype=float)
+    if floor is None:
+        found = minimize_scalar(  # type: ignore[no-untyped-call]
+            lambda a: float(_solved(_matrix(used, features, top, a), energies)[1] @ _ones(used)),
+            bounds=(0.0, MOST_FLOOR),
+            method="bounded",
+        )
+        floor = float(found.x)
+    matrix = _matrix(used, features, top, floor)
+    prices, squares = _solved(matrix, energies)
+    fitted = matrix @ prices
+    intervals = _intervals(matrix / energies[:, None], prices, float(squares.sum()))
+    mean = energies.mean()
+    return EnergyFit(
+        prices=tuple(zip(features, intervals[:-1], strict=True)),
+        constant_w=intervals[-1],
+        voltage_floor=floor,
+        top_clock_mhz=top,
+        residuals=tuple(
+            Residual(name=one.name, energy_j=float(e), fitted_j=float(f))
+            for one, e, f in zip(used, energies, fitted, strict=True)
+        ),
+        r_squared=1 - float(((energies - fitted) ** 2).sum() / ((energies - mean) ** 2).sum()),
+    )
+
+
+def _ones(used: Sequence[Result]) -> Floats:
+    return np.ones(len(used))
+
+
+def _matrix(
+    used: Sequence[Result], features: Sequence[str], top_mhz: float, floor: float
+) -> Floats:
+    """Return what each feature and the time would cost at a price of 1; a row a benchmark."""
+    rows = []
+    for one in used:
+        amounts = amounts_of(one)
+        share = voltage_share((one.sm_clock_mhz or top_mhz) / top_mhz, floor)
+        row = [amounts.get(f, 0.0) * (1.0 if f in MEMORY else share) for f in features]
+        rows.append([*row, one.time_s])
+    return np.array(rows)
+
+
+def _solved(matrix: Floats, energies: Floats) -> tuple[Floats, Floats]:
+    """Return the prices, none below zero, and the squared shares of error."""
+    relative = matrix / energies[:, None]
+    scale = relative.max(axis=0)
+    scale[scale == 0] = 1.0
+    prices, _ = nnls(relative / scale, np.ones(len(energies)))
+    prices = prices / scale
+    return prices, (relative @ prices - 1) ** 2
+
+
+def _intervals(relative: Floats, prices: Floats, squares: float) -> list[Coefficient]:
+    """Return prices with intervals of the linear model; one that is zero may be up to its error."""
+    free = len(relative) - int((prices > 0).sum())
+    scale = relative.max(axis=0)
+    scale[scale == 0] = 1.0
+    covariance = np.linalg.pinv((relative / scale).T @ (relative / scale)) * squares / max(1, free)
+    widths = student.ppf((1 + CONFIDENCE) / 2, max(1, free)) * np.sqrt(np.diag(covariance)) / scale
+    return [
+        Coefficient(value=float(p), low=max(0.0, float(p - w)), high=float(p + w))
+        for p, w in zip(prices, widths, strict=True)
+    ]
+
+
+def calibrated(record: Record) -> tuple[Calibration, EnergyFit]:
+    """Return the calibration that a record gives, and the fit behind it.
+
+    Raises:
+        InputError: ``EATSS-B020``, the record holds too little.
+    """
+    results = [one for one in record.results if one.group in GROUPS and one.name != "idle"]
+    fit = fit_energy(results)
+    subject = record.subject
+    found = _energy_coefficients(record, fit) | _rates(record, fit.top_clock_mhz) | _waits(record)
+    ordered = tuple((name, found[name]) for name in COEFFICIENTS if name in found)
+    return (
+        Calibration(
+            coefficients=ordered,
+            cards=(subject.card,),
+            driver=subject.driver or "unknown",
+            toolkit=subject.toolkit or "unknown",
+            date=subject.created[:10],
+            revision=subject.revision or "unknown",
+            power_limit_w=subject.power_limit_w or 0.0,
+            r_squared=fit.r_squared,
+            median_residual=fit.median_residual,
+            worst_residual=fit.worst_residual,
+            benchmarks=len(fit.residuals),
+        ),
+        fit,
+    )
+
+
+def _exact(value: float) -> Coefficient:
+    return Coefficient(value=value, low=value, high=value)
+
+
+def _energy_coefficients(record: Record, fit: EnergyFit) -> dict[str, Coefficient]:
+    names = dict(PRICES)
+    found = {names[feature]: _scaled(price, 1e12) for feature, price in fit.prices}
+    found["constant_w"] = fit.constant_w
+    found["voltage_floor"] = _exact(fit.voltage_floor)
+    for name, benchmark in (("idle_w", "idle"), ("active_idle_w", "active idle")):
+        result = record.named(benchmark)
+        if result is not None and result.power_w is not None:
+            found[name] = _exact(result.power_w)
+    return found
+
+
+def _scaled(one: Coefficient, by: float) -> Coefficient:
+    return Coefficient(value=one.value * by, low=one.low * by, high=one.high * by)
+
+
+_PER_CYCLE = (
+    ("fp32_per_cycle", "fp32 fma", "operations"),
+    ("fp64_per_cycle", "fp64 add", "operations"),
+    ("issue_per_cycle", "fp32 add", "instructions"),
+    ("shared_wavefronts_per_cycle", "shared read", "shared_wavefronts"),
+)
+_BYTES_S = (
+    ("dram_read_gb_s", "DRAM read"),
+    ("dram_write_gb_s", "DRAM write"),
+    ("dram_copy_gb_s", "DRAM copy"),
+    ("l2_gb_s", "L2 read"),
+    ("l1_gb_s", "L1 read"),
+)
+_CYCLES = (
+    ("shared_cycles", "shared load latency"),
+    ("l1_cycles", "L1 load latency"),
+    ("l2_cycles", "L2 load latency"),
+    ("dram_cycles", "DRAM load latency"),
+    ("fp32_cycles", "fp32 fma latency"),
+    ("fp64_cycles", "fp64 fma latency"),
+    ("fp32_div_cycles", "fp32 div latency"),
+    ("fp64_div_cycles", "fp64 div latency"),
+    ("atomic_cycles", "atomic add latency"),
+    ("barrier_cycles", "barrier latency"),
+)
+
+
+def _rates(record: Record, top_mhz: float) -> dict[str, Coefficient]:
+    """Return rates at the clock each benchmark ran at."""
+    found = {"clock_mhz": _exact(top_mhz)}
+    for name, benchmark, feature in _PER_CYCLE:
+        result = record.named(benchmark)
+        if result is None or not result.sm_clock_mhz or not record.subject.sm_count:
+            continue
+        amount = {"operations": result.operations, "instructions": result.instructions}.get(
+            feature, result.amount(feature)
+        )
+        cycles = result.time_s * result.sm_clock_mhz * 1e6 * record.subject.sm_count
+        found[name] = _exact(amount / cycles)
+    for name, benchmark in _BYTES_S:
+        result = record.named(benchmark)
+        if result is not None:
+            found[name] = _exact(result.useful_bytes / result.time_s / 1e9)
+    return found
+
+
+def _waits(record: Record) -> dict[str, Coefficient]:
+    found = {}
+    for name, benchmark in _CYCLES:
+        result = record.named(benchmark)
+        if result is not None and result.cycles is not None:
+            found[name] = _exact(result.cycles)
+    launch = record.named("launch overhead")
+    if launch is not None:
+        found["launch_s"] = _exact(launch.time_s)
+    return found
+
+
+def joined(calibrations: Sequence[Calibration]) -> Calibration:
+    """Return the mean over cards of one kind; the spread between them becomes part of it.
+
+    Records of one card count as one.
+    """
+    first = calibrations[0]
+    cards: dict[tuple[str, ...], list[Calibration]] = {}
+    for one in calibrations:
+        cards.setdefault(one.cards, []).append(one)
+    coefficients = []
+    for name in COEFFICIENTS:
+        each = [
+            _mean([dict(c.coefficients)[name] for c in own if name in dict(c.coefficients)])
+            for own in cards.values()
+        ]
+        known = [one for one in each if one is not None]
+        mean = _mean(known)
+        if mean is None:
+            continue
+        values = [one.value for one in known]
+        spread = None
+        if len(values) > 1 and mean.value:
+            spread = (max(values) - min(values)) / 2 / mean.value
+        coefficients.append(
+            (name, Coefficient(value=mean.value, low=mean.low, high=mean.high, spread=spread))
+        )
+    return Calibration(
+        coefficients=tuple(coefficients),
+        cards=tuple(sorted({card for one in calibrations for card in one.cards})),
+        driver=", ".join(sorted({one.driver for one in calibrations})),
+        toolkit=", ".join(sorted({one.toolkit for one in calibrations})),
+        date=max(one.date for one in calibrations),
+        revision=", ".join(dict.fromkeys(one.revision for one in calibrations)),
+        power_limit_w=first.power_limit_w,
+        r_squared=min(one.r_squared for one in calibrations),
+        median_residual=max(one.median_residual for one in calibrations),
+        worst_residual=max(one.worst_residual for one in calibrations),
+        benchmarks=sum(one.benchmarks for one in calibrations),
+    )
+
+
+def _mean(found: Sequence[Coefficient]) -> Coefficient | None:
+    if not found:
+        return None
+    return Coefficient(
+        value=float(np.mean([one.value for one in found])),
+        low=float(np.mean([one.low for one in found])),
+        high=float(np.mean([one.high for one in found])),
+    )
