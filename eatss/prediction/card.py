@@ -14,16 +14,15 @@ SCHEDULERS = 4
 REGISTER_STEP = 8
 """Registers are allotted to threads in multiples of it [CUDA C++ Programming Guide]."""
 
-LINE_BYTES = 128
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """Energies in J at the highest clock, and power in W.
 
     ``instruction_j``, ``fp64_j`` and ``fp32_j`` are of an instruction of a full warp,
-    ``*_wavefront_j`` of a cycle of L1 or shared memory with all of its 128 bytes, ``*_byte_j`` of a
-    byte. ``voltage_floor`` says how prices fall with the clock; those of memory do not.
+    ``l1_wavefront_j`` of 128 bytes from L1, ``shared_wavefront_j`` of a cycle of shared memory,
+    ``shared_byte_j`` of a byte in it, the other ``*_byte_j`` of a byte. ``voltage_floor`` says how
+    prices fall with the clock; those of memory do not.
     """
 
     instruction_j: float
@@ -31,6 +30,7 @@ class Prices:
     fp32_j: float
     l1_wavefront_j: float
     shared_wavefront_j: float
+    shared_byte_j: float
     l2_byte_j: float
     dram_byte_j: float
     constant_w: float
@@ -130,13 +130,13 @@ def card_of(profile: GpuProfile) -> Card:
 
 
 def _prices(found: Mapping[str, float]) -> Prices:
-    full = found["shared_wavefront_pj"] + LINE_BYTES * found["shared_byte_pj"]
     return Prices(
         instruction_j=1e-12 * found["instruction_pj"],
         fp64_j=1e-12 * found["fp64_pj"],
         fp32_j=1e-12 * found["fp32_pj"],
         l1_wavefront_j=1e-12 * found["l1_wavefront_pj"],
-        shared_wavefront_j=1e-12 * full,
+        shared_wavefront_j=1e-12 * found["shared_wavefront_pj"],
+        shared_byte_j=1e-12 * found["shared_byte_pj"],
         l2_byte_j=1e-12 * found["l2_byte_pj"],
         dram_byte_j=1e-12 * (found["dram_read_byte_pj"] + found["dram_write_byte_pj"]) / 2,
         constant_w=found["constant_w"],

@@ -85,6 +85,7 @@ def _demand(of: CudaLaunch) -> Demand:
         lanes=of.shape.block_threads / (of.warps * of.card.warp),
         l1_wavefronts=tally.l1_wavefronts,
         shared_wavefronts=tally.shared_wavefronts,
+        operand_bytes=tally.operand_bytes,
         l2_bytes=tally.l2_bytes,
         dram_bytes=moved_bytes(setting, tally.l2_bytes),
         scatter=scatter(of),

@@ -71,6 +71,7 @@ class _Counting:
         near = bank_request(self.setting, family)
         wave, _ = request(of, family.access, 1.0 - family.rows / family.count)
         tally.add_shared(requests * on, near)
+        tally.operand_bytes += total * of.different_bytes(family.access)
         tally.add_instructions(requests * np.where(on > 0, 1.0, code.load_instructions))
         missing = missing_bytes(self.setting, self.statement, family, total) * (1.0 - on)
         tally.l1_wavefronts += total * wave * (1.0 - on)

@@ -24,6 +24,7 @@ class Demand:
     that width run. ``lanes``: the share of a warp's lanes that have work.
 
     ``l1_wavefronts``, ``shared_wavefronts``: cycles of an SM's load and store unit.
+    ``operand_bytes``: read from L1 or shared memory for arithmetic, what lanes share counted once.
     ``l2_bytes``, ``dram_bytes``: moved between SMs and L2, and between L2 and memory.
 
     ``scatter``: how many times longer memory takes because pieces of its pages are wanted at
@@ -45,6 +46,7 @@ class Demand:
     lanes: Column
     l1_wavefronts: Column
     shared_wavefronts: Column
+    operand_bytes: Column
     l2_bytes: Column
     dram_bytes: Column
     scatter: Column

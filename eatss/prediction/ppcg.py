@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.card import Card
 from eatss.prediction.demand import Demand
 from eatss.prediction.habits import Habits
@@ -58,6 +59,7 @@ def ppcg_demand(
         lanes=of.shape.threads / (of.warps * card.warp),
         l1_wavefronts=tally.l1_wavefronts,
         shared_wavefronts=tally.shared_wavefronts,
+        operand_bytes=LINE_BYTES * tally.shared_wavefronts,  # as if every cycle moved all it can
         l2_bytes=tally.l2_bytes,
         dram_bytes=memory.moved_bytes(tally.l2_bytes),
         scatter=memory.scatter(),

@@ -25,6 +25,7 @@ class Tally:
         self.fp32 = zero.copy()
         self.l1_wavefronts = zero.copy()
         self.shared_wavefronts = zero.copy()
+        self.operand_bytes = zero.copy()
         self.l2_bytes = zero.copy()
         self.copied_bytes = zero.copy()
         self.chain_cycles = zero.copy()

@@ -137,7 +137,8 @@ def _energies(demand: Demand, card: Card) -> tuple[dict[str, Column], Column]:
         "instructions": others * lanes * prices.instruction_j,
         "arithmetic": lanes * (demand.fp64 * prices.fp64_j + demand.fp32 * prices.fp32_j),
         "L1 and shared memory": demand.l1_wavefronts * prices.l1_wavefront_j
-        + demand.shared_wavefronts * prices.shared_wavefront_j,
+        + demand.shared_wavefronts * prices.shared_wavefront_j
+        + demand.operand_bytes * prices.shared_byte_j,
         "L2": demand.l2_bytes * prices.l2_byte_j,
     }
     every = {name: demand.launches * part for name, part in spent.items()}

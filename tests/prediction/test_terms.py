@@ -78,13 +78,14 @@ def test_one_warp_of_an_sm_has_a_quarter_of_its_units() -> None:
 
 def test_energy_is_the_sum_of_prices_and_constant_power() -> None:
     amounts = {"instructions": 3e6, "fp64": 2e6, "l2_bytes": 3e8, "dram_bytes": 1e8}
-    amounts |= {"shared_wavefronts": 1e6, "l1_wavefronts": 5e5}
+    amounts |= {"shared_wavefronts": 1e6, "l1_wavefronts": 5e5, "operand_bytes": 7e7}
     prices = CARD.prices
     dynamic = (
         1e6 * prices.instruction_j  # those that are no arithmetic
         + 2e6 * prices.fp64_j
         + 1e6 * prices.shared_wavefront_j
         + 5e5 * prices.l1_wavefront_j
+        + 7e7 * prices.shared_byte_j
         + 3e8 * prices.l2_byte_j
         + 1e8 * prices.dram_byte_j
     )

@@ -37,19 +37,20 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define N 4000
 #endif
 
-// S0: 64 x 1 x 1 threads a block
-// tiles: i = 4, j = 64
-extern "C" __global__ void __launch_bounds__(64)
+// S0: 64 x 8 x 1 threads a block
+// tiles: i = 32, j = 64
+extern "C" __global__ void __launch_bounds__(512)
 kernel_jacobi_2d_k0(double *__restrict__ B, const double *__restrict__ A)
 {
+    const int ti = threadIdx.y;
     const int tj = threadIdx.x;
-    for (int i0 = 4 * (int)blockIdx.y; i0 < N - 1; i0 += 4 * (int)gridDim.y) {
+    for (int i0 = 32 * (int)blockIdx.y; i0 < N - 1; i0 += 32 * (int)gridDim.y) {
         const int j0 = 64 * (int)blockIdx.x;
         const int j = j0 + tj;
-        if (j0 >= 1 && j0 + 65 <= N && i0 + 5 <= N && i0 >= 1) {
+        if (j0 >= 1 && j0 + 65 <= N && i0 + 33 <= N && i0 >= 1) {
             #pragma unroll
             for (int ri = 0; ri < 4; ++ri) {
-                const int i = i0 + ri;
+                const int i = i0 + ti + 8 * ri;
                 // jacobi-2d.c:45: B[i][j] = (DATA_TYPE)0.2 * (A[i][j] + A[i][j - 1] + A[i][j + 1] + A[i + 1][j] + A[i - 1][j]);
                 B[i * N + j] = 0.2 * (A[i * N + j] + A[i * N + (j - 1)] + A[i * N + (j + 1)] + A[(i + 1) * N + j] + A[(i - 1) * N + j]);
             }
@@ -57,7 +58,7 @@ kernel_jacobi_2d_k0(double *__restrict__ B, const double *__restrict__ A)
             if (j >= 1 && j + 2 <= N) {
                 #pragma unroll
                 for (int ri = 0; ri < 4; ++ri) {
-                    const int i = i0 + ri;
+                    const int i = i0 + ti + 8 * ri;
                     if (i >= 1 && i < N - 1) {
                         // jacobi-2d.c:45: B[i][j] = (DATA_TYPE)0.2 * (A[i][j] + A[i][j - 1] + A[i][j + 1] + A[i + 1][j] + A[i - 1][j]);
                         B[i * N + j] = 0.2 * (A[i * N + j] + A[i * N + (j - 1)] + A[i * N + (j + 1)] + A[(i + 1) * N + j] + A[(i - 1) * N + j]);
@@ -109,7 +110,7 @@ extern "C" int kernel_jacobi_2d_cuda(double *A, double *B, cudaStream_t stream)
     if (!((double)N * (double)N <= 2147483647)) return -3;  // indices are 32 bits wide: B must have less than 2^31 elements
     if (TSTEPS >= 1 && N >= 3) {
         for (int t = 0; t < TSTEPS; ++t) {
-            EATSS_LAUNCH(kernel_jacobi_2d_k0, dim3(eatss_floordiv(N + 62, 64), eatss_min(eatss_floordiv(N + 2, 4), 65535)), dim3(64), 0, stream, B, A);
+            EATSS_LAUNCH(kernel_jacobi_2d_k0, dim3(eatss_floordiv(N + 62, 64), eatss_min(eatss_floordiv(N + 30, 32), 65535)), dim3(64, 8), 0, stream, B, A);
             EATSS_LAUNCH(kernel_jacobi_2d_k1, dim3(eatss_floordiv(N + 14, 16), eatss_min(eatss_floordiv(N + 14, 16), 65535)), dim3(16, 4), 0, stream, B, A);
         }
     }
