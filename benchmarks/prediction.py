@@ -16,7 +16,7 @@ import re
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +51,8 @@ nothing to rank."""
 LEAST_CORRELATION = 0.01
 """Stands for smaller ones, and negative ones, in geometric means."""
 
+UNLIMITED_W = 1e12
+
 PLOT = "prediction.png"
 
 _HALVES = {True: "fitted", False: "held out"}
@@ -69,13 +71,18 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A variant, measured and predicted; energies in J, times in s."""
+    """A variant, measured and predicted; energies in J, times in s.
+
+    ``known_time_j`` is the energy that is predicted if the time is known: prices of what runs, and
+    constant power for the measured time.
+    """
 
     arguments: str
     energy_j: float
     time_s: float
     predicted_j: float
     predicted_s: float
+    known_time_j: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +105,7 @@ class Judged:
     time_rank: float | None
     energy_error: float
     time_error: float
+    known_time_error: float
     energy_bias: float
     time_bias: float
     chosen: float
@@ -129,6 +137,31 @@ def vector_of(model: PpcgModel, arguments: Arguments) -> Vector | None:
     tiles = arguments.tiles.get(kernel.facts.index, default[:depth])[:depth]
     blocks = arguments.blocks.get(kernel.facts.index, default[depth:])[:mapped]
     return tiles + blocks if (len(tiles), len(blocks)) == (depth, mapped) else None
+
+
+def spent(
+    models: Sequence[PpcgModel], arguments: Arguments, time_s: float, limit_w: float
+) -> float:
+    """Return the energy of a program in J if its time is known.
+
+    What runs has its price, time its constant power, and the card keeps to its limit.
+    """
+    energy_j = 0.0
+    for model in models:
+        free = replace(model, card=replace(model.card, power_limit_w=UNLIMITED_W))
+        vector = vector_of(free, arguments)
+        assert vector is not None  # it was predicted before
+        _, expected = free.columns(
+            candidates(
+                free.kernel,
+                (vector,),
+                shared_limit_bytes=arguments.shared_bytes,
+                unroll=arguments.unroll,
+            )
+        )
+        energy_j += float(expected.energy_j[0] - expected.terms_j["constant power"][0])
+    constant_w = models[0].card.prices.constant_w if models else 0.0
+    return min(energy_j + constant_w * time_s, limit_w * time_s)
 
 
 def predicted(models: Sequence[PpcgModel], arguments: Arguments) -> tuple[float, float] | None:
@@ -165,11 +198,15 @@ def points_of(rows: Sequence[Row], models: Sequence[PpcgModel]) -> tuple[list[Po
         expected = predicted(models, read_arguments(text))
         if expected is None:
             continue
+        time_s = statistics.median(time for _, time in pairs)
         points.append(
             Point(
                 arguments=text,
                 energy_j=statistics.median(energy for energy, _ in pairs),
-                time_s=statistics.median(time for _, time in pairs),
+                time_s=time_s,
+                known_time_j=spent(
+                    models, read_arguments(text), time_s, models[0].card.power_limit_w
+                ),
                 predicted_j=expected[0],
                 predicted_s=expected[1],
             )
@@ -193,6 +230,7 @@ def judged(kernel: str, dtype: str, points: Sequence[Point], unpredicted: int) -
         time_rank=_rank(times),
         energy_error=_error(energies),
         time_error=_error(times),
+        known_time_error=_error([(p.known_time_j, p.energy_j) for p in points]),
         energy_bias=geometric_mean([a / b for a, b in energies]),
         time_bias=geometric_mean([a / b for a, b in times]),
         chosen=min(points, key=lambda p: p.predicted_j).energy_j / least,
@@ -276,6 +314,10 @@ def _print_means(half: Sequence[Judged], name: str) -> None:
     print(
         f"  rank: energy {_mean_rank([one.energy_rank for one in ranked])}, "
         f"time {_mean_rank([one.time_rank for one in ranked])} ({len(ranked)} programs)"
+    )
+    print(
+        f"  error of energy if the time is known: "
+        f"{statistics.mean(one.known_time_error for one in half):.0%}"
     )
     print(
         f"  error: energy {statistics.mean(one.energy_error for one in half):.0%}, "

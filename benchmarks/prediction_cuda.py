@@ -18,7 +18,7 @@ import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from math import prod
@@ -31,7 +31,7 @@ from scipy.stats import spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eatss
-from benchmarks.prediction import ALIKE, FEWEST, FITTED, LEAST_CORRELATION
+from benchmarks.prediction import ALIKE, FEWEST, FITTED, LEAST_CORRELATION, UNLIMITED_W
 from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import AXES, thread_axes, threads_along
@@ -39,6 +39,7 @@ from eatss.analysis.structure import LaunchFacts, Structure
 from eatss.gpu import load_profile
 from eatss.gpu.profile import GpuProfile
 from eatss.pipeline import structures_for
+from eatss.prediction.card import card_of
 from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.resources import data_directory
@@ -197,13 +198,29 @@ def _threads(
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A layout, measured and predicted; energies in J (NaN where not measured), times in s."""
+    """A layout, measured and predicted; energies in J (NaN where not measured), times in s.
+
+    ``known_time_j`` is the energy that is predicted if the time is known.
+    """
 
     layout: str
     energy_j: float
     time_s: float
     predicted_j: float
     predicted_s: float
+    known_time_j: float
+
+
+def spent(kernels: Sequence[Launched], time_s: float, profile: GpuProfile) -> float:
+    """Return the energy of a program in J if its time is known."""
+    energy_j = 0.0
+    for one in kernels:
+        model = CudaModel.of(one.facts, profile)
+        free = replace(model, card=replace(model.card, power_limit_w=UNLIMITED_W))
+        total = free.columns(one.structure, one.candidates).total
+        energy_j += float(total.energy_j[0] - total.terms_j["constant power"][0])
+    card = card_of(profile)
+    return min(energy_j + card.prices.constant_w * time_s, card.power_limit_w * time_s)
 
 
 def pairs_of(
@@ -228,6 +245,7 @@ def pairs_of(
                 time_s=row["time_s"],
                 predicted_j=sum(float(total.energy_j[0]) for total in totals),
                 predicted_s=time_s,
+                known_time_j=spent(kernels or [], row["time_s"], profile),
             )
         )
     return pairs, unpredicted
@@ -279,7 +297,9 @@ def main() -> None:
         f"{'program':22} {'half':9} {'n':>3} {'rank J':>7} {'rank s':>7} {'error J':>8} "
         f"{'error s':>8} {'bias J':>7} {'bias s':>7} {'chosen/best':>12}"
     )
-    halves: dict[str, list[tuple[str, Compared | None, Compared | None]]] = defaultdict(list)
+    halves: dict[str, list[tuple[str, Compared | None, Compared | None, Compared | None]]] = (
+        defaultdict(list)
+    )
     skipped = []
     paths = options.rows or [RESULTS / name for name in ROWS]
     for program, rows in sorted(rows_of(paths).items()):
@@ -287,10 +307,11 @@ def main() -> None:
         if unpredicted:
             skipped.append(f"{program} {unpredicted}")
         energy = compared([(p.predicted_j, p.energy_j) for p in pairs])
+        known = compared([(p.known_time_j, p.energy_j) for p in pairs])
         time = compared([(p.predicted_s, p.time_s) for p in pairs])
         half = "fitted" if program in FITTED else "held out"
         half = half if (data_directory("kernels") / f"{program}.c").exists() else "unseen"
-        halves[half].append((program, energy, time))
+        halves[half].append((program, energy, time, known))
         best = energy or time
         print(
             f"{program:22} {half:9} {len(pairs):3} {_cell(energy, 'rank', '.2f'):>7} "
@@ -320,10 +341,10 @@ def _cell(found: Compared | None, name: str, form: str) -> str:
 
 
 def _print_means(
-    half: str, programs: Sequence[tuple[str, Compared | None, Compared | None]]
+    half: str, programs: Sequence[tuple[str, Compared | None, Compared | None, Compared | None]]
 ) -> None:
     print(f"\n{half} ({len(programs)} programs)")
-    for name, at in (("energy", 1), ("time", 2)):
+    for name, at in (("energy", 1), ("time", 2), ("energy if the time is known", 3)):
         known = [one[at] for one in programs]
         found = [one for one in known if isinstance(one, Compared)]
         ranks = [one.rank for one in found if one.rank is not None and one.spread >= ALIKE]

@@ -98,6 +98,9 @@ SEQUENCES: tuple[str, ...] = (
 
 _FORMS = tuple((re.compile(form), kind) for form, kind in OPCODES)
 MOST_FLOOR = 0.9
+DEFAULT_FLOOR = 0.0
+LOWERED = 0.98
+"""Clocks below this share of the highest say something of the voltage."""
 CONFIDENCE = 0.95
 
 Floats = npt.NDArray[np.float64]
@@ -119,7 +122,10 @@ class Residual:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyFit:
-    """Prices in J (``constant`` in W) with intervals, and what is left over."""
+    """Prices in J (``constant`` in W) with intervals, and what is left over.
+
+    Where no clock fell (``clocks_fell``) nothing tells of the voltage; its floor is the default.
+    """
 
     prices: tuple[tuple[str, Coefficient], ...]
     constant_w: Coefficient
@@ -127,6 +133,7 @@ class EnergyFit:
     top_clock_mhz: float
     residuals: tuple[Residual, ...]
     r_squared: float
+    clocks_fell: bool
 
     @property
     def median_residual(self) -> float:
@@ -179,6 +186,9 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
         )
     top = max((one.sm_clock_mhz or 0.0 for one in used), default=0.0) or 1.0
     energies = np.array([one.energy_j for one in used], dtype=float)
+    clocks_fell = any((one.sm_clock_mhz or top) < LOWERED * top for one in used)
+    if floor is None and not clocks_fell:
+        floor = DEFAULT_FLOOR
     if floor is None:
         found = minimize_scalar(  # type: ignore[no-untyped-call]
             lambda a: float(_solved(_matrix(used, features, top, a), energies)[1] @ _ones(used)),
@@ -196,6 +206,7 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
         constant_w=intervals[-1],
         voltage_floor=floor,
         top_clock_mhz=top,
+        clocks_fell=clocks_fell,
         residuals=tuple(
             Residual(name=one.name, energy_j=float(e), fitted_j=float(f))
             for one, e, f in zip(used, energies, fitted, strict=True)
@@ -281,7 +292,11 @@ def _energy_coefficients(record: Record, fit: EnergyFit) -> dict[str, Coefficien
     names = dict(PRICES)
     found = {names[feature]: _scaled(price, 1e12) for feature, price in fit.prices}
     found["constant_w"] = fit.constant_w
-    found["voltage_floor"] = _exact(fit.voltage_floor)
+    found["voltage_floor"] = (
+        _exact(fit.voltage_floor)
+        if fit.clocks_fell
+        else Coefficient(value=fit.voltage_floor, low=0.0, high=MOST_FLOOR)
+    )
     for name, benchmark in (("idle_w", "idle"), ("active_idle_w", "active idle")):
         result = record.named(benchmark)
         if result is not None and result.power_w is not None:

@@ -172,18 +172,20 @@ def _subject(info: DeviceInfo, sm_count: int, profile: str) -> Subject:
 
 def _known(path: Path, subject: Subject) -> tuple[Result, ...]:
     """Return the results of a record of the same card, none where there is no record."""
-    if not path.exists() or not path.stat().st_size:
-        return ()
+    if not path.exists() or b"\n" not in path.read_bytes()[:4096]:
+        return ()  # there is none, or it was cut off in its first line
     record = read_record(path)
     for what, then, now in (
         ("card", record.subject.card, subject.card),
         ("driver", record.subject.driver, subject.driver),
         ("compiler", record.subject.toolkit, subject.toolkit),
         ("power limit", record.subject.power_limit_w, subject.power_limit_w),
+        ("energy meter", record.subject.meter, subject.meter),
     ):
         if then != now:
             raise _of_another(path, what, then, now)
-    return record.results
+    # what has no energy though it should is measured again
+    return tuple(one for one in record.results if one.window_s is None or one.energy_j is not None)
 
 
 def _of_another(path: Path, what: str, then: object, now: object) -> InputError:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from eatss.cli import codegen, compare, doctor, inspect, measure, predict, profiles, select, verify
+from eatss.cli import (
+    characterize,
+    codegen,
+    compare,
+    doctor,
+    inspect,
+    measure,
+    predict,
+    profiles,
+    roofline,
+    select,
+    verify,
+)
 
 app = typer.Typer(
     name="eatss",
@@ -22,6 +34,8 @@ app.command(epilog=codegen.EXAMPLES)(codegen.codegen)
 app.command(epilog=verify.EXAMPLES)(verify.verify)
 app.command(epilog=measure.EXAMPLES)(measure.measure)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
+app.command(epilog=characterize.EXAMPLES)(characterize.characterize)
+app.command(epilog=roofline.EXAMPLES)(roofline.roofline)
 app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command(epilog=profiles.EXAMPLES)(profiles.profiles)
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 _BYTES = 16
@@ -50,7 +51,8 @@ def _in_slot(slot: str, nvml: Any) -> str | None:
     except Exception:  # likewise
         return None
     finally:
-        module.nvmlShutdown()
+        with suppress(Exception):  # likewise
+            module.nvmlShutdown()
 
 
 def _digits(told: str) -> str:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eatss.diagnostics import Diagnostic
+from eatss.gpu.calibration import Calibration, Coefficient
 from eatss.gpu.profile import FIGURES, SCHEMA_VERSION
 from eatss.gpu.toml_place import find_place
 
@@ -35,7 +36,10 @@ TOP_LEVEL_KEYS = (
     "figures",
     "sources",
     "notes",
+    "calibration",
 )
+_CALIBRATION_KEYS = tuple(Calibration.__dataclass_fields__)
+_COEFFICIENT_KEYS = tuple(Coefficient.__dataclass_fields__)
 
 _RANGE_WORDS = {
     "greater_than": ("gt", "more than"),
@@ -132,10 +136,12 @@ def _missing(path: tuple[str, ...]) -> tuple[str, str, str | None]:
 
 def _unknown_key(path: tuple[str, ...]) -> tuple[str, str, str | None]:
     known: tuple[str, ...] = TOP_LEVEL_KEYS
-    if len(path) > 1:
-        known = ("title", "url") if path[0] == "sources" else ("value", "source")
-    if len(path) == 2:
+    if path[0] == "calibration" and len(path) > 1:
+        known = _CALIBRATION_KEYS if len(path) == 2 else _COEFFICIENT_KEYS
+    elif len(path) == 2:
         known = FIGURES
+    elif len(path) > 2:
+        known = ("title", "url") if path[0] == "sources" else ("value", "source")
     close = difflib.get_close_matches(path[-1], known, n=1)
     hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
     return "EATSS-G006", f"unknown key {'.'.join(path)}", hint

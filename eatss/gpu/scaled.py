@@ -40,11 +40,11 @@ def scaled(profile: GpuProfile) -> dict[str, float]:
     Latencies stay as many cycles. A price follows the power limit over the rate that it is of:
     a watt of the limit buys the same share of the card. Powers follow the limit.
     """
-    return _scaled(profile, load_profile(REFERENCE))
+    return dict(_scaled(profile, load_profile(REFERENCE)))
 
 
 @lru_cache(maxsize=64)
-def _scaled(profile: GpuProfile, reference: GpuProfile) -> dict[str, float]:
+def _scaled(profile: GpuProfile, reference: GpuProfile) -> Mapping[str, float]:
     found = _values(reference)
     power = (profile.tdp_w or FALLBACK_LIMIT_W) / (reference.tdp_w or FALLBACK_LIMIT_W)
     bandwidth = profile.bandwidth_gb_s / reference.bandwidth_gb_s

@@ -89,12 +89,14 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
         return np.asarray(least_w + dynamic / run_s(clock))
 
     clock = _clock(power_w, card.power_limit_w, len(demand))
-    time_s = run_s(clock)
     share = voltage_share(clock, card.prices.voltage_floor)
     energies = {name: part * share for name, part in spent.items()}
     energies["memory"] = moved
+    dynamic = np.asarray(sum(energies.values()))
+    # where memory alone draws too much it slows down, too
+    time_s = np.maximum(run_s(clock), dynamic / max(1.0, card.power_limit_w - least_w))
     energies["constant power"] = least_w * time_s
-    energy_j = np.asarray(sum(energies.values()))
+    energy_j = dynamic + least_w * time_s
     terms = {name: demand.launches * term / clock for name, term in on_chip.items()}
     terms["memory"] = demand.launches * memory
     return Predicted(

@@ -44,9 +44,7 @@ class ScriptedBenchmark:
             raise LaunchError("out of luck", lost=self.bench.failing[self.benchmark.name])
         known = self.bench.known[self.benchmark.name]
         each_s, power_w, share = self.bench.loaded(known)
-        self.bench.scripted.script = CardScript(
-            idle_w=100.0, load_clock_mhz=round(1980 * share)
-        )
+        self.bench.scripted.script = CardScript(idle_w=100.0, load_clock_mhz=round(1980 * share))
         seconds = count * self.repeats * each_s
         self.bench.scripted.draw(seconds, power_w)
         return seconds

@@ -167,6 +167,15 @@ def test_a_cache_that_cannot_be_written_is_replaced_by_one_that_can(tmp_path: Pa
     shutil.rmtree(found)
 
 
+@pytest.mark.parametrize("size", [0, 8, 64, 1000])
+def test_a_cubin_gets_the_bytes_back_that_its_length_lacks(size: int) -> None:
+    whole = bytes(range(1, 9)) * (size // 8)
+    assert nvrtc._whole(whole) == whole
+    for cut in range(1, 8):
+        begun = whole + b"\1" * (8 - cut)
+        assert nvrtc._whole(begun) == begun + b"\0" * cut
+
+
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
 def test_nvcc_makes_machine_code(tmp_path: Path) -> None:
     made = compile_program(find_toolchains("nvcc"), lu(), SIZES, 90, cache=tmp_path)

@@ -106,15 +106,22 @@ def test_a_card_at_its_power_limit_slows_down() -> None:
 
 
 def test_memory_keeps_its_price_and_its_pace_at_the_power_limit() -> None:
-    amounts = {"dram_bytes": 1e11, "fp64": 2e9, "instructions": 2e9}
-    tight = replace(CARD, power_limit_w=350.0)
+    amounts = {"dram_bytes": 1e11, "fp64": 5e9, "instructions": 5e9}
+    tight = replace(CARD, power_limit_w=550.0)
     expected = predict(demand(**amounts), tight, HABITS)
-    clock = 2e9 * 32 / CARD.sms / CARD.fp64_per_cycle / CARD.clock_hz / expected.terms_s["fp64"][0]
+    clock = 5e9 * 32 / CARD.sms / CARD.fp64_per_cycle / CARD.clock_hz / expected.terms_s["fp64"][0]
     assert 0.2 < clock < 1.0
     assert expected.terms_s["memory"][0] == pytest.approx(1e11 / CARD.dram_bytes_s)
     assert expected.terms_j["memory"][0] == pytest.approx(1e11 * CARD.prices.dram_byte_j)
     share = voltage_share(np.array(clock), CARD.prices.voltage_floor)
-    assert expected.terms_j["arithmetic"][0] == pytest.approx(2e9 * CARD.prices.fp64_j * share)
+    assert expected.terms_j["arithmetic"][0] == pytest.approx(5e9 * CARD.prices.fp64_j * share)
+
+
+def test_what_memory_alone_draws_is_within_the_power_limit_too() -> None:
+    tight = replace(CARD, power_limit_w=350.0)
+    time_s, energy_j = (f({"dram_bytes": 1e11}, tight) for f in (time_of, energy_of))
+    assert energy_j / time_s == pytest.approx(350.0)
+    assert time_s > time_of({"dram_bytes": 1e11})
 
 
 def test_launches_come_one_after_the_other() -> None:

@@ -1,0 +1,143 @@
+"""What was measured of the H200: tables and plots of microbenchmarks and of the fitted roofline.
+
+    python benchmarks/characterize.py                     # what was recorded on an H200
+    python benchmarks/characterize.py --output DIR        # the plots somewhere else
+    python benchmarks/characterize.py --no-plots
+
+It reads three runs on two cards (run 1 on card A, runs 2 and 3 on card B) and the access patterns
+over sizes of blocks (card B), which ``eatss characterize`` wrote. It prints tables in the columns
+of MIPP, Tables I to IV, the coefficients of each run with the differences between runs and cards,
+and how well they explain the energies. It draws the figures of Choi and Vuduc (2, 4 to 7), of MIPP
+(6 to 8) and of Allen and Ge (4 to 9). It needs no card.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rich.console import RenderableType
+
+from benchmarks.recorded import RESULTS
+from eatss.characterize.fit import EnergyFit, calibrated
+from eatss.characterize.machine import WIDTHS
+from eatss.characterize.result import read_record
+from eatss.gpu import load_profile
+from eatss.report.card_plots import (
+    block_figure,
+    energy_figure,
+    memory_figure,
+    new_figure,
+    predicted_against_measured,
+    roofline_figure,
+    save_figure,
+)
+from eatss.report.card_tables import (
+    arithmetic_table,
+    coefficients_table,
+    fit_table,
+    latency_table,
+    memory_table,
+    runs_table,
+)
+from eatss.report.render import render
+from eatss.report.roofline import CardRoofline
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RUNS = ("run 1, card A", "run 2, card B", "run 3, card B")
+FILES = ("characterize-1.jsonl", "characterize-2.jsonl", "characterize-3.jsonl")
+BLOCKS = "characterize-blocks.jsonl"
+PROFILE = "h200"
+
+
+def report(results: Path) -> None:
+    """Print the tables; arithmetic, memory and latencies are of the first record."""
+    records = [read_record(results / file) for file in FILES]
+    fitted = [calibrated(record) for record in records]
+    first, (_, fit) = records[0], fitted[0]
+    runs = dict(zip(RUNS, (calibration for calibration, _ in fitted), strict=True))
+    joined = load_profile(PROFILE).calibration
+    assert joined is not None
+    parts: list[RenderableType] = [
+        f"{first.subject.name}, {RUNS[0]}. An instruction is one of a thread (an mma is 32), "
+        "a rate that of an SM in a cycle. Gross is all that the card drew, net leaves out "
+        f"{fit.constant_w.value:.1f} W of constant power.",
+        "",
+        arithmetic_table(first, fit),
+        "",
+        "Accesses are of warps, on the whole card. A transaction is 128 bytes of a line, or a "
+        "cycle of shared memory.",
+        "",
+        memory_table(first, fit),
+        "",
+        latency_table(first, fit.top_clock_mhz),
+        "",
+        "Coefficients of each run. Prices are those of an instruction of a warp at the highest "
+        "clock; runs: range of both runs on card B over their mean; cards: difference of the "
+        "cards' means.",
+        "",
+        runs_table(runs),
+        "",
+        f"Coefficients of the profile {PROFILE}, with the mean of the cards' intervals",
+        "",
+        coefficients_table(joined),
+    ]
+    for label, (_, one) in zip(RUNS, fitted, strict=True):
+        parts += ["", f"Fit of {label}", *fit_table(one)]
+    print(render(*parts), end="")
+
+
+def draw(results: Path, folder: Path) -> None:
+    """Save the figures as ``characterize-*.png``; all but the block sizes are of card A."""
+    first, blocks = read_record(results / FILES[0]), read_record(results / BLOCKS)
+    profile = load_profile(PROFILE)
+    calibration, fit = calibrated(first)
+    name = first.subject.name
+    card = CardRoofline(profile=profile, widths=WIDTHS, record=first)
+    figures = {
+        "roofline": roofline_figure(card.roofs(), f"{name}: rooflines in time, energy and power"),
+        "energy": energy_figure(
+            profile.calibration or calibration,
+            first.subject.compute_capability,
+            f"{name}: energy beyond constant power, with 95 % intervals",
+        ),
+        "memory": memory_figure(first, f"{name}: what an access costs"),
+        "blocks": block_figure(blocks, f"{name}: access patterns over sizes of blocks"),
+        "fit": _fit_figure(fit, name),
+    }
+    for suffix, figure in figures.items():
+        save_figure(figure, folder / f"characterize-{suffix}.png")
+
+
+def _fit_figure(fit: EnergyFit, name: str) -> Figure:
+    figure = new_figure(6.0, 6.4)
+    predicted_against_measured(
+        [(one.fitted_j, one.energy_j) for one in fit.residuals],
+        "J",
+        label=f"{len(fit.residuals)} benchmarks",
+        axes=figure.subplots(),
+    )
+    figure.suptitle(f"{name}: energy of a repeat, fitted and measured")
+    return figure
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the tables and save the plots."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the plots")
+    parser.add_argument("--no-plots", action="store_true", help="print the tables only")
+    options = parser.parse_args(arguments)
+    report(RESULTS)
+    if not options.no_plots:
+        draw(RESULTS, options.output)
+
+
+if __name__ == "__main__":
+    main()

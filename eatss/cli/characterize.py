@@ -1,0 +1,206 @@
+"""``eatss characterize``: microbenchmarks on a card in, a calibrated profile out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eatss.cli.common import Debug, Diagnostics, DiagnosticsFormat, report_warnings
+
+if TYPE_CHECKING:
+    from eatss.characterize.result import Record
+    from eatss.characterize.run import Step
+    from eatss.gpu.profile import GpuProfile
+
+EXAMPLES = """
+Examples:
+
+    eatss characterize -o h200.toml
+
+    eatss characterize --only "bank conflicts" --only stride
+
+    eatss characterize --replay h200.jsonl --replay another-h200.jsonl -o h200.toml
+
+    eatss select gemm.c --gpu h200.toml
+"""
+
+_LOST = 1
+
+
+class CharacterizeFormat(StrEnum):
+    """Values of ``--format``."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def characterize(
+    gpu: Annotated[
+        str,
+        typer.Option(
+            metavar="CARD",
+            help="Profile to calibrate: a name, a TOML file, or auto for that of this card.",
+        ),
+    ] = "auto",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the calibrated profile here. A profile that is there keeps the rest.",
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep every result here as soon as it is there, and go on from it; "
+            "by default beside -o.",
+        ),
+    ] = None,
+    replay: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="RECORD",
+            help="Fit again what was recorded; needs no card. Several: of runs or cards of a kind.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GROUP", help="Run only benchmarks of this group; repeatable."),
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(metavar="CARD", help="Number as CUDA counts the cards, or UUID."),
+    ] = "0",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin the record anew.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Run although other programs use the card.")
+    ] = False,
+    format_: Annotated[
+        CharacterizeFormat, typer.Option("--format", "-f", help="What to print.")
+    ] = CharacterizeFormat.TABLE,
+    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    debug: Debug = False,
+) -> None:
+    """Find a card's own prices, rates and latencies with microbenchmarks, and fit them.
+
+    It takes about eight minutes. What was finished before an interruption is kept: call it again.
+    """
+    from eatss.characterize.result import read_record  # noqa: PLC0415 - keeps --help fast
+
+    if replay:
+        records = tuple(read_record(path) for path in replay)
+    else:
+        records = (_measured(gpu, output, record, only, device, fresh, force, diagnostics),)
+    if only and output is None:
+        from eatss.report.characterisation import render_results  # noqa: PLC0415
+
+        wanted = [one for one in records[0].results if one.group in only]
+        typer.echo(render_results(records[0], wanted), nl=False)
+        return
+    _report(records, gpu, output, format_)
+
+
+def _measured(
+    gpu: str,
+    output: Path | None,
+    record: Path | None,
+    only: list[str] | None,
+    device: str,
+    fresh: bool,
+    force: bool,
+    diagnostics: DiagnosticsFormat,
+) -> Record:
+    from eatss.characterize.session import characterise_card  # noqa: PLC0415
+    from eatss.measure.card import LaunchError  # noqa: PLC0415
+
+    path = record or (
+        Path("characterize.jsonl") if output is None else output.with_suffix(".jsonl")
+    )
+    try:
+        with _showing() as progress:
+            done = characterise_card(
+                path,
+                device=int(device) if device.isdigit() else device,
+                profile="" if gpu == "auto" else gpu,
+                groups=tuple(only or ()),
+                fresh=fresh,
+                force=force,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; what was finished is in {path}: call again to go on", err=True)
+        raise
+    except LaunchError as error:
+        typer.echo(f"error: the card is lost: {error} [EATSS-B013]", err=True)
+        typer.echo(f"hint: what was finished is in {path}: call again to go on", err=True)
+        sys.stdout.flush()
+        os._exit(_LOST)  # modules of a lost card cannot be unloaded, each would say so
+    report_warnings(done.warnings, diagnostics)
+    typer.echo(f"recorded {len(done.record.results)} benchmarks in {path}", err=True)
+    return done.record
+
+
+def _report(
+    records: tuple[Record, ...], gpu: str, output: Path | None, format_: CharacterizeFormat
+) -> None:
+    """Print the tables of the last record, and write the profile that all of them give."""
+    from eatss.characterize.fit import calibrated, joined  # noqa: PLC0415
+    from eatss.report.characterisation import render_characterisation  # noqa: PLC0415
+
+    fits = tuple(calibrated(one) for one in records)
+    calibration = joined([found for found, _ in fits])
+    typer.echo(
+        render_characterisation(records[-1], fits[-1][1], calibration, format_.value), nl=False
+    )
+    if output is not None:
+        from eatss.gpu.write import write_profile  # noqa: PLC0415
+
+        write_profile(output, _profile(gpu, records[-1], output), calibration)
+        typer.echo(f"wrote {output}", err=True)
+
+
+def _profile(gpu: str, record: Record, output: Path) -> GpuProfile:
+    """Return the profile to calibrate: as named, as already at ``output``, or that of the card."""
+    from eatss.characterize.profile import profile_for  # noqa: PLC0415
+
+    return profile_for(gpu, record.subject, output)
+
+
+@contextmanager
+def _showing() -> Iterator[Callable[[Step], None] | None]:
+    """Yield what is to be told of progress; ``None`` where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - keeps --help fast
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description:32.32}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def tell(step: Step) -> None:
+            bar.update(task, description=step.name, total=step.total, completed=step.done)
+
+        yield tell

@@ -1,0 +1,96 @@
+"""``eatss roofline``: a card's rooflines in time and energy, and programs under them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eatss.cli.common import DataType, Debug, Diagnostics, DiagnosticsFormat
+
+EXAMPLES = """
+Examples:
+
+    eatss roofline h200
+
+    eatss roofline h200 --dtype double --program build/gemm --plot gemm.png
+
+    eatss measure build/gemm --format json > gemm.json && eatss roofline h200 --program gemm.json
+
+    eatss roofline ./mycard.toml --record mycard.jsonl --plot mycard.svg
+"""
+
+
+class RooflineFormat(StrEnum):
+    """Values of ``--format``."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def roofline(
+    profile: Annotated[
+        str, typer.Argument(metavar="PROFILE", help="Name of a card, or a TOML profile.")
+    ],
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RECORD.jsonl", help="Set measured intensities beside the model's lines."
+        ),
+    ] = None,
+    program: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR|FILE.json",
+            help="Place a program of eatss codegen at its intensity; or what eatss measure "
+            "--format json wrote, with the share of the roofs that it reached.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        DataType | None, typer.Option(help="Only the roofs of this type; default: both.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw roofline, arch line and power line into a PNG, SVG or PDF.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    output: Annotated[
+        RooflineFormat, typer.Option("--format", "-f", help="What to print.")
+    ] = RooflineFormat.TABLE,
+    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    debug: Debug = False,
+) -> None:
+    """Show where a card is bound by memory or arithmetic, in time and in energy. Needs no GPU.
+
+    A program that stands left of a balance saves most by moving fewer bytes, right of it by doing
+    fewer operations.
+    """
+    from eatss.characterize.machine import (  # noqa: PLC0415 - keeps --help fast
+        WIDTH_OF_DTYPE,
+        WIDTHS,
+        placed_of,
+    )
+    from eatss.characterize.result import read_record  # noqa: PLC0415
+    from eatss.gpu import load_profile  # noqa: PLC0415
+    from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
+    from eatss.report.roofline import CardRoofline, render_roofline  # noqa: PLC0415
+
+    if plot is not None:
+        check_plot_file(plot)
+    found = load_profile(profile)
+    card = CardRoofline(
+        profile=found,
+        widths=WIDTHS if dtype is None else (WIDTH_OF_DTYPE[dtype.value],),
+        programs=tuple(one for path in program or () for one in placed_of(path, found)),
+        record=None if record is None else read_record(record),
+    )
+    typer.echo(render_roofline(card, output.value), nl=False)
+    if plot is not None:
+        from eatss.report.card_plots import roofline_figure, save_figure  # noqa: PLC0415
+
+        save_figure(roofline_figure(card.roofs(), card.title), plot)

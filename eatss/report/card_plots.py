@@ -1,0 +1,713 @@
+"""Plots of what was measured of a card: rooflines in time and energy, prices, curves of memory.
+
+Rooflines, arch lines and power lines are those of Choi and Vuduc, Figs. 2 and 4 to 7; curves of
+memory those of MIPP, Figs. 6 to 8; curves over sizes of blocks those of Allen and Ge, Figs. 4 to 9.
+Every function draws into ``axes``, or into a figure of its own, and returns the axes. matplotlib is
+imported when a plot is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eatss.characterize.arithmetic import TENSOR_OPERATIONS
+from eatss.characterize.energy_roofline import EnergyRoofline
+from eatss.characterize.machine import LANES, LINE_BYTES, LoweredClocks, Placed
+from eatss.characterize.patterns import PATTERNS
+from eatss.characterize.result import Record, Result
+from eatss.diagnostics import input_error
+from eatss.files import write_whole
+from eatss.gpu.calibration import Calibration, Coefficient
+from eatss.report.figures import figure as shown
+from eatss.report.plot_file import check_plot_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLACK = "#000000"
+ORANGE = "#e69f00"
+SKY = "#56b4e9"
+GREEN = "#009e73"
+BLUE = "#0072b2"
+VERMILION = "#d55e00"
+PURPLE = "#cc79a7"
+"""Okabe and Ito's colours, which people with colour blindness can tell apart."""
+
+GREY = "#8c8c8c"
+
+SHOWN_FLOP_BYTE = (0.125, 256.0)
+"""Intensities that are always in view."""
+
+_BELOW_TICKS = 4.6
+"""What ticks and the label of an axis take, in sizes of the legend's font."""
+
+SAMPLES = 256
+DPI = 150
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Value: TypeAlias = Callable[[Result], float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofs:
+    """A machine with what was measured on it: points of the intensity group, and programs.
+
+    ``lowered`` adds lines of a card that keeps to its power limit by lower clocks.
+    """
+
+    title: str
+    machine: EnergyRoofline
+    lowered: LoweredClocks | None = None
+    results: tuple[Result, ...] = ()
+    programs: tuple[Placed, ...] = ()
+
+
+def new_figure(width_in: float = 6.4, height_in: float = 4.8) -> Figure:
+    """Return an empty figure that needs no window; sizes in inches.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed.
+    """
+    try:
+        from matplotlib import figure as drawing  # noqa: PLC0415 - optional
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    except ImportError:
+        raise input_error(
+            "EATSS-E052",
+            "plots need matplotlib, which is not installed",
+            hint="install it with: pip install 'eatss[plot]'",
+        ) from None
+    figure = drawing.Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write a figure; the same figure gives the same file.
+
+    Args:
+        figure: what :func:`new_figure` returned, with something drawn in it.
+        path: a PNG, SVG or PDF to write.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` the file cannot be
+            written.
+    """
+    file = Path(fspath(path))
+    check_plot_file(file)
+    import matplotlib as mpl  # noqa: PLC0415 - optional
+
+    kind = file.suffix[1:].lower()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    drawn = BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "eatss"}):
+        figure.savefig(drawn, dpi=DPI, format=kind, metadata=undated)
+    try:
+        write_whole(file, drawn.getvalue())
+    except OSError as error:
+        raise input_error(
+            "EATSS-E053",
+            f"cannot write '{file}': {error.strerror or error}",
+            hint="name a file in a folder that can be written",
+        ) from None
+
+
+def roofline_figure(rows: Sequence[Roofs], title: str) -> Figure:
+    """Return rooflines, arch lines and power lines side by side, a machine a row.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed.
+    """
+    figure = new_figure(15.0, 0.6 + 4.9 * len(rows))
+    grid = figure.subplots(len(rows), 3, squeeze=False)
+    for (time, energy, power), row in zip(grid, rows, strict=True):
+        time_roofline(row, axes=time)
+        arch_line(row, axes=energy)
+        power_line(row, axes=power)
+    figure.suptitle(title)
+    return figure
+
+
+def time_roofline(row: Roofs, *, axes: Axes | None = None) -> Axes:
+    """Draw GFLOP/s over flop/byte: the roofline, without and with the power limit.
+
+    At full clock a limit costs more than in truth: a card lowers its clocks to keep to it, and with
+    them its voltage, so points lie above the dashed line and near that of ``row.lowered``.
+
+    [Choi and Vuduc, Fig. 2a and the upper half of Figs. 4 and 5]
+    """
+    machine, axes = row.machine, axes or _axes()
+    x = _intensities(row)
+    axes.plot(x, machine.speed_flops_s(x) / 1e9, color=BLUE, label="roofline (time)")
+    if _capped(machine):
+        capped = 1.0 / machine.capped_time_s(1.0, x) / 1e9
+        axes.plot(x, capped, color=BLUE, linestyle="--", label=_limit(machine))
+        if row.lowered is not None:
+            _lowered(axes, machine, x, 1.0 / row.lowered.time_s(1.0, x) / 1e9)
+    _points(axes, row, lambda one: one.flops / one.time_s / 1e9)
+    _programs(axes, row, lambda one: one.speed_ceiling_flops_s, lambda one: one.speed_flops_s)
+    _balances(axes, machine)
+    axes.set_yscale("log")
+    _finish(axes, row, x, "speed in GFLOP/s", f"{row.title}: time")
+    return axes
+
+
+def arch_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
+    """Draw GFLOP/J over flop/byte: the arch line, without and with the power limit.
+
+    [Choi and Vuduc, Fig. 2b and the lower half of Figs. 4 and 5]
+    """
+    machine, axes = row.machine, axes or _axes()
+    x = _intensities(row)
+    axes.plot(x, machine.efficiency_flops_j(x) / 1e9, color=VERMILION, label="arch line (energy)")
+    if _capped(machine):
+        capped = 1.0 / machine.capped_energy_j(1.0, x) / 1e9
+        axes.plot(x, capped, color=VERMILION, linestyle="--", label=_limit(machine))
+        if row.lowered is not None:
+            _lowered(axes, machine, x, 1.0 / row.lowered.energy_j(1.0, x) / 1e9)
+    _points(axes, row, lambda one: one.flops / one.energy_j / 1e9 if one.energy_j else None)
+    _programs(
+        axes, row, lambda one: one.efficiency_ceiling_flops_j, lambda one: one.efficiency_flops_j
+    )
+    _balances(axes, machine)
+    axes.set_yscale("log")
+    _finish(axes, row, x, "efficiency in GFLOP/J", f"{row.title}: energy")
+    return axes
+
+
+def power_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
+    """Draw watts over flop/byte: the power line, with the power limit and constant power.
+
+    [Choi and Vuduc, Figs. 2b, 6 and 7]
+    """
+    machine, axes = row.machine, axes or _axes()
+    x = _intensities(row)
+    axes.plot(x, machine.power_w(x), color=GREEN, label="power line")
+    if _capped(machine):
+        capped = machine.capped_power_w(x)
+        axes.plot(x, capped, color=GREEN, linestyle="--", label=_limit(machine))
+    _points(axes, row, lambda one: one.power_w)
+    if machine.constant_w > 0:
+        constant = f"constant power, {machine.constant_w:.0f} W"
+        axes.axhline(machine.constant_w, color=GREY, linewidth=1, label=constant)
+    _balances(axes, machine)
+    axes.set_ylim(bottom=0)
+    _finish(axes, row, x, "power in W", f"{row.title}: power")
+    return axes
+
+
+def _axes() -> Axes:
+    return new_figure().subplots()
+
+
+def _capped(machine: EnergyRoofline) -> bool:
+    return machine.power_limit_w is not None and machine.power_limit_w < machine.power_bounds_w[1]
+
+
+def _lowered(axes: Axes, machine: EnergyRoofline, x: _Floats, y: _Floats) -> None:
+    label = f"held to {machine.power_limit_w:.0f} W by lower clocks"
+    axes.plot(x, y, color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1, label=label)
+
+
+def _limit(machine: EnergyRoofline) -> str:
+    return f"held to {machine.power_limit_w:.0f} W at full clock"
+
+
+def _intensities(row: Roofs) -> _Floats:
+    """Return intensities in flop/byte; the corner of the roofline is one of them."""
+    within = [*SHOWN_FLOP_BYTE, row.machine.time_balance]
+    within += [one.intensity for one in row.programs]
+    within += [x for one in row.results if (x := _intensity(one))]
+    ends = np.geomspace(min(within) / 1.4, max(within) * 1.4, SAMPLES)
+    return np.union1d(ends, [row.machine.time_balance])
+
+
+def _intensity(one: Result) -> float:
+    return one.flops / one.useful_bytes if one.useful_bytes else 0.0
+
+
+def _points(axes: Axes, row: Roofs, value: _Value) -> None:
+    """Draw the measured points; those without a flop or a reading have no place."""
+    placed = [(_intensity(one), value(one)) for one in row.results]
+    found = [(x, y) for x, y in placed if x > 0 and y is not None]
+    if found:
+        xs, ys = zip(*found, strict=True)
+        axes.plot(xs, ys, "o", color=BLACK, markersize=4, fillstyle="none", label="measured")
+
+
+def _programs(
+    axes: Axes,
+    row: Roofs,
+    ceiling: Callable[[Placed], float],
+    reached: Callable[[Placed], float | None],
+) -> None:
+    """Draw where a program's ceiling is, and how much of it was reached."""
+    for one, mark in zip(row.programs, _marks(len(row.programs)), strict=True):
+        roof, found = ceiling(one) / 1e9, reached(one)
+        axes.plot(
+            [one.intensity], [roof], mark, color=PURPLE, fillstyle="none", markersize=8,
+            label=f"{one.name}: ceiling",
+        )  # fmt: skip
+        if found is not None:
+            found /= 1e9
+            axes.plot([one.intensity] * 2, [found, roof], color=PURPLE, linewidth=0.8)
+            axes.plot(
+                [one.intensity], [found], mark, color=PURPLE, markersize=8,
+                label=f"{one.name}: measured",
+            )  # fmt: skip
+
+
+def _marks(count: int) -> str:
+    return ("sD^vP*" * (count // 6 + 1))[:count]
+
+
+def _balances(axes: Axes, machine: EnergyRoofline) -> None:
+    lines = (
+        ("time balance", machine.time_balance, BLUE, ":"),
+        ("energy balance", machine.energy_balance, ORANGE, ":"),
+        ("half efficiency", machine.half_efficiency_intensity, PURPLE, "-."),
+    )
+    for name, at, colour, style in lines:
+        label = f"{name}, {at:.3g} flop/byte"
+        axes.axvline(at, color=colour, linestyle=style, linewidth=1.2, label=label)
+
+
+def _finish(axes: Axes, row: Roofs, x: _Floats, y_label: str, title: str) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(x[0], x[-1])
+    _plain(axes, "x")
+    axes.set_xlabel("intensity in flop/byte")
+    axes.set_ylabel(y_label)
+    if axes.get_yscale() == "log":
+        _plain(axes, "y")
+    axes.set_title(title)
+    _grid(axes)
+    _legend(axes, 2)
+
+
+def _plain(axes: Axes, which: str) -> None:
+    """Write numbers on a logarithmic axis as people do."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
+
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    if which == "y":
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _grid(axes: Axes) -> None:
+    axes.grid(which="major", linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)
+
+
+def _legend(axes: Axes, columns: int) -> None:
+    """Put the legend below the axes, outside of the data."""
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        borderaxespad=_BELOW_TICKS,
+        ncols=columns,
+        frameon=False,
+        fontsize="small",
+    )
+
+
+_INSTRUCTIONS: tuple[tuple[str, str], ...] = (
+    ("int32_add_pj", "int32 add"),
+    ("int32_mul_pj", "int32 mul"),
+    ("int32_shift_pj", "int32 shift"),
+    ("int32_bits_pj", "int32 bitwise"),
+    ("int32_compare_pj", "int32 compare"),
+    ("int32_count_pj", "int32 popc, find, reverse"),
+    ("int64_add_pj", "int64 add"),
+    ("fp16x2_pj", "fp16x2 fma"),
+    ("fp32_add_pj", "fp32 add"),
+    ("fp32_mul_pj", "fp32 mul"),
+    ("fp32_pj", "fp32 fma"),
+    ("special_pj", "fp32 special function"),
+    ("fp32_div_approx_ftz_pj", "fp32 div, approx., ftz"),
+    ("fp32_div_pj", "fp32 div"),
+    ("fp64_add_pj", "fp64 add"),
+    ("fp64_mul_pj", "fp64 mul"),
+    ("fp64_pj", "fp64 fma"),
+    ("fp64_div_pj", "fp64 div"),
+)
+
+
+def instruction_energies(calibration: Calibration, *, axes: Axes | None = None) -> Axes:
+    """Draw pJ of an instruction of a thread, constant power left out, with 95 % intervals."""
+    rows = _known(calibration, [(name, key, 1 / LANES) for key, name in _INSTRUCTIONS])
+    axes = _price_bars(axes or _axes(), rows, BLUE)
+    axes.set_xlabel("energy of an instruction of a thread in pJ")
+    axes.set_title("instructions")
+    return axes
+
+
+def flop_energies(calibration: Calibration, capability: int, *, axes: Axes | None = None) -> Axes:
+    """Draw pJ of a floating-point operation, constant power left out, with 95 % intervals.
+
+    ``capability``, as 90 for 9.0, says which shape the mma of tensor cores have.
+    """
+    scalar = [
+        ("fp64 fma", "fp64_pj", 2 * LANES),
+        ("fp32 fma", "fp32_pj", 2 * LANES),
+        ("fp16x2 fma", "fp16x2_pj", 4 * LANES),
+    ]
+    tensor = [
+        (one.name, f"tensor_{one.name.removesuffix(' mma')}_pj", one.flops)
+        for one in TENSOR_OPERATIONS
+        if one.least_capability <= capability <= one.most_capability
+    ]
+    rows = _known(calibration, [(name, key, 1 / flops) for name, key, flops in scalar + tensor])
+    axes = _price_bars(axes or _axes(), rows, GREEN)
+    axes.set_xlabel("energy of a floating-point operation in pJ")
+    axes.set_title("floating-point operations")
+    return axes
+
+
+_Price: TypeAlias = tuple[str, Coefficient]
+
+
+def _known(calibration: Calibration, wanted: Sequence[tuple[str, str, float]]) -> list[_Price]:
+    """Return the prices that a calibration has, each times a factor."""
+    found = dict(calibration.coefficients)
+    return [
+        (
+            name,
+            Coefficient(
+                value=found[key].value * by, low=found[key].low * by, high=found[key].high * by
+            ),
+        )
+        for name, key, by in wanted
+        if key in found
+    ]
+
+
+def _price_bars(axes: Axes, rows: Sequence[_Price], colour: str) -> Axes:
+    """Draw bars to the right on a logarithmic axis, each with its value."""
+    values = [one.value for _, one in rows]
+    axes.barh(
+        range(len(rows)),
+        values,
+        xerr=[[v.value - v.low for _, v in rows], [v.high - v.value for _, v in rows]],
+        color=colour,
+        error_kw={"elinewidth": 1, "capsize": 2},
+    )
+    axes.set_xscale("log")
+    axes.set_xlim(0.5 * min(values), 2.5 * max(values))
+    for place, (_, one) in enumerate(rows):
+        axes.annotate(
+            f"{one.value:.3g}", (one.high, place), xytext=(4, 0), textcoords="offset points",
+            va="center", fontsize="small",
+        )  # fmt: skip
+    _rows(axes, [name for name, _ in rows])
+    _plain(axes, "x")
+    axes.grid(axis="x", linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)
+    return axes
+
+
+def _rows(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+
+
+def byte_energies(calibration: Calibration, *, axes: Axes | None = None) -> Axes:
+    """Draw pJ of a byte from each level, on its whole way to the registers.
+
+    Parts are the prices of the levels that it passes; a whisker is the 95 % interval of the part
+    that is the level's own. The instruction itself is left out.
+    """
+    found = dict(calibration.coefficients)
+    axes = axes or _axes()
+    line = 1 / LINE_BYTES
+    l1 = ("L1", "l1_wavefront_pj", line, SKY)
+    l2 = ("L2 to L1", "l2_byte_pj", 1.0, BLUE)
+    levels: tuple[tuple[str, tuple[tuple[str, str, float, str], ...]], ...] = (
+        ("shared memory", (
+            ("shared memory, cycle", "shared_wavefront_pj", line, GREEN),
+            ("shared memory, byte", "shared_byte_pj", 1.0, PURPLE),
+        )),
+        ("L1", (l1,)),
+        ("L2", (l1, l2)),
+        ("memory, read", (l1, l2, ("memory, read", "dram_read_byte_pj", 1.0, ORANGE))),
+        ("memory, write", (l1, l2, ("memory, write", "dram_write_byte_pj", 1.0, VERMILION))),
+    )  # fmt: skip
+    known = [(name, parts) for name, parts in levels if all(key in found for _, key, _, _ in parts)]
+    named: set[str] = set()
+    most = 0.0
+    for place, (_, parts) in enumerate(known):
+        begin = 0.0
+        for name, key, by, colour in parts:
+            value = found[key].value * by
+            label = "" if name in named else name
+            axes.barh(place, value, left=begin, color=colour, label=label)
+            named.add(name)
+            begin += value
+        _, key, by, _ = parts[-1]
+        own = found[key]
+        axes.errorbar(
+            begin, place, xerr=[[(own.value - own.low) * by], [(own.high - own.value) * by]],
+            color=BLACK, elinewidth=1, capsize=2,
+        )  # fmt: skip
+        axes.annotate(
+            f"{begin:.3g}", (begin + (own.high - own.value) * by, place), xytext=(4, 0),
+            textcoords="offset points", va="center", fontsize="small",
+        )  # fmt: skip
+        most = max(most, begin)
+    axes.set_xlim(0, 1.2 * most)
+    _rows(axes, [name for name, _ in known])
+    axes.grid(axis="x", linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("energy of a byte in pJ")
+    axes.set_title("bytes, on their way to registers")
+    _legend(axes, 2)
+    return axes
+
+
+def energy_figure(calibration: Calibration, capability: int, title: str) -> Figure:
+    """Return the prices of instructions, of flops and of bytes of each level.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed.
+    """
+    figure = new_figure(13.0, 6.2)
+    grid = figure.add_gridspec(2, 2, width_ratios=(1.0, 1.1))
+    instruction_energies(calibration, axes=figure.add_subplot(grid[:, 0]))
+    flop_energies(calibration, capability, axes=figure.add_subplot(grid[0, 1]))
+    byte_energies(calibration, axes=figure.add_subplot(grid[1, 1]))
+    figure.suptitle(title)
+    return figure
+
+
+def coalescing_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
+    """Draw reads of 4 bytes of which so many lie side by side [MIPP, Fig. 6]."""
+    axes = _curve(axes or _axes(), results, "side", "coalescing of reads of 4 bytes")
+    axes.set_xlabel("neighbouring words that a warp reads side by side")
+    return axes
+
+
+def access_size_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
+    """Draw copies by accesses of 1 to 16 bytes a thread [MIPP, Fig. 7]."""
+    axes = _curve(axes or _axes(), results, "bytes", "size of an access, copying")
+    axes.set_xlabel("access of a thread in bytes")
+    return axes
+
+
+def bank_conflict_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
+    """Draw stores to shared memory over conflicts of banks [MIPP, Fig. 8]."""
+    title = "bank conflicts, stores to shared memory"
+    axes = _curve(axes or _axes(), results, "conflicts", title, logarithmic=False)
+    axes.set_xlabel("bank conflicts of an access of a warp")
+    return axes
+
+
+def stride_curve(results: Sequence[Result], *, axes: Axes | None = None) -> Axes:
+    """Draw reads of a byte over the bytes between neighbouring threads [MIPP, section III]."""
+    axes = _curve(axes or _axes(), results, "stride_bytes", "stride of reads of 1 byte")
+    from matplotlib.ticker import FixedLocator, FuncFormatter  # noqa: PLC0415 - optional
+
+    axes.xaxis.set_major_locator(FixedLocator([4.0**k for k in range(10)]))
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:g}" if value < 1024 else f"{value / 1024:g} Ki")
+    )
+    axes.set_xlabel("bytes between neighbouring threads")
+    return axes
+
+
+def _curve(
+    axes: Axes,
+    results: Sequence[Result],
+    parameter: str,
+    title: str,
+    *,
+    logarithmic: bool = True,
+) -> Axes:
+    """Draw throughput, power and energy of a useful byte over the point of highest throughput."""
+    found = _along(results, parameter)
+    best = max((one for _, one in found), key=_gb_s)
+    lines = [("throughput", "GB/s", BLUE, "o", _gb_s), ("power", "W", GREEN, "s", _power_w)]
+    lines += [("energy of a useful byte", "pJ", VERMILION, "^", _pj_byte)]
+    for name, unit, colour, mark, value in lines:
+        at_best = value(best)
+        points = [(x, y) for x, one in found if (y := value(one)) is not None]
+        if not points or not at_best:
+            continue
+        axes.plot(
+            [x for x, _ in points],
+            [y / at_best for _, y in points],
+            color=colour,
+            marker=mark,
+            markersize=4,
+            label=f"{name}, 1 = {shown(at_best)} {unit}",
+        )
+    if logarithmic:
+        axes.set_xscale("log", base=2)
+        axes.set_xticks([x for x, _ in found])
+        axes.minorticks_off()
+        _plain(axes, "x")
+    axes.set_yscale("log")
+    drawn = [float(y) for line in axes.lines for y in np.asarray(line.get_ydata())]
+    axes.set_ylim(0.8 * min(drawn), 1.25 * max(drawn))
+    _plain(axes, "y")
+    axes.axhline(1.0, color=BLACK, linewidth=0.6)
+    axes.set_ylabel("ratio to the fastest")
+    axes.set_title(title)
+    _grid(axes)
+    _legend(axes, 2)
+    return axes
+
+
+def _along(results: Sequence[Result], parameter: str) -> list[tuple[float, Result]]:
+    """Return the results that stand on a curve, in its order."""
+    found = [(at, one) for one in results if (at := one.parameter(parameter)) is not None]
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def _gb_s(one: Result) -> float:
+    return one.useful_bytes / one.time_s / 1e9
+
+
+def _power_w(one: Result) -> float | None:
+    return one.power_w
+
+
+def _pj_byte(one: Result) -> float | None:
+    return None if one.energy_j is None else one.energy_j / one.useful_bytes * 1e12
+
+
+def memory_figure(record: Record, title: str) -> Figure:
+    """Return the curves of memory: coalescing, size of an access, bank conflicts, stride.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed.
+    """
+    figure = new_figure(13.0, 9.6)
+    ((first, second), (third, fourth)) = figure.subplots(2, 2)
+    coalescing_curve(record.of("coalescing"), axes=first)
+    access_size_curve(record.of("access size"), axes=second)
+    bank_conflict_curve(record.of("bank conflicts"), axes=third)
+    stride_curve(record.of("stride"), axes=fourth)
+    figure.suptitle(title)
+    return figure
+
+
+def block_size(results: Sequence[Result], pattern: str, *, axes: Axes | None = None) -> Axes:
+    """Draw bandwidth and power over the threads of a block, with the occupancy beside them.
+
+    [Allen and Ge, Figs. 4 to 9]. Bandwidth and power are shares of the largest of each.
+
+    Args:
+        results: of the group ``block size``; those of other patterns are left out.
+        pattern: a name of :data:`eatss.characterize.patterns.PATTERNS`.
+        axes: to draw into.
+    """
+    axes = axes or _axes()
+    found = _along([one for one in results if one.name.startswith(f"{pattern}, ")], "threads")
+    limits = [(x, one.occupancy.theoretical) for x, one in found if one.occupancy is not None]
+    achieved = [
+        (x, one.occupancy.achieved)
+        for x, one in found
+        if one.occupancy is not None and one.occupancy.achieved is not None
+    ]
+    if limits:
+        xs, ys = zip(*limits, strict=True)
+        axes.step(xs, ys, where="mid", color=GREY, linewidth=1, label="theoretical occupancy")
+    if achieved:
+        xs, ys = zip(*achieved, strict=True)
+        axes.plot(xs, ys, ":", color=BLACK, linewidth=1.2, label="achieved occupancy")
+    for name, unit, colour, mark, value in (
+        ("bandwidth", "GB/s", BLUE, "o", _gb_s),
+        ("power", "W", VERMILION, "^", _power_w),
+    ):
+        points = [(x, y) for x, one in found if (y := value(one)) is not None]
+        if not points:
+            continue
+        most = max(y for _, y in points)
+        axes.plot(
+            [x for x, _ in points],
+            [y / most for _, y in points],
+            color=colour,
+            marker=mark,
+            markersize=3.5,
+            label=f"{name}, 1 = {shown(most)} {unit}",
+        )
+    axes.set_xlabel("threads of a block")
+    axes.set_ylabel("share of the most")
+    axes.set_xticks(range(0, 1025, 128))
+    axes.set_xlim(0, 1056)
+    axes.set_ylim(0, 1.05)
+    axes.set_title(pattern)
+    _grid(axes)
+    _legend(axes, 2)
+    return axes
+
+
+def block_figure(record: Record, title: str) -> Figure:
+    """Return the six access patterns over sizes of blocks.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed.
+    """
+    figure = new_figure(15.0, 9.0)
+    results = record.of("block size")
+    for axes, pattern in zip(figure.subplots(2, 3).T.flat, PATTERNS, strict=True):
+        block_size(results, pattern.name, axes=axes)
+    figure.suptitle(title)
+    return figure
+
+
+def predicted_against_measured(
+    pairs: Sequence[tuple[float, float]],
+    unit: str,
+    *,
+    quantity: str = "energy",
+    label: str = "",
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw predicted over measured amounts, both logarithmic, with the diagonal.
+
+    Args:
+        pairs: predicted and measured, all above zero, in ``unit``.
+        unit: of both, as ``J``.
+        quantity: what they are of.
+        label: names the points in the legend; the median error stands beside it.
+        axes: to draw into; calls with the same axes add points.
+
+    Raises:
+        ValueError: There is no pair, or an amount is not above zero.
+    """
+    if not pairs or any(amount <= 0 for pair in pairs for amount in pair):
+        raise ValueError("Pairs have to be above zero, and there has to be one.")
+    axes = axes or _axes()
+    again = bool(axes.lines)
+    predicted, measured = zip(*pairs, strict=True)
+    missed = float(np.median([abs(math.log(p / m)) for p, m in pairs]))
+    name = f"{label or 'predicted'}, median factor {math.exp(missed):.3f}"
+    colour = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)[len(axes.collections) % 6]
+    axes.scatter(measured, predicted, s=14, color=colour, alpha=0.8, linewidths=0, label=name)
+    ends = [*predicted, *measured]
+    if again:
+        ends += [float(v) for v in np.asarray(axes.lines[0].get_xdata())]
+        axes.lines[0].remove()
+    low, high = min(ends), max(ends)
+    axes.plot([low, high], [low, high], color=BLACK, linewidth=0.8, label="as measured")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_aspect("equal")
+    axes.set_xlabel(f"measured {quantity} in {unit}")
+    axes.set_ylabel(f"predicted {quantity} in {unit}")
+    _grid(axes)
+    _legend(axes, 1)
+    return axes

@@ -1,0 +1,291 @@
+"""Tables of what was measured of a card: arithmetic, memory, latencies, coefficients, the fit.
+
+Columns are those of MIPP, Tables I to IV.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from eatss.characterize.fit import EnergyFit, Residual
+from eatss.characterize.result import Record, Result
+from eatss.characterize.specified import specified_per_cycle
+from eatss.gpu.calibration import COEFFICIENTS, Calibration, Coefficient
+from eatss.report.figures import NONE, figure
+from eatss.report.render import indented_table
+
+LARGEST = 10
+"""Residuals that are listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArithmeticRow:
+    """An instruction in the columns of MIPP, Tables I and II.
+
+    Rates count instructions of threads on an SM in a cycle (an mma is 32): ``specified_per_cycle``
+    by the CUDA C++ Programming Guide, ``per_cycle`` as measured. ``gross_pj`` is all that the card
+    drew for one instruction of a thread, ``net_pj`` leaves out constant power; both hold the few
+    other instructions of the loop. ``gflops_w`` is GFLOP/s per watt, ``mips_w`` is 10^6
+    instructions per second and watt. ``None`` is what was not measured, or is not specified.
+    """
+
+    name: str
+    specified_per_cycle: float | None
+    per_cycle: float | None
+    power_w: float | None
+    most_power_w: float | None
+    gross_pj: float | None
+    net_pj: float | None
+    gflops_w: float | None
+    mips_w: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRow:
+    """Accesses to a memory in the columns of MIPP, Tables III and IV.
+
+    ``per_cycle`` counts accesses of warps on the whole card, ``gb_s`` the bytes that they ask for.
+    A transaction is a wavefront: 128 bytes of a line of L1, or a cycle of shared memory; for
+    constant memory a load. ``net_pj_byte`` leaves out constant power.
+    """
+
+    name: str
+    per_cycle: float | None
+    gb_s: float
+    power_w: float | None
+    most_power_w: float | None
+    nj_transaction: float | None
+    gross_pj_byte: float | None
+    net_pj_byte: float | None
+
+
+def arithmetic_rows(record: Record, fit: EnergyFit) -> tuple[ArithmeticRow, ...]:
+    """Return the instructions of a record, tensor cores' last."""
+    return tuple(
+        _arithmetic_row(one, record, fit)
+        for one in (*record.of("arithmetic"), *record.of("tensor"))
+    )
+
+
+def _arithmetic_row(one: Result, record: Record, fit: EnergyFit) -> ArithmeticRow:
+    lanes = 32 if one.group == "tensor" else 1  # an mma is counted once for a warp
+    operations = one.operations * lanes
+    cycles = _cycles(one)
+    energy_j = one.energy_j
+    return ArithmeticRow(
+        name=one.name,
+        specified_per_cycle=specified_per_cycle(one.name, record.subject.compute_capability),
+        per_cycle=None if cycles is None else operations / cycles / record.subject.sm_count,
+        power_w=one.power_w,
+        most_power_w=one.most_power_w,
+        gross_pj=None if energy_j is None else energy_j / operations * 1e12,
+        net_pj=_net(one, fit, operations),
+        gflops_w=one.flops / energy_j / 1e9 if energy_j and one.flops else None,
+        mips_w=operations / energy_j / 1e6 if energy_j else None,
+    )
+
+
+def memory_rows(record: Record, fit: EnergyFit) -> tuple[MemoryRow, ...]:
+    """Return the levels of memory of a record."""
+    return tuple(_memory_row(one, fit) for one in record.of("memory"))
+
+
+def _memory_row(one: Result, fit: EnergyFit) -> MemoryRow:
+    cycles = _cycles(one)
+    transactions = one.amount("l1_wavefronts") or one.amount("shared_wavefronts") or one.operations
+    energy_j = one.energy_j
+    return MemoryRow(
+        name=one.name,
+        per_cycle=None if cycles is None else one.operations / cycles,
+        gb_s=one.useful_bytes / one.time_s / 1e9,
+        power_w=one.power_w,
+        most_power_w=one.most_power_w,
+        nj_transaction=None if energy_j is None else energy_j / transactions * 1e9,
+        gross_pj_byte=None if energy_j is None else energy_j / one.useful_bytes * 1e12,
+        net_pj_byte=_net(one, fit, one.useful_bytes),
+    )
+
+
+def _cycles(one: Result) -> float | None:
+    return None if not one.sm_clock_mhz else one.time_s * one.sm_clock_mhz * 1e6
+
+
+def _net(one: Result, fit: EnergyFit, amount: float) -> float | None:
+    """Return pJ beyond constant power for each of an amount."""
+    if one.energy_j is None:
+        return None
+    return (one.energy_j - fit.constant_w.value * one.time_s) / amount * 1e12
+
+
+def arithmetic_table(record: Record, fit: EnergyFit) -> Table:
+    """Return the table of MIPP, Tables I and II: instructions of a thread."""
+    numbers = (
+        "spec/cycle",
+        "real/cycle",
+        "avg W",
+        "max W",
+        "gross pJ",
+        "net pJ",
+        "GFLOP/s/W",
+        "MIPS/W",
+    )
+    table = indented_table("instruction", *numbers, numbers=numbers)
+    for row in arithmetic_rows(record, fit):
+        table.add_row(
+            row.name,
+            figure(row.specified_per_cycle, 3),
+            figure(row.per_cycle, 4),
+            figure(row.power_w),
+            figure(row.most_power_w),
+            figure(row.gross_pj, 3),
+            figure(row.net_pj, 3),
+            figure(row.gflops_w, 3),
+            figure(row.mips_w, 4),
+        )
+    return table
+
+
+def memory_table(record: Record, fit: EnergyFit) -> Table:
+    """Return the table of MIPP, Tables III and IV: accesses of a warp."""
+    numbers = (
+        "accesses/cycle",
+        "GB/s",
+        "avg W",
+        "max W",
+        "nJ/transaction",
+        "gross pJ/B",
+        "net pJ/B",
+    )
+    table = indented_table("memory", *numbers, numbers=numbers)
+    for row in memory_rows(record, fit):
+        table.add_row(
+            row.name,
+            figure(row.per_cycle, 4),
+            figure(row.gb_s, 4),
+            figure(row.power_w),
+            figure(row.most_power_w),
+            figure(row.nj_transaction, 3),
+            figure(row.gross_pj_byte, 3),
+            figure(row.net_pj_byte, 3),
+        )
+    return table
+
+
+def latency_table(record: Record, clock_mhz: float) -> Table:
+    """Return what one thread waits for, in cycles and at a clock in ns, and what a launch takes."""
+    table = indented_table("latency", "cycles", "ns", numbers=("cycles", "ns"))
+    for one in record.of("latency"):
+        waited_ns = None if one.cycles is None else one.cycles / clock_mhz * 1e3
+        table.add_row(one.name.removesuffix(" latency"), figure(one.cycles), figure(waited_ns))
+    for one in record.of("launch"):
+        table.add_row(one.name, NONE, figure(one.time_s / one.operations * 1e9))
+    return table
+
+
+def coefficients_table(calibration: Calibration) -> Table:
+    """Return coefficients with 95 % intervals and the spread between cards."""
+    names = ("coefficient", "value", "95 % interval", "unit", "between cards", "what")
+    table = indented_table(*names, numbers=("value", "between cards"))
+    for name, one in calibration.coefficients:
+        unit, what = COEFFICIENTS[name]
+        value, interval = _shown(one, unit)
+        spread = NONE if one.spread is None else f"±{100 * one.spread:.2f} %"
+        table.add_row(name, value, interval, "µs" if unit == "s" else unit, spread, what)
+    return table
+
+
+def runs_table(runs: Mapping[str, Calibration]) -> Table:
+    """Return the coefficients of several runs side by side, and how far they are apart.
+
+    ``runs`` differ by the range over the mean between runs of one card, ``cards`` by that between
+    the cards' means; ``-`` where there is only one.
+    """
+    apart = ("runs", "cards")
+    table = indented_table("coefficient", *runs, "unit", *apart, numbers=(*runs, *apart))
+    for name, (unit, _) in COEFFICIENTS.items():
+        values = {label: one.value(name) for label, one in runs.items()}
+        if all(value is None for value in values.values()):
+            continue
+        between_runs, between_cards = differences(name, tuple(runs.values()))
+        factor, shown_unit = _factor(unit)
+        table.add_row(
+            name,
+            *(figure(None if v is None else v * factor) for v in values.values()),
+            shown_unit,
+            _percent(between_runs),
+            _percent(between_cards),
+        )
+    return table
+
+
+def differences(
+    name: str, calibrations: Sequence[Calibration]
+) -> tuple[float | None, float | None]:
+    """Return how far a coefficient is apart between runs of one card and between cards.
+
+    Shares of the mean: the range of runs of one card, the largest of any card; the range of the
+    cards' means. ``None`` where there is only one run of each card, or one card.
+    """
+    cards: dict[tuple[str, ...], list[float]] = {}
+    for one in calibrations:
+        value = one.value(name)
+        if value is not None:
+            cards.setdefault(one.cards, []).append(value)
+    repeated = [_range(values) for values in cards.values() if len(values) > 1]
+    means = [math.fsum(values) / len(values) for values in cards.values()]
+    return (
+        max(repeated) if repeated else None,
+        _range(means) if len(means) > 1 else None,
+    )
+
+
+def _range(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return (max(values) - min(values)) / mean if mean else 0.0
+
+
+def fit_table(fit: EnergyFit) -> list[RenderableType]:
+    """Return how well the fit explains the energies, and the largest residuals."""
+    worst = largest_residuals(fit)
+    lines = (
+        f"R² {fit.r_squared:.5f} over {len(fit.residuals)} benchmarks; "
+        f"median residual {100 * fit.median_residual:.2g} %, "
+        f"worst {100 * max(abs(one.share) for one in fit.residuals):.2g} %"
+    )
+    numbers = ("measured mJ", "fitted mJ", "residual")
+    table = indented_table("largest residuals", *numbers, numbers=numbers)
+    for one in worst:
+        table.add_row(
+            one.name,
+            figure(one.energy_j * 1e3),
+            figure(one.fitted_j * 1e3),
+            f"{100 * one.share:+.1f} %",
+        )
+    return [lines, table]
+
+
+def largest_residuals(fit: EnergyFit, count: int = LARGEST) -> tuple[Residual, ...]:
+    """Return the benchmarks that the fit misses by most, the worst first."""
+    return tuple(sorted(fit.residuals, key=lambda one: -abs(one.share))[:count])
+
+
+def _shown(one: Coefficient, unit: str) -> tuple[str, str]:
+    factor, _ = _factor(unit)
+    value = figure(one.value * factor)
+    if one.low == one.high:
+        return value, ""
+    return value, f"[{figure(one.low * factor)}, {figure(one.high * factor)}]"
+
+
+def _factor(unit: str) -> tuple[float, str]:
+    """Return what seconds are multiplied with to be read as microseconds."""
+    return (1e6, "µs") if unit == "s" else (1.0, unit)
+
+
+def _percent(share: float | None) -> str:
+    return NONE if share is None else f"{100 * share:.2f} %"

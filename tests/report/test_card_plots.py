@@ -1,0 +1,289 @@
+"""Plots of a card's characterisation: what is drawn is what was measured or modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from eatss.characterize.energy_roofline import EnergyRoofline
+from eatss.characterize.machine import Placed, lowered_of, roofline_of
+from eatss.characterize.patterns import PATTERNS
+from eatss.characterize.result import Result, read_record
+from eatss.diagnostics import InputError
+from eatss.gpu import load_profile
+from eatss.report.card_plots import (
+    Roofs,
+    access_size_curve,
+    arch_line,
+    bank_conflict_curve,
+    block_size,
+    byte_energies,
+    coalescing_curve,
+    flop_energies,
+    instruction_energies,
+    new_figure,
+    power_line,
+    predicted_against_measured,
+    roofline_figure,
+    save_figure,
+    stride_curve,
+    time_roofline,
+)
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
+RECORD = read_record(RESULTS / "characterize-1.jsonl")
+BLOCKS = read_record(RESULTS / "characterize-blocks.jsonl")
+H200 = load_profile("h200")
+MACHINE = roofline_of(H200, "fp64")
+POINTS = tuple(one for one in RECORD.of("intensity") if one.name.startswith("fp64"))
+PLACED = Placed(
+    name="stencil",
+    width="fp64",
+    flops=8e9,
+    least_bytes=2e9,
+    speed_ceiling_flops_s=float(MACHINE.speed_flops_s(4.0)),
+    efficiency_ceiling_flops_j=float(MACHINE.efficiency_flops_j(4.0)),
+    time_s=1e-3,
+    energy_j=0.5,
+)
+ROOFS = Roofs(
+    title="fp64",
+    machine=MACHINE,
+    lowered=lowered_of(H200, "fp64"),
+    results=POINTS,
+    programs=(PLACED,),
+)
+
+
+def line(axes: Axes, label: str) -> Line2D:
+    (found,) = [one for one in axes.lines if str(one.get_label()).startswith(label)]
+    return found
+
+
+def data(axes: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
+    found = line(axes, label)
+    return np.asarray(found.get_xdata()), np.asarray(found.get_ydata())
+
+
+def point(axes: Axes, label: str) -> tuple[float, float]:
+    (x,), (y,) = data(axes, label)
+    return float(x), float(y)
+
+
+def legend(axes: Axes) -> list[str]:
+    found = axes.get_legend()
+    assert found is not None
+    return [text.get_text() for text in found.get_texts()]
+
+
+def test_the_roofline_is_that_of_the_machine_and_has_its_corner() -> None:
+    axes = time_roofline(ROOFS)
+    x, y = data(axes, "roofline (time)")
+    assert y == pytest.approx(MACHINE.speed_flops_s(x) / 1e9)
+    assert MACHINE.time_balance in x
+    x, y = data(axes, "held to 700 W at full clock")
+    assert y == pytest.approx(1 / MACHINE.capped_time_s(1.0, x) / 1e9)
+    assert axes.get_ylabel() == "speed in GFLOP/s"
+
+
+def test_the_arch_line_is_that_of_the_machine() -> None:
+    axes = arch_line(ROOFS)
+    x, y = data(axes, "arch line")
+    assert y == pytest.approx(MACHINE.efficiency_flops_j(x) / 1e9)
+    x, y = data(axes, "held to 700 W at full clock")
+    assert y == pytest.approx(1 / MACHINE.capped_energy_j(1.0, x) / 1e9)
+    x, y = data(axes, "held to 700 W by lower clocks")
+    assert ROOFS.lowered is not None
+    assert y == pytest.approx(1 / ROOFS.lowered.energy_j(1.0, x) / 1e9)
+    assert axes.get_ylabel() == "efficiency in GFLOP/J"
+
+
+def test_the_power_line_is_that_of_the_machine_and_never_above_its_limit() -> None:
+    axes = power_line(ROOFS)
+    x, y = data(axes, "power line")
+    assert y == pytest.approx(MACHINE.power_w(x))
+    _, y = data(axes, "held to 700 W")
+    assert y.max() == 700
+    assert axes.get_ylabel() == "power in W"
+
+
+def test_measured_points_stand_where_they_were_measured() -> None:
+    with_flops = [one for one in POINTS if one.flops]
+    intensities = [one.flops / one.useful_bytes for one in with_flops]
+    for draw, value in (
+        (time_roofline, [one.flops / one.time_s / 1e9 for one in with_flops]),
+        (arch_line, [one.flops / (one.energy_j or 0) / 1e9 for one in with_flops]),
+        (power_line, [one.power_w for one in with_flops]),
+    ):
+        x, y = data(draw(ROOFS), "measured")
+        assert list(x) == pytest.approx(intensities)
+        assert list(y) == pytest.approx(value)
+
+
+def test_balances_stand_at_those_of_the_machine() -> None:
+    for draw in (time_roofline, arch_line, power_line):
+        axes = draw(ROOFS)
+        for label, at in (
+            ("time balance", MACHINE.time_balance),
+            ("energy balance", MACHINE.energy_balance),
+            ("half efficiency", MACHINE.half_efficiency_intensity),
+        ):
+            x, _ = data(axes, label)
+            assert set(x) == {at}
+        assert sum("flop/byte" in text for text in legend(axes)) == 3
+
+
+def test_a_program_has_its_ceiling_and_what_it_reached() -> None:
+    axes = time_roofline(ROOFS)
+    assert point(axes, "stencil: ceiling") == (4.0, PLACED.speed_ceiling_flops_s / 1e9)
+    assert point(axes, "stencil: measured") == (4.0, 8000.0)
+    axes = arch_line(ROOFS)
+    assert point(axes, "stencil: ceiling") == (4.0, PLACED.efficiency_ceiling_flops_j / 1e9)
+    assert point(axes, "stencil: measured") == (4.0, 16.0)
+
+
+def test_a_card_without_a_limit_or_readings_has_lines_only() -> None:
+    machine = EnergyRoofline.from_rates(flops_s=1e12, bytes_s=1e11, flop_pj=10, byte_pj=90)
+    for draw in (time_roofline, arch_line, power_line):
+        labels = legend(draw(Roofs(title="made up", machine=machine)))
+        assert not any(text.startswith(("held", "measured", "constant")) for text in labels)
+
+
+def test_prices_of_instructions_are_those_of_a_thread_with_their_intervals() -> None:
+    assert H200.calibration is not None
+    axes = instruction_energies(H200.calibration)
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    bar = axes.patches[names.index("fp64 fma")]
+    price = dict(H200.calibration.coefficients)["fp64_pj"]
+    assert bar.get_width() == pytest.approx(price.value / 32)  # type: ignore[attr-defined]
+    whiskers = axes.collections[0].get_segments()  # type: ignore[attr-defined]
+    low, high = whiskers[names.index("fp64 fma")][:, 0]
+    assert (low, high) == pytest.approx((price.low / 32, price.high / 32))
+    assert axes.get_xlabel().endswith("in pJ")
+
+
+def test_a_flop_of_tensor_cores_costs_less_than_one_of_a_thread() -> None:
+    assert H200.calibration is not None
+    axes = flop_energies(H200.calibration, 90)
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    widths = dict(zip(names, (bar.get_width() for bar in axes.patches), strict=True))  # type: ignore[attr-defined]
+    assert widths["fp64 fma"] == pytest.approx(MACHINE.flop_j * 1e12)
+    assert widths["fp64 mma"] < widths["fp64 fma"]
+    assert widths["fp16 mma"] < widths["tf32 mma"] < widths["fp32 fma"]
+
+
+def test_a_byte_from_memory_costs_what_the_roofline_says() -> None:
+    assert H200.calibration is not None
+    axes = byte_energies(H200.calibration)
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    ends: dict[str, float] = {}
+    for bar in axes.patches:
+        name = names[round(bar.get_y() + bar.get_height() / 2)]  # type: ignore[attr-defined]
+        ends[name] = ends.get(name, 0.0) + bar.get_width()  # type: ignore[attr-defined]
+    assert ends["memory, read"] == pytest.approx(MACHINE.byte_j * 1e12)
+    assert ends["L1"] < ends["L2"] < ends["memory, read"]
+
+
+@pytest.mark.parametrize(
+    ("draw", "group", "count"),
+    [
+        (coalescing_curve, "coalescing", 6),
+        (access_size_curve, "access size", 5),
+        (bank_conflict_curve, "bank conflicts", 32),
+        (stride_curve, "stride", 19),
+    ],
+)
+def test_curves_are_ratios_to_the_fastest_which_the_legend_gives_with_units(
+    draw: Callable[[Sequence[Result]], Axes], group: str, count: int
+) -> None:
+    results = [one for one in RECORD.results if one.group == group]
+    axes = draw(results)
+    throughput, power, energy = (
+        data(axes, name)[1] for name in ("throughput", "power", "energy of a useful byte")
+    )
+    assert len(throughput) == len(power) == len(energy) == count
+    assert throughput.max() == 1
+    assert energy == pytest.approx(power / throughput, rel=1e-6)
+    best = max(one.useful_bytes / one.time_s / 1e9 for one in results)
+    assert [text.split()[-1] for text in legend(axes)] == ["GB/s", "W", "pJ"]
+    assert float(legend(axes)[0].split()[-2]) == pytest.approx(best, rel=1e-3)
+
+
+def test_block_sizes_of_a_pattern_have_bandwidth_power_and_occupancy() -> None:
+    pattern = PATTERNS[0].name
+    axes = block_size(BLOCKS.of("block size"), pattern)
+    threads, bandwidth = data(axes, "bandwidth")
+    assert list(threads) == list(range(32, 1025, 32))
+    assert bandwidth.max() == 1
+    _, theoretical = data(axes, "theoretical occupancy")
+    _, achieved = data(axes, "achieved occupancy")
+    assert (achieved <= theoretical + 0.01).all()
+    assert [text.split()[-1] for text in legend(axes)[2:]] == ["GB/s", "W"]
+
+
+def test_legends_stand_outside_of_the_data() -> None:
+    figure = new_figure()
+    axes = time_roofline(ROOFS, axes=figure.subplots())
+    figure.canvas.draw()
+    found = axes.get_legend()
+    assert found is not None
+    assert found.get_window_extent().y1 < axes.get_window_extent().y0
+    label = axes.xaxis.label.get_window_extent()
+    assert found.get_window_extent().y1 <= label.y0
+
+
+def test_predictions_stand_against_measurements_with_the_diagonal() -> None:
+    axes = predicted_against_measured([(1.0, 2.0), (30.0, 10.0)], "J", label="fitted")
+    assert axes.collections[0].get_offsets().tolist() == [[2.0, 1.0], [10.0, 30.0]]  # type: ignore[union-attr]
+    predicted_against_measured([(100.0, 100.0)], "J", label="held out", axes=axes)
+    x, y = data(axes, "as measured")
+    assert (x.min(), x.max()) == (1.0, 100.0)
+    assert (x == y).all()
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert axes.get_xlabel() == "measured energy in J"
+    assert [text.split(",")[0] for text in legend(axes)] == ["fitted", "held out", "as measured"]
+
+
+@pytest.mark.parametrize("pairs", [[], [(1.0, 0.0)], [(-1.0, 2.0)]])
+def test_amounts_that_have_no_logarithm_are_refused(pairs: list[tuple[float, float]]) -> None:
+    with pytest.raises(ValueError, match="above zero"):
+        predicted_against_measured(pairs, "J")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")]
+)
+def test_a_figure_is_written_by_its_suffix_and_the_same_each_time(
+    tmp_path: Path, suffix: str, begin: bytes
+) -> None:
+    written = []
+    for name in ("one", "two"):
+        path = tmp_path / f"{name}{suffix}"
+        figure = new_figure()
+        power_line(ROOFS, axes=figure.subplots())
+        save_figure(figure, path)
+        written.append(path.read_bytes())
+    assert written[0].startswith(begin)
+    assert written[0] == written[1]
+
+
+def test_a_roofline_figure_has_a_row_a_machine_and_three_panels() -> None:
+    figure = roofline_figure([ROOFS, ROOFS], "a card")
+    assert [axes.get_ylabel().split()[-1] for axes in figure.axes] == [
+        "GFLOP/s",
+        "GFLOP/J",
+        "W",
+    ] * 2
+    assert {axes.get_xlabel() for axes in figure.axes} == {"intensity in flop/byte"}
+
+
+@pytest.mark.parametrize("name", ["plot.jpg", "nowhere/plot.png"])
+def test_a_plot_that_cannot_be_written_says_so(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        save_figure(new_figure(), tmp_path / name)
+    assert caught.value.diagnostics[0].code == "EATSS-E053"
