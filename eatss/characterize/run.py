@@ -1,7 +1,7 @@
 """Runs the benchmarks on a card, one after the other, and keeps what each took.
 
 Codes: B003 the card tells no energy, B004 other programs compute on it, B010 a benchmark's machine
-code does not hold its instruction, B011 a benchmark failed.
+code does not hold its instruction, B011 a benchmark failed, B014 its energy could not be read.
 """
 
 from __future__ import annotations
@@ -101,7 +101,15 @@ def characterise(
     bench.compile(left)
     for benchmark in left:
         tell(Step(name=benchmark.name, done=done, total=total))
-        yield _tried(bench, metering, benchmark)
+        found = _tried(bench, metering, benchmark)
+        yield found
+        if isinstance(found, Result) and found.missing:
+            yield _skipped(
+                benchmark,
+                "EATSS-B014",
+                f"'{benchmark.name}' has no energy: {found.missing}",
+                "call again: it is measured again, what was finished is not",
+            )
         done += 1
 
 

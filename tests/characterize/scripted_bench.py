@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eatss.characterize.benchmark import Benchmark
 from eatss.characterize.fit import MEMORY, amounts_of, voltage_share
 from eatss.characterize.result import Occupancy, Record, Result
 from eatss.characterize.sass import MachineCode
 from eatss.measure.card import LaunchError, MeteredCard
-from tests.measure.scripted_card import CardScript, ScriptedCard
+from tests.measure.scripted_card import ScriptedCard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,9 @@ class ScriptedBenchmark:
             raise LaunchError("out of luck", lost=self.bench.failing[self.benchmark.name])
         known = self.bench.known[self.benchmark.name]
         each_s, power_w, share = self.bench.loaded(known)
-        self.bench.scripted.script = CardScript(idle_w=100.0, load_clock_mhz=round(1980 * share))
+        self.bench.scripted.script = replace(
+            self.bench.scripted.script, load_clock_mhz=round(1980 * share)
+        )
         seconds = count * self.repeats * each_s
         self.bench.scripted.draw(seconds, power_w)
         return seconds

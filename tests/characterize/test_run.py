@@ -180,6 +180,17 @@ def test_a_power_that_the_meter_does_not_tell_is_none_and_the_record_says_why(pa
     assert idle.missing
 
 
+def test_a_benchmark_without_energy_is_warned_of_and_measured_again(path: Path) -> None:
+    slow = run(path, bench(script=CardScript(period_s=1.5)))
+    without = [one.name for one in slow.record.results if one.missing]
+    assert "fp32 fma" in without
+    said = [warning.message for warning in slow.warnings if warning.code == "EATSS-B014"]
+    assert len(said) == len([name for name in without if name != IDLE])
+    again = run(path)
+    assert sorted(names(again.record)) == sorted([IDLE, *NAMES])
+    assert not any(one.missing for one in again.record.results)
+
+
 def test_progress_names_what_runs_next_and_counts_to_the_last(path: Path) -> None:
     steps: list[Step] = []
     run(path, progress=steps.append)

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eatss.gpu import load_profile
 from eatss.prediction.card import Card, card_of
@@ -122,6 +124,34 @@ def test_what_memory_alone_draws_is_within_the_power_limit_too() -> None:
     time_s, energy_j = (f({"dram_bytes": 1e11}, tight) for f in (time_of, energy_of))
     assert energy_j / time_s == pytest.approx(350.0)
     assert time_s > time_of({"dram_bytes": 1e11})
+
+
+AMOUNTS = st.fixed_dictionaries(
+    {
+        "instructions": st.floats(0, 1e11),
+        "fp64": st.floats(0, 3e10),
+        "fp32": st.floats(0, 3e10),
+        "l1_wavefronts": st.floats(0, 3e10),
+        "shared_wavefronts": st.floats(0, 3e10),
+        "operand_bytes": st.floats(0, 1e12),
+        "l2_bytes": st.floats(0, 1e12),
+        "dram_bytes": st.floats(0, 1e12),
+        "chain_cycles": st.floats(0, 1e7),
+        "launches": st.integers(1, 1000),
+        "threads": st.sampled_from((32, 128, 1024)),
+        "blocks": st.integers(1, 100_000),
+    }
+)
+
+
+@given(amounts=AMOUNTS, limit_w=st.floats(150, 1000))
+def test_no_power_is_above_the_limit_and_no_time_shorter_than_without_one(
+    amounts: dict[str, float], limit_w: float
+) -> None:
+    limited = replace(CARD, power_limit_w=limit_w)
+    time_s, energy_j = time_of(amounts, limited), energy_of(amounts, limited)
+    assert energy_j / time_s <= limit_w * (1 + 1e-9)
+    assert time_s >= time_of(amounts, UNLIMITED) * (1 - 1e-9)
 
 
 def test_launches_come_one_after_the_other() -> None:
