@@ -335,7 +335,7 @@ def expect_analysed(
         file=program.file,
         functions=functions_of(program),
         gpu=profile.name,
-        calibrated=profile.calibration is not None,
+        calibrated=profile.calibrated,
         dtype=program.dtype,
         options=options,
         kernels=expect(

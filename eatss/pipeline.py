@@ -568,7 +568,7 @@ def expect_generated(
         file=program.file,
         functions=functions_of(program),
         gpu=profile.name,
-        calibrated=profile.calibration is not None,
+        calibrated=profile.calibrated,
         dtype=program.dtype,
         options=None,
         kernels=expect_cuda(program.facts, structures, profile, selection, own),

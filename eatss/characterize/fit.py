@@ -99,6 +99,7 @@ SEQUENCES: tuple[str, ...] = (
 _FORMS = tuple((re.compile(form), kind) for form, kind in OPCODES)
 MOST_FLOOR = 0.9
 DEFAULT_FLOOR = 0.0
+_FLOORS = 91
 LOWERED = 0.98
 """Clocks below this share of the highest say something of the voltage."""
 CONFIDENCE = 0.95
@@ -124,12 +125,13 @@ class Residual:
 class EnergyFit:
     """Prices in J (``constant`` in W) with intervals, and what is left over.
 
+    ``r_squared`` is of mean powers, so that it does not depend on how much a benchmark repeats.
     Where no clock fell (``clocks_fell``) nothing tells of the voltage; its floor is the default.
     """
 
     prices: tuple[tuple[str, Coefficient], ...]
     constant_w: Coefficient
-    voltage_floor: float
+    voltage_floor: Coefficient
     top_clock_mhz: float
     residuals: tuple[Residual, ...]
     r_squared: float
@@ -181,42 +183,59 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
     if len(used) < len(features) + 2:
         raise input_error(
             "EATSS-B020",
-            f"{len(used)} benchmarks with an energy are too few for {len(features) + 1} prices",
+            f"{len(used)} benchmarks with an energy are too few for {len(features) + 1} prices; "
+            f"they are fitted to the groups {', '.join(GROUPS)}",
             hint="run the others: `eatss characterize` goes on where it ended",
         )
     top = max((one.sm_clock_mhz or 0.0 for one in used), default=0.0) or 1.0
     energies = np.array([one.energy_j for one in used], dtype=float)
     clocks_fell = any((one.sm_clock_mhz or top) < LOWERED * top for one in used)
-    if floor is None and not clocks_fell:
-        floor = DEFAULT_FLOOR
-    if floor is None:
-        found = minimize_scalar(  # type: ignore[no-untyped-call]
-            lambda a: float(_solved(_matrix(used, features, top, a), energies)[1] @ _ones(used)),
-            bounds=(0.0, MOST_FLOOR),
-            method="bounded",
-        )
-        floor = float(found.x)
+    voltage_floor = _floor(used, features, top, energies, floor if clocks_fell else DEFAULT_FLOOR)
+    if not clocks_fell:
+        voltage_floor = Coefficient(value=DEFAULT_FLOOR, low=0.0, high=MOST_FLOOR)
+    floor = voltage_floor.value
     matrix = _matrix(used, features, top, floor)
     prices, squares = _solved(matrix, energies)
     fitted = matrix @ prices
     intervals = _intervals(matrix / energies[:, None], prices, float(squares.sum()))
-    mean = energies.mean()
+    times = np.array([one.time_s for one in used])
+    powers, off = energies / times, (energies - fitted) / times
     return EnergyFit(
         prices=tuple(zip(features, intervals[:-1], strict=True)),
         constant_w=intervals[-1],
-        voltage_floor=floor,
+        voltage_floor=voltage_floor,
         top_clock_mhz=top,
         clocks_fell=clocks_fell,
         residuals=tuple(
             Residual(name=one.name, energy_j=float(e), fitted_j=float(f))
             for one, e, f in zip(used, energies, fitted, strict=True)
         ),
-        r_squared=1 - float(((energies - fitted) ** 2).sum() / ((energies - mean) ** 2).sum()),
+        r_squared=1 - float((off**2).sum() / ((powers - powers.mean()) ** 2).sum()),
     )
 
 
-def _ones(used: Sequence[Result]) -> Floats:
-    return np.ones(len(used))
+def _floor(
+    used: Sequence[Result],
+    features: Sequence[str],
+    top_mhz: float,
+    energies: Floats,
+    known: float | None,
+) -> Coefficient:
+    """Return the voltage floor of least squares, and those that fit about as well."""
+    if known is not None:
+        return _exact(known)
+
+    def squares(floor: float) -> float:
+        return float(_solved(_matrix(used, features, top_mhz, floor), energies)[1].sum())
+
+    best = minimize_scalar(squares, bounds=(0.0, MOST_FLOOR), method="bounded")  # type: ignore[no-untyped-call]
+    free = max(1, len(used) - len(features) - 2)
+    width = student.ppf((1 + CONFIDENCE) / 2, free) ** 2 / free
+    near = [
+        a for a in np.linspace(0.0, MOST_FLOOR, _FLOORS) if squares(a) <= best.fun * (1 + width)
+    ]
+    value = float(best.x)
+    return Coefficient(value=value, low=float(min([value, *near])), high=float(max([value, *near])))
 
 
 def _matrix(
@@ -292,11 +311,7 @@ def _energy_coefficients(record: Record, fit: EnergyFit) -> dict[str, Coefficien
     names = dict(PRICES)
     found = {names[feature]: _scaled(price, 1e12) for feature, price in fit.prices}
     found["constant_w"] = fit.constant_w
-    found["voltage_floor"] = (
-        _exact(fit.voltage_floor)
-        if fit.clocks_fell
-        else Coefficient(value=fit.voltage_floor, low=0.0, high=MOST_FLOOR)
-    )
+    found["voltage_floor"] = fit.voltage_floor
     for name, benchmark in (("idle_w", "idle"), ("active_idle_w", "active idle")):
         result = record.named(benchmark)
         if result is not None and result.power_w is not None:
@@ -403,7 +418,7 @@ def joined(calibrations: Sequence[Calibration]) -> Calibration:
         r_squared=min(one.r_squared for one in calibrations),
         median_residual=max(one.median_residual for one in calibrations),
         worst_residual=max(one.worst_residual for one in calibrations),
-        benchmarks=sum(one.benchmarks for one in calibrations),
+        benchmarks=max(one.benchmarks for one in calibrations),
     )
 
 

@@ -29,11 +29,11 @@ def profile_for(gpu: str, subject: Subject, output: Path) -> GpuProfile:
             auto found none (``EATSS-B008``).
     """
     if gpu != AUTO:
-        return _same_kind(load_profile(gpu), subject)
+        return same_kind(load_profile(gpu), subject)
     if output.is_file():
-        return _same_kind(load_profile(output), subject)
+        return same_kind(load_profile(output), subject)
     if subject.profile:
-        return _same_kind(load_profile(subject.profile), subject)
+        return same_kind(load_profile(subject.profile), subject)
     capability = divmod(subject.compute_capability, 10)
     named = DetectedGpu(
         name=subject.name,
@@ -59,7 +59,12 @@ def _of_this_machine(subject: Subject) -> GpuProfile:
     )
 
 
-def _same_kind(profile: GpuProfile, subject: Subject) -> GpuProfile:
+def same_kind(profile: GpuProfile, subject: Subject) -> GpuProfile:
+    """Return a profile if it is of the kind of card that was characterised.
+
+    Raises:
+        InputError: ``EATSS-B007``: it is not.
+    """
     major, minor = profile.compute_capability
     if (10 * major + minor, profile.sm_count) != (subject.compute_capability, subject.sm_count):
         raise input_error(

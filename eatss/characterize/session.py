@@ -10,18 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import IO, get_args
 
 from eatss.characterize.bench import Bench, CupyBench
 from eatss.characterize.benchmark import Benchmark, Group
 from eatss.characterize.result import (
     Record,
-    Result,
     Subject,
     hashed,
     read_record,
     result_line,
-    subject_line,
+    write_record,
 )
 from eatss.characterize.run import Skipped, Step, characterise, check_card
 from eatss.characterize.suite import Chip, suite
@@ -99,11 +98,14 @@ def run_bench(
     metering = _metering(bench)
     check_card(bench, metering, force=force)
     subject = replace(_subject(info, sm_count, profile), meter=metering.primary)
-    known = () if fresh else _known(path, subject)
+    before = None if fresh else _known(path, subject)
+    known = () if before is None else before.results
+    if before is not None and before.subject.revision != subject.revision:
+        both = f"{before.subject.revision}, {subject.revision}"
+        subject = replace(subject, revision=both)
     found, warnings = list(known), []
-    with path.open("w" if not known else "r+", encoding="utf-8") as file:
-        file.write(subject_line(subject))
-        file.writelines(map(result_line, known))
+    with _opened(path) as file:
+        file.write(write_record(Record(subject=subject, results=known)))
         file.truncate()
         file.flush()
         for one in characterise(
@@ -170,10 +172,19 @@ def _subject(info: DeviceInfo, sm_count: int, profile: str) -> Subject:
     )
 
 
-def _known(path: Path, subject: Subject) -> tuple[Result, ...]:
-    """Return the results of a record of the same card, none where there is no record."""
+def _opened(path: Path) -> IO[str]:
+    try:
+        return path.open("r+" if path.exists() else "w", encoding="utf-8")
+    except OSError as error:
+        raise input_error(
+            "EATSS-C009", f"cannot write the record {path}: {error.strerror}"
+        ) from None
+
+
+def _known(path: Path, subject: Subject) -> Record | None:
+    """Return what a record of the same card has with its energy, ``None`` if there is none."""
     if not path.exists() or b"\n" not in path.read_bytes()[:4096]:
-        return ()  # there is none, or it was cut off in its first line
+        return None  # there is none, or it was cut off in its first line
     record = read_record(path)
     for what, then, now in (
         ("card", record.subject.card, subject.card),
@@ -185,7 +196,8 @@ def _known(path: Path, subject: Subject) -> tuple[Result, ...]:
         if then != now:
             raise _of_another(path, what, then, now)
     # what has no energy though it should is measured again
-    return tuple(one for one in record.results if one.window_s is None or one.energy_j is not None)
+    whole = (one for one in record.results if one.window_s is None or one.energy_j is not None)
+    return replace(record, results=tuple(whole))
 
 
 def _of_another(path: Path, what: str, then: object, now: object) -> InputError:

@@ -75,6 +75,7 @@ def roofline(
         WIDTHS,
         placed_of,
     )
+    from eatss.characterize.profile import same_kind  # noqa: PLC0415
     from eatss.characterize.result import read_record  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
@@ -83,11 +84,14 @@ def roofline(
     if plot is not None:
         check_plot_file(plot)
     found = load_profile(profile)
+    measured = None if record is None else read_record(record)
+    if measured is not None:
+        same_kind(found, measured.subject)
     card = CardRoofline(
         profile=found,
         widths=WIDTHS if dtype is None else (WIDTH_OF_DTYPE[dtype.value],),
         programs=tuple(one for path in program or () for one in placed_of(path, found)),
-        record=None if record is None else read_record(record),
+        record=measured,
     )
     typer.echo(render_roofline(card, output.value), nl=False)
     if plot is not None:

@@ -54,7 +54,10 @@ COEFFICIENTS: Mapping[str, tuple[str, str]] = {
     # rates
     "clock_mhz": ("MHz", "clock of the SMs where nothing holds it back"),
     "fp32_per_cycle": ("1/cycle", "32-bit multiply-adds of an SM"),
-    "fp64_per_cycle": ("1/cycle", "64-bit multiply-adds of an SM"),
+    "fp64_per_cycle": (
+        "1/cycle",
+        "64-bit instructions of an SM (additions: multiply-adds meet the power limit)",
+    ),
     "issue_per_cycle": ("1/cycle", "instructions that an SM issues"),
     "shared_wavefronts_per_cycle": ("1/cycle", "wavefronts of shared memory of an SM"),
     "dram_read_gb_s": ("GB/s", "memory, reading"),
@@ -71,7 +74,10 @@ COEFFICIENTS: Mapping[str, tuple[str, str]] = {
     "fp64_cycles": ("cycles", "a 64-bit multiply-add"),
     "fp32_div_cycles": ("cycles", "a 32-bit division"),
     "fp64_div_cycles": ("cycles", "a 64-bit division"),
-    "atomic_cycles": ("cycles", "an atomic addition to memory whose result is awaited"),
+    "atomic_cycles": (
+        "cycles",
+        "an atomic addition of a warp to one word in L2 whose result is awaited",
+    ),
     "barrier_cycles": ("cycles", "a barrier of 256 threads"),
     "launch_s": ("s", "an empty kernel, of a graph"),
 }
@@ -96,8 +102,9 @@ class Coefficient:
 class Calibration:
     """The coefficients of a card, how well they fit, and where they come from.
 
-    ``card`` is a hash of the card's UUID, or several. ``r_squared`` is of the fit of energies;
-    ``median_residual`` and ``worst_residual`` are shares of an energy.
+    ``cards`` are hashes of the cards' UUIDs. ``r_squared`` is of the mean powers that the fit
+    gives; ``median_residual`` and ``worst_residual`` are shares of an energy. ``benchmarks`` is how
+    many a run has.
     """
 
     coefficients: tuple[tuple[str, Coefficient], ...]
@@ -111,6 +118,12 @@ class Calibration:
     median_residual: float
     worst_residual: float
     benchmarks: int
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The coefficients that it lacks."""
+        known = dict(self.coefficients)
+        return tuple(name for name in COEFFICIENTS if name not in known)
 
     def value(self, name: str) -> float | None:
         """Return a coefficient, ``None`` if it was not found."""

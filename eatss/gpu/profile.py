@@ -91,6 +91,11 @@ class GpuProfile:
     notes: tuple[tuple[str, str], ...] = ()
     calibration: Calibration | None = None
 
+    @property
+    def calibrated(self) -> bool:
+        """Whether every coefficient was measured on cards of this kind."""
+        return self.calibration is not None and not self.calibration.missing
+
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as plain JSON types, shaped like a profile's TOML file."""
         from eatss.gpu.document import profile_to_document  # noqa: PLC0415  (it imports this)

@@ -37,8 +37,8 @@ def scaled(profile: GpuProfile) -> dict[str, float]:
     """Return the coefficients of :data:`REFERENCE`, scaled to a card by specifications.
 
     Rates of memory follow its bandwidth, those of caches SMs × clock, arithmetic its own peaks.
-    Latencies stay as many cycles. A price follows the power limit over the rate that it is of:
-    a watt of the limit buys the same share of the card. Powers follow the limit.
+    Latencies stay as many cycles. A price of memory follows the power limit over bandwidth, one of
+    the chip the limit over SMs × clock, also where a unit is slower. Powers follow the limit.
     """
     return dict(_scaled(profile, load_profile(REFERENCE)))
 

@@ -86,7 +86,7 @@ def select_program(
         options=options,
         kernels=selections,
         static_shared_bytes=profile.shared_per_block_bytes,
-        calibrated=profile.calibration is not None,
+        calibrated=profile.calibrated,
         uniform_sizes=vector,
         ppcg_options=ppcg_options,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eatss.diagnostics import input_error
 from eatss.gpu.profile import GpuProfile
 from eatss.gpu.scaled import FALLBACK_LIMIT_W, calibration_of
 
@@ -45,10 +46,8 @@ class Card:
     multiply-adds of one SM in a cycle; ``warp`` threads; ``registers_*`` registers of 32 bits.
     ``shared_per_block_bytes`` is what a block may declare statically, ``shared_optin_bytes`` what
     it may ask for. ``*_cycles`` are latencies; those of L2 and memory count from the level before.
-    ``calibrated`` says whether they were measured on a card of this kind.
     """
 
-    calibrated: bool
     sms: int
     clock_hz: float
     warp: int
@@ -89,10 +88,20 @@ def card_of(profile: GpuProfile) -> Card:
     latencies and prices are those of its calibration, or of another card's scaled by
     specifications (:mod:`eatss.gpu.scaled`). Memory is taken at the mean of what reading and
     copying reached.
+
+    Raises:
+        InputError: ``EATSS-M018``, its power limit is not above its constant power.
     """
     found = calibration_of(profile)
+    limit_w = profile.tdp_w or FALLBACK_LIMIT_W
+    if limit_w <= found["constant_w"]:
+        raise input_error(
+            "EATSS-M018",
+            f"{profile.name} may draw {limit_w:g} W, and takes {found['constant_w']:.4g} W "
+            "whatever runs: nothing can run on it",
+            hint="look at tdp_w and at constant_w of [calibration] in its profile",
+        )
     return Card(
-        calibrated=profile.calibration is not None,
         sms=profile.sm_count,
         clock_hz=1e6 * found["clock_mhz"],
         warp=profile.threads_per_warp,
@@ -113,7 +122,7 @@ def card_of(profile: GpuProfile) -> Card:
         fp32_per_cycle=found["fp32_per_cycle"],
         dram_bytes_s=1e9 * (found["dram_read_gb_s"] + found["dram_copy_gb_s"]) / 2,
         l2_bytes_s=1e9 * found["l2_gb_s"],
-        power_limit_w=profile.tdp_w or FALLBACK_LIMIT_W,
+        power_limit_w=limit_w,
         l1_cycles=found["l1_cycles"],
         shared_cycles=found["shared_cycles"],
         l2_cycles=found["l2_cycles"] - found["l1_cycles"],

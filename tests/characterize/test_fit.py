@@ -146,8 +146,8 @@ def test_a_card_held_back_by_its_limit_gets_its_true_prices_and_voltage_floor(
     assert clocks == {None, 1980.0, 1980.0 * truth.capped_share}
     calibration, fit = calibrated(record)
     same(fit, capped)
-    assert fit.voltage_floor == pytest.approx(capped.floor, abs=1e-3)
-    assert calibration.value("voltage_floor") == fit.voltage_floor
+    assert fit.voltage_floor.value == pytest.approx(capped.floor, abs=1e-3)
+    assert calibration.value("voltage_floor") == fit.voltage_floor.value
 
 
 def test_a_calibration_has_prices_in_picojoules_and_where_they_come_from(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_a_price_is_never_negative_whatever_was_measured(seed: int, noise: float
     for _, price in (*fit.prices, ("constant", fit.constant_w)):
         assert 0 <= price.low <= price.value <= price.high
         assert np.isfinite(price.high)
-    assert 0 <= fit.voltage_floor <= 0.9
+    assert 0 <= fit.voltage_floor.value <= 0.9
 
 
 def test_a_price_that_would_be_negative_is_zero_and_may_be_up_to_its_error() -> None:
@@ -502,7 +502,7 @@ def test_cards_are_joined_by_their_mean_and_their_spread_is_half_the_range_over_
     )
     assert found.cards == ("a", "b")
     assert (found.r_squared, found.median_residual, found.worst_residual) == (0.9, 0.02, 0.2)
-    assert (found.date, found.revision, found.benchmarks) == ("2026-02-02", "b, a", 200)
+    assert (found.date, found.revision, found.benchmarks) == ("2026-02-02", "b, a", 100)
 
 
 def test_two_records_of_one_card_count_as_one() -> None:
@@ -534,7 +534,7 @@ def test_one_card_has_no_spread_and_a_coefficient_may_be_of_one_card_alone() -> 
 @pytest.mark.parametrize("run", ["1", "2", "3"])
 def test_recorded_energies_follow_the_fit(run: str) -> None:
     calibration, fit = recorded_fit(run)
-    assert fit.r_squared > 0.999
+    assert fit.r_squared > 0.997  # of mean powers
     assert fit.median_residual < 0.015
     assert fit.worst_residual < 0.15
     intensities = {one.name for one in recorded(run).of("intensity")}

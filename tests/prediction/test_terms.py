@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.demand import Demand
@@ -152,6 +153,12 @@ def test_no_power_is_above_the_limit_and_no_time_shorter_than_without_one(
     time_s, energy_j = time_of(amounts, limited), energy_of(amounts, limited)
     assert energy_j / time_s <= limit_w * (1 + 1e-9)
     assert time_s >= time_of(amounts, UNLIMITED) * (1 - 1e-9)
+
+
+def test_a_card_that_draws_more_than_it_may_whatever_runs_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        card_of(replace(load_profile("h200"), tdp_w=100.0))
+    assert caught.value.code == "EATSS-M018"
 
 
 def test_launches_come_one_after_the_other() -> None:
