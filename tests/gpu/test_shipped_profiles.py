@@ -203,4 +203,4 @@ def test_a_card_is_found_by_alias_in_any_case(alias: str, name: str) -> None:
 def test_every_name_and_alias_leads_to_its_own_card() -> None:
     for profile in PROFILES:
         for name in (profile.name, *profile.aliases):
-            assert load_profile(name.upper()) is profile
+            assert load_profile(name.upper()) == profile
