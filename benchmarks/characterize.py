@@ -35,7 +35,6 @@ from eatss.report.card_plots import (
     new_figure,
     predicted_against_measured,
     roofline_figure,
-    save_figure,
 )
 from eatss.report.card_tables import (
     arithmetic_table,
@@ -45,6 +44,7 @@ from eatss.report.card_tables import (
     memory_table,
     runs_table,
 )
+from eatss.report.plot_file import save_figure
 from eatss.report.render import render
 from eatss.report.roofline import CardRoofline
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eatss.characterize.benchmark import Benchmark, Buffer, Expected, Repeat, Work
+from eatss.characterize.benchmark import Benchmark, Buffer, Expected, Work, out_and_in
 
 WARP = 32
 THREADS = 512
@@ -235,14 +235,9 @@ def _benchmark(operation: Operation, sms: int) -> Benchmark:
         name=operation.name,
         group="arithmetic",
         text=_text(operation, steps),
-        kernel="timed",
         blocks=sms * BLOCKS_PER_SM,
         threads=THREADS,
-        arguments=(
-            Buffer(size_bytes=4 * threads, fill="nothing"),
-            Buffer(size_bytes=4 * WORDS * threads),
-            Repeat(),
-        ),
+        arguments=out_and_in(threads, Buffer(size_bytes=4 * WORDS * threads)),
         work=Work(
             operations=operation.count * each,
             flops=float(operation.flops * operation.count * each),
@@ -405,14 +400,9 @@ def _tensor_benchmark(operation: TensorOperation, sms: int) -> Benchmark:
         name=operation.name,
         group="tensor",
         text=text,
-        kernel="timed",
         blocks=sms * 4,
         threads=_TENSOR_THREADS,
-        arguments=(
-            Buffer(size_bytes=4 * threads, fill="nothing"),
-            Buffer(size_bytes=4 * WORDS * threads),
-            Repeat(),
-        ),
+        arguments=out_and_in(threads, Buffer(size_bytes=4 * WORDS * threads)),
         work=Work(
             operations=instructions * warps,
             flops=float(operation.flops) * instructions * warps,

@@ -109,14 +109,19 @@ class Benchmark:
     name: str
     group: Group
     text: str
-    kernel: str
     blocks: int
     threads: int
     arguments: tuple[Argument, ...]
     work: Work
     expected: tuple[Expected, ...] = ()
+    kernel: str = "timed"
     window_s: float | None = COEFFICIENT_WINDOW_S
     repeats: int | None = None
     shared_bytes: int = 0
     reports_cycles: bool = False
     parameters: tuple[tuple[str, float], ...] = ()
+
+
+def out_and_in(threads: int, given: Buffer) -> tuple[Argument, ...]:
+    """Return the usual arguments: a word for each thread to write, and what it reads."""
+    return (Buffer(size_bytes=4 * threads, fill="nothing"), given, Repeat())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from eatss.characterize.benchmark import Benchmark, Buffer, Expected, Repeat, Work
+from eatss.characterize.benchmark import Benchmark, Buffer, Expected, Work, out_and_in
 from eatss.characterize.memory import LINE_BYTES, STREAM_BYTES, WARP
 
 THREADS = 256
@@ -99,14 +99,9 @@ def _benchmark(sms: int, width: Literal["fp32", "fp64"], steps: int) -> Benchmar
         name=f"{width}, {2 * steps / size:g} flop/byte",
         group="intensity",
         text=text,
-        kernel="timed",
         blocks=blocks,
         threads=THREADS,
-        arguments=(
-            Buffer(size_bytes=4 * threads, fill="nothing"),
-            Buffer(size_bytes=16 * count, fill=width),
-            Repeat(),
-        ),
+        arguments=out_and_in(threads, Buffer(size_bytes=16 * count, fill=width)),
         work=Work(
             operations=fmas,
             loops=count / VECTORS / WARP * max(1, parts),

@@ -14,6 +14,7 @@ from eatss.characterize.benchmark import (
     Expected,
     Repeat,
     Work,
+    out_and_in,
 )
 from eatss.characterize.memory import GIB, KIB, LINE_BYTES, WARP
 
@@ -77,13 +78,10 @@ def _chase(sms: int, name: str, space: str, words: int) -> Benchmark:
         name=name,
         group="chase",
         text=text,
-        kernel="timed",
         blocks=blocks,
         threads=THREADS,
-        arguments=(
-            Buffer(size_bytes=4 * blocks * THREADS, fill="nothing"),
-            Buffer(size_bytes=4 * max(words, WARP), fill="ring"),
-            Repeat(),
+        arguments=out_and_in(
+            blocks * THREADS, Buffer(size_bytes=4 * max(words, WARP), fill="ring")
         ),
         work=Work(
             operations=loads,
@@ -216,7 +214,6 @@ def _latency(
         name=f"{name} latency",
         group="latency",
         text=text,
-        kernel="timed",
         blocks=1,
         threads=threads,
         arguments=arguments,
@@ -252,7 +249,6 @@ def awake_benchmark(sms: int) -> Benchmark:
         name="active idle",
         group="idle",
         text=_AWAKE,
-        kernel="timed",
         blocks=sms,
         threads=WARP,
         arguments=(Buffer(size_bytes=4 * sms, fill="nothing"), Repeat()),
@@ -266,7 +262,6 @@ def launch_benchmark(sms: int) -> Benchmark:
         name="launch overhead",
         group="launch",
         text=_EMPTY,
-        kernel="timed",
         blocks=sms,
         threads=128,
         arguments=(Buffer(size_bytes=4 * 1024, fill="nothing"), Repeat()),

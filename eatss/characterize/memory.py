@@ -15,6 +15,7 @@ from eatss.characterize.benchmark import (
     Group,
     Repeat,
     Work,
+    out_and_in,
 )
 
 WARP = 32
@@ -130,14 +131,9 @@ def _dram_read(sms: int) -> Benchmark:
         name="DRAM read",
         group="memory",
         text=text,
-        kernel="timed",
         blocks=blocks,
         threads=THREADS,
-        arguments=(
-            Buffer(size_bytes=4 * blocks * THREADS, fill="nothing"),
-            Buffer(size_bytes=16 * count),
-            Repeat(),
-        ),
+        arguments=out_and_in(blocks * THREADS, Buffer(size_bytes=16 * count)),
         work=Work(
             operations=warps,
             useful_bytes=16.0 * count,
@@ -166,7 +162,6 @@ def _dram_write(sms: int) -> Benchmark:
         name="DRAM write",
         group="memory",
         text=text,
-        kernel="timed",
         blocks=blocks,
         threads=THREADS,
         arguments=(
@@ -217,7 +212,6 @@ def _copy(
         name=name,
         group=group,
         text=text,
-        kernel="timed",
         blocks=blocks,
         threads=THREADS,
         arguments=(
@@ -297,14 +291,9 @@ def _cached(sms: int, name: str, held_bytes: int, cache: str, level: str) -> Ben
         name=name,
         group="memory",
         text=text,
-        kernel="timed",
         blocks=blocks,
         threads=THREADS,
-        arguments=(
-            Buffer(size_bytes=4 * blocks * THREADS, fill="nothing"),
-            Buffer(size_bytes=held_bytes),
-            Repeat(),
-        ),
+        arguments=out_and_in(blocks * THREADS, Buffer(size_bytes=held_bytes)),
         work=Work(
             operations=loads,
             useful_bytes=moved,
@@ -371,14 +360,9 @@ def _shared_read(sms: int, name: str, size: int, *, apart: bool) -> Benchmark:
         name=name,
         group="memory",
         text=text,
-        kernel="timed",
         blocks=blocks,
         threads=THREADS,
-        arguments=(
-            Buffer(size_bytes=4 * blocks * THREADS, fill="nothing"),
-            Buffer(size_bytes=4 * _SHARED_WORDS),
-            Repeat(),
-        ),
+        arguments=out_and_in(blocks * THREADS, Buffer(size_bytes=4 * _SHARED_WORDS)),
         work=Work(
             operations=loads,
             useful_bytes=moved,
@@ -433,7 +417,6 @@ def _stores(sms: int, name: str, group: Group, conflicts: int, window_s: float) 
         name=name,
         group=group,
         text=text,
-        kernel="timed",
         blocks=blocks,
         threads=_STORE_THREADS,
         arguments=(
@@ -497,14 +480,9 @@ def _constant(sms: int) -> Benchmark:
         name="constant read",
         group="memory",
         text=text,
-        kernel="timed",
         blocks=blocks,
         threads=THREADS,
-        arguments=(
-            Buffer(size_bytes=4 * blocks * THREADS, fill="nothing"),
-            Buffer(size_bytes=4 * 64),
-            Repeat(),
-        ),
+        arguments=out_and_in(blocks * THREADS, Buffer(size_bytes=4 * 64)),
         work=Work(
             operations=loads,
             useful_bytes=loads * 4,
@@ -630,14 +608,9 @@ def _gathered(
         name=name,
         group=group,
         text=text,
-        kernel="timed",
         blocks=blocks,
         threads=THREADS,
-        arguments=(
-            Buffer(size_bytes=4 * blocks * THREADS, fill="nothing"),
-            Buffer(size_bytes=STREAM_BYTES + MOST_STRIDE_BYTES),
-            Repeat(),
-        ),
+        arguments=out_and_in(blocks * THREADS, Buffer(size_bytes=STREAM_BYTES + MOST_STRIDE_BYTES)),
         work=Work(
             operations=loads,
             useful_bytes=loads * WARP * size,

@@ -166,7 +166,6 @@ def _benchmark(pattern: Pattern, threads: int) -> Benchmark:
             "access": pattern.access % {"place": pattern.place},
             "fold": pattern.fold,
         },
-        kernel="timed",
         blocks=blocks,
         threads=threads,
         arguments=arguments,

@@ -95,6 +95,7 @@ def roofline(
     )
     typer.echo(render_roofline(card, output.value), nl=False)
     if plot is not None:
-        from eatss.report.card_plots import roofline_figure, save_figure  # noqa: PLC0415
+        from eatss.report.card_plots import roofline_figure  # noqa: PLC0415
+        from eatss.report.plot_file import save_figure  # noqa: PLC0415
 
         save_figure(roofline_figure(card.roofs(), card.title), plot)

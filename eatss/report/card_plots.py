@@ -11,9 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from io import BytesIO
-from os import PathLike, fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -25,10 +22,8 @@ from eatss.characterize.machine import LANES, LINE_BYTES, LoweredClocks, Placed
 from eatss.characterize.patterns import PATTERNS
 from eatss.characterize.result import Record, Result
 from eatss.diagnostics import input_error
-from eatss.files import write_whole
 from eatss.gpu.calibration import Calibration, Coefficient
 from eatss.report.figures import figure as shown
-from eatss.report.plot_file import check_plot_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +47,6 @@ _BELOW_TICKS = 4.6
 """What ticks and the label of an axis take, in sizes of the legend's font."""
 
 SAMPLES = 256
-DPI = 150
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Value: TypeAlias = Callable[[Result], float | None]
@@ -90,36 +84,6 @@ def new_figure(width_in: float = 6.4, height_in: float = 4.8) -> Figure:
     figure = drawing.Figure(figsize=(width_in, height_in), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
-
-
-def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
-    """Write a figure; the same figure gives the same file.
-
-    Args:
-        figure: what :func:`new_figure` returned, with something drawn in it.
-        path: a PNG, SVG or PDF to write.
-
-    Raises:
-        InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` the file cannot be
-            written.
-    """
-    file = Path(fspath(path))
-    check_plot_file(file)
-    import matplotlib as mpl  # noqa: PLC0415 - optional
-
-    kind = file.suffix[1:].lower()
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-    drawn = BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "eatss"}):
-        figure.savefig(drawn, dpi=DPI, format=kind, metadata=undated)
-    try:
-        write_whole(file, drawn.getvalue())
-    except OSError as error:
-        raise input_error(
-            "EATSS-E053",
-            f"cannot write '{file}': {error.strerror or error}",
-            hint="name a file in a folder that can be written",
-        ) from None
 
 
 def roofline_figure(rows: Sequence[Roofs], title: str) -> Figure:

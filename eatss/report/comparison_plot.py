@@ -9,16 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eatss.diagnostics import input_error
-from eatss.files import write_whole
 from eatss.measure.comparison import Comparison, ComparisonRow
 from eatss.measure.estimate import Ratio
-from eatss.report.plot_file import check_plot_file
+from eatss.report.plot_file import check_plot_file, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -87,16 +84,7 @@ def plot_comparisons(comparisons: Sequence[Comparison], path: str | PathLike[str
     last.set_xlim(-0.6, len(groups) - 0.4)
     _legend(figure, axes, [_baselines(comparisons), *variants])
     figure.supylabel(f"ratio to {_baselines(comparisons)}")
-    drawn = BytesIO()
-    figure.savefig(drawn, dpi=150, format=file.suffix[1:].lower())
-    try:
-        write_whole(file, drawn.getvalue())
-    except OSError as error:
-        raise input_error(
-            "EATSS-E053",
-            f"cannot write '{file}': {error.strerror or error}",
-            hint="name a file in a folder that can be written",
-        ) from None
+    save_figure(figure, file)
 
 
 def _legend(figure: Figure, axes: Sequence[Axes], names: Sequence[str]) -> None:

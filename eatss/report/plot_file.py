@@ -1,12 +1,20 @@
-"""Whether a plot can be drawn here, asked before time goes into what it shows."""
+"""Files of plots: whether one can be drawn here, asked before time goes into it, and writing it."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from io import BytesIO
+from os import PathLike, fspath
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eatss.diagnostics import input_error
+from eatss.files import write_whole
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DPI = 150
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -35,3 +43,33 @@ def check_plot_file(path: Path) -> None:
             "plots need matplotlib, which is not installed",
             hint="install it with: pip install 'eatss[plot]'",
         )
+
+
+def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write a figure; the same figure gives the same file.
+
+    Args:
+        figure: with something drawn in it.
+        path: a PNG, SVG or PDF to write.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` the file cannot be
+            written.
+    """
+    file = Path(fspath(path))
+    check_plot_file(file)
+    import matplotlib as mpl  # noqa: PLC0415 - optional
+
+    kind = file.suffix[1:].lower()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    drawn = BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "eatss"}):
+        figure.savefig(drawn, dpi=DPI, format=kind, metadata=undated)
+    try:
+        write_whole(file, drawn.getvalue())
+    except OSError as error:
+        raise input_error(
+            "EATSS-E053",
+            f"cannot write '{file}': {error.strerror or error}",
+            hint="name a file in a folder that can be written",
+        ) from None

@@ -280,7 +280,6 @@ def test_published_coefficients_come_back_through_noise_of_the_published_size(na
         assert price.low <= truth <= price.high, feature
         assert price.value == pytest.approx(truth, rel=0.25), feature
     assert fit.constant_w.low <= card.constant_w <= fit.constant_w.high
-    assert fit.constant_w.value == pytest.approx(card.constant_w, rel=0.1)
 
 
 @pytest.mark.parametrize("name", CARDS)

@@ -30,10 +30,10 @@ from eatss.report.card_plots import (
     power_line,
     predicted_against_measured,
     roofline_figure,
-    save_figure,
     stride_curve,
     time_roofline,
 )
+from eatss.report.plot_file import save_figure
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
 RECORD = read_record(RESULTS / "characterize-1.jsonl")

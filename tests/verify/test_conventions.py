@@ -153,14 +153,14 @@ def test_an_error_beyond_rounding_is_wrong_where_sums_are_split(folder: Folder) 
         SUM_C,
         ("A[i] : 0.0", "A[i] * (1 + 1e-11) : 0.0"),
     )
-    assert run(place, [{"N": 70}]).status == "wrong result"
+    assert run(place).status == "wrong result"
 
 
 def test_a_dropped_term_is_wrong_where_sums_are_split(folder: Folder) -> None:
     place = folder(
         program(SUM_CU, SUM_ARGUMENTS, reassociates=True), SUM_C, ("i < N ?", "i < N && i != 7 ?")
     )
-    assert run(place, [{"N": 70}]).status == "wrong result"
+    assert run(place).status == "wrong result"
 
 
 def test_a_shuffle_that_not_all_lanes_reach_is_a_barrier_error(folder: Folder) -> None:
@@ -209,7 +209,7 @@ def test_integers_have_to_be_equal_where_sums_are_split(folder: Folder) -> None:
     original = SUM_C.replace("double", "long")
     assert run(folder(program(text, arguments, reassociates=True), original)).status == "ok"
     wrong = program(text.replace("A[i] : 0l", "A[i] : 1l"), arguments, reassociates=True)
-    assert run(folder(wrong, original), [{"N": 70}]).status == "wrong result"
+    assert run(folder(wrong, original)).status == "wrong result"
 
 
 VLA_C = """
@@ -283,7 +283,7 @@ def test_arrays_and_scalars_may_be_global_and_the_function_static(folder: Folder
     assert found.status == "ok", found.message
     assert any(dict(result.sizes)["N"] > 64 for result in found.results)
     wrong = folder(program(GLOBAL_CU.replace("+= alpha", "+= 2 * alpha"), arguments), GLOBAL_C)
-    found = run(wrong, [{"N": 70}])
+    found = run(wrong)
     assert found.status == "wrong result"
     assert found.message.startswith("total is ")
 
@@ -406,8 +406,7 @@ def test_dynamic_shared_memory_beyond_48_kib_needs_opting_in(folder: Folder) -> 
             right,
             DYNAMIC_C,
             ("MaxDynamicSharedMemorySize, 51200", "MaxDynamicSharedMemorySize, 100"),
-        ),
-        [{"N": 70}],
+        )
     )
     assert found.status == "launch error"
     assert "dynamic shared memory" in found.message
