@@ -19,13 +19,20 @@ import numpy as np
 from eatss.characterize.benchmark import Argument, Benchmark, Buffer, Repeat, Telling, Told
 from eatss.characterize.result import Occupancy
 from eatss.characterize.sass import MachineCode, disassembled, find_disassembler, machine_code
+from eatss.characterize.sm_clock import (
+    BLOCKS_PER_SM,
+    KERNEL,
+    MOST_SMS,
+    TEXT,
+    THREADS,
+    mean_clock_mhz,
+)
 from eatss.diagnostics import input_error
 from eatss.measure.card import CompileError, MeteredCard, SteadyLoad
 from eatss.measure.compile import compile_text
 from eatss.measure.cuda_errors import translated
 from eatss.measure.cupy_card import CupyCard
 
-MOST_SMS = 1024
 _NEVER = np.iinfo(np.int64).max
 _WARP = 32
 
@@ -45,6 +52,11 @@ class LoadedBenchmark(SteadyLoad, Protocol):
 
     def set_repeats(self, repeats: int) -> None:
         """Choose how often a launch repeats its work."""
+        ...
+
+    @property
+    def clock_mhz(self) -> float | None:
+        """The mean clock of the SMs over the last ``timed``; ``None`` if they do not tell."""
         ...
 
     def cycles(self) -> float:
@@ -87,6 +99,7 @@ class CupyBench:
         self._disassembler = _disassembler()
         self._buffers: dict[Buffer, Any] = {}
         self._codes: dict[str, MachineCode] = {}
+        self._clock = SmClock.on(card)
 
     @property
     def card(self) -> MeteredCard:
@@ -112,6 +125,7 @@ class CupyBench:
             kernel=kernel,
             arguments=arguments,
             code=code,
+            clock=self._clock,
         )
 
     def _tried(self, benchmark: Benchmark) -> None:
@@ -188,6 +202,47 @@ def _disassembler() -> Path:
 
 
 @dataclass(slots=True, kw_only=True)
+class SmClock:
+    """Cycles and nanoseconds of every SM, told on the card's stream before and after a load."""
+
+    kernel: Any
+    blocks: int
+    before: Any
+    after: Any
+
+    @classmethod
+    def on(cls, card: CupyCard) -> SmClock:
+        """Return that of a card."""
+        memory, place = card.memory, card.on_card
+        path = compile_text(
+            (place.toolchain,), TEXT, "sm_clock.cu", place.capability, cache=place.cache
+        ).path
+        with translated("the clock of the SMs"), memory.current():
+            cupy = memory.cupy
+            properties = cupy.cuda.runtime.getDeviceProperties(place.device)
+            return cls(
+                kernel=cupy.RawModule(path=str(path)).get_function(KERNEL),
+                blocks=BLOCKS_PER_SM * int(properties["multiProcessorCount"]),
+                before=cupy.zeros((MOST_SMS, 2), dtype=cupy.int64),
+                after=cupy.zeros((MOST_SMS, 2), dtype=cupy.int64),
+            )
+
+    def begin(self) -> None:
+        """Tell, before a load."""
+        self.before[:] = 0
+        self.after[:] = 0
+        self.kernel((self.blocks,), (THREADS,), (self.before,))
+
+    def end(self) -> None:
+        """Tell, after it."""
+        self.kernel((self.blocks,), (THREADS,), (self.after,))
+
+    def mean_mhz(self) -> float | None:
+        """Return the mean clock in between; the stream has to be done."""
+        return mean_clock_mhz(self.before.get(), self.after.get())
+
+
+@dataclass(slots=True, kw_only=True)
 class CupyBenchmark:
     """A benchmark loaded through CuPy; see :class:`LoadedBenchmark`."""
 
@@ -196,7 +251,9 @@ class CupyBenchmark:
     kernel: Any
     arguments: list[Any]
     code: MachineCode
+    clock: SmClock
     repeats: int = 1
+    clock_mhz: float | None = None
 
     def set_repeats(self, repeats: int) -> None:
         """Choose how often a launch repeats its work."""
@@ -213,6 +270,7 @@ class CupyBenchmark:
         with translated(self.benchmark.name), memory.current():
             graph = self._graph() if self.benchmark.group == "launch" else None
             start, end = cuda.Event(), cuda.Event()
+            self.clock.begin()
             start.record(memory.stream)
             for _ in range(count):
                 if graph is not None:
@@ -220,7 +278,9 @@ class CupyBenchmark:
                 else:
                     self._launch(telling=0)
             end.record(memory.stream)
-            end.synchronize()
+            self.clock.end()
+            memory.stream.synchronize()
+            self.clock_mhz = self.clock.mean_mhz()
             return float(cuda.get_elapsed_time(start, end)) / 1e3
 
     def cycles(self) -> float:

@@ -175,7 +175,7 @@ def _measured(
     settle_s = SETTLE_S if benchmark.window_s >= LONG_WINDOW_S else CURVE_SETTLE_S
     pace = Pace(run_s=launch_s, window_s=benchmark.window_s, settle_s=settle_s)
     raw = take_window(bench.card, metering, loaded, pace, restoring=False)
-    result = _metered(result, raw, loaded.repeats)
+    result = _metered(result, raw, loaded)
     if benchmark.group == "block size":
         result = replace(result, occupancy=loaded.occupancy())
     return result
@@ -217,8 +217,8 @@ def _result(benchmark: Benchmark, loaded: LoadedBenchmark, time_s: float) -> Res
     )
 
 
-def _metered(result: Result, raw: RawWindow, repeats: int) -> Result:
-    time_s = raw.time_s / repeats
+def _metered(result: Result, raw: RawWindow, loaded: LoadedBenchmark) -> Result:
+    time_s = raw.time_s / loaded.repeats
     power_w = raw.power_w
     return replace(
         result,
@@ -228,7 +228,7 @@ def _metered(result: Result, raw: RawWindow, repeats: int) -> Result:
         energy_j=None if power_w is None else power_w * time_s,
         window_s=raw.span.duration_s,
         updates=raw.readings[0].updates if power_w is not None else None,
-        sm_clock_mhz=raw.during.sm_clock_mean_mhz,
+        sm_clock_mhz=loaded.clock_mhz or raw.during.sm_clock_mean_mhz,
         lowest_sm_clock_mhz=raw.during.sm_clock_lowest_mhz,
         memory_clock_mhz=raw.during.memory_clock_mhz,
         temperature_c=raw.during.temperature_c,

@@ -32,6 +32,10 @@ class ScriptedBenchmark:
     code: MachineCode
     repeats: int = 1
 
+    @property
+    def clock_mhz(self) -> float | None:
+        return self.bench.counted_mhz
+
     def set_repeats(self, repeats: int) -> None:
         self.repeats = repeats
 
@@ -69,6 +73,8 @@ class ScriptedBench:
     failing: dict[str, bool] = field(default_factory=dict)
     wrong_code: frozenset[str] = frozenset()
     compiled: list[str] = field(default_factory=list)
+    counted_mhz: float | None = None
+    """What the SMs say of their clock; nothing if ``None``."""
 
     @property
     def known(self) -> dict[str, Result]:

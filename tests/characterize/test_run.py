@@ -150,6 +150,14 @@ def test_energies_are_those_of_the_card_s_prices(path: Path) -> None:
     assert lengths == [pytest.approx(2.05, abs=0.06), pytest.approx(0.83, abs=0.06)]
 
 
+def test_the_clock_that_the_sms_count_goes_before_what_nvml_samples(path: Path) -> None:
+    on = bench()
+    on.counted_mhz = 1814.5
+    one = run(path, on).record.named("fp32 fma")
+    assert one is not None
+    assert (one.sm_clock_mhz, one.lowest_sm_clock_mhz) == (1814.5, 1980)
+
+
 def test_latencies_and_launches_have_times_and_no_energy(path: Path) -> None:
     record = run(path).record
     load, launch = record.named("L1 load latency"), record.named("launch overhead")

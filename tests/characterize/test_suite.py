@@ -15,7 +15,6 @@ from typing import TypeAlias, get_args
 
 import pytest
 
-from eatss.characterize.bench import MOST_SMS
 from eatss.characterize.benchmark import Argument, Benchmark, Buffer, Group, Repeat, Telling, Told
 from eatss.characterize.fit import GROUPS, PRICES, amounts_of
 from eatss.characterize.intensity import STEPS
@@ -23,6 +22,7 @@ from eatss.characterize.latency import LAUNCHES
 from eatss.characterize.patterns import PATTERNS
 from eatss.characterize.result import Result
 from eatss.characterize.run import MOST_REPEATS
+from eatss.characterize.sm_clock import MOST_SMS
 from eatss.characterize.suite import Chip
 from eatss.characterize.suite import suite as made
 from eatss.gpu.load import list_profiles, load_profile

@@ -1,0 +1,56 @@
+"""The mean clock of the SMs over a load, as the SMs count it.
+
+NVML gives the clock of an instant. Under the power limit the clock jumps many times between two
+such looks, and their mean is up to 9 % above what an H200's multiply-adds were issued at. So each
+SM says its own cycles and the card's nanoseconds before and after; one over the other is the clock.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+KERNEL = "now"
+THREADS = 1024
+"""Of a block: two fill an SM, so that every SM gets one."""
+
+BLOCKS_PER_SM = 4
+MOST_SMS = 1024
+
+TEXT = r"""
+extern "C" __global__ void __launch_bounds__(1024) now(longlong2 *told)
+{
+    if (threadIdx.x) return;
+    unsigned sm;
+    unsigned long long ns;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    const long long cycles = clock64();
+    if (sm < 1024) told[sm] = make_longlong2(cycles, (long long)ns);
+}
+"""
+"""A kernel that writes, for each SM by its number, its cycles and the time in ns."""
+
+_LEAST_NS = 1e6
+"""Shorter spans say little: on some cards the timer moves once in a microsecond."""
+
+_LEAST_SHARE = 0.5
+
+
+def mean_clock_mhz(before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> float | None:
+    """Return the mean clock between two tellings, in MHz.
+
+    Args:
+        before: shape (SMs, 2), cycles and ns of each SM; 0 where it told nothing.
+        after: the same, later.
+
+    Returns:
+        The median over SMs; ``None`` where fewer than half of those that told anything did so
+        twice, their cycles do not grow, or less than a millisecond lies between.
+    """
+    cycles, ns = (after - before).astype(np.float64).T
+    told = (before[:, 1] > 0) | (after[:, 1] > 0)
+    whole = (before[:, 1] > 0) & (after[:, 1] > 0) & (cycles > 0) & (ns >= _LEAST_NS)
+    if not whole.any() or whole.sum() < _LEAST_SHARE * told.sum():
+        return None
+    return float(np.median(cycles[whole] / ns[whole]) * 1e3)
