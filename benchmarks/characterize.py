@@ -4,8 +4,8 @@
     python benchmarks/characterize.py --output DIR        # the plots somewhere else
     python benchmarks/characterize.py --no-plots
 
-It reads three runs on two cards (run 1 on card A, runs 2 and 3 on card B) and the access patterns
-over sizes of blocks (card B), which ``eatss characterize`` wrote. It prints tables in the columns
+It reads three runs on two cards which ``eatss characterize`` wrote: everything on card A, the
+fitted groups once more there and on card B. It prints tables in the columns
 of MIPP, Tables I to IV, the coefficients of each run with the differences between runs and cards,
 and how well they explain the energies. It draws the figures of Choi and Vuduc (2, 4 to 7), of MIPP
 (6 to 8) and of Allen and Ge (4 to 9). It needs no card.
@@ -25,7 +25,7 @@ from rich.console import RenderableType
 
 from benchmarks.recorded import RESULTS
 from eatss.characterize.fit import EnergyFit, calibrated
-from eatss.characterize.machine import WIDTHS
+from eatss.characterize.lowered import WIDTHS
 from eatss.characterize.result import read_record
 from eatss.gpu import load_profile
 from eatss.report.card_plots import (
@@ -51,9 +51,8 @@ from eatss.report.roofline import CardRoofline
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RUNS = ("run 1, card A", "run 2, card B", "run 3, card B")
+RUNS = ("run 1, card A", "run 2, card A", "run 3, card B")
 FILES = ("characterize-1.jsonl", "characterize-2.jsonl", "characterize-3.jsonl")
-BLOCKS = "characterize-blocks.jsonl"
 PROFILE = "h200"
 
 
@@ -80,7 +79,7 @@ def report(results: Path) -> None:
         latency_table(first, fit.top_clock_mhz),
         "",
         "Coefficients of each run. Prices are those of an instruction of a warp at the highest "
-        "clock; runs: range of both runs on card B over their mean; cards: difference of the "
+        "clock; runs: range of both runs on card A over their mean; cards: difference of the "
         "cards' means.",
         "",
         runs_table(runs),
@@ -95,8 +94,8 @@ def report(results: Path) -> None:
 
 
 def draw(results: Path, folder: Path) -> None:
-    """Save the figures as ``characterize-*.png``; all but the block sizes are of card A."""
-    first, blocks = read_record(results / FILES[0]), read_record(results / BLOCKS)
+    """Save the figures as ``characterize-*.png``; they are of card A's first run."""
+    first = read_record(results / FILES[0])
     profile = load_profile(PROFILE)
     calibration, fit = calibrated(first)
     name = first.subject.name
@@ -109,7 +108,7 @@ def draw(results: Path, folder: Path) -> None:
             f"{name}: energy beyond constant power, with 95 % intervals",
         ),
         "memory": memory_figure(first, f"{name}: what an access costs"),
-        "blocks": block_figure(blocks, f"{name}: access patterns over sizes of blocks"),
+        "blocks": block_figure(first, f"{name}: access patterns over sizes of blocks"),
         "fit": _fit_figure(fit, name),
     }
     for suffix, figure in figures.items():

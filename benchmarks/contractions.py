@@ -44,6 +44,8 @@ PRODUCT: dict[str, Layout] = {
     "128x32-16x8": ({"i": 128, "j": 32, "k": 32}, {"i": 16, "j": 8}),
     "128x32-32x4": ({"i": 128, "j": 32, "k": 32}, {"i": 32, "j": 4}),
     "64x64-16x8": ({"i": 64, "j": 64, "k": 32}, {"i": 16, "j": 8}),
+    "128x64-16x16": ({"i": 128, "j": 64, "k": 16}, {"i": 16, "j": 16}),
+    "128x64-32x8": ({"i": 128, "j": 64, "k": 16}, {"i": 32, "j": 8}),
 }
 NARROW = {name: ({**tile, "k": 16}, threads) for name, (tile, threads) in PRODUCT.items()}
 LAYOUTS: dict[str, dict[str, Layout]] = {

@@ -92,8 +92,9 @@ class Judged:
     Rank correlations are Spearman's. Errors are medians: 0.2 where half of the variants are within
     a factor of 1.2. Biases are geometric means of predicted over measured. ``chosen`` is the
     measured energy of the variant that is predicted best, ``default`` that of PPCG's default, both
-    over the least measured; ``spread`` is that of the median variant. ``variants`` are those
-    compared; ``unpredicted`` ran though the prediction has no figure for them.
+    over the least measured; ``spread`` is that of the median variant. ``energy_errors`` are those
+    of the variants, as logarithms. ``variants`` are those compared; ``unpredicted`` ran though the
+    prediction has no figure for them.
     """
 
     kernel: str
@@ -101,6 +102,7 @@ class Judged:
     fitted: bool
     variants: int
     unpredicted: int
+    energy_errors: tuple[float, ...]
     energy_rank: float | None
     time_rank: float | None
     energy_error: float
@@ -226,6 +228,7 @@ def judged(kernel: str, dtype: str, points: Sequence[Point], unpredicted: int) -
         fitted=kernel in FITTED,
         variants=len(points),
         unpredicted=unpredicted,
+        energy_errors=tuple(abs(math.log(a / b)) for a, b in energies),
         energy_rank=_rank(energies),
         time_rank=_rank(times),
         energy_error=_error(energies),
@@ -325,6 +328,8 @@ def _print_means(half: Sequence[Judged], name: str) -> None:
         f"bias: energy {geometric_mean([one.energy_bias for one in half]):.2f}, "
         f"time {geometric_mean([one.time_bias for one in half]):.2f}"
     )
+    every = statistics.median(share for one in half for share in one.energy_errors)
+    print(f"  error of energy, median of all variants: {math.exp(every) - 1:.0%}")
     print(f"  over the best: chosen {chosen:.2f}, default {default:.2f} ({len(tried)} programs)")
     if alike:
         names = ", ".join(

@@ -257,7 +257,7 @@ class Compared:
 
     ``rank`` is Spearman's correlation, ``error`` the median factor less 1, ``bias`` the geometric
     mean of predicted over measured, ``chosen`` what the layout predicted best takes over the least,
-    ``spread`` what the median layout takes over it.
+    ``spread`` what the median layout takes over it. ``errors`` are all, as logarithms.
     """
 
     rank: float | None
@@ -265,6 +265,7 @@ class Compared:
     bias: float
     chosen: float
     spread: float
+    errors: tuple[float, ...]
 
 
 def compared(figures: Sequence[tuple[float, float]]) -> Compared | None:
@@ -281,6 +282,7 @@ def compared(figures: Sequence[tuple[float, float]]) -> Compared | None:
         bias=math.exp(statistics.mean(logs)),
         chosen=min(known)[1] / least,
         spread=statistics.median(m for _, m in known) / least,
+        errors=tuple(map(abs, logs)),
     )
 
 
@@ -350,11 +352,13 @@ def _print_means(
         ranks = [one.rank for one in found if one.rank is not None and one.spread >= ALIKE]
         if not found:
             continue
+        every = math.exp(statistics.median(share for one in found for share in one.errors)) - 1
         rank = geometric_mean([max(LEAST_CORRELATION, one) for one in ranks])
         least = min(ranks, default=math.nan)
         print(
             f"  {name}: rank {rank:.2f}, least {least:.2f} ({len(ranks)} programs); "
-            f"median error {statistics.median(one.error for one in found):.0%}; "
+            f"median error {statistics.median(one.error for one in found):.0%}, "
+            f"of all layouts {every:.0%}; "
             f"chosen/best {geometric_mean([one.chosen for one in found]):.2f}"
         )
 

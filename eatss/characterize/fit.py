@@ -12,7 +12,7 @@ Codes: B020 too few benchmarks for a fit.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +20,12 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar, nnls  # type: ignore[attr-defined]
 from scipy.stats import t as student  # type: ignore[attr-defined]
 
+from eatss.characterize.lowered import WIDTHS, LoweredClocks, machine_of
+from eatss.characterize.memory import SECTOR_BYTES, WARP
 from eatss.characterize.result import Record, Result
 from eatss.diagnostics import input_error
 from eatss.gpu.calibration import COEFFICIENTS, Calibration, Coefficient
+from eatss.gpu.voltage import voltage_share
 
 GROUPS = ("arithmetic", "tensor", "memory", "chase", "bank conflicts", "intensity", "idle")
 """Groups whose energies the prices are fitted to."""
@@ -160,12 +163,6 @@ def amounts_of(result: Result) -> dict[str, float]:
     return found
 
 
-def voltage_share(clock: float | Floats, floor: float) -> float | Floats:
-    """Return ``v²``, the share of a price at a clock, given as a share of the highest."""
-    voltage = floor + (1 - floor) * clock
-    return voltage * voltage
-
-
 def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> EnergyFit:
     """Fit prices to energies, each benchmark by its share of error.
 
@@ -284,6 +281,7 @@ def calibrated(record: Record) -> tuple[Calibration, EnergyFit]:
     fit = fit_energy(results)
     subject = record.subject
     found = _energy_coefficients(record, fit) | _rates(record, fit.top_clock_mhz) | _waits(record)
+    found |= _overlap(record, {name: one.value for name, one in found.items()})
     ordered = tuple((name, found[name]) for name in COEFFICIENTS if name in found)
     return (
         Calibration(
@@ -325,7 +323,7 @@ def _scaled(one: Coefficient, by: float) -> Coefficient:
 
 _PER_CYCLE = (
     ("fp32_per_cycle", "fp32 fma", "operations"),
-    ("fp64_per_cycle", "fp64 add", "operations"),
+    ("fp64_per_cycle", "fp64 fma", "operations"),
     ("issue_per_cycle", "fp32 add", "instructions"),
     ("shared_wavefronts_per_cycle", "shared read", "shared_wavefronts"),
 )
@@ -336,6 +334,12 @@ _BYTES_S = (
     ("l2_gb_s", "L2 read"),
     ("l1_gb_s", "L1 read"),
 )
+MOST_OVERLAP = 16.0
+"""An exponent from which on times overlap entirely."""
+
+TORN = "strided global write, 256 threads"
+"""Writes sectors in parts."""
+
 _CYCLES = (
     ("shared_cycles", "shared load latency"),
     ("l1_cycles", "L1 load latency"),
@@ -366,6 +370,11 @@ def _rates(record: Record, top_mhz: float) -> dict[str, Coefficient]:
         result = record.named(benchmark)
         if result is not None:
             found[name] = _exact(result.useful_bytes / result.time_s / 1e9)
+    torn = record.named(TORN)
+    if torn is not None:
+        # each thread of a warp writes a word to a sector of its own
+        sectors = torn.operations * WARP
+        found["l2_torn_gb_s"] = _exact(sectors * SECTOR_BYTES / torn.time_s / 1e9)
     return found
 
 
@@ -379,6 +388,38 @@ def _waits(record: Record) -> dict[str, Coefficient]:
     if launch is not None:
         found["launch_s"] = _exact(launch.time_s)
     return found
+
+
+def _overlap(record: Record, found: Mapping[str, float]) -> dict[str, Coefficient]:
+    """Return how the times of arithmetic and memory join: what fits the intensity sweep best."""
+    points = []
+    for width in WIDTHS:
+        own = [one for one in record.of("intensity") if one.flops and one.name.startswith(width)]
+        try:
+            machine = machine_of(
+                found, width, record.subject.sm_count, record.subject.power_limit_w
+            )
+        except (KeyError, ValueError):
+            continue  # a part of the suite, or a price of zero
+        points += [(machine, one) for one in own]
+    if not points:
+        return {}
+
+    def squares(overlap: float) -> float:
+        shares = [
+            float(
+                LoweredClocks.of({**found, "overlap": overlap}, machine).time_s(
+                    one.flops, one.flops / one.useful_bytes
+                )
+            )
+            / one.time_s
+            - 1
+            for machine, one in points
+        ]
+        return float(np.square(shares).sum())
+
+    best = minimize_scalar(squares, bounds=(1.0, MOST_OVERLAP), method="bounded")  # type: ignore[no-untyped-call]
+    return {"overlap": _exact(float(best.x))}
 
 
 def joined(calibrations: Sequence[Calibration]) -> Calibration:

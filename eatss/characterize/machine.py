@@ -7,12 +7,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import Any
 
 from eatss.characterize.energy_roofline import EnergyRoofline
+from eatss.characterize.lowered import LoweredClocks, Width, machine_of
 from eatss.diagnostics import InputError, input_error
 from eatss.files import read_regular
 from eatss.gpu.profile import GpuProfile
@@ -23,19 +21,9 @@ from eatss.measure.sizes import complete_sizes
 from eatss.measure.work import count_work
 from eatss.program import load_program
 
-Width: TypeAlias = Literal["fp32", "fp64"]
-
-WIDTHS: tuple[Width, ...] = ("fp64", "fp32")
 WIDTH_OF_DTYPE: Mapping[str, Width] = {"float": "fp32", "double": "fp64"}
 
-LANES = 32
-FLOPS_OF_FMA = 2
-LINE_BYTES = 128
 _MOST_BYTES = 64 << 20
-_LEAST_CLOCK = 0.02
-_HALVINGS = 40
-
-_Floats: TypeAlias = NDArray[np.float64]
 
 
 def roofline_of(profile: GpuProfile, width: Width) -> EnergyRoofline:
@@ -48,19 +36,8 @@ def roofline_of(profile: GpuProfile, width: Width) -> EnergyRoofline:
     Raises:
         InputError: ``EATSS-B033``, the coefficients make no machine, as where a price is zero.
     """
-    found = calibration_of(profile)
-    cycles_s = profile.sm_count * found["clock_mhz"] * 1e6
     try:
-        return EnergyRoofline.from_rates(
-            flops_s=found[f"{width}_per_cycle"] * FLOPS_OF_FMA * cycles_s,
-            bytes_s=found["dram_read_gb_s"] * 1e9,
-            flop_pj=found[f"{width}_pj"] / (LANES * FLOPS_OF_FMA),
-            byte_pj=found["dram_read_byte_pj"]
-            + found["l2_byte_pj"]
-            + found["l1_wavefront_pj"] / LINE_BYTES,
-            constant_w=found["constant_w"],
-            power_limit_w=profile.tdp_w,
-        )
+        return machine_of(calibration_of(profile), width, profile.sm_count, profile.tdp_w)
     except ValueError as error:
         raise input_error(
             "EATSS-B033",
@@ -91,81 +68,13 @@ def capped_range(machine: EnergyRoofline) -> tuple[float, float] | None:
     return max(0.0, low), high
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoweredClocks:
-    """A machine that keeps to its power limit as cards do: by lower clocks of the SMs.
-
-    With the clock their voltage falls, and what runs at it takes ``v²`` of its energy, as in
-    :mod:`eatss.characterize.fit`. Choi and Vuduc leave power limits open [section 5.2]. On an H200
-    the intensity sweep takes up to 16 % more time and energy than this says, most where flops and
-    bytes take equally long, and up to 26 % less than at full clock (``capped_time_s``).
-
-    ``memory_byte_j`` is the part of ``machine.byte_j`` that is memory's own: its voltage stays.
-    ``voltage_floor`` is that of the fit. Methods take intensities in flop/byte, all positive.
-    """
-
-    machine: EnergyRoofline
-    memory_byte_j: float
-    voltage_floor: float
-
-    def clock(self, intensity: ArrayLike) -> _Floats:
-        """Return the clock as a share of the highest: 1, or what the power limit leaves."""
-        values = np.asarray(intensity, dtype=np.float64)
-        high = np.ones_like(values)
-        limit_w = self.machine.power_limit_w
-        if limit_w is None:
-            return high
-        low = np.full_like(values, _LEAST_CLOCK)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            allowed = self._power_w(values, middle) <= limit_w
-            low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
-        return np.asarray(np.where(self.machine.power_w(values) <= limit_w, 1.0, low))
-
-    def time_s(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
-        """Return the time in s of so many flops."""
-        values = np.asarray(intensity, dtype=np.float64)
-        return np.asarray(np.asarray(work_flops) * self._flop_s(values, self.clock(values)))
-
-    def energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
-        """Return the energy in J of so many flops, constant power included."""
-        values = np.asarray(intensity, dtype=np.float64)
-        return np.asarray(np.asarray(work_flops) * self._flop_j(values, self.clock(values)))
-
-    def power_w(self, intensity: ArrayLike) -> _Floats:
-        """Return mean power in W."""
-        values = np.asarray(intensity, dtype=np.float64)
-        return self._power_w(values, self.clock(values))
-
-    def _flop_s(self, intensity: _Floats, clock: _Floats) -> _Floats:
-        one = self.machine
-        return np.maximum(one.flop_s / clock, one.byte_s / intensity)
-
-    def _flop_j(self, intensity: _Floats, clock: _Floats) -> _Floats:
-        from eatss.characterize.fit import voltage_share  # noqa: PLC0415 - needs SciPy
-
-        one = self.machine
-        at_voltage = one.flop_j + (one.byte_j - self.memory_byte_j) / intensity
-        share = voltage_share(clock, self.voltage_floor)
-        constant = one.constant_w * self._flop_s(intensity, clock)
-        return np.asarray(share * at_voltage + self.memory_byte_j / intensity + constant)
-
-    def _power_w(self, intensity: _Floats, clock: _Floats) -> _Floats:
-        return self._flop_j(intensity, clock) / self._flop_s(intensity, clock)
-
-
 def lowered_of(profile: GpuProfile, width: Width) -> LoweredClocks:
     """Return :func:`roofline_of` with clocks that follow the power limit.
 
     Raises:
         InputError: ``EATSS-B033``, the coefficients make no machine.
     """
-    found = calibration_of(profile)
-    return LoweredClocks(
-        machine=roofline_of(profile, width),
-        memory_byte_j=found["dram_read_byte_pj"] * 1e-12,
-        voltage_floor=found["voltage_floor"],
-    )
+    return LoweredClocks.of(calibration_of(profile), roofline_of(profile, width))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

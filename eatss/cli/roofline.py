@@ -70,11 +70,8 @@ def roofline(
     A program that stands left of a balance saves most by moving fewer bytes, right of it by doing
     fewer operations.
     """
-    from eatss.characterize.machine import (  # noqa: PLC0415 - keeps --help fast
-        WIDTH_OF_DTYPE,
-        WIDTHS,
-        placed_of,
-    )
+    from eatss.characterize.lowered import WIDTHS  # noqa: PLC0415 - keeps --help fast
+    from eatss.characterize.machine import WIDTH_OF_DTYPE, placed_of  # noqa: PLC0415
     from eatss.characterize.profile import same_kind  # noqa: PLC0415
     from eatss.characterize.result import read_record  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415

@@ -56,7 +56,7 @@ COEFFICIENTS: Mapping[str, tuple[str, str]] = {
     "fp32_per_cycle": ("1/cycle", "32-bit multiply-adds of an SM"),
     "fp64_per_cycle": (
         "1/cycle",
-        "64-bit instructions of an SM (additions: multiply-adds meet the power limit)",
+        "64-bit multiply-adds of an SM (three operands: additions reach more)",
     ),
     "issue_per_cycle": ("1/cycle", "instructions that an SM issues"),
     "shared_wavefronts_per_cycle": ("1/cycle", "wavefronts of shared memory of an SM"),
@@ -64,7 +64,12 @@ COEFFICIENTS: Mapping[str, tuple[str, str]] = {
     "dram_write_gb_s": ("GB/s", "memory, writing"),
     "dram_copy_gb_s": ("GB/s", "memory, as much read as written"),
     "l2_gb_s": ("GB/s", "L2, reading"),
+    "l2_torn_gb_s": ("GB/s", "L2, writing sectors of 32 bytes of each of which a part is given"),
     "l1_gb_s": ("GB/s", "L1 of all SMs, reading"),
+    "overlap": (
+        "1",
+        "exponent that joins the times of arithmetic and memory: 1 adds them, 16 overlaps them",
+    ),
     # waits
     "shared_cycles": ("cycles", "a load from shared memory, with its address"),
     "l1_cycles": ("cycles", "a load from L1, with its address"),

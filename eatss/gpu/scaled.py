@@ -22,8 +22,9 @@ FP64_SHARE = 1 / 32
 """64-bit multiply-adds for each of 32 bits where a profile tells no peak."""
 
 _MEMORY_RATES = ("dram_read_gb_s", "dram_write_gb_s", "dram_copy_gb_s")
-_ON_CHIP_RATES = ("l2_gb_s", "l1_gb_s")
+_ON_CHIP_RATES = ("l2_gb_s", "l2_torn_gb_s", "l1_gb_s")
 _MEMORY_PRICES = ("dram_read_byte_pj", "dram_write_byte_pj")
+_PEAKS = ("fp32_per_cycle", "fp64_per_cycle")
 _POWERS = ("constant_w", "idle_w", "active_idle_w")
 
 
@@ -36,7 +37,8 @@ def calibration_of(profile: GpuProfile) -> Mapping[str, float]:
 def scaled(profile: GpuProfile) -> dict[str, float]:
     """Return the coefficients of :data:`REFERENCE`, scaled to a card by specifications.
 
-    Rates of memory follow its bandwidth, those of caches SMs × clock, arithmetic its own peaks.
+    Rates of memory follow its bandwidth, those of caches SMs × clock, arithmetic its own peaks:
+    the same share of them is reached.
     Latencies stay as many cycles. A price of memory follows the power limit over bandwidth, one of
     the chip the limit over SMs × clock, also where a unit is slower. Powers follow the limit.
     """
@@ -61,9 +63,8 @@ def _scaled(profile: GpuProfile, reference: GpuProfile) -> Mapping[str, float]:
         elif COEFFICIENTS[name][0] in ("pJ", "pJ/B"):
             found[name] *= power / chip
     found["clock_mhz"] = _clock_mhz(profile)
-    fp32 = _per_cycle(profile, profile.peak_fp32_gflops) or FP32_PER_CYCLE
-    found["fp32_per_cycle"] = fp32
-    found["fp64_per_cycle"] = _per_cycle(profile, profile.peak_fp64_gflops) or fp32 * FP64_SHARE
+    for name, own, others in zip(_PEAKS, _peaks(profile), _peaks(reference), strict=True):
+        found[name] *= own / others
     return found
 
 
@@ -80,6 +81,12 @@ def _clock_mhz(profile: GpuProfile) -> float:
 def _cycles(profile: GpuProfile) -> float:
     """Return the cycles of all SMs in a microsecond."""
     return profile.sm_count * _clock_mhz(profile)
+
+
+def _peaks(profile: GpuProfile) -> tuple[float, float]:
+    """Return the peaks of an SM in multiply-adds a cycle, of 32 and of 64 bits."""
+    fp32 = _per_cycle(profile, profile.peak_fp32_gflops) or FP32_PER_CYCLE
+    return fp32, _per_cycle(profile, profile.peak_fp64_gflops) or fp32 * FP64_SHARE
 
 
 def _per_cycle(profile: GpuProfile, peak_gflops: float | None) -> float | None:

@@ -42,7 +42,8 @@ class Prices:
 class Card:
     """What the prediction knows of a card.
 
-    ``*_bytes_s`` are bytes a second of the whole card; ``fp64_per_cycle`` and ``fp32_per_cycle``
+    ``*_bytes_s`` are bytes a second of the whole card, ``l2_torn_bytes_s`` of sectors that are
+    written in parts; ``fp64_per_cycle`` and ``fp32_per_cycle``
     multiply-adds of one SM in a cycle; ``warp`` threads; ``registers_*`` registers of 32 bits.
     ``shared_per_block_bytes`` is what a block may declare statically, ``shared_optin_bytes`` what
     it may ask for. ``*_cycles`` are latencies; those of L2 and memory count from the level before.
@@ -66,6 +67,7 @@ class Card:
     fp32_per_cycle: float
     dram_bytes_s: float
     l2_bytes_s: float
+    l2_torn_bytes_s: float
     power_limit_w: float
     l1_cycles: float
     shared_cycles: float
@@ -122,6 +124,7 @@ def card_of(profile: GpuProfile) -> Card:
         fp32_per_cycle=found["fp32_per_cycle"],
         dram_bytes_s=1e9 * (found["dram_read_gb_s"] + found["dram_copy_gb_s"]) / 2,
         l2_bytes_s=1e9 * found["l2_gb_s"],
+        l2_torn_bytes_s=1e9 * found["l2_torn_gb_s"],
         power_limit_w=limit_w,
         l1_cycles=found["l1_cycles"],
         shared_cycles=found["shared_cycles"],

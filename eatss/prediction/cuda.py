@@ -87,6 +87,7 @@ def _demand(of: CudaLaunch) -> Demand:
         shared_wavefronts=tally.shared_wavefronts,
         operand_bytes=tally.operand_bytes,
         l2_bytes=tally.l2_bytes,
+        torn_bytes=tally.torn_bytes,
         dram_bytes=moved_bytes(setting, tally.l2_bytes),
         scatter=scatter(of),
         chain_cycles=tally.chain_cycles,

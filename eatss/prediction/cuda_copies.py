@@ -60,9 +60,11 @@ def add_held(of: CudaLaunch, tally: Tally) -> None:
         families = [f for f in of.all_families if f.access.reference in own.references]
         if not families:
             continue
-        requests = of.points() * (1.0 + own.loads)
-        tally.add_global(requests, *request(of, families[0].access))
-        tally.add_instructions(requests * code.load_instructions)
+        access, points = families[0].access, of.points()
+        if own.loads:
+            tally.add_global(points, *request(of, access))
+        tally.add_stores(points, *request(of, access), of.different_bytes(access))
+        tally.add_instructions(points * (1.0 + own.loads) * code.load_instructions)
         if own.loads:
             waits = np.maximum(1.0, of.points() / code.batch)
             tally.chain_cycles += of.far_cycles * waits

@@ -2,7 +2,7 @@
 
 They belong to the formulas of :mod:`eatss.prediction.cuda`. *Fitted* ones are from measurements on
 one H200 (docs/model.md). *Assumed* ones are what is usual; those *kept* could have
-been moved by the fit. What belongs to chips, not to code, is in :mod:`eatss.prediction.habits`.
+been moved by a fit, and were not. A fitted one may stand for more than its name says. What belongs to chips, not to code, is in :mod:`eatss.prediction.habits`.
 """
 
 from __future__ import annotations
@@ -20,43 +20,41 @@ class CudaHabits:
     """Registers for each word of the operands of a step; assumed."""
     start_instructions: float = 30.0
     """Instructions of a warp when its block starts; assumed, and kept."""
-    start_cycles: float = 333.0
+    start_cycles: float = 214.0
     """Cycles of a block before its first load; fitted."""
-    step_instructions: float = 18.0
+    step_instructions: float = 9.37
     """Instructions of a warp for each tile of its serial loops; fitted."""
-    load_instructions: float = 1.3
-    """Instructions for a load or store with its address; assumed, and kept."""
+    load_instructions: float = 0.859
+    """Instructions for a load or store with its address; fitted."""
     loop_instructions: float = 2.0
     """Instructions for a step of the innermost loop, not unrolled; assumed, and kept."""
-    guard_instructions: float = 0.908
+    guard_instructions: float = 0.977
     """Instructions for the tests of a point in a tile that the loop's end cuts off; fitted."""
-    copy_instructions: float = 3.0
-    """Instructions for an element copied to shared memory; assumed, and kept."""
-    ragged_instructions: float = 27.2
+    copy_instructions: float = 11.1
+    """Instructions for an element copied to shared memory; fitted."""
+    ragged_instructions: float = 35.2
     """The same where rows do not fit the threads: divisions and tests; fitted."""
     ragged_batch: float = 1.0
     """Loads of a thread under way at a time in such a copy; assumed, and kept."""
-    barrier_wait: float = 1.42
-    """Wait at a barrier over the card's, of 256 threads; assumed, and kept."""
-    far_wait: float = 1.074
+    barrier_wait: float = 0.779
+    """Wait at a barrier over the card's, of 256 threads; fitted."""
+    far_wait: float = 1.26
     """Wait for a load that L1 does not answer over the card's latency of L2 beyond L1; fitted."""
-    near_wait: float = 0.56
+    near_wait: float = 0.394
     """Wait for a load that L1 answers over the card's latency of it; fitted."""
-    launch_wait: float = 2.59
-    """Time of a launch of a graph beyond its terms over that of the card's empty one; assumed, and
-    kept."""
-    batch: float = 6.0
-    """Loads of a thread under way at a time; assumed, and kept."""
-    stream_batch: float = 4.62
+    launch_wait: float = 3.74
+    """Time of a launch of a graph beyond its terms over that of the card's empty one; fitted."""
+    batch: float = 5.41
+    """Loads of a thread under way at a time; fitted."""
+    stream_batch: float = 7.29
     """The same where nothing is added up in registers: points one after the other; fitted."""
-    line_wait: float = 2.0
-    """Cycles that a thread waits for each wavefront of a load through L1; assumed, and kept."""
-    unrolled_steps: float = 8.0
-    """Steps of the innermost loop whose loads are under way together; assumed, and kept."""
-    sharpness: float = 2.4
-    """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; the best of
-    2.2, 2.4 and 4."""
-    page_steps: float = 0.02
-    """Share of memory time that each further 256 bytes of a row add; assumed, and kept."""
+    line_wait: float = 4.37
+    """Cycles that a thread waits for each wavefront of a load through L1; fitted."""
+    unrolled_steps: float = 15.7
+    """Steps of the innermost loop whose loads are under way together; fitted."""
+    sharpness: float = 2.1
+    """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; fitted."""
+    page_steps: float = 0.023
+    """Share of memory time that each further 256 bytes of a row add; fitted."""
     spill_missing: float = 0.3
     """Share of the lines of spilled registers that L1 does not have, 0 to 1; assumed."""

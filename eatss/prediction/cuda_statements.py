@@ -56,7 +56,8 @@ class _Counting:
                 self._add_reads(family)
             if family.writes:
                 requests = instances * max(1, family.count)
-                self.tally.add_global(requests, *request(of, family.access))
+                different = of.different_bytes(family.access)
+                self.tally.add_stores(requests, *request(of, family.access), different)
                 self.tally.add_instructions(requests * code.load_instructions)
         self._add_wait()
 

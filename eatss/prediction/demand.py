@@ -26,6 +26,7 @@ class Demand:
     ``l1_wavefronts``, ``shared_wavefronts``: cycles of an SM's load and store unit.
     ``operand_bytes``: read from L1 or shared memory for arithmetic, what lanes share counted once.
     ``l2_bytes``, ``dram_bytes``: moved between SMs and L2, and between L2 and memory.
+    ``torn_bytes``: of ``l2_bytes`` the sectors that a request writes in part only.
 
     ``scatter``: how many times longer memory takes because pieces of its pages are wanted at
     different times, or its sectors are written in parts. 1 for code that does neither.
@@ -48,6 +49,7 @@ class Demand:
     shared_wavefronts: Column
     operand_bytes: Column
     l2_bytes: Column
+    torn_bytes: Column
     dram_bytes: Column
     scatter: Column
     chain_cycles: Column

@@ -61,6 +61,7 @@ def ppcg_demand(
         shared_wavefronts=tally.shared_wavefronts,
         operand_bytes=LINE_BYTES * tally.shared_wavefronts,  # as if every cycle moved all it can
         l2_bytes=tally.l2_bytes,
+        torn_bytes=tally.torn_bytes,
         dram_bytes=memory.moved_bytes(tally.l2_bytes),
         scatter=memory.scatter(),
         chain_cycles=tally.chain_cycles,

@@ -55,6 +55,15 @@ class Caches:
             sectors(of.lanes, steps, width, offset),
         )
 
+    def different_bytes(self, access: AccessFacts) -> Column:
+        """Return the bytes that differ between the lanes of a request."""
+        of, strides = self._of, dict(access.strides)
+        different = np.full(len(of), float(access.element_bytes))
+        for lanes, name in zip(of.lanes, reversed(of.kernel.threads), strict=True):
+            if strides.get(name):
+                different = different * lanes
+        return different
+
     def bank_request(self, group: Group, access: AccessFacts) -> Column:
         """Return the wavefronts of one request to a group's box in shared memory."""
         of, zero = self._of, np.zeros(len(self._of))

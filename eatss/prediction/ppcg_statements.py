@@ -182,7 +182,8 @@ class _Counting:
         requests = self.instances * often
         self.tally.add_global(requests * away * once, wave, sector, missing)
         if access.writes:
-            self.tally.add_global(requests * away, wave, sector)
+            different = self.caches.different_bytes(access)
+            self.tally.add_stores(requests * away, wave, sector, different)
             stores = away * (often >= 1.0) * self._may_alias(access)
             each.stores = np.maximum(each.stores, stores)
         each.spread = each.spread + away * once * often * wave * habits.line_wait

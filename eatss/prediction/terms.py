@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eatss.gpu.voltage import voltage_share
 from eatss.prediction.card import REGISTER_STEP, SCHEDULERS, Card
 from eatss.prediction.demand import Column, Demand
 from eatss.prediction.habits import Habits
@@ -123,7 +124,7 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
         "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / busy / cycles,
         "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / busy / cycles,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
-        "L2": demand.l2_bytes / card.l2_bytes_s,
+        "L2": demand.l2_bytes / card.l2_bytes_s + demand.torn_bytes / card.l2_torn_bytes_s,
         "latency": np.ceil(demand.blocks / np.maximum(1.0, resident * card.sms))
         * demand.chain_cycles
         / cycles,
@@ -145,16 +146,6 @@ def _energies(demand: Demand, card: Card) -> tuple[dict[str, Column], Column]:
     }
     every = {name: demand.launches * part for name, part in spent.items()}
     return every, demand.launches * demand.dram_bytes * prices.dram_byte_j
-
-
-def voltage_share(clock: Column, floor: float) -> Column:
-    """Return the share of a price that is left at a share of the highest clock.
-
-    Energy goes with the square of the voltage, and the voltage falls with the clock along a line
-    that would end at ``floor``.
-    """
-    voltage = floor + (1 - floor) * clock
-    return voltage * voltage
 
 
 def _clock(power_w: Callable[[Column], Column], limit_w: float, count: int) -> Column:

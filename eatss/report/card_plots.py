@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from eatss.characterize.arithmetic import TENSOR_OPERATIONS
 from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.machine import LANES, LINE_BYTES, LoweredClocks, Placed
+from eatss.characterize.lowered import LANES, LINE_BYTES, LoweredClocks
+from eatss.characterize.machine import Placed
 from eatss.characterize.patterns import PATTERNS
 from eatss.characterize.result import Record, Result
 from eatss.diagnostics import input_error

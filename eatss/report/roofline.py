@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.machine import Placed, Width, capped_range, lowered_of, roofline_of
+from eatss.characterize.lowered import Width
+from eatss.characterize.machine import Placed, capped_range, lowered_of, roofline_of
 from eatss.characterize.result import Record, Result
 from eatss.gpu.profile import GpuProfile
 from eatss.report.card_plots import Roofs
@@ -27,7 +28,7 @@ class MeasuredPoint:
     """A point of the intensity sweep beside what the model says, the power limit heeded.
 
     Times are of one repeat. Predictions are those of
-    :class:`~eatss.characterize.machine.LoweredClocks`.
+    :class:`~eatss.characterize.lowered.LoweredClocks`.
     """
 
     width: Width

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from eatss.characterize.benchmark import Benchmark
-from eatss.characterize.fit import MEMORY, amounts_of, voltage_share
+from eatss.characterize.fit import MEMORY, amounts_of
 from eatss.characterize.result import Occupancy, Record, Result
 from eatss.characterize.sass import MachineCode
+from eatss.gpu.voltage import voltage_share
 from eatss.measure.card import LaunchError, MeteredCard
 from tests.measure.scripted_card import ScriptedCard
 

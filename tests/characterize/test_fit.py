@@ -26,14 +26,15 @@ from eatss.characterize.fit import (
     calibrated,
     fit_energy,
     joined,
-    voltage_share,
 )
+from eatss.characterize.lowered import WIDTHS, LoweredClocks, machine_of
 from eatss.characterize.result import Record, Result, read_record
 from eatss.characterize.session import run_bench
 from eatss.characterize.suite import Chip, suite
 from eatss.diagnostics import InputError
 from eatss.gpu.calibration import Calibration, Coefficient
 from eatss.gpu.load import load_profile
+from eatss.gpu.voltage import voltage_share
 from tests.characterize.scripted_bench import ScriptedBench, Truth
 from tests.measure.scripted_card import CardScript, ScriptedCard
 
@@ -397,8 +398,10 @@ def test_too_few_benchmarks_are_refused_with_what_to_run() -> None:
 
 
 def test_a_record_of_curves_alone_is_too_little() -> None:
+    curves = tuple(one for one in recorded("1").results if one.group not in GROUPS)
+    assert len(curves) > 200
     with pytest.raises(InputError, match="EATSS-B020"):
-        calibrated(recorded("blocks"))
+        calibrated(replace(recorded("1"), results=curves))
 
 
 # what an opcode is
@@ -533,7 +536,7 @@ def test_one_card_has_no_spread_and_a_coefficient_may_be_of_one_card_alone() -> 
 @pytest.mark.parametrize("run", ["1", "2", "3"])
 def test_recorded_energies_follow_the_fit(run: str) -> None:
     calibration, fit = recorded_fit(run)
-    assert fit.r_squared > 0.997  # of mean powers
+    assert fit.r_squared > 0.996  # of mean powers
     assert fit.median_residual < 0.015
     assert fit.worst_residual < 0.15
     intensities = {one.name for one in recorded(run).of("intensity")}
@@ -554,27 +557,55 @@ def test_each_recorded_run_gives_every_price(run: str) -> None:
 def differing(first: str, second: str, by: float) -> set[str]:
     """Return the coefficients of which two runs find values that differ by more."""
     ours, theirs = (dict(recorded_fit(run)[0].coefficients) for run in (first, second))
-    assert ours.keys() == theirs.keys()
+    assert ours.keys() - theirs.keys() <= {"l2_torn_gb_s"}  # of the block sizes, in run 1 alone
+    ours = {name: one for name, one in ours.items() if name in theirs}
     return {name for name, one in ours.items() if abs(theirs[name].value / one.value - 1) > by}
 
 
 def test_two_runs_of_one_card_agree_within_3_percent_but_for_three_coefficients() -> None:
-    assert recorded("2").subject.card == recorded("3").subject.card
-    assert differing("2", "3", 0.03) == {"instruction_pj", "l1_wavefront_pj", "voltage_floor"}
-    assert differing("2", "3", 0.07) == {"voltage_floor"}
+    assert recorded("1").subject.card == recorded("2").subject.card
+    assert differing("1", "2", 0.03) == {"special_pj", "l1_wavefront_pj", "shared_byte_pj"}
+    assert differing("1", "2", 0.04) == set()
 
 
-def test_two_cards_of_one_kind_agree_within_7_percent_but_for_the_voltage_floor() -> None:
-    assert recorded("1").subject.card != recorded("2").subject.card
-    assert differing("1", "2", 0.07) == {"voltage_floor"}
+def test_two_cards_of_one_kind_differ_in_memory_s_price_and_atomics() -> None:
+    assert recorded("1").subject.card != recorded("3").subject.card
+    apart = {"dram_read_byte_pj", "dram_write_byte_pj", "atomic_cycles", "voltage_floor"}
+    assert differing("1", "3", 0.10) == apart
 
 
 def test_prices_of_one_run_lie_in_the_intervals_of_another_but_for_a_few() -> None:
-    ours, theirs = (dict(recorded_fit(run)[0].coefficients) for run in ("2", "3"))
+    ours, theirs = (dict(recorded_fit(run)[0].coefficients) for run in ("1", "2"))
     outside = {
         name for _, name in PRICES if not theirs[name].low <= ours[name].value <= theirs[name].high
     }
     assert outside == set()
+
+
+@pytest.mark.parametrize("run", ["1", "2", "3"])
+def test_the_intensity_sweep_is_what_its_own_fit_predicts_time_and_clock_included(run: str) -> None:
+    record, (calibration, _) = recorded(run), recorded_fit(run)
+    found = {name: one.value for name, one in calibration.coefficients}
+    missed = []
+    for width in WIDTHS:
+        machine = machine_of(found, width, record.subject.sm_count, record.subject.power_limit_w)
+        lowered = LoweredClocks.of(found, machine)
+        for one in record.of("intensity"):
+            if one.name.startswith(width) and one.flops:
+                expected_j = float(lowered.energy_j(one.flops, one.flops / one.useful_bytes))
+                missed.append(abs((one.energy_j or 0) / expected_j - 1))
+    assert len(missed) == 24
+    assert max(missed) < 0.07
+    assert sum(share > 0.05 for share in missed) <= 2
+
+
+def test_the_clock_that_sms_count_shows_what_the_driver_s_samples_miss() -> None:
+    """At 16 bits the driver tells no lower clock than 1905 MHz, and the SMs run slower."""
+    one = recorded("1").named("bf16 mma")
+    assert one is not None
+    assert one.lowest_sm_clock_mhz is not None
+    assert one.sm_clock_mhz is not None
+    assert one.sm_clock_mhz < 0.95 * one.lowest_sm_clock_mhz
 
 
 def test_the_shipped_profile_joins_the_recorded_runs() -> None:

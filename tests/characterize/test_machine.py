@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eatss.characterize.energy_roofline import EnergyRoofline
+from eatss.characterize.lowered import WIDTHS, LoweredClocks, Width
 from eatss.characterize.machine import (
-    WIDTHS,
-    LoweredClocks,
-    Width,
     capped_range,
     lowered_of,
     placed_of,
@@ -33,6 +33,9 @@ H200 = load_profile("h200")
 GEMM = ROOT / "tests" / "measure" / "programs" / "gemm"
 INTENSITIES = np.geomspace(0.05, 1000, 61)
 
+ENTIRE = 1e4
+"""An exponent at which times overlap entirely."""
+
 UNLIMITED = EnergyRoofline.from_rates(
     flops_s=1e12, bytes_s=1e11, flop_pj=100, byte_pj=500, constant_w=50
 )
@@ -43,8 +46,10 @@ def test_peaks_of_the_h200_are_what_its_calibration_multiplies_to() -> None:
     assert coefficients is not None
     machine = roofline_of(H200, "fp64")
     per_cycle = coefficients.value("fp64_per_cycle")
+    clock_hz = 1e6 * (coefficients.value("clock_mhz") or 0)
+    assert clock_hz == pytest.approx(1980e6, rel=1e-3)
     assert per_cycle is not None
-    assert 1 / machine.flop_s == pytest.approx(per_cycle * 2 * 132 * 1980e6)
+    assert 1 / machine.flop_s == pytest.approx(per_cycle * 2 * 132 * clock_hz)
     assert 1e-9 / machine.byte_s == pytest.approx(coefficients.value("dram_read_gb_s"))
     assert machine.constant_w == coefficients.value("constant_w")
     assert machine.power_limit_w == H200.tdp_w
@@ -92,14 +97,16 @@ def test_power_exceeds_the_limit_exactly_within_the_capped_range(limit_w: float)
 
 def test_without_a_limit_nothing_is_capped() -> None:
     assert capped_range(UNLIMITED) is None
-    lowered = LoweredClocks(machine=UNLIMITED, memory_byte_j=4e-10, voltage_floor=0.3)
+    lowered = LoweredClocks(
+        machine=UNLIMITED, memory_byte_j=4e-10, voltage_floor=0.3, overlap=ENTIRE
+    )
     assert (lowered.clock(INTENSITIES) == 1).all()
     assert lowered.time_s(2.0, INTENSITIES) == pytest.approx(UNLIMITED.time_s(2.0, INTENSITIES))
     assert lowered.energy_j(2.0, INTENSITIES) == pytest.approx(UNLIMITED.energy_j(2.0, INTENSITIES))
 
 
 def test_lower_clocks_keep_to_the_limit_in_less_time_and_energy_than_a_full_clock() -> None:
-    lowered = lowered_of(H200, "fp64")
+    lowered = replace(lowered_of(H200, "fp64"), overlap=ENTIRE)
     machine, limit_w = lowered.machine, lowered.machine.power_limit_w
     assert limit_w is not None
     power_w = lowered.power_w(INTENSITIES)
@@ -113,6 +120,21 @@ def test_lower_clocks_keep_to_the_limit_in_less_time_and_energy_than_a_full_cloc
         (lowered.energy_j, machine.capped_energy_j),
     ):
         assert (ours(1.0, INTENSITIES) <= theirs(1.0, INTENSITIES) * (1 + 1e-9)).all()
+
+
+@given(st.floats(0.01, 1000.0), st.floats(1.0, 16.0), st.floats(1.0, 16.0))
+def test_times_are_joined_between_the_longer_one_and_their_sum(
+    intensity: float, overlap: float, more: float
+) -> None:
+    some = LoweredClocks(machine=UNLIMITED, memory_byte_j=0, voltage_floor=0.3, overlap=overlap)
+    time_s = float(some.time_s(1.0, intensity))
+    longer_s = float(UNLIMITED.time_s(1.0, intensity))
+    sum_s = UNLIMITED.flop_s + UNLIMITED.byte_s / intensity
+    assert longer_s * (1 - 1e-9) <= time_s <= sum_s * (1 + 1e-9)
+    tighter = replace(some, overlap=overlap + more)
+    assert float(tighter.time_s(1.0, intensity)) <= time_s * (1 + 1e-9)
+    adding = replace(some, overlap=1.0)
+    assert float(adding.time_s(1.0, intensity)) == pytest.approx(sum_s)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -469,7 +469,7 @@ def test_a_record_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_record_is_read_as_it_was_written(path: Path) -> None:
-    for run_ in ("1", "2", "3", "blocks"):
+    for run_ in ("1", "2", "3"):
         text = (RECORDED / f"characterize-{run_}.jsonl").read_text()
         record = read_record(RECORDED / f"characterize-{run_}.jsonl")
         path.write_text(write_record(record))

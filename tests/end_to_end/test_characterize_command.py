@@ -63,7 +63,6 @@ def test_the_calibration_as_json_is_that_of_the_profile() -> None:
         (["--replay", str(FIRST), "--gpu", "a100", "-o", "x.toml"], "EATSS-B007"),
         (["--replay", str(FIRST), "--only", "stride"], "EATSS-B009"),
         (["--replay", str(FIRST), "-o", "nowhere/x.toml"], "EATSS-C009"),
-        (["--replay", str(RECORDED / "characterize-blocks.jsonl")], "EATSS-B020"),
     ],
 )
 def test_what_does_not_go_together_is_said(
@@ -74,6 +73,15 @@ def test_what_does_not_go_together_is_said(
     assert done.returncode == 2
     assert f"[{code}]" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_too_few_benchmarks_are_not_fitted(tmp_path: Path) -> None:
+    some = tmp_path / "some.jsonl"
+    lines = FIRST.read_text(encoding="utf-8").splitlines(keepends=True)
+    some.write_text("".join(lines[:5]), encoding="utf-8")
+    done = eatss_command("characterize", "--replay", str(some))
+    assert done.returncode == 2
+    assert "[EATSS-B020]" in done.stderr
 
 
 def test_a_roofline_takes_no_record_of_another_card() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from eatss.characterize.machine import WIDTHS, roofline_of
+from eatss.characterize.lowered import WIDTHS
+from eatss.characterize.machine import roofline_of
 from eatss.gpu import load_profile
 from eatss.measure.measurement_json import measurement_to_dict
 from eatss.report.figures import figure
@@ -108,9 +109,10 @@ def test_a_record_is_set_beside_the_model() -> None:
     points = document("h200", "--record", RECORD)["measured"]
     assert len(points) == 24
     for one in points:
-        assert one["time_s"] == pytest.approx(one["predicted_s"], rel=0.17)
-        assert one["energy_j"] == pytest.approx(one["predicted_j"], rel=0.17)
-        assert one["power_w"] == pytest.approx(one["predicted_w"], rel=0.06)
+        # the card that the record is of draws more than the mean of two
+        assert one["time_s"] == pytest.approx(one["predicted_s"], rel=0.10)
+        assert one["energy_j"] == pytest.approx(one["predicted_j"], rel=0.11)
+        assert one["power_w"] == pytest.approx(one["predicted_w"], rel=0.08)
 
 
 def test_a_folder_and_a_measurement_of_one_program_have_one_ceiling(tmp_path: Path) -> None:

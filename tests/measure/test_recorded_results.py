@@ -84,6 +84,7 @@ def test_the_report_of_a_benchmark_is_what_is_committed(
         ("ppcg", "ppcg-2.jsonl", "ppcg-2.txt"),
         ("ppcg", "ppcg-3.jsonl", "ppcg-3.txt"),
         ("ppcg", "ppcg-4.jsonl", "ppcg-4.txt"),
+        ("ppcg", "ppcg-5.jsonl", "ppcg-5.txt"),
         ("ppcg", "unseen-ppcg.jsonl", "unseen-ppcg.txt"),
         ("ppcg", "unseen-ppcg-2.jsonl", "unseen-ppcg-2.txt"),
         ("unseen", "unseen-cuda.json", "unseen-cuda.txt"),

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
+from eatss.gpu.voltage import voltage_share
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.demand import Demand
 from eatss.prediction.habits import Habits
-from eatss.prediction.terms import predict, voltage_share
+from eatss.prediction.terms import predict
 
 HABITS = Habits()
 CARD = card_of(load_profile("h200"))
@@ -79,6 +80,17 @@ def test_one_warp_of_an_sm_has_a_quarter_of_its_units() -> None:
     assert time_of({"fp32": 1e6, "threads": 32}) - LAUNCH_S == pytest.approx(4 * full)
 
 
+def test_l2_takes_sectors_that_are_written_in_parts_more_slowly() -> None:
+    whole, torn = {"l2_bytes": 3e8}, {"l2_bytes": 3e8, "torn_bytes": 2e8}
+    seconds = 3e8 / CARD.l2_bytes_s + 2e8 / CARD.l2_torn_bytes_s
+    assert time_of(torn, UNLIMITED) == pytest.approx(seconds + LAUNCH_S)
+    assert CARD.l2_torn_bytes_s < CARD.l2_bytes_s / 5
+    # memory and SMs do no more
+    more_s = time_of(torn, UNLIMITED) - time_of(whole, UNLIMITED)
+    more_j = energy_of(torn, UNLIMITED) - energy_of(whole, UNLIMITED)
+    assert more_j == pytest.approx(CARD.prices.constant_w * more_s)
+
+
 def test_energy_is_the_sum_of_prices_and_constant_power() -> None:
     amounts = {"instructions": 3e6, "fp64": 2e6, "l2_bytes": 3e8, "dram_bytes": 1e8}
     amounts |= {"shared_wavefronts": 1e6, "l1_wavefronts": 5e5, "operand_bytes": 7e7}
@@ -92,8 +104,8 @@ def test_energy_is_the_sum_of_prices_and_constant_power() -> None:
         + 3e8 * prices.l2_byte_j
         + 1e8 * prices.dram_byte_j
     )
-    expected = dynamic + prices.constant_w * time_of(amounts)
-    assert energy_of(amounts) == pytest.approx(expected)
+    expected = dynamic + prices.constant_w * time_of(amounts, UNLIMITED)
+    assert energy_of(amounts, UNLIMITED) == pytest.approx(expected)
 
 
 HUNGRY = {"instructions": 3e10, "fp64": 1e10, "l2_bytes": 2e11, "dram_bytes": 1e11}

@@ -37,7 +37,6 @@ from eatss.report.plot_file import save_figure
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
 RECORD = read_record(RESULTS / "characterize-1.jsonl")
-BLOCKS = read_record(RESULTS / "characterize-blocks.jsonl")
 H200 = load_profile("h200")
 MACHINE = roofline_of(H200, "fp64")
 POINTS = tuple(one for one in RECORD.of("intensity") if one.name.startswith("fp64"))
@@ -216,7 +215,7 @@ def test_curves_are_ratios_to_the_fastest_which_the_legend_gives_with_units(
 
 def test_block_sizes_of_a_pattern_have_bandwidth_power_and_occupancy() -> None:
     pattern = PATTERNS[0].name
-    axes = block_size(BLOCKS.of("block size"), pattern)
+    axes = block_size(RECORD.of("block size"), pattern)
     threads, bandwidth = data(axes, "bandwidth")
     assert list(threads) == list(range(32, 1025, 32))
     assert bandwidth.max() == 1

@@ -127,7 +127,7 @@ def test_every_coefficient_has_a_row(fitted: list[tuple[Calibration, EnergyFit]]
 def test_differences_tell_runs_of_one_card_from_cards(
     fitted: list[tuple[Calibration, EnergyFit]],
 ) -> None:
-    a, b, c = (one for one, _ in fitted)
+    b, c, a = (one for one, _ in fitted)
     x, y, z = (one.value("constant_w") or 0 for one in (a, b, c))
     runs, cards = differences("constant_w", (a, b, c))
     assert runs == pytest.approx(abs(y - z) / ((y + z) / 2))

@@ -44,29 +44,29 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define NK 4000
 #endif
 
-// S0, S1: 8 x 16 x 1 threads a block
-// tiles: i = 64, j = 64, k = 32
+// S0, S1: 8 x 32 x 1 threads a block
+// tiles: i = 128, j = 64, k = 16
 // C: registers, 32 a thread
-// A[i][k]: shared memory, 64 x 32 elements
-// B[k][j]: shared memory, 32 x 64 elements
+// A[i][k]: shared memory, 128 x 16 elements
+// B[k][j]: shared memory, 16 x 64 elements
 struct kernel_gemm_k0_shared {
-    EATSS_TRACKED(double) A[64][33];
-    EATSS_TRACKED(double) B[32][65];
+    EATSS_TRACKED(double) A[128][17];
+    EATSS_TRACKED(double) B[16][65];
 };
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(256)
 kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *__restrict__ A, const double *__restrict__ B)
 {
     EATSS_SHARED(kernel_gemm_k0_shared, sh);
     const int ti = threadIdx.y;
     const int tj = threadIdx.x;
     const int thread = threadIdx.x + 8 * threadIdx.y;
-    for (int i0 = 64 * (int)blockIdx.y; i0 < NI; i0 += 64 * (int)gridDim.y) {
+    for (int i0 = 128 * (int)blockIdx.y; i0 < NI; i0 += 128 * (int)gridDim.y) {
         const int j0 = 64 * (int)blockIdx.x;
         double C_r[4][8];
         #pragma unroll
         for (int ri = 0; ri < 4; ++ri) {
-            const int i = i0 + ti + 16 * ri;
+            const int i = i0 + ti + 32 * ri;
             if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 8; ++rj) {
@@ -79,7 +79,7 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
         }
         #pragma unroll
         for (int ri = 0; ri < 4; ++ri) {
-            const int i = i0 + ti + 16 * ri;
+            const int i = i0 + ti + 32 * ri;
             if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 8; ++rj) {
@@ -92,44 +92,44 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             }
         }
         if (NK >= 1) {
-            for (int k0 = 0; k0 < NK; k0 += 32) {
-                if (i0 + 64 <= NI && k0 + 32 <= NK) {
+            for (int k0 = 0; k0 < NK; k0 += 16) {
+                if (i0 + 128 <= NI && k0 + 16 <= NK) {
                     #pragma unroll
-                    for (int e = 0; e < 16; ++e) {
-                        const int x0 = i0 + thread / 32 + 4 * e;
-                        const int x1 = k0 + thread % 32;
-                        sh.A[thread / 32 + 4 * e][thread % 32] = A[x0 * NK + x1];
+                    for (int e = 0; e < 8; ++e) {
+                        const int x0 = i0 + thread / 16 + 16 * e;
+                        const int x1 = k0 + thread % 16;
+                        sh.A[thread / 16 + 16 * e][thread % 16] = A[x0 * NK + x1];
                     }
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 16; ++e) {
-                        const int x0 = i0 + thread / 32 + 4 * e;
-                        const int x1 = k0 + thread % 32;
-                        if (x1 < NK && x0 < NI) sh.A[thread / 32 + 4 * e][thread % 32] = A[x0 * NK + x1];
+                    for (int e = 0; e < 8; ++e) {
+                        const int x0 = i0 + thread / 16 + 16 * e;
+                        const int x1 = k0 + thread % 16;
+                        if (x1 < NK && x0 < NI) sh.A[thread / 16 + 16 * e][thread % 16] = A[x0 * NK + x1];
                     }
                 }
-                if (j0 + 64 <= NJ && k0 + 32 <= NK) {
+                if (j0 + 64 <= NJ && k0 + 16 <= NK) {
                     #pragma unroll
-                    for (int e = 0; e < 16; ++e) {
-                        const int x0_1 = k0 + thread / 64 + 2 * e;
+                    for (int e = 0; e < 4; ++e) {
+                        const int x0_1 = k0 + thread / 64 + 4 * e;
                         const int x1_1 = j0 + thread % 64;
-                        sh.B[thread / 64 + 2 * e][thread % 64] = B[x0_1 * NJ + x1_1];
+                        sh.B[thread / 64 + 4 * e][thread % 64] = B[x0_1 * NJ + x1_1];
                     }
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 16; ++e) {
-                        const int x0_1 = k0 + thread / 64 + 2 * e;
+                    for (int e = 0; e < 4; ++e) {
+                        const int x0_1 = k0 + thread / 64 + 4 * e;
                         const int x1_1 = j0 + thread % 64;
-                        if (x1_1 < NJ && x0_1 < NK) sh.B[thread / 64 + 2 * e][thread % 64] = B[x0_1 * NJ + x1_1];
+                        if (x1_1 < NJ && x0_1 < NK) sh.B[thread / 64 + 4 * e][thread % 64] = B[x0_1 * NJ + x1_1];
                     }
                 }
                 __syncthreads();
-                if (i0 + 64 <= NI && j0 + 64 <= NJ && k0 + 32 <= NK) {
+                if (i0 + 128 <= NI && j0 + 64 <= NJ && k0 + 16 <= NK) {
                     #pragma unroll 8
-                    for (int k = k0; k < k0 + 32; ++k) {
+                    for (int k = k0; k < k0 + 16; ++k) {
                         #pragma unroll
                         for (int ri = 0; ri < 4; ++ri) {
-                            const int i = i0 + ti + 16 * ri;
+                            const int i = i0 + ti + 32 * ri;
                             #pragma unroll
                             for (int rj = 0; rj < 8; ++rj) {
                                 const int j = j0 + tj + 8 * rj;
@@ -139,10 +139,10 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         }
                     }
                 } else {
-                    for (int k = k0; k < eatss_min(k0 + 32, NK); ++k) {
+                    for (int k = k0; k < eatss_min(k0 + 16, NK); ++k) {
                         #pragma unroll
                         for (int ri = 0; ri < 4; ++ri) {
-                            const int i = i0 + ti + 16 * ri;
+                            const int i = i0 + ti + 32 * ri;
                             if (i < NI) {
                                 #pragma unroll
                                 for (int rj = 0; rj < 8; ++rj) {
@@ -161,7 +161,7 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
         }
         #pragma unroll
         for (int ri = 0; ri < 4; ++ri) {
-            const int i = i0 + ti + 16 * ri;
+            const int i = i0 + ti + 32 * ri;
             if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 8; ++rj) {
@@ -187,7 +187,7 @@ extern "C" int kernel_gemm_cuda(double alpha, double beta, double *C, const doub
     if (!((double)NI * (double)NK <= 2147483647)) return -6;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (!((double)NK * (double)NJ <= 2147483647)) return -7;  // indices are 32 bits wide: B must have less than 2^31 elements
     if (NI >= 1 && NJ >= 1) {
-        EATSS_LAUNCH(kernel_gemm_k0, dim3(eatss_floordiv(NJ + 63, 64), eatss_min(eatss_floordiv(NI + 63, 64), 65535)), dim3(8, 16), 0, stream, C, beta, alpha, A, B);
+        EATSS_LAUNCH(kernel_gemm_k0, dim3(eatss_floordiv(NJ + 63, 64), eatss_min(eatss_floordiv(NI + 127, 128), 65535)), dim3(8, 32), 0, stream, C, beta, alpha, A, B);
     }
     return (int)cudaGetLastError();
 }

@@ -34,15 +34,15 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define N 2000
 #endif
 
-// S0: 256 x 1 x 1 threads a block
-// tiles: j = 256
-extern "C" __global__ void __launch_bounds__(256)
+// S0: 32 x 1 x 1 threads a block
+// tiles: j = 32
+extern "C" __global__ void __launch_bounds__(32)
 kernel_lu_k0(int k, double *__restrict__ A)
 {
     const int tj = threadIdx.x;
-    const int j0 = 256 * eatss_floordiv(k + 1, 256) + 256 * (int)blockIdx.x;
+    const int j0 = 32 * eatss_floordiv(k + 1, 32) + 32 * (int)blockIdx.x;
     const int j = j0 + tj;
-    if (j0 + 256 <= N && k < j0) {
+    if (j0 + 32 <= N && k < j0) {
         // lu.c:41: A[k][j] = A[k][j] / A[k][k];
         A[k * N + j] = A[k * N + j] / A[k * N + k];
     } else {
@@ -100,7 +100,7 @@ extern "C" int kernel_lu_cuda(double *A, cudaStream_t stream)
     if (!((double)N * (double)N <= 2147483647)) return -2;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (N >= 2) {
         for (int k = 0; k < N - 1; ++k) {
-            EATSS_LAUNCH(kernel_lu_k0, dim3(eatss_floordiv(N + 255 - 256 * eatss_floordiv(k + 1, 256), 256)), dim3(256), 0, stream, k, A);
+            EATSS_LAUNCH(kernel_lu_k0, dim3(eatss_floordiv(N + 31 - 32 * eatss_floordiv(k + 1, 32), 32)), dim3(32), 0, stream, k, A);
             EATSS_LAUNCH(kernel_lu_k1, dim3(eatss_floordiv(N + 31 - 32 * eatss_floordiv(k + 1, 32), 32), eatss_min(eatss_floordiv(N + 15 - 16 * eatss_floordiv(k + 1, 16), 16), 65535)), dim3(16, 8), 0, stream, k, A);
         }
     }
