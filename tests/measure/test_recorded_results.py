@@ -121,6 +121,11 @@ def test_quick_selections_that_were_measured_are_as_committed(
         is_no_worse(one)
 
 
+NOT_MEASURED = {("fdtd-apml", "float"), ("2mm", "double"), ("jacobi-2d", "float")}
+"""Selections without a ratio: fdtd-apml's results are infinities, the others changed with the
+second card of the profile."""
+
+
 @pytest.mark.long
 def test_no_selection_that_was_measured_is_worse_than_ppcg_s_default(
     capsys: pytest.CaptureFixture[str],
@@ -131,7 +136,8 @@ def test_no_selection_that_was_measured_is_worse_than_ppcg_s_default(
     assert capsys.readouterr().out == committed.read_text(encoding="utf-8")
     found = module.current(RESULTS)
     assert len(found) == 62
-    assert sum(one.state == "not measured" for one in found) <= 1
+    left = {(one.kernel, one.dtype) for one in found if one.state == "not measured"}
+    assert left == NOT_MEASURED
     for one in found:
         is_no_worse(one)
 
