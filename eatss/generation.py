@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Literal
 
 from eatss.analysis import VolumeKind
-from eatss.codegen.capability import check_capability
 from eatss.codegen.folder import write_program
 from eatss.codegen.original import OriginalFiles, original_files, program_name
 from eatss.codegen.requests import Block, Tiles, check_selection, checked_options
@@ -115,7 +114,7 @@ def generated(
     )
     if selection.options.model in PUBLISHED and not strict_fp:
         selection = _with_cuts(selection, program, profile)
-    result = generate_for(
+    return generate_for(
         program.symbolic,
         selection,
         profile,
@@ -124,8 +123,6 @@ def generated(
         original=program.originals.original,
         max_operations=program.max_operations,
     )
-    check_capability(result, profile)
-    return result
 
 
 def _with_cuts(selection: Selection, program: CodegenInput, profile: GpuProfile) -> Selection:

@@ -8,8 +8,7 @@ from math import prod
 
 import islpy as isl
 
-from eatss.codegen.isl_text import difference, expression_of, multiplied, total, value_of
-from eatss.codegen.nodes import substitute
+from eatss.codegen.isl_text import expression_of, value_of
 from eatss.isl_names import (
     affine_form,
     dim_names,
@@ -20,7 +19,17 @@ from eatss.isl_names import (
     parameter_is_bounded,
     without_parameters,
 )
-from eatss.program import Constant, IntExpr, Name, c_text, evaluate
+from eatss.kernel.nodes import Buffer, Element
+from eatss.program import (
+    Constant,
+    IntExpr,
+    Name,
+    difference,
+    evaluate,
+    multiplied,
+    substitute,
+    total,
+)
 from eatss.scop import Access, Array, Scop
 
 
@@ -37,20 +46,19 @@ class DeviceArray:
     shape: tuple[IntExpr, ...]
     by_value: bool
 
-    def element(self, subscripts: Sequence[IntExpr]) -> str:
-        """Return the C text of an element."""
-        if self.by_value:
-            return self.name
-        if not subscripts:
-            return f"{self.name}[0]"
-        return f"{self.name}[{c_text(self.address(subscripts))}]"
+    @property
+    def buffer(self) -> Buffer:
+        """What kernels see of it."""
+        return Buffer(
+            name=self.name,
+            space="argument" if self.by_value else "global",
+            element_type=self.array.element_type,
+            shape=self.shape,
+        )
 
-    def address(self, subscripts: Sequence[IntExpr]) -> IntExpr:
-        """Return the place of an element in row-major order."""
-        place = subscripts[0]
-        for extent, subscript in zip(self.shape[1:], subscripts[1:], strict=True):
-            place = total(multiplied(place, extent), subscript)
-        return place
+    def element(self, subscripts: Sequence[IntExpr]) -> Element:
+        """Return an element."""
+        return Element(buffer=self.buffer, subscripts=tuple(subscripts))
 
     def size(self, values: dict[str, int]) -> int:
         """Return the number of elements for values of the parameters."""

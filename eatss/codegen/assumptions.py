@@ -12,9 +12,9 @@ from eatss.codegen.arrays import DeviceArray, shape_of
 from eatss.codegen.bounds import guard
 from eatss.codegen.errors import input_error_at
 from eatss.codegen.index_range import INT_MAX, Sizes
-from eatss.codegen.isl_text import TRUE, multiplied
+from eatss.codegen.isl_text import TRUE
 from eatss.isl_names import coalesced
-from eatss.program import Apply, Assumption, Constant, IntExpr, Name, Operator, evaluate
+from eatss.program import Apply, Assumption, Constant, IntExpr, Name, Operator, evaluate, multiplied
 from eatss.scop import Scop
 
 

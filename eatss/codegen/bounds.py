@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.codegen.isl_text import condition_of, difference, multiplied, total, value_of
+from eatss.codegen.isl_text import condition_of, value_of
 from eatss.codegen.mapping import MappedLoop, SerialTile
 from eatss.isl_names import (
     affine_bounds,
@@ -20,7 +20,7 @@ from eatss.isl_names import (
     scaled_at_most,
     without_parameters,
 )
-from eatss.program import Apply, Constant, IntExpr, Operator
+from eatss.program import Apply, Constant, IntExpr, Operator, difference, multiplied, total
 
 _MOST_CASES = 64
 

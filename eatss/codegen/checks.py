@@ -14,7 +14,6 @@ from eatss.codegen.bounds import TileRange
 from eatss.codegen.errors import internal_error_at
 from eatss.codegen.launch_order import launches_respect, only_updates, tied_between
 from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
-from eatss.codegen.nodes import names_in
 from eatss.codegen.notation import isl_notation
 from eatss.codegen.parts import Part
 from eatss.codegen.pieces import Piece
@@ -24,7 +23,7 @@ from eatss.isl_names import padding, parameter_names, parameters_set, time_depth
 from eatss.polyhedral import Dependences
 from eatss.polyhedral.checks import live_ranges_overlap
 from eatss.polyhedral.scheduling import coincidence_dependences
-from eatss.program import Apply, Constant, Name, Operator
+from eatss.program import Apply, Constant, Name, Operator, names_in
 from eatss.scop import Scop
 
 

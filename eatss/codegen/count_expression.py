@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from eatss.codegen.linear import Linear
-from eatss.codegen.nodes import substitute
 from eatss.codegen.summation import Monomial, RationalPolynomial
 from eatss.isl_names import Constraint
-from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, substitute
 
 _MOST_RELAXED = 8
 

@@ -7,9 +7,8 @@ from itertools import product
 from math import prod
 
 from eatss.codegen.errors import internal_error_at
-from eatss.codegen.nodes import substitute
 from eatss.diagnostics import SourceSpan
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, substitute
 
 _NUMBER = "eatss_number"
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from eatss.codegen.host import launcher_text
-from eatss.codegen.isl_text import multiplied
 from eatss.codegen.main_text import main_text
 from eatss.codegen.names import NameTable
-from eatss.codegen.preamble import preamble_for
+from eatss.cuda.kernel_printer import kernel_text
+from eatss.cuda.preamble import preamble
+from eatss.kernel.nodes import Kernel
+from eatss.kernel.walk import Needs, needs_of, operators_in
 from eatss.program import (
     Argument,
     Constant,
@@ -19,21 +21,52 @@ from eatss.program import (
     HostStep,
     IntExpr,
     KernelCode,
+    Operator,
     Program,
+    multiplied,
 )
 
 
-def file_text(program: Program, kernels: Sequence[str]) -> Program:
-    """Return the program with its text; ``kernels`` are the texts of its kernels."""
+def file_text(program: Program, kernels: Sequence[Kernel], *, line_info: bool) -> Program:
+    """Return the program with its text; ``kernels`` are its kernels."""
     parts = [_macros(program)]
-    for kernel, text in zip(program.kernels, kernels, strict=True):
-        parts.append(_heading(kernel) + text)
+    needs = Needs(operators=frozenset(_operators_of_host(program)))
+    for code, kernel in zip(program.kernels, kernels, strict=True):
+        text = kernel_text(kernel, program.original.file, line_info=line_info)
+        parts.append(_heading(code) + text)
+        needs = needs.joined(needs_of(kernel))
     entries = "\n".join(_entry(program, entry) for entry in program.entries)
     body = "\n".join(part for part in parts if part)
     main = main_text(program)
-    preamble = preamble_for(body + entries + main)
     host = f"#ifndef __CUDACC_RTC__\n\n{entries}\n{main}\n#endif // __CUDACC_RTC__\n"
-    return replace(program, text="\n".join((_header(program), preamble, body, host)))
+    return replace(program, text="\n".join((_header(program), preamble(needs), body, host)))
+
+
+def _operators_of_host(program: Program) -> Iterator[Operator]:
+    """Yield the operators of what the host computes."""
+    for entry in program.entries:
+        yield from (
+            operator
+            for expression in (
+                *(one.condition for one in entry.assumptions),
+                *(extent for one in entry.arguments for extent in one.shape),
+                *(extent for one in entry.temporaries for extent in one.shape),
+                *_expressions(entry.body),
+            )
+            for operator in operators_in(expression)
+        )
+
+
+def _expressions(steps: Sequence[HostStep]) -> Iterator[IntExpr]:
+    for step in steps:
+        if isinstance(step, HostLoop):
+            yield from (step.lower, step.upper)
+        elif isinstance(step, HostIf):
+            yield step.condition
+        if isinstance(step, HostLoop | HostIf):
+            yield from _expressions(step.body)
+        else:
+            yield from step.grid
 
 
 def _header(program: Program) -> str:

@@ -20,23 +20,25 @@ from eatss.codegen.assumptions import (
     launchable,
 )
 from eatss.codegen.bounds import TooManyCasesError
+from eatss.codegen.capability import check_capability
 from eatss.codegen.checks import check_order
 from eatss.codegen.errors import input_error_at
 from eatss.codegen.file_text import file_text
 from eatss.codegen.host import PlacedKernel, bounds_of_loops, host_steps
-from eatss.codegen.index_range import IndexText, Sizes, common_sizes
-from eatss.codegen.kernel_context import KernelContext, KernelText
-from eatss.codegen.kernel_text import KernelWriter
+from eatss.codegen.index_range import Indices, Sizes, common_sizes
+from eatss.codegen.kernel_builder import KernelBuilder
+from eatss.codegen.kernel_context import BuiltKernel, KernelContext
 from eatss.codegen.names import NameTable, is_reserved
 from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import Piece, pieces_of
 from eatss.codegen.placement import staged_candidates, unstaged_notes
 from eatss.codegen.planning import Unit, UnitPlanner
-from eatss.codegen.references import SHARED
 from eatss.codegen.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
 from eatss.codegen.thread_code import subtree_of
 from eatss.codegen.work import work_of
+from eatss.cuda.spelling import SHARED
 from eatss.gpu import GpuProfile
+from eatss.kernel.nodes import Kernel
 from eatss.model import Selection
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.bounded import at_most, bounded_work, ran_out
@@ -115,9 +117,9 @@ def generate(
         The program; its text compiles as CUDA and, with a shim, as C++ for the CPU.
 
     Raises:
-        InputError: ``EATSS-K0xx``, sizes or placements that cannot be; ``EATSS-P001`` when isl's
-            work exceeds ``max_operations``; ``EATSS-K016``: 32-bit indices were asked for and do
-            not hold.
+        InputError: ``EATSS-K0xx``, sizes or placements that cannot be; ``EATSS-K012``, the card
+            lacks what kernels use; ``EATSS-P001`` when isl's work exceeds ``max_operations``;
+            ``EATSS-K016``: 32-bit indices were asked for and do not hold.
         InternalError: ``EATSS-K9xx``, a check of the generated code failed.
     """
     macros = dict(parameters)
@@ -126,7 +128,7 @@ def generate(
         index_bits_of(region.scheduled.scop, macros) for region in regions
     )
     try:
-        made = _regions(regions, selection, profile, options, bits, original.file, macros, limit)
+        made = _regions(regions, selection, profile, options, bits, macros, limit)
     except WideIndicesError as need:
         if options.index_bits is not None:
             raise input_error_at(
@@ -136,7 +138,7 @@ def generate(
                 hint="leave --index away, or give --index 64",
             ) from None
         bits = 64
-        made = _regions(regions, selection, profile, options, bits, original.file, macros, limit)
+        made = _regions(regions, selection, profile, options, bits, macros, limit)
     program = Program(
         name=name,
         file=f"{name}.cu",
@@ -152,16 +154,17 @@ def generate(
         kernels=tuple(made.kernels),
         entries=tuple(made.entries),
     )
-    return file_text(program, made.texts)
+    check_capability(made.code, profile)
+    return file_text(program, made.code, line_info=options.line_info)
 
 
 @dataclass(slots=True)
 class _Made:
-    """The kernels, entries and texts of regions, and the largest tile along each size."""
+    """The kernels, their code and the entries of regions; the largest tile along each size."""
 
     kernels: list[KernelCode] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
+    code: list[Kernel] = field(default_factory=list)
     tiles: dict[str, int] = field(default_factory=dict)
 
 
@@ -171,7 +174,6 @@ def _regions(
     profile: GpuProfile,
     options: CodegenOptions,
     bits: Literal[32, 64],
-    file: str,
     macros: dict[str, int],
     max_operations: int | None,
 ) -> _Made:
@@ -182,14 +184,14 @@ def _regions(
     """
     made = _Made()
     for region in regions:
-        builder = _RegionBuilder(region, selection, profile, options, bits, len(made.kernels), file)
+        builder = _RegionBuilder(region, selection, profile, options, bits, len(made.kernels))
         scop = region.scheduled.scop
         with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
             entry = builder.build(single=len(regions) == 1, macros=macros)
         dependences = region.scheduled.dependences
         made.entries.append(replace(entry, work=work_of(scop, dependences, builder.outside)))
         made.kernels.extend(builder.kernels)
-        made.texts.extend(builder.texts)
+        made.code.extend(builder.code)
         for parameter, tile in builder.parameter_tiles.items():
             made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
     return made
@@ -204,11 +206,9 @@ class _RegionBuilder:
         selection: Selection,
         profile: GpuProfile,
         options: CodegenOptions,
-        bits: int,
+        bits: Literal[32, 64],
         first: int,
-        file: str,
     ) -> None:
-        self._file = file
         self._scheduled = region.scheduled
         self._generic = region.generic
         self._scop = region.scheduled.scop
@@ -216,14 +216,14 @@ class _RegionBuilder:
         self._selection = selection
         self._profile = profile
         self._options = options
-        self._index_type = "int" if bits == 32 else "long"
+        self._index_bits = bits
         self._planner = UnitPlanner(
             region.scheduled, region.facts, selection.kernel, profile, options
         )
         self._first = first
         self.kernels: list[KernelCode] = []
         self.parameter_tiles: dict[str, int] = {}
-        self.texts: list[str] = []
+        self.code: list[Kernel] = []
         self.outside: tuple[str, ...] = ()
 
     def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
@@ -283,9 +283,9 @@ class _RegionBuilder:
         Raises:
             WideIndicesError: they do not hold at the sizes of the source, or hardly anywhere.
         """
-        if self._index_type != "int":
+        if self._index_bits != 32:
             return None
-        host = IndexText("int")
+        host = Indices(32)
         host.note(*bounds_of_loops(steps))
         texts = [(host, pieces), *((item.kernel.index, [item.piece]) for item in placed)]
         sizes = common_sizes(texts, self._scop.parameters)
@@ -309,17 +309,17 @@ class _RegionBuilder:
             if isinstance(condition, Constant):
                 raise input_error_at(
                     "EATSS-K015",
-                    f"{item.kernel.name} would need more than 2^31 - 1 blocks along x",
+                    f"{item.kernel.kernel.name} would need more than 2^31 - 1 blocks along x",
                     span=item.piece.statements[0].span,
                     hint="give larger tiles with --tile",
                 )
-            yield launchable(item.kernel.name, condition)
+            yield launchable(item.kernel.kernel.name, condition)
 
     def _context(
         self, arrays: dict[str, DeviceArray], names: NameTable, macros: dict[str, int]
     ) -> KernelContext:
         passed = tuple(
-            (self._index_type, declaration.name)  # signed, whatever it is in C
+            declaration.name
             for declaration in self._scop.parameter_declarations
             if declaration.name not in macros
         )
@@ -327,9 +327,8 @@ class _RegionBuilder:
         return KernelContext(
             scop=self._scop,
             arrays=arrays,
-            file=self._file,
             names=names,
-            index_type=self._index_type,
+            index_bits=self._index_bits,
             line_info=self._options.line_info,
             parameters=passed,
             shared_limit_bytes=self._profile.shared_per_block_optin_bytes
@@ -356,7 +355,7 @@ class _RegionBuilder:
             placed.append(PlacedKernel(unit.piece, kernel))
         return placed
 
-    def _tiled(self, unit: Unit, context: KernelContext, limit: int) -> KernelText:
+    def _tiled(self, unit: Unit, context: KernelContext, limit: int) -> BuiltKernel:
         """Write the kernel of a unit within ``limit`` operations of isl.
 
         A part of them is tried first. Where time is bounded, all are only where they fit into it
@@ -373,7 +372,7 @@ class _RegionBuilder:
         with at_most(self._scop.isl_context, limit):
             return self._kernel(unit, context)
 
-    def _kernel(self, unit: Unit, context: KernelContext) -> KernelText:
+    def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
         """Write the kernel of a unit and note it."""
         check_order(
             unit.piece,
@@ -385,10 +384,10 @@ class _RegionBuilder:
         name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
         selection = None if unit.kernel is None else self._selection.kernel(unit.kernel)
         staged = staged_candidates(unit.storage, selection, self._options, unit.piece, unit.mapping)
-        kernel = KernelWriter(
+        kernel = KernelBuilder(
             name, unit.piece, unit.mapping, unit.parts, unit.storage, staged, context, unit.names
-        ).write()
-        self.texts.append(kernel.text)
+        ).build()
+        self.code.append(kernel.kernel)
         for parameter, tile in kernel.parameter_tiles:
             self.parameter_tiles[parameter] = max(tile, self.parameter_tiles.get(parameter, 0))
         self.kernels.append(
@@ -397,9 +396,9 @@ class _RegionBuilder:
                 statements=tuple(s.name for s in unit.piece.statements),
                 block=unit.mapping.block,
                 shared_bytes=kernel.shared_bytes,
-                dynamic_shared=kernel.dynamic_shared,
+                dynamic_shared=kernel.kernel.dynamic_shared,
                 registers=kernel.register_words,
-                arguments=kernel.arguments,
+                arguments=tuple(one.name for one in kernel.kernel.arguments),
                 tile_sizes=unit.mapping.tiles,
                 notes=(
                     *unit.notes,

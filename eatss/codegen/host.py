@@ -10,11 +10,10 @@ import islpy as isl
 from eatss.codegen.bounds import guard
 from eatss.codegen.index_range import widened
 from eatss.codegen.isl_text import TRUE, value_of
-from eatss.codegen.kernel_context import KernelText
+from eatss.codegen.kernel_context import BuiltKernel
 from eatss.codegen.linear import strict
-from eatss.codegen.lines import Lines
-from eatss.codegen.nodes import names_in, substitute
 from eatss.codegen.pieces import Piece
+from eatss.cuda.lines import Lines
 from eatss.isl_names import (
     coalesced,
     parameter_at_least,
@@ -35,6 +34,8 @@ from eatss.program import (
     Name,
     Operator,
     c_text,
+    names_in,
+    substitute,
 )
 
 
@@ -43,7 +44,7 @@ class PlacedKernel:
     """A kernel and the piece it comes from."""
 
     piece: Piece
-    kernel: KernelText
+    kernel: BuiltKernel
 
 
 def host_steps(kernels: Sequence[PlacedKernel], context: isl.Set) -> tuple[HostStep, ...]:
@@ -113,7 +114,7 @@ def _loop(kernels: Sequence[PlacedKernel], depth: int, known: isl.Set) -> HostSt
 
 
 def _launch(placed: PlacedKernel, known: isl.Set) -> HostStep:
-    launch = Launch(kernel=placed.kernel.name, grid=placed.kernel.grid)
+    launch = Launch(kernel=placed.kernel.kernel.name, grid=placed.kernel.grid)
     condition = guard(placed.kernel.launch, known)
     return launch if condition == TRUE else HostIf(condition=condition, body=(launch,))
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
+from typing import Literal
 
 from eatss.codegen.mapping import Mapping
-from eatss.codegen.nodes import names_in, substitute
 from eatss.codegen.pieces import Piece
 from eatss.isl_names import extremes, parameter_extremes, parameters_set
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
 
 INT_MAX = 2**31 - 1
 
@@ -67,27 +67,24 @@ class Sizes:
     bounded_below: tuple[str, ...]
 
 
-class IndexText:
-    """Prints expressions of indices and remembers them.
+class Indices:
+    """Remembers the expressions of indices that a kernel has. ``bits`` are those of an index."""
 
-    ``c_type`` is the C type of indices.
-    """
-
-    def __init__(self, c_type: str) -> None:
-        """Begin with nothing printed."""
-        self.c_type = c_type
+    def __init__(self, bits: Literal[32, 64]) -> None:
+        """Begin with none."""
+        self.bits = bits
         self._printed: list[IntExpr] = []
         self._meaning: dict[str, IntExpr] = {}
         self._small: dict[str, int] = {}
         self._room = _THREADS
 
-    def __call__(self, expression: IntExpr) -> str:
-        """Return the C text of an expression of type ``c_type``."""
+    def __call__(self, expression: IntExpr) -> IntExpr:
+        """Remember an expression and return it."""
         self.note(expression)
-        return c_text(expression)
+        return expression
 
     def note(self, *expressions: IntExpr) -> None:
-        """Remember expressions that are printed as parts of a text."""
+        """Remember expressions that are computed as parts of others."""
         self._printed.extend(expressions)
 
     def define(self, name: str, value: IntExpr) -> None:
@@ -122,7 +119,7 @@ class IndexText:
 
 
 def common_sizes(
-    texts: Iterable[tuple[IndexText, Sequence[Piece]]], parameters: Sequence[str]
+    texts: Iterable[tuple[Indices, Sequence[Piece]]], parameters: Sequence[str]
 ) -> Sizes | None:
     """Return the sizes for which 32 bits hold all indices, ``None`` for hardly any.
 
@@ -142,7 +139,7 @@ def common_sizes(
 
 
 def _largest(
-    text: IndexText, pieces: Sequence[Piece], parameters: Sequence[str], most: int
+    text: Indices, pieces: Sequence[Piece], parameters: Sequence[str], most: int
 ) -> Sizes | None:
     for size in _FITTING:
         for least in (-INT_MAX - 1, -size) if size <= most else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import islpy as isl
 
 from eatss.isl_names import ast_expression_kind, ast_operator, coalesced, integer
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, negated
 
 _OPERATORS = {
     "max": Operator.MAX,
@@ -63,78 +63,6 @@ def _flat(operator: Operator, operands: tuple[IntExpr, ...]) -> IntExpr:
     return Apply(operator, tuple(flat))
 
 
-def negated(operand: IntExpr) -> IntExpr:
-    """Return ``-operand``."""
-    if isinstance(operand, Constant):
-        return Constant(-operand.value)
-    return Apply(Operator.SUB, (operand,))
-
-
-def difference(left: IntExpr, right: IntExpr) -> IntExpr:
-    """Return ``left - right``, constants folded; a common operand of a sum is dropped."""
-    if isinstance(right, Constant):
-        return total(left, Constant(-right.value))
-    if left == right:
-        return Constant(0)
-    if isinstance(left, Apply) and left.operator is Operator.ADD and right in left.operands:
-        rest = list(left.operands)
-        rest.remove(right)
-        return rest[0] if len(rest) == 1 else Apply(Operator.ADD, tuple(rest))
-    return Apply(Operator.SUB, (left, right))
-
-
-def total(left: IntExpr, right: IntExpr) -> IntExpr:
-    """Return ``left + right``, constants folded."""
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        return Constant(left.value + right.value)
-    if isinstance(left, Constant):
-        if left.value < 0:
-            return difference(right, Constant(-left.value))
-        left, right = right, left
-    if isinstance(right, Constant):
-        if right.value == 0:
-            return left
-        folded = _folded(left, right.value)
-        if folded is not None:
-            return folded
-        if right.value < 0:
-            return Apply(Operator.SUB, (left, Constant(-right.value)))
-    return Apply(Operator.ADD, (left, right))
-
-
-def _folded(left: IntExpr, addend: int) -> IntExpr | None:
-    """Return ``left + addend`` where ``left`` is ``x + c`` or ``x - c`` already."""
-    if not isinstance(left, Apply) or len(left.operands) != 2:
-        return None
-    inner, constant = left.operands
-    if not isinstance(constant, Constant):
-        return None
-    if left.operator is Operator.ADD:
-        return total(inner, Constant(constant.value + addend))
-    if left.operator is Operator.SUB:
-        return total(inner, Constant(addend - constant.value))
-    return None
-
-
-def multiplied(left: IntExpr, right: IntExpr) -> IntExpr:
-    """Return ``left * right``, constants folded."""
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        return Constant(left.value * right.value)
-    for one, other in ((left, right), (right, left)):
-        if one == Constant(1):
-            return other
-        if one == Constant(0):
-            return one
-    return Apply(Operator.MUL, (left, right))
-
-
-def minimum(value: IntExpr, most: int) -> IntExpr:
-    """Return the smaller of a positive value and a constant, folded where one is known."""
-    if isinstance(value, Constant):
-        return Constant(min(value.value, most))
-    return Constant(1) if most == 1 else Apply(Operator.MIN, (value, Constant(most)))
-
-
 def condition_of(params: isl.Set, context: isl.Set) -> IntExpr:
     """Return the condition that parameters lie in ``params``, given that they lie in ``context``.
 
@@ -154,10 +82,3 @@ def value_of(function: isl.PwAff, context: isl.Set) -> IntExpr:
     simple = function.intersect_params(context).coalesce().gist_params(context)
     build = isl.AstBuild.from_context(context)
     return expression_of(build.expr_from_pw_aff(simple))
-
-
-def start_plus(first: IntExpr, text: str) -> str:
-    """Return C text of ``first + text``."""
-    if text == "0":
-        return c_text(first)
-    return text if first == Constant(0) else f"{c_text(first)} + {text}"

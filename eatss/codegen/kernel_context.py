@@ -1,40 +1,41 @@
-"""What a kernel's text is made of besides its piece, and what comes out."""
+"""What a kernel is made of besides its piece, and what comes out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
+from typing import Literal
 
 import islpy as isl
 
 from eatss.codegen.arrays import DeviceArray
-from eatss.codegen.index_range import IndexText
+from eatss.codegen.index_range import Indices
 from eatss.codegen.names import NameTable
+from eatss.kernel.nodes import Kernel
 from eatss.program import IntExpr
 from eatss.scop import Scop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelContext:
-    """What the text of a kernel is made of, besides its piece.
+    """What a kernel is made of, besides its piece.
 
-    ``parameters`` are the integer parameters that are passed, with their C type.
+    ``parameters`` are the integer parameters that are passed.
     """
 
     scop: Scop
     arrays: Dictionary[str, DeviceArray]
-    file: str
     names: NameTable
-    index_type: str
+    index_bits: Literal[32, 64]
     line_info: bool
-    parameters: tuple[tuple[str, str], ...]
+    parameters: tuple[str, ...]
     shared_limit_bytes: int
     static_shared_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelText:
-    """A kernel as text, and what launching it takes.
+class BuiltKernel:
+    """A kernel, and what launching it takes.
 
     ``grid`` are the numbers of blocks along x, y, z; ``launch`` are the sizes and host counters
     for which there is anything to run. ``register_words`` is an estimate of the registers a
@@ -43,15 +44,12 @@ class KernelText:
     ``index`` has what the kernel and its grid compute of indices.
     """
 
-    name: str
-    text: str
+    kernel: Kernel
     grid: tuple[IntExpr, IntExpr, IntExpr]
     launch: isl.Set
-    arguments: tuple[str, ...]
     shared_bytes: int
-    dynamic_shared: bool
     register_words: int
     parameter_tiles: tuple[tuple[str, int], ...]
     most_blocks: IntExpr | None
     notes: tuple[str, ...]
-    index: IndexText
+    index: Indices

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.codegen.isl_text import difference, multiplied, total
-from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, multiplied, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,3 +259,13 @@ def _raised(expression: IntExpr) -> IntExpr | None:
     ):
         return total(expression, Constant(1))
     return None
+
+
+def start_plus(first: IntExpr, more: IntExpr) -> IntExpr:
+    """Return ``first + more``, a term that is zero left out."""
+    if more == Constant(0):
+        return first
+    if first == Constant(0):
+        return more
+    terms = more.operands if isinstance(more, Apply) and more.operator is Operator.ADD else (more,)
+    return Apply(Operator.ADD, (first, *terms))

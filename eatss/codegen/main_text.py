@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eatss.codegen.lines import Lines
 from eatss.codegen.main_support import CHECK_SUPPORT, SUPPORT
+from eatss.cuda.lines import Lines
 from eatss.program import Apply, Argument, Entry, IntExpr, Name, Parameter, Program, c_text
 
 

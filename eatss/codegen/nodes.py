@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from eatss.program import Apply, IntExpr, Name
+from eatss.program import IntExpr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,26 +84,6 @@ def leaves(node: Node) -> Iterator[Leaf]:
         yield from leaves(node.body)
         if isinstance(node, If) and node.orelse is not None:
             yield from leaves(node.orelse)
-
-
-def substitute(expression: IntExpr, values: Mapping[str, IntExpr]) -> IntExpr:
-    """Replace names by expressions."""
-    if isinstance(expression, Name):
-        return values.get(expression.name, expression)
-    if isinstance(expression, Apply):
-        return replace(
-            expression, operands=tuple(substitute(o, values) for o in expression.operands)
-        )
-    return expression
-
-
-def names_in(expression: IntExpr) -> Iterator[str]:
-    """Yield the names an expression mentions."""
-    if isinstance(expression, Name):
-        yield expression.name
-    elif isinstance(expression, Apply):
-        for operand in expression.operands:
-            yield from names_in(operand)
 
 
 def map_expressions(node: Node, change: Callable[[IntExpr], IntExpr]) -> Node:

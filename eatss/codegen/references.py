@@ -1,4 +1,4 @@
-"""References as text: registers, shared memory, global memory."""
+"""Where references live: registers, shared memory, global memory."""
 
 from __future__ import annotations
 
@@ -9,39 +9,38 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.codegen.arrays import DeviceArray, affine_text, subscripts_of
-from eatss.codegen.index_range import IndexText
-from eatss.codegen.isl_text import difference, value_of
+from eatss.codegen.index_range import Indices
+from eatss.codegen.isl_text import value_of
 from eatss.codegen.mapping import Mapping
 from eatss.codegen.names import NameTable
 from eatss.codegen.pieces import Piece
 from eatss.codegen.staging import SharedTile
 from eatss.codegen.storage import Place, PrivateScalar, Registers, StoragePlan
 from eatss.isl_names import dim_names, output_affs
-from eatss.program import IntExpr
+from eatss.kernel.nodes import AtomicAdd, Buffer, Copy, Declare, Element, Fill
+from eatss.program import Constant, IntExpr, Name, difference
 from eatss.scop import ElementType
-
-SHARED = "sh"
-"""What a kernel calls the structure of what it has in shared memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterArray:
     """Registers of a thread: an element for each of its points.
 
-    ``relation`` is ``None`` for a scalar of the source. ``load`` and ``store`` are points
-    (``point[…]``) to fetch before and to write back after.
+    ``point`` is the place of the point that a thread is at. ``relation`` is ``None`` for a scalar
+    of the source. ``load`` and ``store`` are points (``point[…]``) to fetch before and to write
+    back after.
     """
 
-    name: str
+    buffer: Buffer
     array: DeviceArray
-    suffix: str
+    point: tuple[IntExpr, ...]
     relation: isl.Map | None
     load: isl.Set | None
     store: isl.Set | None
 
 
 class References:
-    """Knows where every reference of a kernel lives, and spells it."""
+    """Knows where every reference of a kernel lives."""
 
     def __init__(
         self,
@@ -51,7 +50,7 @@ class References:
         mapping: Mapping,
         arrays: Dictionary[str, DeviceArray],
         names: NameTable,
-        index: IndexText,
+        index: Indices,
     ) -> None:
         self._piece = piece
         self._index = index
@@ -70,10 +69,16 @@ class References:
     def _declare(self, item: Registers | PrivateScalar, names: NameTable) -> None:
         array = self._arrays[item.array]
         is_scalar = isinstance(item, PrivateScalar)
+        several = [m for m in self._mapping.mapped if m.points > 1]
         registers = RegisterArray(
-            name=names.fresh(f"{array.name}_r"),
+            buffer=Buffer(
+                name=names.fresh(f"{array.name}_r"),
+                space="register",
+                element_type=array.array.element_type,
+                shape=tuple(Constant(m.points) for m in several),
+            ),
             array=array,
-            suffix="".join(f"[{m.point}]" for m in self._mapping.mapped if m.points > 1),
+            point=tuple(Name(m.point) for m in several),
             relation=None if isinstance(item, PrivateScalar) else item.relation,
             load=item.load,
             store=None if isinstance(item, PrivateScalar) else item.store,
@@ -89,7 +94,7 @@ class References:
     @property
     def register_names(self) -> frozenset[str]:
         """Return the names of what is kept in registers."""
-        return frozenset(registers.name for registers in self._registers)
+        return frozenset(registers.buffer.name for registers in self._registers)
 
     @property
     def element_types(self) -> dict[str, ElementType]:
@@ -112,10 +117,9 @@ class References:
         sizes = " x ".join(map(str, tile.sizes))
         self.notes.append(f"{tile.candidate.text}: shared memory, {sizes} elements")
 
-    def declarations(self) -> list[str]:
+    def declarations(self) -> tuple[Declare, ...]:
         """Return the declarations of the registers."""
-        sizes = "".join(f"[{m.points}]" for m in self._mapping.mapped if m.points > 1)
-        return [f"{r.array.array.element_type.value} {r.name}{sizes};" for r in self._registers]
+        return tuple(Declare(buffer=r.buffer) for r in self._registers)
 
     def loads(self) -> list[tuple[str, isl.Set]]:
         """Return names of transfers into registers and the points they are for."""
@@ -143,8 +147,8 @@ class References:
         )
         return points.set_tuple_name(name).intersect(bound)
 
-    def transfer_text(self, name: str, values: Sequence[IntExpr]) -> str:
-        """Return the assignment of a transfer at a point."""
+    def transfer(self, name: str, values: Sequence[IntExpr]) -> Copy | AtomicAdd:
+        """Return what a transfer does at a point."""
         kind, number = name.split("_")
         registers = self._registers[int(number)]
         if registers.relation is None:
@@ -154,48 +158,49 @@ class References:
             names = dim_names(registers.relation.domain())
             env = dict(zip(names, values, strict=True))
             element = self._element(registers.array, [affine_text(f, env) for f in functions])
-        own = registers.name + registers.suffix
+        own = Element(buffer=registers.buffer, subscripts=registers.point)
         if kind == "load":
-            return f"{own} = {element};"
-        if self.combine_atomically is None:
-            return f"{element} = {own};"
+            return Copy(target=own, source=element)
         if self.combine_atomically:
-            return f"eatss_atomic_add(&{element}, {own});"
-        return f"{element} += {own};"
+            return AtomicAdd(target=element, source=own)
+        return Copy(target=element, source=own, adds=self.combine_atomically is not None)
 
-    def zeros(self) -> list[str]:
+    def zeros(self) -> tuple[Fill, ...]:
         """Return assignments of zero to all registers, for sums that start anew."""
-        return [f"{name} = 0;" for name in self.register_elements()]
+        return tuple(Fill(target=register, value=0) for register in self.register_elements())
 
-    def register_elements(self) -> list[str]:
-        """Return the texts of the registers of a point."""
-        return [registers.name + registers.suffix for registers in self._registers]
+    def register_elements(self) -> tuple[Element, ...]:
+        """Return the registers of the point that a thread is at."""
+        return tuple(
+            Element(buffer=registers.buffer, subscripts=registers.point)
+            for registers in self._registers
+        )
 
     def is_transfer(self, name: str) -> bool:
         """Tell whether an instance is a transfer of registers."""
         return name.startswith(("load_", "store_"))
 
-    def text(self, place: Place, values: Dictionary[str, IntExpr]) -> str:
-        """Return the C text of a reference where the counters have ``values``."""
+    def element(self, place: Place, values: Dictionary[str, IntExpr]) -> Element:
+        """Return what a reference is where the counters have ``values``."""
         home = self._at.get(place)
         if isinstance(home, RegisterArray):
-            return home.name + home.suffix
+            return Element(buffer=home.buffer, subscripts=home.point)
         access = self._piece.statement(place[0]).accesses[place[1]]
         subscripts = subscripts_of(access, dict(values))
         if isinstance(home, SharedTile):
-            places = [
+            places = tuple(
                 self._index(difference(subscript, value_of(offset, offset.domain())))
                 for subscript, offset in zip(subscripts, home.offsets, strict=True)
-            ]
-            return f"{SHARED}.{home.name}" + "".join(f"[{p}]" for p in places)
+            )
+            return Element(buffer=home.buffer, subscripts=places)
         return self._element(self._arrays[access.array], subscripts)
 
-    def _element(self, array: DeviceArray, subscripts: Sequence[IntExpr]) -> str:
-        """Return the C text of an element; that its place fits an index is asked of the sizes."""
+    def _element(self, array: DeviceArray, subscripts: Sequence[IntExpr]) -> Element:
+        """Return an element; that its place fits an index is asked of the sizes."""
         self._index.note(*subscripts)
         return array.element(subscripts)
 
-    def write_through(self, statement: str) -> tuple[isl.Set, str] | None:
+    def write_through(self, statement: str) -> tuple[isl.Set, Element] | None:
         """Return the instances of a scalar's write that others see, and the scalar's cell."""
         escape = self._escaping.get(statement)
         if escape is None:

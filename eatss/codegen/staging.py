@@ -11,6 +11,8 @@ import islpy as isl
 from eatss.analysis.structure import padded_row
 from eatss.codegen.storage import Candidate
 from eatss.isl_names import coalesced, fixed_box
+from eatss.kernel.nodes import Buffer
+from eatss.program import Constant
 from eatss.scop import ElementType
 
 
@@ -34,14 +36,19 @@ class SharedTile:
     footprint: isl.Set
 
     @property
-    def elements(self) -> int:
-        """Elements of the box."""
-        return prod(self.sizes)
+    def buffer(self) -> Buffer:
+        """The array in shared memory."""
+        return Buffer(
+            name=self.name,
+            space="shared",
+            element_type=self.element_type,
+            shape=tuple(Constant(size) for size in self.padded),
+        )
 
     @property
     def shared_bytes(self) -> int:
         """Bytes of the declared array."""
-        return prod(self.padded) * self.element_type.size_bytes
+        return self.buffer.size_bytes
 
 
 def shared_tile(

@@ -2,78 +2,102 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from eatss.codegen.names import NameTable
-from eatss.codegen.staging import SharedTile
+from eatss.kernel.nodes import For, Node
+from eatss.program import Apply, Constant, IntExpr, Name, Operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """A loop over a thread's elements of a box, as C text.
+    """A loop over a thread's elements of a box; ``places`` are an element's indices in the box."""
 
-    ``before`` stands in front of the loop; ``places`` are the indices of an element in the box.
-    """
+    counter: str
+    lower: IntExpr
+    count: int
+    step: int
+    unrolled: bool
+    places: tuple[IntExpr, ...]
 
-    before: tuple[str, ...]
-    head: str
-    places: tuple[str, ...]
+    def around(self, body: tuple[Node, ...]) -> For:
+        """Return the loop with a body."""
+        return For(
+            counter=self.counter,
+            lower=self.lower,
+            condition=Apply(Operator.LT, (Name(self.counter), Constant(self.count))),
+            step=Constant(self.step),
+            body=body,
+            unroll="whole" if self.unrolled else None,
+            narrow=True,
+        )
 
 
-def walk_of(tile: SharedTile, threads: int, thread: str, names: NameTable) -> Walk:
-    """Return how a block copies a tile, neighbouring threads neighbouring elements.
+def walk_of(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> Walk:
+    """Return how a block copies a box, neighbouring threads neighbouring elements.
 
     Where the threads fill whole rows, a thread stays in its column and its row grows by a
     constant, so that nothing is divided in the loop.
 
     Args:
-        tile: the box.
+        sizes: of the box, in elements.
         threads: of the block.
-        thread: the C variable that numbers the threads of a block.
+        thread: the constant that numbers the threads of a block.
         names: names that are free here.
     """
-    long = [k for k, size in enumerate(tile.sizes) if size > 1]
-    rows, columns = (tile.sizes[long[0]], tile.sizes[long[1]]) if len(long) == 2 else (0, 0)
-    if rows and threads % columns == 0 and tile.elements % threads == 0:
-        return _by_rows(tile, long[0], long[1], threads // columns, thread, names)
-    return _by_number(tile, threads, thread, names)
+    long = [k for k, size in enumerate(sizes) if size > 1]
+    rows, columns = (sizes[long[0]], sizes[long[1]]) if len(long) == 2 else (0, 0)
+    if rows and threads % columns == 0 and prod(sizes) % threads == 0:
+        return _by_rows(sizes, long[0], long[1], threads // columns, thread, names)
+    return _by_number(sizes, threads, thread, names)
 
 
 def _by_rows(
-    tile: SharedTile, row_at: int, column_at: int, step: int, thread: str, names: NameTable
+    sizes: Sequence[int], row_at: int, column_at: int, step: int, thread: str, names: NameTable
 ) -> Walk:
-    rows, columns = tile.sizes[row_at], tile.sizes[column_at]
+    rows, columns = sizes[row_at], Constant(sizes[column_at])
     turn = names.fresh("e")
-    places = ["0"] * len(tile.sizes)
-    places[column_at] = f"{thread} % {columns}"
-    first = f"{thread} / {columns}"
-    places[row_at] = first if rows == step else f"{first} + {step} * {turn}"
+    places: list[IntExpr] = [Constant(0)] * len(sizes)
+    places[column_at] = Apply(Operator.REMAINDER, (Name(thread), columns))
+    first: IntExpr = Apply(Operator.QUOTIENT, (Name(thread), columns))
+    later = Apply(Operator.MUL, (Constant(step), Name(turn)))
+    places[row_at] = first if rows == step else Apply(Operator.ADD, (first, later))
     return Walk(
-        before=("#pragma unroll",),
-        head=f"for (int {turn} = 0; {turn} < {rows // step}; ++{turn})",
+        counter=turn,
+        lower=Constant(0),
+        count=rows // step,
+        step=1,
+        unrolled=True,
         places=tuple(places),
     )
 
 
-def _by_number(tile: SharedTile, threads: int, thread: str, names: NameTable) -> Walk:
+def _by_number(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> Walk:
     element = names.fresh("e")
     return Walk(
-        before=(),
-        head=f"for (int {element} = {thread}; {element} < {tile.elements}; {element} += {threads})",
-        places=_unravel(element, tile.sizes),
+        counter=element,
+        lower=Name(thread),
+        count=prod(sizes),
+        step=threads,
+        unrolled=False,
+        places=_unravel(Name(element), sizes),
     )
 
 
-def _unravel(element: str, sizes: tuple[int, ...]) -> tuple[str, ...]:
+def _unravel(element: Name, sizes: Sequence[int]) -> tuple[IntExpr, ...]:
     """Return the indices of the element with a number, in row-major order."""
-    places = []
+    places: list[IntExpr] = []
     for position in range(len(sizes)):
         inner = prod(sizes[position + 1 :])
         if sizes[position] == 1:
-            places.append("0")
+            places.append(Constant(0))
             continue
-        text = element if inner == 1 else f"{element} / {inner}"
-        whole = prod(sizes[position:]) == prod(sizes)
-        places.append(text if whole else f"{text} % {sizes[position]}")
+        place: IntExpr = element
+        if inner > 1:
+            place = Apply(Operator.QUOTIENT, (element, Constant(inner)))
+        if prod(sizes[position:]) != prod(sizes):
+            place = Apply(Operator.REMAINDER, (place, Constant(sizes[position])))
+        places.append(place)
     return tuple(places)

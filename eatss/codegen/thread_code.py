@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from eatss.codegen.arrays import affine_text
-from eatss.codegen.isl_text import difference, expression_of, total
+from eatss.codegen.isl_text import expression_of
 from eatss.codegen.mapping import MappedLoop, SerialTile
 from eatss.codegen.mapping import Mapping as Layout
-from eatss.codegen.nodes import Block, If, Leaf, Loop, Node, substitute
+from eatss.codegen.nodes import Block, If, Leaf, Loop, Node
 from eatss.codegen.pieces import Piece
 from eatss.isl_names import (
     ast_node_kind,
@@ -31,7 +31,7 @@ from eatss.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.tree import members
-from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, substitute, total
 
 _NODE = isl.schedule_node_type
 _POINT = "point:"

@@ -4,6 +4,15 @@ Imports the standard library only, so that a program generated on one machine ca
 and measured on another that has neither isl nor a solver. Next folder: ``eatss/verify``.
 """
 
+from eatss.program.arithmetic import (
+    difference,
+    minimum,
+    multiplied,
+    names_in,
+    negated,
+    substitute,
+    total,
+)
 from eatss.program.expression import Apply, Constant, IntExpr, Name, Operator, c_text, evaluate
 from eatss.program.plan import (
     Argument,
@@ -44,9 +53,16 @@ __all__ = [
     "Temporary",
     "Work",
     "c_text",
+    "difference",
     "evaluate",
     "load_program",
+    "minimum",
+    "multiplied",
+    "names_in",
+    "negated",
     "program_from_dict",
     "program_to_dict",
     "save_program",
+    "substitute",
+    "total",
 ]

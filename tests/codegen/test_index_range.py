@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.api import codegen
-from eatss.codegen import thread_text
+from eatss.codegen import thread_builder
 from eatss.codegen.index_range import INT_MAX, Range, range_of, widened
 from eatss.diagnostics import InputError, InternalError
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
@@ -114,7 +114,7 @@ def raised(text: Callable[..., list[IntExpr] | None]) -> Callable[..., list[IntE
 def test_a_guard_that_is_printed_wrongly_is_found_before_it_is_printed(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(thread_text, name, raised(getattr(thread_text, name)))
+    monkeypatch.setattr(thread_builder, name, raised(getattr(thread_builder, name)))
     loops = "for (int i = 3; i < n; i++) for (int j = i; j < n; j++) A[i][j] += 1;"
     source = written(tmp_path, loops, "int n, double A[n][n]")
     with pytest.raises(InternalError, match="every instance once"):
@@ -129,6 +129,6 @@ def test_a_condition_that_is_turned_wrongly_is_found_before_it_is_printed(
             return Apply(Operator.LT, condition.operands)
         return condition
 
-    monkeypatch.setattr(thread_text, "strict", sharper)
+    monkeypatch.setattr(thread_builder, "strict", sharper)
     with pytest.raises(InternalError, match="every instance once"):
         codegen(data_directory("kernels") / "gemm.c", gpu="a100")

@@ -13,8 +13,9 @@ from typing import Literal, TypeAlias
 import pytest
 
 from eatss.codegen.main_text import main_text
-from eatss.codegen.preamble import preamble_for
 from eatss.codegen.readme import readme_text
+from eatss.cuda.preamble import preamble
+from eatss.kernel.walk import Needs
 from eatss.program import (
     Apply,
     Argument,
@@ -30,6 +31,8 @@ from eatss.program import (
     Parameter,
     Program,
 )
+
+NEEDS = Needs(operators=frozenset({Operator.FLOORDIV, Operator.MIN, Operator.MAX}))
 
 KERNELS = """
 #ifndef NI
@@ -153,7 +156,7 @@ def a_program() -> Program:
 
 def file_of(program: Program) -> str:
     body = KERNELS + main_text(program)
-    return preamble_for(body) + body
+    return preamble(NEEDS) + body
 
 
 @nvcc
@@ -331,7 +334,7 @@ def on_a_stand_in(folder: Path, factor: str, check: bool) -> Path:
     """Compile the program with functions of the CUDA runtime that use the host's memory."""
     (folder / "cuda.h").write_text(STAND_IN)
     body = LAUNCHERS + main_text(a_program())
-    (folder / "product.cpp").write_text(preamble_for(body) + body)
+    (folder / "product.cpp").write_text(preamble(NEEDS) + body)
     (folder / "product.c").write_text(ORIGINAL)
     subprocess.run(["gcc", "-O1", "-c", "product.c", "-o", "original.o"], check=True, cwd=folder)
     defines = ["-DEATSS_MAIN", "-DEATSS_CPU", f"-DFACTOR={factor}"] + ["-DEATSS_CHECK"] * check

@@ -9,12 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from eatss.codegen.preamble import preamble, preamble_for
+from eatss.cuda.preamble import preamble
+from eatss.kernel.walk import Needs
+from eatss.program import Operator
+from eatss.scop import ElementType
 
-ALL = {
-    "shared": True, "dynamic_shared": True, "shuffles": True, "atomics": True, "floordiv": True,
-    "mod": True, "min_max": True,
-}  # fmt: skip
+INTEGERS = Needs(operators=frozenset({Operator.FLOORDIV, Operator.MOD, Operator.MIN}))
+ALL = INTEGERS.joined(
+    Needs(
+        shared=True,
+        dynamic_shared=True,
+        shuffles=True,
+        atomics=frozenset({ElementType.DOUBLE}),
+    )
+)
 
 KERNELS = """
 struct one_shared {
@@ -60,7 +68,7 @@ nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 @nvcc
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_nvcc_takes_it_without_a_warning(tmp_path: Path, arch: str) -> None:
-    (tmp_path / "all.cu").write_text(preamble(**ALL) + KERNELS)
+    (tmp_path / "all.cu").write_text(preamble(ALL) + KERNELS)
     subprocess.run(
         ["nvcc", f"-arch={arch}", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror",
          "-c", "all.cu"],
@@ -70,7 +78,7 @@ def test_nvcc_takes_it_without_a_warning(tmp_path: Path, arch: str) -> None:
 
 @nvcc
 def test_a_file_that_uses_nothing_gets_no_more_than_the_launch(tmp_path: Path) -> None:
-    text = preamble()
+    text = preamble(Needs())
     assert "EATSS_LAUNCH" in text
     for name in ("SHARED", "TRACKED", "shuffle", "atomic", "floordiv", "mod", "min"):
         assert name not in text
@@ -80,11 +88,21 @@ def test_a_file_that_uses_nothing_gets_no_more_than_the_launch(tmp_path: Path) -
     )
 
 
-def test_what_a_file_needs_is_read_off_its_text() -> None:
-    assert preamble_for(KERNELS) == preamble(**ALL)
-    assert preamble_for("x = eatss_max(1, 2);") == preamble(min_max=True)
-    assert preamble_for("EATSS_DYNAMIC_SHARED(a, b);") == preamble(dynamic_shared=True)
-    assert preamble_for("") == preamble()
+@pytest.mark.parametrize(
+    ("needs", "word"),
+    [
+        (Needs(shared=True), "define EATSS_SHARED"),
+        (Needs(dynamic_shared=True), "define EATSS_DYNAMIC_SHARED"),
+        (Needs(shuffles=True), "eatss_shuffle_down"),
+        (Needs(atomics=frozenset({ElementType.FLOAT})), "eatss_atomic_add"),
+        (Needs(operators=frozenset({Operator.FLOORDIV})), "eatss_floordiv"),
+        (Needs(operators=frozenset({Operator.MOD})), "eatss_mod"),
+        (Needs(operators=frozenset({Operator.MAX})), "eatss_max"),
+    ],
+)
+def test_a_file_gets_the_definitions_it_needs_and_no_other(needs: Needs, word: str) -> None:
+    assert word in preamble(needs)
+    assert len(preamble(Needs())) < len(preamble(needs)) < len(preamble(ALL))
 
 
 def test_integer_functions_round_as_python_does(tmp_path: Path) -> None:
@@ -95,7 +113,7 @@ def test_integer_functions_round_as_python_does(tmp_path: Path) -> None:
         for a, b in pairs
     )
     words = "#define __host__\n#define __device__\n#define __forceinline__ inline\n"
-    text = words + preamble(floordiv=True, mod=True, min_max=True) + checks
+    text = words + preamble(INTEGERS) + checks
     (tmp_path / "integers.cpp").write_text(text)
     subprocess.run(
         ["g++", "-std=c++17", "-DEATSS_CPU", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
@@ -107,6 +125,6 @@ def test_integer_functions_round_as_python_does(tmp_path: Path) -> None:
 def test_functions_of_mixed_types_return_the_wider(tmp_path: Path) -> None:
     words = "#define __host__\n#define __device__\n#define __forceinline__ inline\n"
     check = "static_assert(eatss_min(1, 3000000000L) + eatss_max(1, 3000000000L) == 3000000001L);"
-    (tmp_path / "wide.cpp").write_text(words + preamble(min_max=True) + check)
+    (tmp_path / "wide.cpp").write_text(words + preamble(INTEGERS) + check)
     command = ["g++", "-std=c++17", "-DEATSS_CPU", "-fsyntax-only", "wide.cpp"]
     subprocess.run(command, check=True, cwd=tmp_path)

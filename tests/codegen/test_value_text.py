@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from eatss.codegen.isl_text import expression_of
-from eatss.codegen.value_text import assignment_text, value_text
+from eatss.cuda.value_text import assignment_text, value_text
 from eatss.frontend import parse_source
 from eatss.program import c_text
 from eatss.scop import Binary, ElementType, Literal, Read, Scop, Statement

@@ -1,16 +1,15 @@
-"""Prints the code of a thread: names its loops, unrolls its points, spells its statements."""
+"""The code of a thread as nodes: its loops named, its points unrolled, its statements placed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 
 import islpy as isl
 
 from eatss.codegen.arrays import affine_text
-from eatss.codegen.index_range import IndexText
-from eatss.codegen.isl_text import condition_of, difference
+from eatss.codegen.index_range import Indices
+from eatss.codegen.isl_text import condition_of
 from eatss.codegen.linear import (
     Definition,
     Linear,
@@ -20,26 +19,17 @@ from eatss.codegen.linear import (
     strict,
     upper_bounds,
 )
-from eatss.codegen.lines import Lines, identifiers
 from eatss.codegen.mapping import MappedLoop, Mapping
 from eatss.codegen.names import NameTable, is_reserved
-from eatss.codegen.nodes import (
-    Block,
-    If,
-    Leaf,
-    Loop,
-    Node,
-    Points,
-    leaves,
-    map_expressions,
-    names_in,
-    substitute,
-)
+from eatss.codegen.nodes import Block, If, Leaf, Loop, Node, Points, leaves, map_expressions
 from eatss.codegen.pieces import Piece
-from eatss.codegen.references import SHARED, References
-from eatss.codegen.value_text import assignment_text
+from eatss.codegen.references import References
+from eatss.cuda.spelling import SHARED
 from eatss.isl_names import dims_as_parameters
-from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.kernel import nodes as kernel
+from eatss.kernel.values import affine_values
+from eatss.kernel.walk import names_of
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, names_in, substitute
 from eatss.scop import Statement
 
 UNROLLED_STATEMENTS = 256
@@ -49,28 +39,24 @@ SPLIT_UNROLLED = 16
 """Points of a split sum that are unrolled."""
 
 
-class ThreadPrinter:
-    """Prints the code of a thread into ``lines``."""
+class ThreadBuilder:
+    """Builds the code of a thread."""
 
     def __init__(
         self,
         *,
-        lines: Lines,
         references: References,
         piece: Piece,
         names: NameTable,
-        file: str,
-        index: IndexText,
+        index: Indices,
         line_info: bool,
         unrolled: bool,
         mapping: Mapping,
     ) -> None:
-        self._lines = lines
         self._references = references
         self._piece = piece
         self._names = names
-        self._file = file
-        self._text = index
+        self._index = index
         self._line_info = line_info
         self._unrolled = unrolled
         # names of the kernel that a counter of the source must not hide
@@ -87,17 +73,17 @@ class ThreadPrinter:
         ]
 
     def lowered(self, node: Node) -> Node:
-        """Return a tree in the form it is printed in: named, its points guarded, folded."""
+        """Return a tree in its final form: named, its points guarded, folded."""
         return self._lowered(self._named(node), self._definitions)
 
     def meaning(self, lowered: Node) -> Node:
-        """Return what the text of a lowered tree says: names as what they stand for, no points."""
+        """Return what a lowered tree says: names as what they stand for, no points."""
         values = {d.name: d.form.expression() for d in self._definitions}
         return _without_points(map_expressions(lowered, lambda e: substitute(e, values)), 0)
 
-    def emit(self, lowered: Node) -> None:
-        """Print a lowered tree."""
-        self._emit(lowered)
+    def nodes(self, lowered: Node) -> tuple[kernel.Node, ...]:
+        """Return the nodes of a lowered tree."""
+        return self._nodes(lowered)
 
     # Names -------------------------------------------------------------------------------
 
@@ -131,7 +117,7 @@ class ThreadPrinter:
                 return self._names.inner().fresh(f"{loop.hint}_t")
         return loop.hint
 
-    # The form that is printed ------------------------------------------------------------
+    # The final form ----------------------------------------------------------------------
 
     def _lowered(self, node: Node, definitions: Sequence[Definition]) -> Node:
         if isinstance(node, Block):
@@ -175,66 +161,43 @@ class ThreadPrinter:
             body=self._lowered(loop.body, inner),
         )
 
-    # Printing ----------------------------------------------------------------------------
+    # Nodes -------------------------------------------------------------------------------
 
-    def _emit(self, node: Node) -> None:
+    def _nodes(self, node: Node) -> tuple[kernel.Node, ...]:
         if isinstance(node, Block):
-            for child in node.body:
-                self._emit(child)
-        elif isinstance(node, If):
-            self._emit_if(node)
-        elif isinstance(node, Loop):
-            self._emit_loop(node)
-        elif isinstance(node, Points):
-            self._emit_points(node)
-        else:
-            self._emit_leaf(node)
+            return tuple(found for child in node.body for found in self._nodes(child))
+        if isinstance(node, If):
+            orelse = () if node.orelse is None else self._nodes(node.orelse)
+            condition = self._index(node.condition)
+            return (kernel.If(conditions=(condition,), body=self._nodes(node.body), orelse=orelse),)
+        if isinstance(node, Loop):
+            return (self._loop(node),)
+        if isinstance(node, Points):
+            return (self._points(node),)
+        return self._leaf(node)
 
-    def _emit_if(self, node: If) -> None:
-        head = f"if ({self._text(node.condition)})"
-        if node.orelse is None:
-            with self._lines.block(head):
-                self._emit(node.body)
-            return
-        with self._lines.block(head, " else {"):
-            self._emit(node.body)
-        with self._lines.indented():
-            self._emit(node.orelse)
-        self._lines.add("}")
+    def _loop(self, loop: Loop) -> kernel.For:
+        return kernel.For(
+            counter=loop.counter,
+            lower=self._index(loop.lower),
+            condition=self._index(loop.condition),
+            step=Constant(loop.step),
+            body=self._nodes(loop.body),
+            unroll=_unroll(loop),
+        )
 
-    def _emit_loop(self, loop: Loop) -> None:
-        pragma = _pragma(loop)
-        if pragma:
-            self._lines.add(pragma)
-        counter = loop.counter
-        step = f"++{counter}" if loop.step == 1 else f"{counter} += {loop.step}"
-        lower, condition = self._text(loop.lower), self._text(loop.condition)
-        with self._lines.block(
-            f"for ({self._text.c_type} {counter} = {lower}; {condition}; {step})"
-        ):
-            self._emit(loop.body)
-
-    def _emit_points(self, points: Points) -> None:
-        counter = points.counter
-        outer, inner = self._lines, self._lines.nested()
-        self._lines = inner
+    def _points(self, points: Points) -> kernel.For:
+        inner = self._nodes(points.body)
         if points.guards:
-            text = " && ".join(self._operand(guard) for guard in points.guards)
-            with inner.block(f"if ({text})"):
-                self._emit(points.body)
-        else:
-            self._emit(points.body)
-        self._lines = outer
-        if counter == self._split_point:
-            outer.add(f"#pragma unroll {min(points.count, SPLIT_UNROLLED)}")
-        elif self._unrolled:
-            outer.add("#pragma unroll")
-        outer.add(f"for (int {counter} = 0; {counter} < {points.count}; ++{counter}) {{")
-        if points.name in identifiers(inner.text()):
-            with outer.indented():
-                outer.add(f"const {self._text.c_type} {points.name} = {self._text(points.value)};")
-        outer.extend(inner)
-        outer.add("}")
+            guards = tuple(self._index(guard) for guard in points.guards)
+            inner = (kernel.If(conditions=guards, body=inner),)
+        if points.name in names_of(inner):
+            value = self._index(points.value)
+            inner = (kernel.Let(name=points.name, value=value), *inner)
+        unroll: kernel.Unroll = "whole" if self._unrolled else None
+        if points.counter == self._split_point:
+            unroll = min(points.count, SPLIT_UNROLLED)
+        return over_points(points.counter, points.count, inner, unroll)
 
     def _guards(self, loop: Loop, points: int, mapped: MappedLoop, base: Linear) -> list[IntExpr]:
         """Return the conditions under which a thread has a point."""
@@ -271,45 +234,38 @@ class ThreadPrinter:
             guards.append(Apply(Operator.EQ, (rest, Constant(0))))
         return guards
 
-    def _operand(self, guard: IntExpr) -> str:
-        loose = isinstance(guard, Apply) and guard.operator is Operator.OR
-        return f"({self._text(guard)})" if loose else self._text(guard)
-
-    def _emit_leaf(self, leaf: Leaf) -> None:
-        if self._references.is_transfer(leaf.instance):
-            self._lines.add(self._references.transfer_text(leaf.instance, leaf.values))
-            return
+    def _leaf(self, leaf: Leaf) -> tuple[kernel.Node, ...]:
+        references = self._references
+        if references.is_transfer(leaf.instance):
+            return (references.transfer(leaf.instance, leaf.values),)
         statement = self._piece.statement(leaf.instance)
         env, declared = self._counters(statement, leaf.values)
-        texts = [
-            self._references.text((statement.name, k), env) for k in range(len(statement.accesses))
-        ]
-        lines = [
-            assignment_text(
-                statement,
-                texts[0],
-                texts,
-                lambda f: self._text(affine_text(f, env)),
-                types=self._references.element_types,
-                index_bits=32 if self._text.c_type == "int" else 64,
+        reads = tuple(
+            references.element((statement.name, k), env) for k in range(len(statement.accesses))
+        )
+        integers = (affine_text(one.value, env) for one in affine_values(statement.value))
+        lines: list[kernel.Node] = [
+            kernel.Compute(
+                statement=statement,
+                target=reads[0],
+                reads=reads,
+                integers=tuple(map(self._index, integers)),
+                types=references.element_types,
             )
         ]
-        through = self._references.write_through(statement.name)
+        through = references.write_through(statement.name)
         if through is not None:
-            lines.append(self._write_through(statement, through, texts[0], env))
-        words = set(identifiers(" ".join(lines)))
-        used = [(name, value) for name, value in declared if name in words]
-        with ExitStack() as stack:
-            if used or self._line_info:
-                stack.enter_context(self._lines.block())
-            for name, value in used:
-                self._lines.add(f"const {self._text.c_type} {name} = {self._text(value)};")
-            place = f"{self._file}:{statement.span.line}"
-            if self._line_info:
-                self._lines.add(f'#line {statement.span.line} "{self._file}"')
-            else:
-                self._lines.add(f"// {place}: {statement.text}")
-            self._lines.add(*lines)
+            lines.append(self._write_through(statement, through, reads[0], env))
+        used = names_of(lines)
+        constants = [
+            kernel.Let(name=name, value=self._index(value))
+            for name, value in declared
+            if name in used
+        ]
+        place = kernel.Source(line=statement.span.line, text=statement.text)
+        if constants or self._line_info:
+            return (kernel.Scope(body=(*constants, place, *lines)),)
+        return (place, *lines)
 
     def _counters(
         self, statement: Statement, values: Sequence[IntExpr]
@@ -332,10 +288,10 @@ class ThreadPrinter:
     def _write_through(
         self,
         statement: Statement,
-        through: tuple[isl.Set, str],
-        value: str,
+        through: tuple[isl.Set, kernel.Element],
+        value: kernel.Element,
         env: dict[str, IntExpr],
-    ) -> str:
+    ) -> kernel.Copy:
         """Return the assignment of a scalar's cell where others see the value."""
         escape, cell = through
         temporary = tuple(f"eatss_{name}" for name in statement.loops)
@@ -347,9 +303,25 @@ class ThreadPrinter:
             condition_of(params, domain),
             {t: env[name] for t, name in zip(temporary, statement.loops, strict=True)},
         )
-        if condition == Constant(1):
-            return f"{cell} = {value};"
-        return f"if ({self._text(condition)}) {cell} = {value};"
+        always = condition == Constant(1)
+        return kernel.Copy(
+            target=cell, source=value, condition=None if always else self._index(condition)
+        )
+
+
+def over_points(
+    counter: str, count: int, body: tuple[kernel.Node, ...], unroll: kernel.Unroll
+) -> kernel.For:
+    """Return a loop over the points of a thread."""
+    return kernel.For(
+        counter=counter,
+        lower=Constant(0),
+        condition=Apply(Operator.LT, (Name(counter), Constant(count))),
+        step=Constant(1),
+        body=body,
+        unroll=unroll,
+        narrow=True,
+    )
 
 
 def first_point(loop: MappedLoop) -> Linear:
@@ -379,12 +351,12 @@ def _trips(loop: Loop) -> int | None:
     return length.value // loop.step + 1 if isinstance(length, Constant) else None
 
 
-def _pragma(loop: Loop) -> str | None:
-    """Return the pragma that unrolls a loop of constant length, as far as code stays small."""
+def _unroll(loop: Loop) -> kernel.Unroll:
+    """Return how a loop of constant length is unrolled: as far as code stays small."""
     if loop.trips is None:
         return None
     factor = _unroll_factor(loop.trips, _unrolled_size(loop.body))
-    return "#pragma unroll" if factor == loop.trips else f"#pragma unroll {factor}"
+    return "whole" if factor == loop.trips else factor
 
 
 def _unroll_factor(trips: int, statements: int) -> int:

@@ -1,4 +1,4 @@
-"""Cooperative copies into shared memory, as text."""
+"""Cooperative copies into shared memory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import islpy as isl
 from eatss.analysis.mapping import AXES
 from eatss.codegen.arrays import DeviceArray
 from eatss.codegen.bounds import guard, union_of
-from eatss.codegen.index_range import IndexText
-from eatss.codegen.isl_text import TRUE, start_plus, value_of
-from eatss.codegen.linear import strict
-from eatss.codegen.lines import Lines
+from eatss.codegen.index_range import Indices
+from eatss.codegen.isl_text import TRUE, value_of
+from eatss.codegen.linear import start_plus, strict
 from eatss.codegen.mapping import Mapping, SerialTile
 from eatss.codegen.names import NameTable
 from eatss.codegen.pieces import Piece
-from eatss.codegen.references import SHARED, References
+from eatss.codegen.references import References
 from eatss.codegen.staging import SharedTile, shared_tile
 from eatss.codegen.staging_walk import walk_of
 from eatss.codegen.storage import Candidate
@@ -29,11 +28,12 @@ from eatss.isl_names import (
     parameter_at_most,
     without_parameters,
 )
-from eatss.program import IntExpr, Name
+from eatss.kernel.nodes import Copy, Element, If, Let, Node
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied
 
 
-class StagingWriter:
-    """Places reads in shared memory and writes the copies into ``lines``.
+class StagingBuilder:
+    """Places reads in shared memory and builds the copies.
 
     ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not.
     """
@@ -46,9 +46,8 @@ class StagingWriter:
         candidates: Sequence[Candidate],
         references: References,
         arrays: Dictionary[str, DeviceArray],
-        lines: Lines,
         names: NameTable,
-        index: IndexText,
+        index: Indices,
         limit_bytes: int,
     ) -> None:
         self._piece = piece
@@ -56,7 +55,6 @@ class StagingWriter:
         self._candidates = candidates
         self._references = references
         self._arrays = arrays
-        self._lines = lines
         self._names = names
         self._index = index
         self._limit_bytes = limit_bytes
@@ -112,8 +110,8 @@ class StagingWriter:
             images.append(free.apply(relation))
         return union_of(images)
 
-    def copy(self, tile: SharedTile, known: isl.Set) -> None:
-        """Emit the cooperative copy of a tile, guarded where part of its box is not read."""
+    def copy(self, tile: SharedTile, known: isl.Set) -> Node:
+        """Return the cooperative copy of a tile, guarded where part of its box is not read."""
         at = tuple(self._names.fresh(f"x{k}") for k in range(len(tile.sizes)))
         footprint = dims_as_parameters(tile.footprint, at)
         box = known
@@ -124,17 +122,15 @@ class StagingWriter:
         missing = without_parameters(box.subtract(footprint), at)
         full = coalesced(known.subtract(missing))
         if full.is_empty():
-            self._loop(tile, at, guard(footprint, box), known)
-            return
+            return self._loop(tile, at, guard(footprint, box), known)
         condition = guard(full, known)
         if condition == TRUE:
-            self._loop(tile, at, TRUE, known)
-            return
-        with self._lines.block(f"if ({self._index(strict(condition))})", " else {"):
-            self._loop(tile, at, TRUE, known)
-        with self._lines.indented():
-            self._loop(tile, at, guard(footprint, box), known)
-        self._lines.add("}")
+            return self._loop(tile, at, TRUE, known)
+        return If(
+            conditions=(self._index(strict(condition)),),
+            body=(self._loop(tile, at, TRUE, known),),
+            orelse=(self._loop(tile, at, guard(footprint, box), known),),
+        )
 
     def _loop(
         self,
@@ -142,27 +138,27 @@ class StagingWriter:
         at: tuple[str, ...],
         condition: IntExpr,
         known: isl.Set,
-    ) -> None:
-        walk = walk_of(tile, self._mapping.threads, self._thread, self._names.inner())
-        self._lines.add(*walk.before)
-        with self._lines.block(walk.head):
-            for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
-                first = value_of(offset, known)
-                self._index.define(name, first)
-                start = start_plus(first, place)
-                self._lines.add(f"const {self._index.c_type} {name} = {start};")
-            source = self._arrays[tile.candidate.array].element([Name(name) for name in at])
-            target = f"{SHARED}.{tile.name}" + "".join(f"[{place}]" for place in walk.places)
-            prefix = "" if condition == TRUE else f"if ({self._index(strict(condition))}) "
-            self._lines.add(f"{prefix}{target} = {source};")
+    ) -> Node:
+        walk = walk_of(tile.sizes, self._mapping.threads, self._thread, self._names.inner())
+        places: list[Node] = []
+        for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
+            first = value_of(offset, known)
+            self._index.define(name, first)
+            places.append(Let(name=name, value=start_plus(first, place)))
+        copy = Copy(
+            target=Element(buffer=tile.buffer, subscripts=walk.places),
+            source=self._arrays[tile.candidate.array].element([Name(name) for name in at]),
+            condition=None if condition == TRUE else self._index(strict(condition)),
+        )
+        return walk.around((*places, copy))
 
-    def declaration(self) -> str:
-        """Return the declaration of the thread's number in its block, which copies use."""
-        text, stride = "", 1
+    def declaration(self) -> Let:
+        """Return the number of a thread in its block, which copies use."""
+        terms: list[IntExpr] = []
+        stride = 1
         for axis, size in zip(AXES, self._mapping.block, strict=True):
             if size > 1:
-                term = f"threadIdx.{axis}"
-                term = term if stride == 1 else f"{stride} * {term}"
-                text = f"{text} + {term}" if text else term
+                terms.append(multiplied(Constant(stride), Name(f"threadIdx.{axis}")))
                 stride *= size
-        return f"const int {self._thread} = {text or '0'};"
+        value = Apply(Operator.ADD, tuple(terms)) if len(terms) > 1 else [*terms, Constant(0)][0]
+        return Let(name=self._thread, value=value, narrow=True)

@@ -1,10 +1,9 @@
-"""The text of one CUDA kernel."""
+"""One kernel as nodes: tiles to blocks, parts one after another, phases of a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
-from contextlib import ExitStack
 
 import islpy as isl
 
@@ -15,36 +14,45 @@ from eatss.codegen.bounds import TileRange, full_tiles, guard, tile_range, union
 from eatss.codegen.checks import check_ranges
 from eatss.codegen.coverage import check_coverage_of
 from eatss.codegen.digits import digits
-from eatss.codegen.index_range import IndexText
-from eatss.codegen.isl_text import FALSE, TRUE, minimum, multiplied, start_plus
-from eatss.codegen.kernel_context import KernelContext, KernelText
-from eatss.codegen.kernel_frame import framed, kernel_arguments, without_unused
-from eatss.codegen.linear import strict
-from eatss.codegen.lines import Lines
+from eatss.codegen.index_range import Indices
+from eatss.codegen.isl_text import FALSE, TRUE
+from eatss.codegen.kernel_context import BuiltKernel, KernelContext
+from eatss.codegen.linear import start_plus, strict
 from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
 from eatss.codegen.names import NameTable
-from eatss.codegen.nodes import Node, names_in
+from eatss.codegen.nodes import Node as Tree
 from eatss.codegen.parts import Part
 from eatss.codegen.pieces import Piece
 from eatss.codegen.references import References
 from eatss.codegen.staging import SharedTile
-from eatss.codegen.staging_text import StagingWriter
+from eatss.codegen.staging_builder import StagingBuilder
 from eatss.codegen.storage import Candidate, StoragePlan
+from eatss.codegen.thread_builder import ThreadBuilder, first_point, over_points
 from eatss.codegen.thread_code import Phase, subtree_of, thread_code, thread_range, tile_set
-from eatss.codegen.thread_text import ThreadPrinter, first_point
 from eatss.isl_names import (
     coalesced,
     without_parameters,
 )
+from eatss.kernel.nodes import Argument, Barrier, For, If, Kernel, Let, Node, ShuffleAdd
+from eatss.kernel.walk import buffers_of, names_of, without_unused
 from eatss.polyhedral.bounded import at_most
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    minimum,
+    multiplied,
+    names_in,
+)
 
 _PROJECTION = 50_000
 """What isl may do to find exactly the values of one loop."""
 
 
-class KernelWriter:
-    """Writes one kernel: tiles to blocks, parts one after another, phases of a thread."""
+class KernelBuilder:
+    """Builds one kernel."""
 
     def __init__(
         self,
@@ -64,7 +72,7 @@ class KernelWriter:
         self._context = context
         self._storage = storage
         self._isl = context.scop.isl_context
-        self._index = IndexText(context.index_type)
+        self._index = Indices(context.index_bits)
         self._index.note_mapping(mapping)
         self._names = names
         self._bound = tuple(loop.name for loop in piece.band)
@@ -80,64 +88,63 @@ class KernelWriter:
         self._ranges: dict[str, TileRange] = {}  # by the name of the origin
         self._digits: dict[str, IntExpr] = {}  # of loops that share the blocks along x
         self._span = piece.statements[0].span
-        self._lines = Lines(1)
-        self._staging = StagingWriter(
+        self._staging = StagingBuilder(
             piece=piece,
             mapping=mapping,
             candidates=[c for c in storage.candidates if c in staged],
             references=self._references,
             arrays=context.arrays,
-            lines=self._lines,
             names=self._names,
             index=self._index,
             limit_bytes=context.shared_limit_bytes,
         )
-        self._printer = ThreadPrinter(
-            lines=self._lines,
+        self._thread = ThreadBuilder(
             references=self._references,
             piece=piece,
             names=self._names,
-            file=context.file,
             index=self._index,
             line_info=context.line_info,
             unrolled=mapping.points <= MOST_POINTS,
             mapping=mapping,
         )
 
-    def write(self) -> KernelText:
+    def build(self) -> BuiltKernel:
         """Return the kernel."""
         launch = self._launch_params()
         ranges, known = self._block_ranges(launch)
-        self._body(ranges, known)
+        body = without_unused(self._body(ranges, known))
         shared_bytes = sum(-(-tile.shared_bytes // 8) * 8 for tile in self._staging.tiles)
-        dynamic = shared_bytes > self._context.static_shared_bytes
-        body = without_unused(self._lines.text())
         context = self._context
-        counters = [(context.index_type, counter) for counter in self._piece.host_names]
-        arguments = kernel_arguments(
-            body, [*context.parameters, *counters], context.arrays, self._storage.read_only
-        )
-        return KernelText(
-            name=self._name,
-            text=framed(
-                self._name,
-                body,
-                arguments,
-                self._staging.tiles,
-                self._mapping.threads,
-                dynamic_shared=dynamic,
+        return BuiltKernel(
+            kernel=Kernel(
+                name=self._name,
+                threads=self._mapping.threads,
+                arguments=self._arguments(body),
+                shared=tuple(tile.buffer for tile in self._staging.tiles),
+                dynamic_shared=shared_bytes > context.static_shared_bytes,
+                index_bits=context.index_bits,
+                body=body,
             ),
             grid=self._grid(ranges),
             launch=launch,
-            arguments=tuple(argument.name for argument in arguments),
             shared_bytes=shared_bytes,
-            dynamic_shared=dynamic,
             register_words=self._references.register_words,
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
             most_blocks=self._most_blocks(launch),
             notes=(*self._sharing(), *self._references.notes, *self._staging.notes),
             index=self._index,
         )
+
+    def _arguments(self, body: Sequence[Node]) -> tuple[Argument, ...]:
+        """Return what a body uses of the region's data: sizes, counters of the host, arrays."""
+        names, buffers = names_of(body), buffers_of(body)
+        integers = (*self._context.parameters, *self._piece.host_names)
+        passed = [Argument(name=name) for name in integers if name in names]
+        for key, array in self._context.arrays.items():
+            if array.buffer in buffers:
+                read_only = key in self._storage.read_only
+                passed.append(Argument(name=array.name, buffer=array.buffer, read_only=read_only))
+        return tuple(passed)
 
     # What is known at each level ---------------------------------------------------------
 
@@ -204,33 +211,44 @@ class KernelWriter:
 
     # The body ----------------------------------------------------------------------------
 
-    def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> None:
-        lines, index = self._lines, self._index.c_type
+    def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> tuple[Node, ...]:
         threads = self._threads()
-        for loop in self._mapping.spread:
-            if loop.threads > 1:
-                lines.add(f"const {index} {loop.thread} = {c_text(threads[loop.name])};")
-        lines.add(self._staging.declaration())
-        self._number_blocks(ranges)
-        with ExitStack() as stack:
-            for loop in self._mapping.mapped:
-                if loop.grid == "x":
-                    start = self._start(loop, ranges)
-                    lines.add(f"const {index} {loop.origin} = {start};")
-                else:
-                    stack.enter_context(lines.block(self._stride(loop, ranges)))
-            self._single_points(self._mapping.mapped)
-            for declaration in self._references.declarations():
-                lines.add(declaration)
-            if self._mapping.split is not None:
-                self._split_sum(self._mapping.split, ranges, known)
-                return
-            for name, points in self._references.loads():
-                self._transfer(name, points, known)
-            for part in self._parts:
-                self._part(part, known)
-            for name, points in self._references.stores():
-                self._transfer(name, points, known)
+        found: list[Node] = [
+            Let(name=loop.thread, value=threads[loop.name])
+            for loop in self._mapping.spread
+            if loop.threads > 1
+        ]
+        found.append(self._staging.declaration())
+        found += self._numbered_blocks(ranges)
+        return (*found, *self._tiles(self._mapping.mapped, ranges, known))
+
+    def _tiles(
+        self, loops: Sequence[MappedLoop], ranges: Dictionary[str, TileRange], known: isl.Set
+    ) -> tuple[Node, ...]:
+        """Return the tiles of a block along ``loops``, and what is inside."""
+        if not loops:
+            return self._inside_tile(ranges, known)
+        loop, *others = loops
+        if loop.grid == "x":
+            origin = Let(name=loop.origin, value=self._start(loop, ranges))
+            return (origin, *self._tiles(others, ranges, known))
+        return (self._strided(loop, ranges, lambda: self._tiles(others, ranges, known)),)
+
+    def _inside_tile(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> tuple[Node, ...]:
+        references = self._references
+        found: list[Node] = [
+            *self._single_points(self._mapping.mapped),
+            *references.declarations(),
+        ]
+        if self._mapping.split is not None:
+            return (*found, *self._split_sum(self._mapping.split, ranges, known))
+        for name, points in references.loads():
+            found += self._transfer(name, points, known)
+        for part in self._parts:
+            found += self._part(part, known)
+        for name, points in references.stores():
+            found += self._transfer(name, points, known)
+        return tuple(found)
 
     def _sharing(self) -> Iterator[str]:
         """Say which loops share an axis."""
@@ -250,87 +268,93 @@ class KernelWriter:
             found.update(zip((loop.name for loop in loops), places, strict=True))
         return found
 
-    def _number_blocks(self, ranges: Dictionary[str, TileRange]) -> None:
+    def _numbered_blocks(self, ranges: Dictionary[str, TileRange]) -> list[Node]:
         """Declare the block's number along x where loops share it, and note each loop's digit."""
         loops = self._mapping.blocks_along("x")
         if len(loops) < 2:
-            return
-        index, number = self._index.c_type, self._names.fresh("block")
-        self._lines.add(f"const {index} {number} = ({index})blockIdx.x;")
+            return []
+        number = self._names.fresh("block")
         counts = [ranges[loop.name].count for loop in loops]
         self._index.note(*counts)
         places = digits(Name(number), counts, self._span)
         self._digits.update(zip((loop.name for loop in loops), places, strict=True))
+        return [Let(name=number, value=Name("blockIdx.x"))]
 
-    def _start(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> str:
-        digit = self._digits.get(loop.name)
-        if digit is None:
-            index = self._index.c_type
-            digit = Name(f"({index})blockIdx.{loop.grid}")
+    def _start(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> IntExpr:
+        digit = self._digits.get(loop.name, Name(f"blockIdx.{loop.grid}"))
         first = ranges[loop.name].first
         self._index.note(first)
         # the block's own share is within the values of the loop
-        return start_plus(first, c_text(multiplied(Constant(loop.tile), digit)))
+        return start_plus(first, multiplied(Constant(loop.tile), digit))
 
-    def _stride(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> str:
-        """Return the head of a loop over the tiles of a block."""
-        index = self._index.c_type
-        last = self._until(loop.origin, ranges[loop.name].last)
-        step = f"{loop.tile} * ({index})gridDim.{loop.grid}"
-        start = self._start(loop, ranges)
-        return f"for ({index} {loop.origin} = {start}; {last}; {loop.origin} += {step})"
+    def _strided(
+        self,
+        loop: MappedLoop,
+        ranges: Dictionary[str, TileRange],
+        body: Callable[[], tuple[Node, ...]],
+    ) -> For:
+        """Return a loop over the tiles of a block."""
+        condition = self._until(loop.origin, ranges[loop.name].last)
+        lower = self._start(loop, ranges)
+        step = Apply(Operator.MUL, (Constant(loop.tile), Name(f"gridDim.{loop.grid}")))
+        return For(counter=loop.origin, lower=lower, condition=condition, step=step, body=body())
 
-    def _until(self, counter: str, last: IntExpr) -> str:
+    def _until(self, counter: str, last: IntExpr) -> IntExpr:
         """Return the condition of a loop that runs to ``last``."""
         return self._index(strict(Apply(Operator.LE, (Name(counter), last))))
 
-    def _single_points(self, loops: Sequence[MappedLoop]) -> None:
+    def _single_points(self, loops: Sequence[MappedLoop]) -> list[Node]:
         """Declare the loops of which a thread has one point."""
-        for loop in loops:
-            if loop.points == 1 and (loop.threads > 1 or loop.tile > 1):
-                value = self._index(first_point(loop).expression())
-                self._lines.add(f"const {self._index.c_type} {loop.name} = {value};")
+        return [
+            Let(name=loop.name, value=self._index(first_point(loop).expression()))
+            for loop in loops
+            if loop.points == 1 and (loop.threads > 1 or loop.tile > 1)
+        ]
 
     def _split_sum(
         self, loop: MappedLoop, ranges: Dictionary[str, TileRange], known: isl.Set
-    ) -> None:
-        """Emit sums whose loop is spread over threads and blocks, and their combination."""
-        self._at_points(self._references.zeros())
-        with self._lines.block(self._stride(loop, ranges)):
-            self._single_points([loop])
+    ) -> tuple[Node, ...]:
+        """Return sums whose loop is spread over threads and blocks, and their combination."""
+        references = self._references
+        zeros = self._at_points(references.zeros())
+
+        def sums() -> tuple[Node, ...]:
+            found = self._single_points([loop])
             inside = known.intersect(ranges[loop.name].known)
             for part in self._parts:
-                self._part(part, coalesced(inside))
-        self._at_points(
-            [
-                f"{name} += eatss_shuffle_down({name}, {loop.threads >> step}, {loop.threads});"
-                for name in self._references.register_elements()
+                found += self._part(part, coalesced(inside))
+            return tuple(found)
+
+        summed = self._strided(loop, ranges, sums)
+        shuffles = self._at_points(
+            tuple(
+                ShuffleAdd(register=register, delta=loop.threads >> step, width=loop.threads)
+                for register in references.register_elements()
                 for step in range(1, loop.threads.bit_length())
-            ]
+            )
         )
-        with ExitStack() as stack:
-            if loop.threads > 1:
-                stack.enter_context(self._lines.block(f"if ({loop.thread} == 0)"))
-            self._references.combine_atomically = self._mapping.chunks > 1
-            for name, points in self._references.stores():
-                self._transfer(name, points, known)
+        references.combine_atomically = self._mapping.chunks > 1
+        stores: tuple[Node, ...] = tuple(
+            node
+            for name, points in references.stores()
+            for node in self._transfer(name, points, known)
+        )
+        if loop.threads > 1:
+            first = Apply(Operator.EQ, (Name(loop.thread), Constant(0)))
+            stores = (If(conditions=(first,), body=stores),)
+        return (*zeros, summed, *shuffles, *stores)
 
-    def _at_points(self, texts: Sequence[str]) -> None:
-        """Emit lines for each of the thread's points, inside the domain or not."""
-        if not texts:
-            return
-        with ExitStack() as stack:
-            for loop in self._mapping.mapped:
-                if loop.points > 1:
-                    self._lines.add("#pragma unroll")
-                    head = (
-                        f"for (int {loop.point} = 0; {loop.point} < {loop.points}; ++{loop.point})"
-                    )
-                    stack.enter_context(self._lines.block(head))
-            self._lines.add(*texts)
+    def _at_points(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Return nodes for each of the thread's points, inside the domain or not."""
+        if not nodes:
+            return ()
+        for loop in reversed(self._mapping.mapped):
+            if loop.points > 1:
+                nodes = (over_points(loop.point, loop.points, nodes, "whole"),)
+        return nodes
 
-    def _transfer(self, name: str, points: isl.Set, known: isl.Set) -> None:
-        """Emit the loads or stores of registers at ``points``."""
+    def _transfer(self, name: str, points: isl.Set, known: isl.Set) -> tuple[Node, ...]:
+        """Return the loads or stores of registers at ``points``."""
         instance = self._references.transfer_instance(name, points)
         phase = Phase(
             instances=(instance,),
@@ -339,25 +363,27 @@ class KernelWriter:
             serial=(),
             below=None,
         )
-        self._phase(phase, known, separate=False)
+        return self._phase(phase, known, separate=False)
 
-    def _part(self, part: Part, known: isl.Set) -> None:
-        """Emit the statements of a part, the serial tiles around them."""
+    def _part(self, part: Part, known: isl.Set) -> tuple[Node, ...]:
+        """Return the statements of a part, the serial tiles around them."""
         serial = tuple(tile for tile in self._mapping.serial if tile.name in part.serial)
         instances = tuple(self._piece.domain_of(name) for name in part.statements)
         tile = tile_set(self._isl, self._mapping.spread)
         inside = coalesced(union_of([i.params().intersect(tile) for i in instances]))
         staged = self._staging.stage(part.statements, serial)
-        with ExitStack() as stack:
-            if serial or staged:  # what runs in no loop has its own guards
-                here = coalesced(without_parameters(inside, self._bound))
-                condition = guard(here, known)
-                if condition == FALSE:
-                    return
-                if condition != TRUE:
-                    stack.enter_context(self._lines.block(f"if ({self._index(strict(condition))})"))
-                    known = coalesced(known.intersect(here))
-            self._level(part, serial, 0, inside, staged, known)
+        if not serial and not staged:  # what runs in no loop has its own guards
+            return self._level(part, serial, 0, inside, staged, known)
+        here = coalesced(without_parameters(inside, self._bound))
+        condition = guard(here, known)
+        if condition == FALSE:
+            return ()
+        if condition == TRUE:
+            return self._level(part, serial, 0, inside, staged, known)
+        conditions = (self._index(strict(condition)),)
+        known = coalesced(known.intersect(here))
+        body = self._level(part, serial, 0, inside, staged, known)
+        return (If(conditions=conditions, body=body),)
 
     def _level(
         self,
@@ -367,15 +393,16 @@ class KernelWriter:
         inside: isl.Set,
         staged: Sequence[SharedTile],
         known: isl.Set,
-    ) -> None:
-        """Emit what stands inside ``depth`` serial loops of a part."""
-        copies = [tile for tile in staged if tile.depth == depth]
-        for tile in copies:
-            self._staging.copy(tile, known)
+    ) -> tuple[Node, ...]:
+        """Return what stands inside ``depth`` serial loops of a part."""
+        found: list[Node] = [
+            self._staging.copy(tile, known) for tile in staged if tile.depth == depth
+        ]
+        copies = bool(found)
         if copies:
-            self._lines.add("__syncthreads();")
+            found.append(Barrier())
         if depth == len(serial):
-            self._compute(part, serial, known)
+            found += self._compute(part, serial, known)
         else:
             loop = serial[depth]
             values = inside.intersect(tile_set(self._isl, serial[:depth]))
@@ -383,17 +410,24 @@ class KernelWriter:
             tiles = tile_range(_projected(values, others), loop, known)
             self._note_tile(tiles, loop)
             self._ranges[loop.origin] = tiles
-            head = (
-                f"for ({self._index.c_type} {loop.origin} = {self._index(tiles.first)}; "
-                f"{self._until(loop.origin, tiles.last)}; {loop.origin} += {loop.tile})"
+            lower, condition = self._index(tiles.first), self._until(loop.origin, tiles.last)
+            found.append(
+                For(
+                    counter=loop.origin,
+                    lower=lower,
+                    condition=condition,
+                    step=Constant(loop.tile),
+                    body=self._level(part, serial, depth + 1, inside, staged, tiles.known),
+                )
             )
-            with self._lines.block(head):
-                self._level(part, serial, depth + 1, inside, staged, tiles.known)
         again = depth > 0 or any(loop.grid != "x" for loop in self._mapping.spread)
         if copies and again:
-            self._lines.add("__syncthreads();")
+            found.append(Barrier())
+        return tuple(found)
 
-    def _compute(self, part: Part, serial: tuple[SerialTile, ...], known: isl.Set) -> None:
+    def _compute(
+        self, part: Part, serial: tuple[SerialTile, ...], known: isl.Set
+    ) -> tuple[Node, ...]:
         phase = Phase(
             instances=tuple(self._piece.domain_of(name) for name in part.statements),
             bound=self._bound,
@@ -402,10 +436,10 @@ class KernelWriter:
             below=subtree_of(self._piece, self._mapping),
         )
         looped = any(other.serial for other in self._parts) and self._mapping.split is None
-        self._phase(phase, known, separate=bool(serial) or not looped)
+        return self._phase(phase, known, separate=bool(serial) or not looped)
 
-    def _phase(self, phase: Phase, known: isl.Set, *, separate: bool) -> None:
-        """Emit the code of a thread; where ``separate``, whole tiles apart from partial ones."""
+    def _phase(self, phase: Phase, known: isl.Set, *, separate: bool) -> tuple[Node, ...]:
+        """Return the code of a thread; where ``separate``, whole tiles apart from partial ones."""
         threads = thread_range(self._isl, self._mapping.spread)
         loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
         names = {loop.name for loop in loops}
@@ -415,27 +449,27 @@ class KernelWriter:
         check_ranges(instances, phase.bound, loops, printed, known, self._span)
         general = self._checked_code(phase, known.intersect(threads))
         if general is None:
-            return
+            return ()
         full = full_tiles(instances, loops, known) if separate else None
         if full is None or full.is_equal(known):
-            self._printer.emit(general)
-            return
+            return self._thread.nodes(general)
         fast = self._checked_code(phase, full.intersect(threads))
         condition = guard(full, known)
         if fast is None or fast == general:
-            self._printer.emit(general)
-            return
-        with self._lines.block(f"if ({self._index(strict(condition))})", " else {"):
-            self._printer.emit(fast)
-        with self._lines.indented():
-            self._printer.emit(general)
-        self._lines.add("}")
+            return self._thread.nodes(general)
+        return (
+            If(
+                conditions=(self._index(strict(condition)),),
+                body=self._thread.nodes(fast),
+                orelse=self._thread.nodes(general),
+            ),
+        )
 
-    def _checked_code(self, phase: Phase, known: isl.Set) -> Node | None:
-        """Generate the code of a thread, and check that it runs what it is to run as printed."""
+    def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:
+        """Generate the code of a thread, and check that it runs what it is to run."""
         code = thread_code(phase, known)
-        lowered = None if code is None else self._printer.lowered(code)
-        meaning = None if lowered is None else self._printer.meaning(lowered)
+        lowered = None if code is None else self._thread.lowered(code)
+        meaning = None if lowered is None else self._thread.meaning(lowered)
         check_coverage_of(phase, meaning, known, self._span)
         return lowered
 

@@ -5,7 +5,8 @@ No name in it is one that a size macro of the user is likely to have (``N``, ``T
 
 from __future__ import annotations
 
-import re
+from eatss.kernel.walk import Needs
+from eatss.program import Operator
 
 _LAUNCH = """\
 #ifndef __CUDACC_RTC__ // NVRTC compiles the kernels only and has no headers
@@ -106,39 +107,18 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 """
 
 
-def preamble(
-    *,
-    shared: bool = False,
-    dynamic_shared: bool = False,
-    shuffles: bool = False,
-    atomics: bool = False,
-    floordiv: bool = False,
-    mod: bool = False,
-    min_max: bool = False,
-) -> str:
-    """Return the definitions a generated file starts with; each flag adds what it names.
+def preamble(needs: Needs) -> str:
+    """Return the definitions that a generated file starts with: those that its code needs.
 
     Launchers, which NVRTC does not take, belong inside ``#ifndef __CUDACC_RTC__``.
     """
     cuda = _LAUNCH
-    if shared or dynamic_shared:
+    if needs.shared or needs.dynamic_shared:
         cuda += _TRACKED
-    cuda += _SHARED * shared + _DYNAMIC_SHARED * dynamic_shared
-    cuda += _SHUFFLE * shuffles + _ATOMICS * atomics
+    cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
+    cuda += _SHUFFLE * needs.shuffles + _ATOMICS * bool(needs.atomics)
     head = "// On a CPU, eatss_cpu.hpp defines the names below.\n#ifndef EATSS_CPU\n"
-    both = _FLOORDIV * floordiv + _MOD * mod + _MIN_MAX * min_max
+    operators = needs.operators
+    both = _FLOORDIV * (Operator.FLOORDIV in operators) + _MOD * (Operator.MOD in operators)
+    both += _MIN_MAX * (not operators.isdisjoint({Operator.MIN, Operator.MAX}))
     return f"{head}{cuda}#endif // EATSS_CPU\n{both}"
-
-
-def preamble_for(body: str) -> str:
-    """Return the preamble with what the rest of the file uses."""
-    words = set(re.findall(r"\b(?:eatss|EATSS)_\w+", body))
-    return preamble(
-        shared="EATSS_SHARED" in words,
-        dynamic_shared="EATSS_DYNAMIC_SHARED" in words,
-        shuffles="eatss_shuffle_down" in words,
-        atomics="eatss_atomic_add" in words,
-        floordiv="eatss_floordiv" in words,
-        mod="eatss_mod" in words,
-        min_max=not words.isdisjoint({"eatss_min", "eatss_max"}),
-    )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.codegen.literal_text import converted_literal, literal_text
+from eatss.cuda.literal_text import converted_literal, literal_text
 from eatss.scop import (
     AffineValue,
     Binary,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -47,8 +46,3 @@ class Lines:
     def text(self) -> str:
         """Return the text, with a line break after every line."""
         return "".join(line + "\n" for line in self._lines)
-
-
-def identifiers(text: str) -> list[str]:
-    """Return the identifiers of C text, those of comments and members left out."""
-    return re.findall(r"(?<![.\w])[A-Za-z_]\w*", re.sub(r"//.*", "", text))

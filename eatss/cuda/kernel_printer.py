@@ -1,0 +1,197 @@
+"""``Kernel`` → the text of a CUDA function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eatss.cuda.lines import Lines
+from eatss.cuda.spelling import SHARED
+from eatss.cuda.value_text import assignment_text
+from eatss.kernel.nodes import (
+    Argument,
+    AtomicAdd,
+    Barrier,
+    Compute,
+    Copy,
+    Declare,
+    Element,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Scope,
+    ShuffleAdd,
+    Source,
+)
+from eatss.kernel.values import affine_values
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text, names_in, substitute
+
+
+def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:
+    """Return a kernel as CUDA, the structure of its shared memory in front.
+
+    Args:
+        kernel: what it does.
+        file: the source, for comments.
+        line_info: name the lines of the source to compilers (``#line``) instead of to readers.
+    """
+    return _Printer(kernel, file, line_info=line_info).text()
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel, file: str, *, line_info: bool) -> None:
+        self._kernel, self._file, self._line_info = kernel, file, line_info
+        self._index = "int" if kernel.index_bits == 32 else "long"
+        self._lines = Lines()
+
+    def text(self) -> str:
+        """Return all of it."""
+        kernel, lines = self._kernel, self._lines
+        if kernel.shared:
+            with lines.block(f"struct {kernel.name}_shared", ";"):
+                for buffer in kernel.shared:
+                    sizes = "".join(f"[{c_text(size)}]" for size in buffer.shape)
+                    lines.add(f"EATSS_TRACKED({buffer.element_type.value}) {buffer.name}{sizes};")
+            lines.add("")
+        declared = ", ".join(self._argument(argument) for argument in kernel.arguments)
+        lines.add(f'extern "C" __global__ void __launch_bounds__({kernel.threads})')
+        lines.add(f"{kernel.name}({declared})", "{")
+        with lines.indented():
+            if kernel.shared:
+                macro = "EATSS_DYNAMIC_SHARED" if kernel.dynamic_shared else "EATSS_SHARED"
+                lines.add(f"{macro}({kernel.name}_shared, {SHARED});")
+            self._all(kernel.body)
+        lines.add("}")
+        return lines.text()
+
+    def _argument(self, argument: Argument) -> str:
+        buffer = argument.buffer
+        if buffer is None:
+            return f"{self._index} {argument.name}"
+        c_type = buffer.element_type.value
+        if buffer.space == "argument":
+            return f"{c_type} {argument.name}"
+        return f"{'const ' * argument.read_only}{c_type} *__restrict__ {argument.name}"
+
+    # Nodes -------------------------------------------------------------------------------
+
+    def _all(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, For):
+                self._for(node)
+            elif isinstance(node, If):
+                self._if(node)
+            elif isinstance(node, Scope):
+                with self._lines.block():
+                    self._all(node.body)
+            else:
+                self._lines.add(self._line(node))
+
+    def _for(self, loop: For) -> None:
+        if loop.unroll is not None:
+            steps = "" if loop.unroll == "whole" else f" {loop.unroll}"
+            self._lines.add(f"#pragma unroll{steps}")
+        counter, c_type = loop.counter, self._type(narrow=loop.narrow)
+        step = self._expression(loop.step)
+        increment = f"++{counter}" if loop.step == Constant(1) else f"{counter} += {step}"
+        start, condition = self._expression(loop.lower), self._expression(loop.condition)
+        with self._lines.block(f"for ({c_type} {counter} = {start}; {condition}; {increment})"):
+            self._all(loop.body)
+
+    def _if(self, node: If) -> None:
+        head = f"if ({self._conditions(node.conditions)})"
+        if not node.orelse:
+            with self._lines.block(head):
+                self._all(node.body)
+            return
+        with self._lines.block(head, " else {"):
+            self._all(node.body)
+        with self._lines.indented():
+            self._all(node.orelse)
+        self._lines.add("}")
+
+    def _conditions(self, conditions: Sequence[IntExpr]) -> str:
+        if len(conditions) == 1:
+            return self._expression(conditions[0])
+        texts = [
+            f"({self._expression(one)})" if _is_or(one) else self._expression(one)
+            for one in conditions
+        ]
+        return " && ".join(texts)
+
+    def _line(self, node: Node) -> str:
+        if isinstance(node, Let):
+            c_type = self._type(narrow=node.narrow)
+            return f"const {c_type} {node.name} = {self._expression(node.value)};"
+        if isinstance(node, Declare):
+            buffer = node.buffer
+            sizes = "".join(f"[{c_text(size)}]" for size in buffer.shape)
+            return f"{buffer.element_type.value} {buffer.name}{sizes};"
+        if isinstance(node, Source):
+            if self._line_info:
+                return f'#line {node.line} "{self._file}"'
+            return f"// {self._file}:{node.line}: {node.text}"
+        if isinstance(node, Barrier):
+            return "__syncthreads();"
+        return self._action(node)
+
+    def _action(self, node: Node) -> str:
+        """Return what changes memory."""
+        if isinstance(node, Compute):
+            return self._compute(node)
+        if isinstance(node, Fill):
+            return f"{self._element(node.target)} = {node.value};"
+        if isinstance(node, ShuffleAdd):
+            register = self._element(node.register)
+            return f"{register} += eatss_shuffle_down({register}, {node.delta}, {node.width});"
+        assert isinstance(node, Copy | AtomicAdd)
+        target, source = self._element(node.target), self._element(node.source)
+        if isinstance(node, AtomicAdd):
+            return f"eatss_atomic_add(&{target}, {source});"
+        prefix = "" if node.condition is None else f"if ({self._expression(node.condition)}) "
+        return f"{prefix}{target} {'+=' if node.adds else '='} {source};"
+
+    def _compute(self, node: Compute) -> str:
+        functions = affine_values(node.statement.value)
+        values = {
+            id(function.value): self._expression(value)
+            for function, value in zip(functions, node.integers, strict=True)
+        }
+        return assignment_text(
+            node.statement,
+            self._element(node.target),
+            [self._element(read) for read in node.reads],
+            lambda function: values[id(function)],
+            types=node.types,
+            index_bits=self._kernel.index_bits,
+        )
+
+    # Expressions -------------------------------------------------------------------------
+
+    def _type(self, *, narrow: bool) -> str:
+        return "int" if narrow else self._index
+
+    def _expression(self, expression: IntExpr) -> str:
+        """Return the text of an expression; the hardware's unsigned numbers become indices."""
+        cast = {
+            name: Name(f"({self._index}){name}")
+            for name in names_in(expression)
+            if name.startswith(("blockIdx.", "gridDim."))
+        }
+        return c_text(substitute(expression, cast) if cast else expression)
+
+    def _element(self, element: Element) -> str:
+        buffer, subscripts = element.buffer, element.subscripts
+        if buffer.space == "argument":
+            return buffer.name
+        if buffer.space == "global":
+            return f"{buffer.name}[{self._expression(buffer.address(subscripts))}]"
+        places = "".join(f"[{self._expression(one)}]" for one in subscripts)
+        home = f"{SHARED}." if buffer.space == "shared" else ""
+        return f"{home}{buffer.name}{places}"
+
+
+def _is_or(expression: IntExpr) -> bool:
+    return isinstance(expression, Apply) and expression.operator is Operator.OR

@@ -1,0 +1,213 @@
+"""The nouns of generated code: buffers, their elements, and what the threads of a block do.
+
+Integer expressions name sizes, counters and constants of the kernel, and the hardware's
+coordinates as CUDA spells them (``threadIdx.x``, ``blockIdx.y``, ``gridDim.z``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, TypeAlias
+
+from eatss.program import Constant, IntExpr, multiplied, total
+from eatss.scop import ElementType, Statement
+
+Space: TypeAlias = Literal["global", "argument", "shared", "register"]
+"""Where a buffer lives. An ``argument`` is a scalar that is passed by value."""
+
+Unroll: TypeAlias = Literal["whole"] | int | None
+"""Whether a loop is unrolled: as a whole, so many steps, or as the compiler likes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """Memory with a name: an array of the region, a box in shared memory, registers of a thread.
+
+    ``shape`` are the extents as declared, outermost first; registers have one for each loop of
+    which a thread has several points. A cell of global memory has none.
+    """
+
+    name: str
+    space: Space
+    element_type: ElementType
+    shape: tuple[IntExpr, ...]
+
+    def address(self, subscripts: Sequence[IntExpr]) -> IntExpr:
+        """Return the place of an element in row-major order."""
+        if not subscripts:
+            return Constant(0)
+        place = subscripts[0]
+        for extent, subscript in zip(self.shape[1:], subscripts[1:], strict=True):
+            place = total(multiplied(place, extent), subscript)
+        return place
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of a buffer whose extents are constant."""
+        extents = [extent.value for extent in self.shape if isinstance(extent, Constant)]
+        assert len(extents) == len(self.shape)
+        return prod(extents) * self.element_type.size_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """An element of a buffer."""
+
+    buffer: Buffer
+    subscripts: tuple[IntExpr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Let:
+    """A constant with a name. ``narrow`` ones have 32 bits whatever indices have."""
+
+    name: str
+    value: IntExpr
+    narrow: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declare:
+    """Registers of a thread come to be, without values."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class For:
+    """``for (counter = lower; condition; counter += step) body``; see :class:`Let` on narrow."""
+
+    counter: str
+    lower: IntExpr
+    condition: IntExpr
+    step: IntExpr
+    body: tuple[Node, ...]
+    unroll: Unroll = None
+    narrow: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class If:
+    """``body`` where all conditions hold, else ``orelse``."""
+
+    conditions: tuple[IntExpr, ...]
+    body: tuple[Node, ...]
+    orelse: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Constants in ``body`` are known there only."""
+
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barrier:
+    """All threads of a block wait for each other; what they wrote to shared memory is seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill:
+    """An element gets a number."""
+
+    target: Element
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """``target = source`` where ``condition`` holds, everywhere if it is ``None``.
+
+    With ``adds`` it is ``target += source``.
+    """
+
+    target: Element
+    source: Element
+    condition: IntExpr | None = None
+    adds: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtomicAdd:
+    """``target += source`` as one step, whatever other threads add to it."""
+
+    target: Element
+    source: Element
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffleAdd:
+    """``register +=`` that of the lane ``delta`` up, within groups of ``width`` lanes."""
+
+    register: Element
+    delta: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compute:
+    """An instance of a statement: its value goes to ``target``.
+
+    ``reads`` has the element of each access of the statement, the first that of its write.
+    ``integers`` are the values of the affine functions in the statement's value, in the order of
+    :func:`eatss.kernel.values.affine_values`. ``types`` are element types of arrays by name.
+    """
+
+    statement: Statement
+    target: Element
+    reads: tuple[Element, ...]
+    integers: tuple[IntExpr, ...]
+    types: Mapping[str, ElementType]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What follows comes from this place of the source."""
+
+    line: int
+    text: str
+
+
+Node: TypeAlias = (
+    Let
+    | Declare
+    | For
+    | If
+    | Scope
+    | Barrier
+    | Fill
+    | Copy
+    | AtomicAdd
+    | ShuffleAdd
+    | Compute
+    | Source
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """What a kernel is passed: a size or counter, or a buffer that it may only read."""
+
+    name: str
+    buffer: Buffer | None = None
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """A kernel: what each thread of each block does.
+
+    ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
+    at launch if it is ``dynamic_shared``. Indices have ``index_bits``.
+    """
+
+    name: str
+    threads: int
+    arguments: tuple[Argument, ...]
+    shared: tuple[Buffer, ...]
+    dynamic_shared: bool
+    index_bits: Literal[32, 64]
+    body: tuple[Node, ...]

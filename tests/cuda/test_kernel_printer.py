@@ -1,0 +1,171 @@
+"""How each node of a kernel is spelled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eatss.cuda.kernel_printer import kernel_text
+from eatss.kernel.nodes import (
+    Argument,
+    AtomicAdd,
+    Barrier,
+    Buffer,
+    Copy,
+    Declare,
+    Element,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Scope,
+    ShuffleAdd,
+    Source,
+    Unroll,
+)
+from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.scop import ElementType
+
+N, AT = Name("n"), Name("i")
+A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, shape=(N, Name("m")))
+CELL = Buffer(name="c", space="global", element_type=ElementType.FLOAT, shape=())
+SCALAR = Buffer(name="alpha", space="argument", element_type=ElementType.FLOAT, shape=())
+TILE = Buffer(
+    name="T", space="shared", element_type=ElementType.FLOAT, shape=(Constant(8), Constant(33))
+)
+R = Buffer(name="r", space="register", element_type=ElementType.DOUBLE, shape=(Constant(4),))
+
+
+def applied(operator: Operator, *operands: IntExpr) -> Apply:
+    return Apply(operator, operands)
+
+
+def element(buffer: Buffer, *subscripts: IntExpr) -> Element:
+    return Element(buffer=buffer, subscripts=subscripts)
+
+
+def lines(*body: Node, bits: int = 32, line_info: bool = False) -> list[str]:
+    kernel = Kernel(
+        name="k",
+        threads=128,
+        arguments=(),
+        shared=(),
+        dynamic_shared=False,
+        index_bits=64 if bits == 64 else 32,
+        body=body,
+    )
+    text = kernel_text(kernel, "some.c", line_info=line_info)
+    head, *found, end = text.splitlines()
+    assert head == 'extern "C" __global__ void __launch_bounds__(128)'
+    assert end == "}"
+    return [line[4:] if line.startswith("    ") else line for line in found[2:]]
+
+
+BLOCK = Let(name="t", value=applied(Operator.MUL, Constant(32), Name("blockIdx.x")))
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        (BLOCK, "const int t = 32 * (int)blockIdx.x;"),
+        (Let(name="e", value=Name("threadIdx.y")), "const int e = threadIdx.y;"),
+        (Declare(buffer=R), "double r[4];"),
+        (Barrier(), "__syncthreads();"),
+        (Fill(target=element(R, AT), value=0), "r[i] = 0;"),
+        (
+            Copy(target=element(A, AT, N), source=element(R, AT)),
+            "A[i * m + n] = r[i];",
+        ),
+        (Copy(target=element(CELL), source=element(SCALAR), adds=True), "c[0] += alpha;"),
+        (
+            Copy(target=element(TILE, AT, N), source=element(CELL), condition=AT),
+            "if (i) sh.T[i][n] = c[0];",
+        ),
+        (
+            AtomicAdd(target=element(A, AT, N), source=element(R, AT)),
+            "eatss_atomic_add(&A[i * m + n], r[i]);",
+        ),
+        (
+            ShuffleAdd(register=element(R, AT), delta=8, width=16),
+            "r[i] += eatss_shuffle_down(r[i], 8, 16);",
+        ),
+        (Source(line=7, text="x = 1;"), "// some.c:7: x = 1;"),
+    ],
+)
+def test_a_node_is_a_line(node: Node, said: str) -> None:
+    assert lines(node) == [said]
+
+
+def test_indices_of_64_bits_are_long_but_for_narrow_ones() -> None:
+    assert lines(BLOCK, bits=64) == ["const long t = 32 * (long)blockIdx.x;"]
+    assert lines(Let(name="p", value=AT, narrow=True), bits=64) == ["const int p = i;"]
+
+
+@pytest.mark.parametrize(
+    ("step", "unroll", "said"),
+    [
+        (Constant(1), None, ["for (int i = 0; i < n; ++i) {"]),
+        (Constant(4), "whole", ["#pragma unroll", "for (int i = 0; i < n; i += 4) {"]),
+        (
+            Name("gridDim.y"),
+            8,
+            ["#pragma unroll 8", "for (int i = 0; i < n; i += (int)gridDim.y) {"],
+        ),
+    ],
+)
+def test_a_loop(step: IntExpr, unroll: Unroll, said: list[str]) -> None:
+    condition = applied(Operator.LT, AT, N)
+    loop = For(
+        counter="i",
+        lower=Constant(0),
+        condition=condition,
+        step=step,
+        body=(Barrier(),),
+        unroll=unroll,
+    )
+    assert lines(loop) == [*said, "    __syncthreads();", "}"]
+
+
+def test_conditions_are_joined_and_or_keeps_its_parentheses() -> None:
+    either = applied(Operator.OR, AT, N)
+    both = If(
+        conditions=(either, AT), body=(Barrier(),), orelse=(Fill(target=element(R), value=1),)
+    )
+    assert lines(both) == [
+        "if ((i || n) && i) {", "    __syncthreads();", "} else {", "    r = 1;", "}"
+    ]  # fmt: skip
+    assert lines(If(conditions=(either,), body=()))[0] == "if (i || n) {"
+
+
+def test_a_scope_and_the_lines_of_the_source(tmp_path: Path) -> None:
+    scope = Scope(body=(Let(name="i", value=N), Source(line=3, text="y")))
+    assert lines(scope) == ["{", "    const int i = n;", "    // some.c:3: y", "}"]
+    assert '#line 3 "some.c"' in lines(scope, line_info=True)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_shared_memory_and_arguments_stand_in_front(*, dynamic: bool) -> None:
+    kernel = Kernel(
+        name="k",
+        threads=64,
+        arguments=(
+            Argument(name="n"),
+            Argument(name="A", buffer=A),
+            Argument(name="c", buffer=CELL, read_only=True),
+            Argument(name="alpha", buffer=SCALAR, read_only=True),
+        ),
+        shared=(TILE,),
+        dynamic_shared=dynamic,
+        index_bits=64,
+        body=(),
+    )
+    macro = "EATSS_DYNAMIC_SHARED" if dynamic else "EATSS_SHARED"
+    assert kernel_text(kernel, "some.c", line_info=False) == (
+        "struct k_shared {\n    EATSS_TRACKED(float) T[8][33];\n};\n\n"
+        'extern "C" __global__ void __launch_bounds__(64)\n'
+        "k(long n, double *__restrict__ A, const float *__restrict__ c, float alpha)\n{\n"
+        f"    {macro}(k_shared, sh);\n}}\n"
+    )
