@@ -28,7 +28,7 @@ from eatss.characterize.sm_clock import (
     mean_clock_mhz,
 )
 from eatss.diagnostics import input_error
-from eatss.measure.card import CompileError, MeteredCard, SteadyLoad
+from eatss.measure.card import CompileError, LaunchError, MeteredCard, SteadyLoad
 from eatss.measure.compile import compile_text
 from eatss.measure.cuda_errors import translated
 from eatss.measure.cupy_card import CupyCard
@@ -99,7 +99,7 @@ class CupyBench:
         self._disassembler = _disassembler()
         self._buffers: dict[Buffer, Any] = {}
         self._codes: dict[str, MachineCode] = {}
-        self._clock = SmClock.on(card)
+        self._clock = _clock_of(card)
 
     @property
     def card(self) -> MeteredCard:
@@ -242,6 +242,22 @@ class SmClock:
         return mean_clock_mhz(self.before.get(), self.after.get())
 
 
+def _clock_of(card: CupyCard) -> SmClock | None:
+    """Return what tells the clock, ``None`` where it does not compile or run: NVML tells it then.
+
+    Raises:
+        LaunchError: the card is lost.
+    """
+    try:
+        return SmClock.on(card)
+    except CompileError:
+        return None
+    except LaunchError as error:
+        if error.lost:
+            raise
+        return None
+
+
 @dataclass(slots=True, kw_only=True)
 class CupyBenchmark:
     """A benchmark loaded through CuPy; see :class:`LoadedBenchmark`."""
@@ -251,7 +267,7 @@ class CupyBenchmark:
     kernel: Any
     arguments: list[Any]
     code: MachineCode
-    clock: SmClock
+    clock: SmClock | None
     repeats: int = 1
     clock_mhz: float | None = None
 
@@ -270,7 +286,8 @@ class CupyBenchmark:
         with translated(self.benchmark.name), memory.current():
             graph = self._graph() if self.benchmark.group == "launch" else None
             start, end = cuda.Event(), cuda.Event()
-            self.clock.begin()
+            if self.clock is not None:
+                self.clock.begin()
             start.record(memory.stream)
             for _ in range(count):
                 if graph is not None:
@@ -278,9 +295,10 @@ class CupyBenchmark:
                 else:
                     self._launch(telling=0)
             end.record(memory.stream)
-            self.clock.end()
+            if self.clock is not None:
+                self.clock.end()
             memory.stream.synchronize()
-            self.clock_mhz = self.clock.mean_mhz()
+            self.clock_mhz = None if self.clock is None else self.clock.mean_mhz()
             return float(cuda.get_elapsed_time(start, end)) / 1e3
 
     def cycles(self) -> float:

@@ -1,8 +1,8 @@
 """The mean clock of the SMs over a load, as the SMs count it.
 
-NVML gives the clock of an instant. Under the power limit the clock jumps many times between two
-such looks, and their mean is up to 9 % above what an H200's multiply-adds were issued at. So each
-SM says its own cycles and the card's nanoseconds before and after; one over the other is the clock.
+NVML does not always tell it. While the matrix units of an H200 work on 16 or 19 bits its samples
+say 1905 to 1980 MHz, and the SMs count 1757 to 1815 million cycles a second. So each SM says its
+own cycles and the card's nanoseconds before and after; one over the other is the clock.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 KERNEL = "now"
 THREADS = 1024
-"""Of a block: two fill an SM, so that every SM gets one."""
+"""Of a block: one or two fill an SM, so that every SM gets one."""
 
 BLOCKS_PER_SM = 4
 MOST_SMS = 1024

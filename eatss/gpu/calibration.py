@@ -64,11 +64,11 @@ COEFFICIENTS: Mapping[str, tuple[str, str]] = {
     "dram_write_gb_s": ("GB/s", "memory, writing"),
     "dram_copy_gb_s": ("GB/s", "memory, as much read as written"),
     "l2_gb_s": ("GB/s", "L2, reading"),
-    "l2_torn_gb_s": ("GB/s", "L2, writing sectors of 32 bytes of each of which a part is given"),
+    "l2_torn_gb_s": ("GB/s", "L2, sectors of 32 bytes that stores write in parts, at 4 bytes each"),
     "l1_gb_s": ("GB/s", "L1 of all SMs, reading"),
     "overlap": (
         "1",
-        "exponent that joins the times of arithmetic and memory: 1 adds them, 16 overlaps them",
+        "exponent that joins the times of arithmetic and memory: 1 adds them, 16 hardly does",
     ),
     # waits
     "shared_cycles": ("cycles", "a load from shared memory, with its address"),

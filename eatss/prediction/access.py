@@ -56,6 +56,33 @@ def sectors(
     return _pieces(lanes, steps, element_bytes, SECTOR_BYTES, offset)
 
 
+def torn_sectors(
+    lanes: Sequence[Column], steps: Sequence[float], element_bytes: int, offset: int = 0
+) -> Column:
+    """Return the sectors of one request that a warp writes in part only, an entry a candidate.
+
+    Lanes beside each other make rows. A row fills the sectors between its ends; where lanes of a
+    row have gaps between them it fills none.
+
+    Arguments are those of :func:`sectors`.
+    """
+    touched = sectors(lanes, steps, element_bytes, offset)
+    run = np.full(len(touched), float(element_bytes))  # bytes side by side
+    rows, gaps = np.ones(len(touched)), np.zeros(len(touched), dtype=bool)
+    for along, step in zip(lanes, steps, strict=True):
+        apart = abs(step)
+        if apart == 0:
+            continue
+        beside = run == apart
+        if apart < SECTOR_BYTES:
+            gaps |= ~beside & (along > 1)
+        rows = np.where(beside, rows, rows * along)
+        run = np.where(beside, run * along, run)
+    inside = run - (-offset % SECTOR_BYTES)  # from the first sector that begins in the row
+    whole = np.where(gaps, 0.0, rows * np.maximum(0.0, np.floor(inside / SECTOR_BYTES)))
+    return np.asarray(np.maximum(0.0, touched - whole))
+
+
 def line_wavefronts(
     lanes: Sequence[Column],
     steps: Sequence[float],

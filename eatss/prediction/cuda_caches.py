@@ -11,6 +11,7 @@ from eatss.prediction.access import (
     bank_wavefronts,
     lines,
     sectors,
+    torn_sectors,
 )
 from eatss.prediction.cuda_boxes import box_sectors
 from eatss.prediction.cuda_families import Family
@@ -32,6 +33,11 @@ def request(of: CudaLaunch, access: AccessFacts, unaligned: float = 0.0) -> tupl
         touched = touched + unaligned * of.card.warp / of.lanes[0]
     cycles = least + of.habits.line_cycles * np.maximum(0.0, touched - least)
     return np.asarray(cycles), sectors(of.lanes, strides, access.element_bytes)
+
+
+def torn_request(of: CudaLaunch, access: AccessFacts) -> Column:
+    """Return the sectors that one store of a warp writes in part only."""
+    return torn_sectors(of.lanes, of.strides(access), access.element_bytes)
 
 
 def bank_request(setting: Setting, family: Family) -> Column:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
-from eatss.prediction.cuda_caches import request
+from eatss.prediction.cuda_caches import request, torn_request
 from eatss.prediction.cuda_families import Family
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_setting import Setting
@@ -63,7 +63,7 @@ def add_held(of: CudaLaunch, tally: Tally) -> None:
         access, points = families[0].access, of.points()
         if own.loads:
             tally.add_global(points, *request(of, access))
-        tally.add_stores(points, *request(of, access), of.different_bytes(access))
+        tally.add_stores(points, *request(of, access), torn_request(of, access))
         tally.add_instructions(points * (1.0 + own.loads) * code.load_instructions)
         if own.loads:
             waits = np.maximum(1.0, of.points() / code.batch)

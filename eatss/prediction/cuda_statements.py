@@ -10,7 +10,7 @@ from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unrolled_instructions
 from eatss.prediction.card import SCHEDULERS
-from eatss.prediction.cuda_caches import bank_request, missing_bytes, request
+from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
 from eatss.prediction.cuda_families import Family
 from eatss.prediction.cuda_setting import Setting, distinct
 from eatss.prediction.demand import Column
@@ -56,8 +56,8 @@ class _Counting:
                 self._add_reads(family)
             if family.writes:
                 requests = instances * max(1, family.count)
-                different = of.different_bytes(family.access)
-                self.tally.add_stores(requests, *request(of, family.access), different)
+                torn = torn_request(of, family.access)
+                self.tally.add_stores(requests, *request(of, family.access), torn)
                 self.tally.add_instructions(requests * code.load_instructions)
         self._add_wait()
 

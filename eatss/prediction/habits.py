@@ -49,11 +49,9 @@ class Habits:
     """Instances that a loop of known length is unrolled to, at most; from machine code."""
     page_steps: float = 0.0304
     """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
-    torn_writes: float = 1.77
-    """Memory time that the sectors add which points of a thread write in parts, for each share of
-    them; fitted."""
     torn_updates: float = 4.31
-    """The same where the thread reads them too; fitted."""
+    """Memory time that the sectors add which points of a thread write in parts and read, too, for
+    each share of them; fitted. What L2 takes for such sectors is the card's."""
     line_wait: float = 4.48
     """Cycles that a thread waits for each wavefront of a load through L1; fitted."""
     bank_wait: float = 1.05

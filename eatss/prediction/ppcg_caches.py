@@ -13,6 +13,7 @@ from eatss.prediction.access import (
     bank_wavefronts,
     line_wavefronts,
     sectors,
+    torn_sectors,
 )
 from eatss.prediction.demand import Column
 from eatss.prediction.ppcg_groups import Group
@@ -46,23 +47,25 @@ class Caches:
 
     def request(self, access: AccessFacts) -> tuple[Column, Column]:
         """Return wavefronts and sectors of one request of a warp to global memory."""
-        of, strides, width = self._of, dict(access.strides), access.element_bytes
-        steps = [float(strides.get(n, 0) * width) for n in reversed(of.kernel.threads)]
-        along = bool(steps) and 0 < abs(steps[0]) <= SECTOR_BYTES
-        offset = access.origin * width if along else 0
+        of, width = self._of, access.element_bytes
+        steps, offset = self._steps(access)
         return (
             line_wavefronts(of.lanes, steps, width, of.habits.line_cycles, offset),
             sectors(of.lanes, steps, width, offset),
         )
 
-    def different_bytes(self, access: AccessFacts) -> Column:
-        """Return the bytes that differ between the lanes of a request."""
-        of, strides = self._of, dict(access.strides)
-        different = np.full(len(of), float(access.element_bytes))
-        for lanes, name in zip(of.lanes, reversed(of.kernel.threads), strict=True):
-            if strides.get(name):
-                different = different * lanes
-        return different
+    def _steps(self, access: AccessFacts) -> tuple[list[float], int]:
+        """Return the bytes between neighbours along each axis, and where rows begin."""
+        strides, width = dict(access.strides), access.element_bytes
+        steps = [float(strides.get(n, 0) * width) for n in reversed(self._of.kernel.threads)]
+        along = bool(steps) and 0 < abs(steps[0]) <= SECTOR_BYTES
+        return steps, access.origin * width if along else 0
+
+    def torn(self, access: AccessFacts) -> Column:
+        """Return the sectors that one store of a warp writes in part only."""
+        of = self._of
+        steps, offset = self._steps(access)
+        return torn_sectors(of.lanes, steps, access.element_bytes, offset)
 
     def bank_request(self, group: Group, access: AccessFacts) -> Column:
         """Return the wavefronts of one request to a group's box in shared memory."""

@@ -29,17 +29,24 @@ def add_copies(of: Setting, caches: Caches, memory: Memory, tally: Tally) -> Non
         ways = (1.0 if group.reads else 0.0) + (1.0 if group.writes else 0.0)
         if group.private:
             count = of.shape.points_of(kernel.threads)
-            wave, sector = caches.request(group.uses[0].access)
-            requests = count * steps * ways
-            tally.add_global(requests, wave, sector)
-            tally.add_instructions(requests * 2)
+            access = group.uses[0].access
+            wave, sector = caches.request(access)
+            requests = count * steps
+            if group.reads:
+                tally.add_global(requests, wave, sector)
+            if group.writes:
+                tally.add_stores(requests, wave, sector, caches.torn(access))
+            tally.add_instructions(requests * ways * 2)
             latency = habits.l2_wait * of.card.l2_cycles + habits.dram_wait * of.card.dram_cycles
             tally.chain_cycles += steps * ways * latency * np.ceil(count / habits.window)
         elif group.shareable and group.box is not None:
-            loads, waits, waves, sector = _copy_loop(of, group)
+            loads, waits, waves, sector, torn = _copy_loop(of, group)
             requests = loads * steps * ways * on
             shared = caches.sharing(group.loops)
-            tally.add_global(requests, waves, sector, 1.0 / shared)
+            if group.reads:
+                tally.add_global(loads * steps * on, waves, sector, 1.0 / shared)
+            if group.writes:
+                tally.add_stores(loads * steps * on, waves, sector, torn)
             tally.add_shared(requests, waves)
             tally.add_instructions(requests * habits.copy_instructions)
             moved = of.launched_warps * requests * sector * SECTOR_BYTES / shared
@@ -71,8 +78,8 @@ def _serial_steps(of: Setting, depth: int) -> Column:
     return steps
 
 
-def _copy_loop(of: Setting, group: Group) -> tuple[Column, Column, Column, Column]:
-    """Return loads a thread, how often it waits, wavefronts and sectors of one, for a copy.
+def _copy_loop(of: Setting, group: Group) -> tuple[Column, Column, Column, Column, Column]:
+    """Return loads a thread, how often it waits, and of one wavefronts, sectors and torn ones.
 
     The last dimensions of the box are dealt out to the threads along the last axes. The compiler
     unrolls a loop of known length, so that a window of loads is under way; of one that begins at
@@ -100,6 +107,8 @@ def _copy_loop(of: Setting, group: Group) -> tuple[Column, Column, Column, Colum
         sizes[-2] if len(sizes) > 1 else np.ones(len(of)),
     )
     in_row = np.minimum(along, of.card.warp)
-    sector = rows * np.ceil(in_row * group.element_bytes / SECTOR_BYTES)
+    row_sectors = in_row * group.element_bytes / SECTOR_BYTES
+    sector = rows * np.ceil(row_sectors)
+    torn = rows * (np.mod(row_sectors, 1.0) > 0)
     waves = np.maximum(rows, of.card.warp * group.element_bytes / LINE_BYTES)
-    return loads, waits, waves, sector
+    return loads, waits, waves, sector, torn

@@ -61,7 +61,7 @@ class Memory:
 
         With one point a thread along ``x``, neighbouring blocks fetch neighbouring pieces of a
         page of memory at the same time. With more, each comes back to the page for every point,
-        and where rows begin inside a sector, the sectors between two points are written in parts.
+        and where rows that are updated begin inside a sector, so do those between two points.
         It matters where points are loops around loads and stores of global memory.
         """
         of = self._of
@@ -77,14 +77,13 @@ class Memory:
         return np.asarray(1.0 + loops * (of.habits.page_steps * steps + tears * torn))
 
     def _tears(self, group: Group, along: str) -> float:
-        """Return how much torn sectors cost where the rows that a group writes begin inside one."""
-        if group.private:
+        """Return how much torn sectors cost where rows that a group updates begin inside one."""
+        if group.private or not group.reads:
             return 0.0
         for use in group.uses:
             unaligned = use.access.origin * group.element_bytes % SECTOR_BYTES
             if use.access.writes and abs(dict(use.access.strides).get(along, 0)) == 1 and unaligned:
-                habits = self._of.habits
-                return habits.torn_updates if group.reads else habits.torn_writes
+                return self._of.habits.torn_updates
         return 0.0
 
     def _fetched(self, group: Group) -> Column:

@@ -182,8 +182,7 @@ class _Counting:
         requests = self.instances * often
         self.tally.add_global(requests * away * once, wave, sector, missing)
         if access.writes:
-            different = self.caches.different_bytes(access)
-            self.tally.add_stores(requests * away, wave, sector, different)
+            self.tally.add_stores(requests * away, wave, sector, self.caches.torn(access))
             stores = away * (often >= 1.0) * self._may_alias(access)
             each.stores = np.maximum(each.stores, stores)
         each.spread = each.spread + away * once * often * wave * habits.line_wait

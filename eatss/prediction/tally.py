@@ -52,17 +52,9 @@ class Tally:
         self.l1_wavefronts += total * waves
         self.l2_bytes += total * sectors * SECTOR_BYTES * missing
 
-    def add_stores(
-        self, requests: Column, waves: Column, sectors: Column, different_bytes: Column
-    ) -> None:
-        """Add requests of each warp that write ``different_bytes`` to ``sectors`` each.
-
-        Where that does not fill the sectors L2 gets them in parts: all of them where lanes lie
-        apart, those at the ends of a row that begins inside one.
-        """
+    def add_stores(self, requests: Column, waves: Column, sectors: Column, torn: Column) -> None:
+        """Add requests of each warp that write ``sectors`` each, ``torn`` of them in part only."""
         self.add_global(requests, waves, sectors)
-        spare = sectors - different_bytes / SECTOR_BYTES
-        torn = np.clip(2.0 * spare, 0.0, sectors)
         self.torn_bytes += self._warps * requests * torn * SECTOR_BYTES
 
     def add_shared(self, requests: Column, waves: Column) -> None:

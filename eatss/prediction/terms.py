@@ -124,7 +124,8 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
         "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / busy / cycles,
         "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / busy / cycles,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
-        "L2": demand.l2_bytes / card.l2_bytes_s + demand.torn_bytes / card.l2_torn_bytes_s,
+        "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
+        + demand.torn_bytes / card.l2_torn_bytes_s,
         "latency": np.ceil(demand.blocks / np.maximum(1.0, resident * card.sms))
         * demand.chain_cycles
         / cycles,

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eatss.characterize import bench
 from eatss.characterize.sm_clock import MOST_SMS, mean_clock_mhz
+from eatss.measure.card import CompileError, LaunchError
 
 
 def told(*of_sms: tuple[int, int]) -> npt.NDArray[np.int64]:
@@ -54,3 +56,25 @@ def test_without_two_tellings_there_is_no_clock(later: npt.NDArray[np.int64]) ->
 def test_half_of_the_sms_have_to_tell_twice() -> None:
     before = told(*[(1000, 10)] * 3)
     assert mean_clock_mhz(before, told((2_001_000, 1_000_010))) is None
+
+
+@pytest.mark.parametrize(
+    "failure", [CompileError("no such instruction"), LaunchError("out of luck", lost=False)]
+)
+def test_a_card_whose_sms_do_not_tell_is_measured_by_samples(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: object) -> object:
+        raise failure
+
+    monkeypatch.setattr(bench.SmClock, "on", failing)
+    assert bench._clock_of(None) is None  # type: ignore[arg-type]
+
+
+def test_a_lost_card_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_: object) -> object:
+        raise LaunchError("gone", lost=True)
+
+    monkeypatch.setattr(bench.SmClock, "on", failing)
+    with pytest.raises(LaunchError, match="gone"):
+        bench._clock_of(None)  # type: ignore[arg-type]

@@ -75,7 +75,8 @@ def made(request: pytest.FixtureRequest) -> tuple[Program, list[Kernel]]:
 
     def noted(program: Program, code: Sequence[Kernel], *, line_info: bool) -> Program:
         kernels.extend(code)
-        return original(program, code, line_info=line_info)
+        found: Program = original(program, code, line_info=line_info)
+        return found
 
     source = data_directory("kernels") / f"{request.param}.c"
     profile = load_profile("h200")

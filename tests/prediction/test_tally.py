@@ -7,37 +7,71 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.prediction.access import SECTOR_BYTES, WARP, lanes_of, sectors
+from eatss.prediction.access import SECTOR_BYTES, WARP, lanes_of, sectors, torn_sectors
 from eatss.prediction.tally import Tally
 
+ONES = np.ones(1)
 
-def torn_by_counting(stride_bytes: int, element_bytes: int) -> int:
+
+def torn_by_counting(
+    threads: tuple[int, ...], steps: tuple[int, ...], element_bytes: int, offset: int = 0
+) -> int:
     """Return the sectors of which a warp writes some bytes and not all."""
-    written: dict[int, int] = {}
+    written: dict[int, set[int]] = {}
     for lane in range(WARP):
-        for byte in range(element_bytes):
-            sector = (lane * stride_bytes + byte) // SECTOR_BYTES
-            written[sector] = written.get(sector, 0) + 1
-    return sum(count < SECTOR_BYTES for count in written.values())
+        left, place = lane, offset
+        for count, step in zip(threads, steps, strict=True):
+            place += left % count * step
+            left //= count
+        if left:
+            continue  # a block of fewer threads than a warp has lanes
+        for byte in range(place, place + element_bytes):
+            written.setdefault(byte // SECTOR_BYTES, set()).add(byte)
+    return sum(len(bytes_) < SECTOR_BYTES for bytes_ in written.values())
 
 
-@given(st.integers(1, 512), st.sampled_from([4, 8]), st.integers(1, 100))
-def test_torn_sectors_are_those_that_a_warp_writes_in_part(
-    stride: int, element_bytes: int, requests: int
+def torn(
+    threads: tuple[int, ...], steps: tuple[int, ...], element_bytes: int, offset: int = 0
+) -> float:
+    lanes = lanes_of([ONES * count for count in threads])
+    return float(torn_sectors(lanes, list(map(float, steps)), element_bytes, offset)[0])
+
+
+@given(st.integers(1, 512), st.sampled_from([4, 8]))
+def test_lanes_of_one_axis(stride: int, element_bytes: int) -> None:
+    steps = (stride * element_bytes,)
+    assert torn((WARP,), steps, element_bytes) == torn_by_counting((WARP,), steps, element_bytes)
+
+
+@given(
+    st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8, 12, 16]), st.integers(1, 8), st.sampled_from([4, 8])
+)
+def test_rows_of_lanes_that_lie_apart(along: int, rows: int, element_bytes: int) -> None:
+    rows = min(rows, WARP // along)
+    steps = (element_bytes, 4096)
+    found = torn((along, rows), steps, element_bytes)
+    assert found == torn_by_counting((along, rows), steps, element_bytes)
+
+
+@given(st.integers(2, 16), st.sampled_from([4, 8]))
+def test_lanes_along_columns_tear_every_sector_but_whole_ones(
+    along: int, element_bytes: int
 ) -> None:
-    ones = np.ones(1)
-    tally = Tally(ones)
-    each = sectors(lanes_of([ones * WARP]), [stride * element_bytes], element_bytes)
-    tally.add_stores(ones * requests, ones, each, ones * WARP * element_bytes)
-    torn = requests * torn_by_counting(stride * element_bytes, element_bytes)
-    assert tally.torn_bytes[0] == pytest.approx(torn * SECTOR_BYTES)
-    assert tally.torn_bytes[0] <= tally.l2_bytes[0]
-    assert tally.l2_bytes[0] == pytest.approx(requests * each[0] * SECTOR_BYTES)
+    # as in a transposed write: neighbours along x lie a row apart, those along y side by side
+    rows = WARP // along
+    steps = (4096, element_bytes)
+    found = torn((along, rows), steps, element_bytes)
+    counted = torn_by_counting((along, rows), steps, element_bytes)
+    assert found == counted
 
 
-def test_a_row_that_begins_inside_a_sector_tears_its_ends() -> None:
-    ones = np.ones(1)
-    tally = Tally(ones)
-    each = sectors(lanes_of([ones * WARP]), [8], 8, offset=8)
-    tally.add_stores(ones, ones, each, ones * WARP * 8)
-    assert tally.torn_bytes[0] == 2 * SECTOR_BYTES
+@pytest.mark.parametrize("offset", [4, 8, 16, 28])
+def test_a_row_that_begins_inside_a_sector_tears_its_ends(offset: int) -> None:
+    assert torn((WARP,), (4,), 4, offset) == 2 == torn_by_counting((WARP,), (4,), 4, offset)
+
+
+def test_stores_count_once_as_bytes_of_l2_and_once_as_torn_ones() -> None:
+    tally = Tally(ONES * 3)
+    each = sectors(lanes_of([ONES * WARP]), [64.0], 8)
+    tally.add_stores(ONES * 5, ONES, each, torn_sectors(lanes_of([ONES * WARP]), [64.0], 8))
+    assert tally.l2_bytes[0] == tally.torn_bytes[0] == 3 * 5 * WARP * SECTOR_BYTES

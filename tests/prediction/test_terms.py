@@ -82,7 +82,7 @@ def test_one_warp_of_an_sm_has_a_quarter_of_its_units() -> None:
 
 def test_l2_takes_sectors_that_are_written_in_parts_more_slowly() -> None:
     whole, torn = {"l2_bytes": 3e8}, {"l2_bytes": 3e8, "torn_bytes": 2e8}
-    seconds = 3e8 / CARD.l2_bytes_s + 2e8 / CARD.l2_torn_bytes_s
+    seconds = 1e8 / CARD.l2_bytes_s + 2e8 / CARD.l2_torn_bytes_s
     assert time_of(torn, UNLIMITED) == pytest.approx(seconds + LAUNCH_S)
     assert CARD.l2_torn_bytes_s < CARD.l2_bytes_s / 5
     # memory and SMs do no more
