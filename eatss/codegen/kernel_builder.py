@@ -14,6 +14,7 @@ from eatss.codegen.bounds import TileRange, full_tiles, guard, tile_range, union
 from eatss.codegen.checks import check_ranges
 from eatss.codegen.coverage import check_coverage_of
 from eatss.codegen.digits import digits
+from eatss.codegen.errors import internal_error_at
 from eatss.codegen.index_range import Indices
 from eatss.codegen.isl_text import FALSE, TRUE
 from eatss.codegen.kernel_context import BuiltKernel, KernelContext
@@ -33,6 +34,7 @@ from eatss.isl_names import (
     coalesced,
     without_parameters,
 )
+from eatss.kernel.barriers import barrier_faults, needed_barriers_only
 from eatss.kernel.nodes import Argument, Barrier, For, If, Kernel, Let, Node, ShuffleAdd
 from eatss.kernel.walk import buffers_of, names_of, without_unused
 from eatss.polyhedral.bounded import at_most
@@ -109,10 +111,17 @@ class KernelBuilder:
         )
 
     def build(self) -> BuiltKernel:
-        """Return the kernel."""
+        """Return the kernel.
+
+        Raises:
+            InternalError: ``EATSS-K901`` its code does not run every instance once, ``EATSS-K903``
+                threads may meet in shared memory without a barrier.
+        """
         launch = self._launch_params()
         ranges, known = self._block_ranges(launch)
-        body = without_unused(self._body(ranges, known))
+        body = needed_barriers_only(without_unused(self._body(ranges, known)))
+        for fault in barrier_faults(body):
+            raise internal_error_at("EATSS-K903", f"{self._name}: {fault}", span=self._span)
         shared_bytes = sum(-(-tile.shared_bytes // 8) * 8 for tile in self._staging.tiles)
         context = self._context
         return BuiltKernel(

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-from collections.abc import Sequence
 
-import pytest
-
-from eatss.analysis import VolumeKind
-from eatss.api import frontend_options, select_analysed
-from eatss.generation import analyse_for_codegen, generated
-from eatss.gpu import load_profile
 from eatss.kernel.nodes import Buffer, Copy, Element, For, If, Kernel, Let, Scope
 from eatss.kernel.walk import Needs, buffers_of, names_of, needs_of, without_unused
 from eatss.program import Apply, Constant, Name, Operator, Program
-from eatss.resources import data_directory
 from eatss.scop import ElementType
 
 N, AT, T = Name("n"), Name("i"), Name("t")
@@ -62,49 +53,6 @@ def test_needs_join() -> None:
 
 
 # beside the text of real programs
-
-PROGRAMS = ("gemm", "atax", "lu", "heat-3d", "correlation", "seidel-2d", "doitgen", "gramschmidt")
-
-
-@pytest.fixture(scope="module", params=PROGRAMS)
-def made(request: pytest.FixtureRequest) -> tuple[Program, list[Kernel]]:
-    """Return a program and its kernels."""
-    module = importlib.import_module("eatss.codegen.generate")
-    kernels: list[Kernel] = []
-    original = module.file_text
-
-    def noted(program: Program, code: Sequence[Kernel], *, line_info: bool) -> Program:
-        kernels.extend(code)
-        found: Program = original(program, code, line_info=line_info)
-        return found
-
-    source = data_directory("kernels") / f"{request.param}.c"
-    profile = load_profile("h200")
-    analysed = analyse_for_codegen(
-        source,
-        frontend_options((), (), None, None, None),
-        volume=VolumeKind.FOOTPRINT,
-        dtype=None,
-        schedules=None,
-        max_operations=None,
-    )
-    selection = select_analysed(analysed.symbolic.program, gpu=profile, target="cuda")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "file_text", noted)
-        program = generated(
-            analysed,
-            selection,
-            profile,
-            tiles={},
-            block={},
-            placements={},
-            strict_fp=False,
-            index_bits=None,
-            line_info=False,
-            shared_limit_bytes=None,
-        )
-    assert len(kernels) == len(program.kernels)
-    return program, kernels
 
 
 def bodies(program: Program) -> list[tuple[str, str]]:

@@ -1,0 +1,70 @@
+"""Programs with the kernels that their text was printed from."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+import pytest
+
+from eatss.analysis import VolumeKind
+from eatss.api import frontend_options, select_analysed
+from eatss.generation import analyse_for_codegen, generated
+from eatss.gpu import load_profile
+from eatss.kernel.nodes import Kernel
+from eatss.program import Program
+from eatss.resources import data_directory
+
+PROGRAMS = (
+    "gemm",
+    "atax",
+    "lu",
+    "heat-3d",
+    "correlation",
+    "seidel-2d",
+    "doitgen",
+    "gramschmidt",
+    "fdtd-apml",
+    "3mm",
+)
+
+
+@pytest.fixture(scope="session", params=PROGRAMS)
+def made(request: pytest.FixtureRequest) -> tuple[Program, list[Kernel]]:
+    """Return a program and its kernels."""
+    module = importlib.import_module("eatss.codegen.generate")
+    kernels: list[Kernel] = []
+    original = module.file_text
+
+    def noted(program: Program, code: Sequence[Kernel], *, line_info: bool) -> Program:
+        kernels.extend(code)
+        found: Program = original(program, code, line_info=line_info)
+        return found
+
+    source = data_directory("kernels") / f"{request.param}.c"
+    profile = load_profile("h200")
+    analysed = analyse_for_codegen(
+        source,
+        frontend_options((), (), None, None, None),
+        volume=VolumeKind.FOOTPRINT,
+        dtype=None,
+        schedules=None,
+        max_operations=None,
+    )
+    selection = select_analysed(analysed.symbolic.program, gpu=profile, target="cuda")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "file_text", noted)
+        program = generated(
+            analysed,
+            selection,
+            profile,
+            tiles={},
+            block={},
+            placements={},
+            strict_fp=False,
+            index_bits=None,
+            line_info=False,
+            shared_limit_bytes=None,
+        )
+    assert len(kernels) == len(program.kernels)
+    return program, kernels

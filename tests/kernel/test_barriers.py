@@ -1,0 +1,112 @@
+"""Barriers between what threads of a block write and read: enough, and none too many."""
+
+from __future__ import annotations
+
+import pytest
+
+from eatss.kernel.barriers import (
+    barrier_faults,
+    barriers_in,
+    needed_barriers_only,
+    without_barrier,
+)
+from eatss.kernel.nodes import Barrier, Buffer, Copy, Element, For, If, Kernel, Let, Node, Scope
+from eatss.program import Apply, Constant, Name, Operator, Program
+from eatss.scop import ElementType
+
+N, THREAD = Name("n"), Name("threadIdx.x")
+
+
+def buffer(name: str, space: str = "shared") -> Buffer:
+    return Buffer(
+        name=name,
+        space="shared" if space == "shared" else "global",
+        element_type=ElementType.DOUBLE,
+        shape=(Constant(8),),
+    )
+
+
+A = Element(buffer=buffer("A", "global"), subscripts=(N,))
+S, T = (Element(buffer=buffer(name), subscripts=(N,)) for name in ("S", "T"))
+SYNC = Barrier()
+
+
+def fill(box: Element) -> Copy:
+    return Copy(target=box, source=A)
+
+
+def use(box: Element) -> Copy:
+    return Copy(target=A, source=box)
+
+
+ZERO = Constant(0)
+
+
+def loop(*body: Node, first: Name | Constant = ZERO) -> For:
+    below = Apply(Operator.LT, (Name("k"), N))
+    return For(counter="k", lower=first, condition=below, step=Constant(1), body=body)
+
+
+READ_EARLY = "S is read before all threads have written their part of it"
+WRITTEN_EARLY = "S is written while other threads may still read it"
+ALONE = "a barrier stands where not all threads of a block get to"
+
+
+@pytest.mark.parametrize(
+    ("body", "faults"),
+    [
+        ((fill(S), SYNC, use(S)), ()),
+        ((fill(S), use(S)), (READ_EARLY,)),
+        ((fill(S), fill(T), SYNC, use(S), use(T)), ()),
+        ((fill(S), SYNC, fill(T), use(S)), ()),
+        ((fill(S), SYNC, use(S), fill(S), SYNC, use(S)), (WRITTEN_EARLY,)),
+        ((loop(fill(S), SYNC, use(S), SYNC),), ()),
+        ((loop(fill(S), SYNC, use(S)),), (WRITTEN_EARLY,)),  # the next turn of the loop
+        ((loop(fill(S), SYNC), use(S)), ()),
+        ((loop(SYNC, fill(S)), use(S)), (READ_EARLY,)),
+        ((fill(S), loop(SYNC), use(S)), (READ_EARLY,)),  # the loop may not run
+        ((If(conditions=(N,), body=(fill(S), SYNC), orelse=(fill(S),)), use(S)), (READ_EARLY,)),
+        ((If(conditions=(N,), body=(fill(S),), orelse=(use(S),)),), ()),
+        ((Scope(body=(fill(S), SYNC)), use(S)), ()),
+        ((If(conditions=(THREAD,), body=(SYNC,)),), (ALONE,)),
+        ((If(conditions=(N,), body=(SYNC,)),), ()),
+        ((loop(SYNC, first=THREAD),), (ALONE,)),
+        (
+            (
+                Let(name="t", value=THREAD),
+                Let(name="u", value=Apply(Operator.ADD, (Name("t"), N))),
+                If(conditions=(Name("u"),), body=(loop(SYNC),)),
+            ),
+            (ALONE,),
+        ),
+    ],
+)
+def test_faults(body: tuple[Node, ...], faults: tuple[str, ...]) -> None:
+    assert barrier_faults(body) == faults
+
+
+def test_barriers_that_are_not_needed_are_left_out() -> None:
+    body = (loop(fill(S), SYNC, use(S), SYNC, fill(T), SYNC, use(T), SYNC),)
+    # between a use of S and its next fill stands the barrier behind the fill of T
+    assert needed_barriers_only(body) == (loop(fill(S), SYNC, use(S), fill(T), SYNC, use(T)),)
+    assert needed_barriers_only((SYNC, SYNC)) == ()
+
+
+def test_what_has_faults_keeps_its_barriers() -> None:
+    body = (fill(S), use(S), SYNC)
+    assert needed_barriers_only(body) == body
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_barrier_is_taken_out_by_its_number(at: int) -> None:
+    body = (loop(SYNC, use(S)), If(conditions=(N,), body=(), orelse=(SYNC,)))
+    fewer = without_barrier(body, at)
+    assert barriers_in(fewer) == 1
+    assert (fewer[0] == body[0]) == (at == 1)
+
+
+def test_one_barrier_fewer_fails_in_every_kernel(made: tuple[Program, list[Kernel]]) -> None:
+    for kernel in made[1]:
+        assert barrier_faults(kernel.body) == ()
+        for at in range(barriers_in(kernel.body)):
+            assert barrier_faults(without_barrier(kernel.body, at)), f"{kernel.name}, barrier {at}"
