@@ -29,7 +29,7 @@ from eatss.analysis import VolumeKind
 from eatss.api import select_analysed
 from eatss.diagnostics import EatssError
 from eatss.frontend import FrontendOptions
-from eatss.generation import CodegenInput, analyse_for_codegen, generated
+from eatss.generation import CodegenInput, analyse_for_codegen, generated, recipe_for
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import Selection
 from eatss.program import Program
@@ -75,7 +75,7 @@ def generate(
 ) -> Program:
     """Generate code with the sizes selected, or with one size along every loop."""
     loops = {loop.name for kernel in program.symbolic.program.facts for loop in kernel.loops}
-    return generated(
+    recipe = recipe_for(
         program,
         selection,
         profile,
@@ -87,6 +87,7 @@ def generate(
         line_info=False,
         shared_limit_bytes=None,
     )
+    return generated(program, recipe, profile)
 
 
 def measure(path: Path, profile: GpuProfile, repeat: int) -> Latency:

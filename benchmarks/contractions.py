@@ -67,7 +67,7 @@ def prepare_all(directory: Path, gpu: str) -> None:
     # not on the machine with the card
     from eatss.analysis import VolumeKind  # noqa: PLC0415
     from eatss.api import frontend_options, select_analysed  # noqa: PLC0415
-    from eatss.generation import analyse_for_codegen, generated, written  # noqa: PLC0415
+    from eatss.generation import analyse_for_codegen, generated, recipe_for, written  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415
 
     profile = load_profile(gpu)
@@ -84,7 +84,7 @@ def prepare_all(directory: Path, gpu: str) -> None:
         selection = select_analysed(analysed, gpu=profile, target="cuda")
         nests = [facts.name for facts in analysed.facts]
         for name, (tile, threads) in layouts.items():
-            result = generated(
+            recipe = recipe_for(
                 program,
                 selection,
                 profile,
@@ -96,6 +96,7 @@ def prepare_all(directory: Path, gpu: str) -> None:
                 line_info=False,
                 shared_limit_bytes=None,
             )
+            result = generated(program, recipe, profile)
             written(program, result, directory / kernel / name, force=True)
         print(f"{kernel}: {len(layouts)} layouts")
 

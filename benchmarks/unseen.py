@@ -111,7 +111,7 @@ def _prepare(job: tuple[Path, Path, str, int, int]) -> str:
     # not on the machine with the card
     from eatss.analysis import VolumeKind  # noqa: PLC0415
     from eatss.api import frontend_options, select_analysed  # noqa: PLC0415
-    from eatss.generation import analyse_for_codegen, generated, written  # noqa: PLC0415
+    from eatss.generation import analyse_for_codegen, generated, recipe_for, written  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415
 
     directory, source, gpu, count, seed = job
@@ -127,7 +127,7 @@ def _prepare(job: tuple[Path, Path, str, int, int]) -> str:
     selection = select_analysed(program.symbolic.program, gpu=profile, target="cuda")
 
     def one(name: str, layout: Layout) -> None:
-        result = generated(
+        recipe = recipe_for(
             program,
             selection,
             profile,
@@ -139,6 +139,7 @@ def _prepare(job: tuple[Path, Path, str, int, int]) -> str:
             line_info=False,
             shared_limit_bytes=None,
         )
+        result = generated(program, recipe, profile)
         written(program, result, directory / source.stem / name, force=True)
         (directory / source.stem / name / "layout.json").write_text(
             json.dumps([seed, *layout]) + "\n", encoding="utf-8"

@@ -37,6 +37,7 @@ from eatss.program import Program
 if TYPE_CHECKING:
     from eatss.codegen.requests import Block, Tiles
     from eatss.model.expectation import ProgramExpectation
+    from eatss.recipe.recipe import Recipe
 
 
 @in_bounds
@@ -446,6 +447,7 @@ def codegen(
     index_bits: Literal[32, 64] | None = None,
     line_info: bool = False,
     selection: Selection | None = None,
+    recipe: str | PathLike[str] | Recipe | None = None,
     schedule: str | None = None,
     dtype: Literal["float", "double"] | None = None,
     objective: ObjectiveName | None = None,
@@ -484,6 +486,9 @@ def codegen(
         index_bits: Width of index arithmetic; by default the narrowest that is proven to do.
         line_info: Let compilers, debuggers and profilers name lines of the C source.
         selection: Sizes that :func:`select` found before, for the same kernels and card.
+        recipe: Everything that was decided before: a file of ``eatss codegen --save-recipe``, a
+            folder that ``eatss codegen`` wrote, or a recipe. It stands instead of all arguments
+            that choose something.
         schedule: Text of a saved schedule that replaces the scheduler's.
         dtype: Floating-point type to compute in, through the macro that names it in the source.
         objective: What is best: ``"energy"`` (the default), ``"time"``, ``"edp"``, ``"paper"``.
@@ -507,9 +512,36 @@ def codegen(
             findings.
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
-    from eatss.generation import analyse_for_codegen, generated, written  # noqa: PLC0415
+    from eatss.generation import (  # noqa: PLC0415
+        analyse_for_codegen,
+        check_alone,
+        generated,
+        recipe_for,
+        written,
+    )
+    from eatss.recipe.recipe_json import read_recipe  # noqa: PLC0415
 
     profile = _profile(gpu)
+    decided = read_recipe(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
+    check_alone(
+        decided,
+        {
+            "tiles": tiles,
+            "block": block,
+            "placements": placements,
+            "strict_fp": strict_fp,
+            "index_bits": index_bits,
+            "line_info": line_info,
+            "selection": selection,
+            "objective": objective,
+            "model": model,
+            "volume": volume,
+            "split": split != "auto",
+            "warp_fraction": warp_fraction != "auto",
+            "uniform": uniform,
+            "shared_per_block": shared_per_block,
+        },
+    )
     name, goal = resolve_model(
         target="cuda",
         objective=objective,
@@ -526,33 +558,35 @@ def codegen(
         schedules=schedule,
         max_operations=max_operations,
     )
-    chosen = selection or select_analysed(
-        program.symbolic.program,
-        gpu=profile,
-        target="cuda",
-        objective=goal,
-        model=name,
-        strict_fp=strict_fp,
-        split=split,
-        warp_fraction=warp_fraction,
-        uniform=uniform,
-        timeout_s=timeout_s,
-        shared_per_block="default" if shared_per_block is None else shared_per_block,
-    )
-    result = generated(
-        program,
-        chosen,
-        profile,
-        tiles=tiles or {},
-        block=block,
-        placements=placements or {},
-        strict_fp=strict_fp,
-        index_bits=index_bits,
-        line_info=line_info,
-        shared_limit_bytes=None
-        if shared_per_block is None
-        else shared_limit_bytes(profile, shared_per_block),
-    )
+    if decided is None:
+        chosen = selection or select_analysed(
+            program.symbolic.program,
+            gpu=profile,
+            target="cuda",
+            objective=goal,
+            model=name,
+            strict_fp=strict_fp,
+            split=split,
+            warp_fraction=warp_fraction,
+            uniform=uniform,
+            timeout_s=timeout_s,
+            shared_per_block="default" if shared_per_block is None else shared_per_block,
+        )
+        decided = recipe_for(
+            program,
+            chosen,
+            profile,
+            tiles=tiles or {},
+            block=block,
+            placements=placements or {},
+            strict_fp=strict_fp,
+            index_bits=index_bits,
+            line_info=line_info,
+            shared_limit_bytes=None
+            if shared_per_block is None
+            else shared_limit_bytes(profile, shared_per_block),
+        )
+    result = generated(program, decided, profile)
     if output is not None:
         written(program, result, output, force=force)
     return result

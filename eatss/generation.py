@@ -10,7 +10,7 @@ from typing import Literal
 from eatss.analysis import VolumeKind
 from eatss.codegen.folder import write_program
 from eatss.codegen.original import OriginalFiles, original_files, program_name
-from eatss.codegen.requests import Block, Tiles, check_selection, checked_options
+from eatss.codegen.requests import Block, Tiles, check_recipe, check_selection, checked_options
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.files import folder_named
 from eatss.frontend import FrontendOptions, type_macros
@@ -24,6 +24,8 @@ from eatss.pipeline import (
     select_for,
 )
 from eatss.program import Program
+from eatss.recipe.chosen import recipe_of
+from eatss.recipe.recipe import Recipe
 from eatss.scop import Array, Scop
 
 
@@ -85,7 +87,7 @@ def analyse_for_codegen(
     )
 
 
-def generated(
+def recipe_for(
     program: CodegenInput,
     selection: Selection,
     profile: GpuProfile,
@@ -97,8 +99,12 @@ def generated(
     index_bits: Literal[32, 64] | None,
     line_info: bool,
     shared_limit_bytes: int | None,
-) -> Program:
-    """Generate CUDA for an analysed file; arguments and errors are those of ``eatss.codegen``."""
+) -> Recipe:
+    """Return what a selection and the user decide; arguments are those of ``eatss.codegen``.
+
+    Raises:
+        InputError: ``EATSS-K0xx``, they do not fit the program.
+    """
     facts = program.symbolic.program.facts
     check_selection(selection, facts, profile, program.symbolic.program.dtype)
     options = checked_options(
@@ -114,11 +120,35 @@ def generated(
     )
     if selection.options.model in PUBLISHED and not strict_fp:
         selection = _with_cuts(selection, program, profile)
+    return recipe_of(selection, options)
+
+
+def check_alone(recipe: Recipe | None, chosen: Mapping[str, object]) -> None:
+    """Refuse choices beside a recipe, which has all of them.
+
+    Raises:
+        InputError: ``EATSS-C012``.
+    """
+    given = [name for name, value in chosen.items() if value]
+    if recipe is not None and given:
+        raise input_error(
+            "EATSS-C012",
+            f"{', '.join(given)} beside a recipe: it has everything that is decided",
+            hint="leave them out, or edit the recipe",
+        )
+
+
+def generated(program: CodegenInput, recipe: Recipe, profile: GpuProfile) -> Program:
+    """Generate CUDA for an analysed file: what a recipe says.
+
+    Raises:
+        InputError: ``EATSS-K018``, the recipe is for another program; those of ``eatss.codegen``.
+    """
+    check_recipe(recipe, program.symbolic.program.facts, profile, program.symbolic.program.dtype)
     return generate_for(
         program.symbolic,
-        selection,
+        recipe,
         profile,
-        options,
         name=program.name,
         original=program.originals.original,
         max_operations=program.max_operations,

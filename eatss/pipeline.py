@@ -19,7 +19,6 @@ import islpy as isl
 from eatss.analysis import KernelFacts, VolumeKind, analyse
 from eatss.analysis.structure import Structure
 from eatss.apart import REGION_S, allow, allow_more
-from eatss.codegen.options import CodegenOptions
 from eatss.diagnostics import (
     Diagnostic,
     EatssError,
@@ -43,6 +42,8 @@ from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.polyhedral.bounded import bounded_work
 from eatss.polyhedral.schedule import default_operations
 from eatss.program import Original, Program
+from eatss.recipe.options import CodegenOptions
+from eatss.recipe.recipe import Recipe
 from eatss.scop import ElementType, Scop
 
 if TYPE_CHECKING:
@@ -611,15 +612,14 @@ def structures_for(
 
 def generate_for(
     program: SymbolicProgram,
-    selection: Selection,
+    recipe: Recipe,
     profile: GpuProfile,
-    options: CodegenOptions,
     *,
     name: str,
     original: Original,
     max_operations: int | None = None,
 ) -> Program:
-    """Take schedules and a selection to CUDA.
+    """Take schedules and a recipe to CUDA.
 
     Raises:
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
@@ -633,9 +633,8 @@ def generate_for(
     try:
         return generate(
             regions,
-            selection,
+            recipe,
             profile,
-            options,
             name=name,
             original=original,
             parameters=program.values,

@@ -215,7 +215,7 @@ def _generate(
         (kernel.name, tuple(loop.name for loop in kernel.loops))
         for kernel in program.symbolic.program.facts
     ]
-    result = generation.generated(
+    recipe = generation.recipe_for(
         program,
         selection,
         profile,
@@ -227,6 +227,7 @@ def _generate(
         line_info=False,
         shared_limit_bytes=None,
     )
+    result = generation.generated(program, recipe, profile)
     generation.written(program, result, directory, force=force)
 
 

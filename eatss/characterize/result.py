@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from eatss.characterize.benchmark import Group
+from eatss.codec import decode, encode
 from eatss.diagnostics import InputError, input_error
 from eatss.files import read_regular
-from eatss.measure.measurement_json import decode, encode
 
 SCHEMA_VERSION = 1
 MOST_BYTES = 64 << 20

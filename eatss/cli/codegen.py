@@ -64,6 +64,10 @@ Examples:
     eatss codegen kernels/3mm.c --gpu h200 -o build/3mm --tile k0:i=32 --tile k1:i=64,j=64
 
     eatss codegen kernels/atax.c --gpu h200 -o build/atax --dtype float --strict-fp
+
+    eatss codegen kernels/gemm.c --gpu h200 --save-recipe gemm.json
+
+    eatss codegen kernels/gemm.c --gpu h200 -o build/gemm --recipe gemm.json
 """
 
 
@@ -132,6 +136,24 @@ def codegen(
             "--selection",
             metavar="FILE",
             help="Take sizes from what eatss select --format json printed; nothing is solved.",
+            rich_help_panel="Code",
+        ),
+    ] = None,
+    recipe_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--recipe",
+            metavar="FILE|DIR",
+            help="Carry out what was decided before: a file of --save-recipe, or a folder that "
+            "this command wrote. Nothing is chosen anew.",
+            rich_help_panel="Code",
+        ),
+    ] = None,
+    save_recipe: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Save everything that is decided, as JSON to keep or edit.",
             rich_help_panel="Code",
         ),
     ] = None,
@@ -210,7 +232,8 @@ def codegen(
     shared = None if shared_per_block is None else parse_shared_limit(shared_per_block)
     splitting = parse_fraction("--split", split)
     fraction = parse_fraction("--warp-fraction", warp_fraction)
-    if directory is None and output is OutputFormat.TABLE and save_schedule is None:
+    saves = save_schedule is not None or save_recipe is not None
+    if directory is None and output is OutputFormat.TABLE and not saves:
         raise input_error(
             "EATSS-C011",
             "there is no folder to write to",
@@ -221,9 +244,30 @@ def codegen(
     from eatss.analysis import VolumeKind  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.polyhedral.schedules_file import save_schedules  # noqa: PLC0415
+    from eatss.recipe.recipe_json import read_recipe, recipe_text  # noqa: PLC0415
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
 
     profile = load_profile(gpu)
+    recipe = None if recipe_file is None else read_recipe(recipe_file)
+    generation.check_alone(
+        recipe,
+        {
+            "--tile": tile,
+            "--block": block,
+            "--place": place,
+            "--strict-fp": strict_fp,
+            "--index": _INDEX[index],
+            "--line-info": line_info,
+            "--selection": selection_file,
+            "--objective": objective,
+            "--model": model,
+            "--volume": volume,
+            "--split": splitting != "auto",
+            "--warp-fraction": fraction != "auto",
+            "--uniform": uniform,
+            "--shared-per-block": shared_per_block,
+        },
+    )
     selecting, goal = api.resolve_model(
         target="cuda",
         objective=None if objective is None else objective.value,
@@ -245,7 +289,7 @@ def codegen(
     if save_schedule is not None:
         scheduled = [region.scheduled for region in program.symbolic.regions]
         write_text("--save-schedule", save_schedule, save_schedules(scheduled))
-    if chosen is None:
+    if chosen is None and recipe is None:
         with working(f"solving for {profile.title}"):
             chosen = api.select_analysed(
                 program.symbolic.program,
@@ -261,18 +305,25 @@ def codegen(
                 shared_per_block="default" if shared is None else shared,
             )
     with working(f"generating code for {profile.title}"):
-        result = generation.generated(
-            program,
-            chosen,
-            profile,
-            tiles=tiles,
-            block=blocks,
-            placements=placements,
-            strict_fp=strict_fp,
-            index_bits=_INDEX[index],
-            line_info=line_info,
-            shared_limit_bytes=None if shared is None else api.shared_limit_bytes(profile, shared),
-        )
+        if recipe is None:
+            assert chosen is not None
+            recipe = generation.recipe_for(
+                program,
+                chosen,
+                profile,
+                tiles=tiles,
+                block=blocks,
+                placements=placements,
+                strict_fp=strict_fp,
+                index_bits=_INDEX[index],
+                line_info=line_info,
+                shared_limit_bytes=None
+                if shared is None
+                else api.shared_limit_bytes(profile, shared),
+            )
+        result = generation.generated(program, recipe, profile)
+    if save_recipe is not None:
+        write_text("--save-recipe", save_recipe, recipe_text(recipe))
     resources = _compiled(result, profile, diagnostics) if nvcc else None
     files = () if directory is None else generation.written(program, result, directory, force=force)
     typer.echo(render_program(result, output.value, resources), nl=False)

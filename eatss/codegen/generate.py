@@ -1,4 +1,4 @@
-"""``Scop`` × ``Selection`` in, ``Program`` out."""
+"""``Scop`` × ``Recipe`` in, ``Program`` out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from eatss.codegen.index_range import Indices, Sizes, common_sizes
 from eatss.codegen.kernel_builder import KernelBuilder
 from eatss.codegen.kernel_context import BuiltKernel, KernelContext
 from eatss.codegen.names import NameTable, is_reserved
-from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import Piece, pieces_of
 from eatss.codegen.placement import staged_candidates, unstaged_notes
 from eatss.codegen.planning import Unit, UnitPlanner
@@ -39,7 +38,6 @@ from eatss.codegen.work import work_of
 from eatss.cuda.spelling import SHARED
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import Kernel
-from eatss.model import Selection
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.bounded import at_most, bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
@@ -53,6 +51,8 @@ from eatss.program import (
     Parameter,
     Program,
 )
+from eatss.recipe.recipe import Recipe
+from eatss.recipe.recipe_json import recipe_to_dict
 from eatss.scop import Scop
 
 GENERATION_FACTOR = 4
@@ -91,9 +91,8 @@ class RegionInput:
 
 def generate(
     regions: Sequence[RegionInput],
-    selection: Selection,
+    recipe: Recipe,
     profile: GpuProfile,
-    options: CodegenOptions,
     *,
     name: str,
     original: Original,
@@ -104,9 +103,8 @@ def generate(
 
     Args:
         regions: the regions in source order, scheduled over symbolic sizes.
-        selection: tile sizes of every kernel, numbered through the file.
-        profile: the card the sizes are for.
-        options: what the user decides.
+        recipe: what was decided about every kernel, numbered through the file.
+        profile: the card that it is for.
         name: name of the program and of its ``.cu`` file.
         original: where the C is.
         parameters: macro sizes with the values they have in the source.
@@ -122,13 +120,13 @@ def generate(
             ``EATSS-K016``: 32-bit indices were asked for and do not hold.
         InternalError: ``EATSS-K9xx``, a check of the generated code failed.
     """
-    macros = dict(parameters)
+    macros, options = dict(parameters), recipe.options
     limit = max_operations
     bits: Literal[32, 64] = options.index_bits or max(
         index_bits_of(region.scheduled.scop, macros) for region in regions
     )
     try:
-        made = _regions(regions, selection, profile, options, bits, macros, limit)
+        made = _regions(regions, recipe, profile, bits, macros, limit)
     except WideIndicesError as need:
         if options.index_bits is not None:
             raise input_error_at(
@@ -138,7 +136,7 @@ def generate(
                 hint="leave --index away, or give --index 64",
             ) from None
         bits = 64
-        made = _regions(regions, selection, profile, options, bits, macros, limit)
+        made = _regions(regions, recipe, profile, bits, macros, limit)
     program = Program(
         name=name,
         file=f"{name}.cu",
@@ -146,13 +144,14 @@ def generate(
         original=original,
         gpu=profile.name,
         compute_capability=profile.compute_capability[0] * 10 + profile.compute_capability[1],
-        dtype=selection.dtype,
+        dtype=recipe.dtype,
         strict_fp=options.strict_fp,
         index_bits=bits,
         flags=("-fmad=false",) if options.strict_fp else (),
         parameters=_parameters(regions, macros, made.tiles),
         kernels=tuple(made.kernels),
         entries=tuple(made.entries),
+        recipe=recipe_to_dict(recipe),
     )
     check_capability(made.code, profile)
     return file_text(program, made.code, line_info=options.line_info)
@@ -170,9 +169,8 @@ class _Made:
 
 def _regions(
     regions: Sequence[RegionInput],
-    selection: Selection,
+    recipe: Recipe,
     profile: GpuProfile,
-    options: CodegenOptions,
     bits: Literal[32, 64],
     macros: dict[str, int],
     max_operations: int | None,
@@ -184,7 +182,7 @@ def _regions(
     """
     made = _Made()
     for region in regions:
-        builder = _RegionBuilder(region, selection, profile, options, bits, len(made.kernels))
+        builder = _RegionBuilder(region, recipe, profile, bits, len(made.kernels))
         scop = region.scheduled.scop
         with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
             entry = builder.build(single=len(regions) == 1, macros=macros)
@@ -203,9 +201,8 @@ class _RegionBuilder:
     def __init__(
         self,
         region: RegionInput,
-        selection: Selection,
+        recipe: Recipe,
         profile: GpuProfile,
-        options: CodegenOptions,
         bits: Literal[32, 64],
         first: int,
     ) -> None:
@@ -213,12 +210,12 @@ class _RegionBuilder:
         self._generic = region.generic
         self._scop = region.scheduled.scop
         self._facts = region.facts
-        self._selection = selection
+        self._recipe = recipe
         self._profile = profile
-        self._options = options
+        self._options = recipe.options
         self._index_bits = bits
         self._planner = UnitPlanner(
-            region.scheduled, region.facts, selection.kernel, profile, options
+            region.scheduled, region.facts, recipe.kernel, profile, recipe.options
         )
         self._first = first
         self.kernels: list[KernelCode] = []
@@ -382,8 +379,8 @@ class _RegionBuilder:
             subtree_of(unit.piece, unit.mapping),
         )
         name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
-        selection = None if unit.kernel is None else self._selection.kernel(unit.kernel)
-        staged = staged_candidates(unit.storage, selection, self._options, unit.piece, unit.mapping)
+        decided = None if unit.kernel is None else self._recipe.kernel(unit.kernel)
+        staged = staged_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
         kernel = KernelBuilder(
             name, unit.piece, unit.mapping, unit.parts, unit.storage, staged, context, unit.names
         ).build()
@@ -403,7 +400,7 @@ class _RegionBuilder:
                 notes=(
                     *unit.notes,
                     *kernel.notes,
-                    *unstaged_notes(unit.storage, selection, self._options, unit.piece),
+                    *unstaged_notes(unit.storage, decided, self._options, unit.piece),
                 ),
                 reassociates=unit.mapping.split is not None,
             )

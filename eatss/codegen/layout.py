@@ -19,11 +19,11 @@ from eatss.analysis.structure import LayoutSizes
 from eatss.codegen.errors import input_error_at
 from eatss.codegen.mapping import MappedLoop, Mapping, SerialTile
 from eatss.codegen.names import NameTable
-from eatss.codegen.options import CodegenOptions, NamedThreads
 from eatss.codegen.pieces import Piece
 from eatss.diagnostics import SourceSpan
 from eatss.gpu import GpuProfile
 from eatss.model.block import choose_block
+from eatss.recipe.options import CodegenOptions, NamedThreads
 
 
 def layout(

@@ -9,10 +9,10 @@ from typing import Literal
 from eatss.analysis import KernelFacts
 from eatss.analysis.structure import Structure
 from eatss.codegen.layout import sizes_of
-from eatss.codegen.options import CodegenOptions
 from eatss.gpu import GpuProfile
 from eatss.model import KernelSelection, Selection
 from eatss.model.cuda_layout import structure_of
+from eatss.recipe.options import CodegenOptions
 
 
 def with_own_sizes(

@@ -1,29 +1,29 @@
-"""Which reads are staged in shared memory: as selected, or as the user says."""
+"""Which reads are staged in shared memory: as the recipe says."""
 
 from __future__ import annotations
 
 from eatss.codegen.mapping import Mapping
-from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import Piece
 from eatss.codegen.storage import Candidate, StoragePlan
-from eatss.model import KernelSelection
+from eatss.recipe.options import CodegenOptions
+from eatss.recipe.recipe import KernelRecipe
 
 
 def staged_candidates(
     storage: StoragePlan,
-    selection: KernelSelection | None,
+    recipe: KernelRecipe | None,
     options: CodegenOptions,
     piece: Piece,
     mapping: Mapping,
 ) -> frozenset[Candidate]:
     """Return the candidates that go to shared memory; of split sums only what the user says."""
-    if selection is None:
+    if recipe is None:
         return frozenset()
     staged = set()
     for candidate in storage.candidates:
         wanted = _asked_for(candidate, piece, options)
         if wanted is None and mapping.split is None:
-            wanted = _selected(candidate, selection, piece)
+            wanted = _decided(candidate, recipe, piece)
         if wanted == "shared":
             staged.add(candidate)
     return frozenset(staged)
@@ -31,19 +31,19 @@ def staged_candidates(
 
 def unstaged_notes(
     storage: StoragePlan,
-    selection: KernelSelection | None,
+    recipe: KernelRecipe | None,
     options: CodegenOptions,
     piece: Piece,
 ) -> tuple[str, ...]:
     """Say which references meant for shared memory are not staged, and why."""
-    if selection is None:
+    if recipe is None:
         return ()
     staged = {candidate.array for candidate in storage.candidates}
     held = {registers.array for registers in storage.registers}
     notes = [
         f"{reference.access} stays in L1: the kernel writes what it touches"
-        for reference in selection.references
-        if reference.placement == "shared"
+        for reference in recipe.references
+        if reference.memory == "shared"
         and reference.array not in staged | held
         and any(statement.name in reference.statements for statement in piece.statements)
     ]
@@ -74,17 +74,17 @@ def _asked_for(candidate: Candidate, piece: Piece, options: CodegenOptions) -> s
     return None
 
 
-def _selected(candidate: Candidate, selection: KernelSelection, piece: Piece) -> str:
-    """Return where the selection has a candidate; equal texts are told apart by statement."""
+def _decided(candidate: Candidate, recipe: KernelRecipe, piece: Piece) -> str:
+    """Return where the recipe has a candidate; equal texts are told apart by statement."""
     texts = _texts(candidate, piece)
     statements = {name for name, _ in candidate.places}
     known = [
         reference
-        for reference in selection.references
+        for reference in recipe.references
         if reference.array == candidate.array and _compact(reference.access) in texts
     ]
     own = [reference for reference in known if statements & set(reference.statements)]
-    return next((reference.placement for reference in own or known), "l1")
+    return next((reference.memory for reference in own or known), "l1")
 
 
 def _compact(text: str) -> str:

@@ -15,7 +15,6 @@ from eatss.codegen.launch_order import may_follow, only_updates
 from eatss.codegen.layout import layout
 from eatss.codegen.mapping import Mapping, widened
 from eatss.codegen.names import NameTable
-from eatss.codegen.options import CodegenOptions
 from eatss.codegen.parts import Part, parts_of
 from eatss.codegen.pieces import Piece
 from eatss.codegen.splitting import (
@@ -35,6 +34,7 @@ from eatss.codegen.storage import (
 from eatss.codegen.units import banded, restricted, serial_runs, sums_of
 from eatss.gpu import GpuProfile
 from eatss.polyhedral import ScheduledScop
+from eatss.recipe.options import CodegenOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from eatss.analysis import KernelFacts
-from eatss.codegen.options import CodegenOptions, NamedThreads
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu import GpuProfile
 from eatss.model import Selection
+from eatss.recipe.options import CodegenOptions, NamedThreads
+from eatss.recipe.recipe import Recipe
 from eatss.scop import Scop
 
 MAX_TILE = 2**20
@@ -116,6 +117,45 @@ def check_selection(
         sized = tuple(name for name, size in chosen.tile_sizes if size >= 1)
         if sized != chosen.loops and chosen.tile_sizes:
             raise _foreign(f"its {kernel.name} does not have a tile size for each loop")
+
+
+def check_recipe(
+    recipe: Recipe, facts: Sequence[KernelFacts], profile: GpuProfile, dtype: str
+) -> None:
+    """Refuse a recipe that was written for other kernels, another card or another type.
+
+    Raises:
+        InputError: ``EATSS-K018``.
+    """
+    if recipe.gpu != profile.name:
+        raise _of_another(f"it is for {recipe.gpu}, and the code is for {profile.name}")
+    if recipe.dtype != dtype:
+        raise _of_another(f"it is for {recipe.dtype}, and the source computes in {dtype}")
+    here, there = ([kernel.name for kernel in kernels] for kernels in (facts, recipe.kernels))
+    if here != there:
+        ours, theirs = (", ".join(found) or "none" for found in (here, there))
+        raise _of_another(f"it has the kernels {theirs}, and the source has {ours}")
+    for kernel, decided in zip(facts, recipe.kernels, strict=True):
+        loops = tuple(loop.name for loop in kernel.loops)
+        sized = tuple(name for name, size in decided.tile_sizes if size >= 1)
+        mapped = {name for name, threads in decided.block if threads >= 1}
+        if kernel.statements != decided.statements:
+            raise _of_another(f"its {kernel.name} has other statements than the source")
+        if (decided.tile_sizes and sized != loops) or len(mapped) != len(decided.block):
+            raise _of_another(f"its {kernel.name} does not have a size for each loop")
+        if not mapped <= set(loops) or decided.host_loop not in (None, *loops):
+            raise _of_another(f"its {kernel.name} has other loops than the source")
+        spread = decided.spread
+        if spread is not None and min(spread.lanes, spread.tile, spread.chunks) < 1:
+            raise _of_another(f"its {kernel.name} spreads sums over less than one thread")
+
+
+def _of_another(why: str) -> InputError:
+    return input_error(
+        "EATSS-K018",
+        f"the recipe does not belong to this program: {why}",
+        hint="write one for it with --save-recipe",
+    )
 
 
 def _outline(kernel: KernelFacts) -> tuple[tuple[str, ...], ...]:

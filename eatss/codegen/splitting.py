@@ -12,11 +12,11 @@ from eatss.analysis.mapping import AXES, MAX_THREADS_Z, Axis
 from eatss.analysis.structure import Spread
 from eatss.codegen.mapping import MappedLoop, Mapping
 from eatss.codegen.names import NameTable
-from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import LoopMember, Piece
 from eatss.gpu import GpuProfile
 from eatss.isl_names import without_parameters
 from eatss.polyhedral import Dependences
+from eatss.recipe.options import CodegenOptions
 
 LEAST_TRIPS = 64
 """Trips of a serial loop below which it is left as it is."""

@@ -19,12 +19,12 @@ from eatss.analysis.structure import (
 from eatss.analysis.work import reference_of
 from eatss.codegen.hoisting import hoistable
 from eatss.codegen.names import NameTable
-from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import Piece, pieces_of
 from eatss.codegen.planning import Unit, UnitPlanner
 from eatss.codegen.storage import Place
 from eatss.gpu import GpuProfile
 from eatss.polyhedral import ScheduledScop
+from eatss.recipe.options import CodegenOptions
 
 _TRIAL = Spread(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""

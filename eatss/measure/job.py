@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from eatss.codec import decode, encode
 from eatss.measure.measurement import DeviceInfo, Missing, Status, Window
-from eatss.measure.measurement_json import decode, encode
 from eatss.measure.options import MeasureOptions
 from eatss.measure.progress import StageName
 

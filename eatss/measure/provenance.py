@@ -11,8 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import eatss
+from eatss.codec import encode
 from eatss.measure.measurement import Provenance
-from eatss.measure.measurement_json import encode
 from eatss.measure.options import MeasureOptions
 from eatss.program import Program
 

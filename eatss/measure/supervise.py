@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from eatss.codec import encode
 from eatss.diagnostics import Diagnostic, InputError
 from eatss.guard import guarded
 from eatss.measure.job import Broken, CardLost, Done, Entered, Event, Job, Refused, event_from_dict
-from eatss.measure.measurement_json import encode
 from eatss.measure.progress import Progress
 from eatss.measure.record import Record, Records
 

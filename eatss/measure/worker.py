@@ -14,11 +14,11 @@ from importlib import import_module
 from types import FrameType
 from typing import IO, NoReturn
 
+from eatss.codec import decode
 from eatss.diagnostics import EatssError
 from eatss.measure.card import Card, LaunchError
 from eatss.measure.job import Broken, CardLost, Event, Job, Refused, event_to_dict
 from eatss.measure.lane import Tell
-from eatss.measure.measurement_json import decode
 from eatss.measure.options import MeasureOptions
 from eatss.measure.trials import run_trials
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 from eatss.program.expression import IntExpr
 
@@ -189,6 +189,8 @@ class Program:
     ``text`` is not part of the JSON form: it stands in ``file`` beside it. ``compute_capability``
     is as in ``90`` for 9.0. ``flags`` are options the CUDA compiler has to get.
     ``strict_fp`` says that every floating-point operation keeps the original's order.
+    ``recipe`` is what was decided about it, as JSON (:mod:`eatss.recipe`), from which the same
+    program is made again; ``None`` in plans of before.
     """
 
     name: str
@@ -205,6 +207,7 @@ class Program:
     kernels: tuple[KernelCode, ...]
     entries: tuple[Entry, ...]
     schema_version: int = SCHEMA_VERSION
+    recipe: dict[str, Any] | None = field(default=None, hash=False)
 
     def kernel(self, name: str) -> KernelCode:
         """Return the kernel called ``name``; ``KeyError`` if there is none."""

@@ -145,6 +145,14 @@ def _decode_tuple(parts: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
     return tuple(_decode(part, item) for part, item in zip(parts, value, strict=True))
 
 
+def _decode_document(parts: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """Return a JSON object as it is: its own reader knows what is in it."""
+    del parts
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is no object")
+    return value
+
+
 def _decode_choice(choices: tuple[Any, ...], value: Any) -> Any:
     if value not in choices:
         raise ValueError(f"{value!r} is none of {choices}")
@@ -159,6 +167,7 @@ def _decode_optional(kinds: tuple[Any, ...], value: Any) -> Any:
 
 _READERS: Mapping[Any, Callable[[tuple[Any, ...], Any], Any]] = {
     tuple: _decode_tuple,
+    dict: _decode_document,
     Literal: _decode_choice,
     Union: _decode_optional,
     types.UnionType: _decode_optional,

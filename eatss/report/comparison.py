@@ -9,9 +9,10 @@ from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eatss.codec import encode
 from eatss.measure.comparison import Comparison, ComparisonRow
 from eatss.measure.measurement import Measurement
-from eatss.measure.measurement_json import comparison_to_dict, encode
+from eatss.measure.measurement_json import comparison_to_dict
 from eatss.measure.requirement import Verdict
 from eatss.report.counters import counters_table
 from eatss.report.csv_text import comparison_csv

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 import pytest
 
-from eatss.codegen.options import CodegenOptions
 from eatss.frontend import FrontendOptions
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import ModelOptions, Selection
@@ -23,6 +22,8 @@ from eatss.pipeline import (
     select_for,
 )
 from eatss.program import Original, Program, save_program
+from eatss.recipe.chosen import recipe_of
+from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
 from eatss.verify import Verification, verify
 
@@ -67,9 +68,8 @@ def generated(
     original = Original(file=source.name, defines=(f"DATA_TYPE={dtype}",), include_dirs=())
     return generate_for(
         analysed(source, dtype),
-        selection,
+        recipe_of(selection, CodegenOptions() if options is None else options),
         profile,
-        CodegenOptions() if options is None else options,
         name=kernel,
         original=original,
     )
@@ -132,9 +132,8 @@ def verify_text(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Verif
         profile = load_profile(gpu)
         program = generate_for(
             symbolic,
-            select_for(symbolic.program, profile, ModelOptions(target="cuda")),
+            recipe_of(select_for(symbolic.program, profile, ModelOptions(target="cuda")), options),
             profile,
-            options,
             name="program",
             original=Original(file="program.c", defines=(), include_dirs=()),
         )

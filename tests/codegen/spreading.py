@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from eatss.analysis.structure import Spread
-from eatss.codegen.options import CodegenOptions
 from eatss.gpu import load_profile
 from eatss.model import KernelSelection, ModelOptions, Selection
 from eatss.pipeline import (
@@ -18,6 +17,8 @@ from eatss.pipeline import (
     structures_for,
 )
 from eatss.program import Original, Program, save_program
+from eatss.recipe.chosen import recipe_of
+from eatss.recipe.options import CodegenOptions
 from eatss.verify import Verification, verify
 
 H200 = load_profile("h200")
@@ -56,9 +57,8 @@ def made(symbolic: SymbolicProgram, selection: Selection, original: Path) -> Pro
     """Return the program of a selection."""
     return generate_for(
         symbolic,
-        selection,
+        recipe_of(selection, CodegenOptions()),
         H200,
-        CodegenOptions(),
         name="program",
         original=Original(file=original.name, defines=(), include_dirs=()),
     )

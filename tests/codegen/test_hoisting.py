@@ -20,7 +20,6 @@ from eatss.codegen.checks import check_launches
 from eatss.codegen.hoisting import hoistable, hoisted
 from eatss.codegen.launch_order import may_follow, never_runs_back, only_updates
 from eatss.codegen.names import NameTable
-from eatss.codegen.options import CodegenOptions
 from eatss.codegen.pieces import Piece, pieces_of
 from eatss.codegen.planning import Unit, UnitPlanner
 from eatss.codegen.units import restricted
@@ -28,6 +27,7 @@ from eatss.diagnostics import InputError, InternalError
 from eatss.pipeline import AnalysisOptions, SymbolicProgram, analyse_symbolic
 from eatss.polyhedral import Dependences
 from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program
+from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
 from eatss.verify import Verification, verify
 from tests.codegen.spreading import spread_and_verified

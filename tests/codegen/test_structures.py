@@ -8,10 +8,10 @@ from random import Random
 import pytest
 
 import eatss
-from eatss.codegen.options import CodegenOptions
 from eatss.gpu import load_profile
 from eatss.pipeline import structures_for
 from eatss.program import KernelCode, Program
+from eatss.recipe.options import CodegenOptions
 from tests.examples import with_long
 from tests.model.cuda_kernels import (
     KERNELS,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from eatss.analysis.structure import Spread
-from eatss.codegen.options import CodegenOptions
 from eatss.pipeline import SymbolicProgram
 from eatss.program import Program
+from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
 from eatss.verify import Verification
 from tests.codegen.spreading import made, spread_as

@@ -180,6 +180,42 @@ def test_a_size_given_with_d_is_a_number(tmp_path: Path) -> None:
     assert program.original.defines == ("NK=37",)
 
 
+def test_a_recipe_makes_the_same_folder_again(tmp_path: Path) -> None:
+    saved, first = tmp_path / "recipe.json", tmp_path / "first"
+    own = ("--tile", "i=32", "--place", "A=l1", "--index", "64")
+    generate(first, KERNELS / "gemm.c", *own, "--save-recipe", saved)
+    for number, recipe in enumerate((saved, first)):
+        again = tmp_path / f"again{number}"
+        done = run(KERNELS / "gemm.c", "--gpu", "h200", "-o", again, "--recipe", recipe)
+        assert done.exit_code == 0, done.output
+        assert files_of(again) == files_of(first)
+
+
+def test_a_recipe_alone_can_be_saved(tmp_path: Path) -> None:
+    saved = tmp_path / "recipe.json"
+    done = run(*QUICK, KERNELS / "gemm.c", "--gpu", "h200", "--save-recipe", saved)
+    assert done.exit_code == 0, done.output
+    assert json.loads(saved.read_text())["kernels"][0]["tile_sizes"]
+
+
+@pytest.mark.parametrize(
+    "options", [("--tile", "i=3"), ("--strict-fp",), ("--objective", "time"), QUICK]
+)
+def test_nothing_is_chosen_beside_a_recipe(tmp_path: Path, options: tuple[str, ...]) -> None:
+    saved = tmp_path / "recipe.json"
+    run(*QUICK, KERNELS / "gemm.c", "--gpu", "h200", "--save-recipe", saved)
+    beside: tuple[str | Path, ...] = ("--gpu", "h200", "-o", tmp_path / "o", "--recipe", saved)
+    assert code_of(KERNELS / "gemm.c", *beside, *options) == "EATSS-C012"
+
+
+def test_a_recipe_stands_in_python_too(tmp_path: Path) -> None:
+    first = eatss.codegen(KERNELS / "gemm.c", gpu="h200", tiles={"i": 32}, output=tmp_path / "a")
+    again = eatss.codegen(KERNELS / "gemm.c", gpu="h200", recipe=tmp_path / "a")
+    assert again == first
+    with pytest.raises(EatssError, match="tiles beside a recipe"):
+        eatss.codegen(KERNELS / "gemm.c", gpu="h200", recipe=tmp_path / "a", tiles={"i": 32})
+
+
 def test_a_saved_selection_takes_the_place_of_solving(tmp_path: Path) -> None:
     saved = tmp_path / "selection.json"
     arguments = ["select", KERNELS / "gemm.c", "--gpu", "h200", "--format", "json"]

@@ -84,14 +84,14 @@ def test_a_wrong_variant_is_exit_code_1_and_the_others_are_shown() -> None:
 def test_sizes_that_are_refused_are_a_row_rejected_by_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    generate = generation.generated
+    decide = generation.recipe_for
 
     def refuse(*arguments: Any, tiles: dict[str, Any], **keywords: Any) -> Any:
         if tiles.get("kernel0") == {"i": 64, "j": 64, "k": 64}:
             raise input_error("EATSS-K012", "the card is too old for such tiles")
-        return generate(*arguments, tiles=tiles, **keywords)
+        return decide(*arguments, tiles=tiles, **keywords)
 
-    monkeypatch.setattr(generation, "generated", refuse)
+    monkeypatch.setattr(generation, "recipe_for", refuse)
     found = package.compare(
         GEMM,
         tiles=("selected", "64", "32"),

@@ -9,7 +9,7 @@ import pytest
 
 from eatss.analysis import VolumeKind
 from eatss.api import frontend_options, select_analysed
-from eatss.generation import analyse_for_codegen, generated
+from eatss.generation import analyse_for_codegen, generated, recipe_for
 from eatss.gpu import load_profile
 from eatss.kernel.nodes import Kernel
 from eatss.program import Program
@@ -54,7 +54,7 @@ def made(request: pytest.FixtureRequest) -> tuple[Program, list[Kernel]]:
     selection = select_analysed(analysed.symbolic.program, gpu=profile, target="cuda")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "file_text", noted)
-        program = generated(
+        recipe = recipe_for(
             analysed,
             selection,
             profile,
@@ -66,5 +66,6 @@ def made(request: pytest.FixtureRequest) -> tuple[Program, list[Kernel]]:
             line_info=False,
             shared_limit_bytes=None,
         )
+        program = generated(analysed, recipe, profile)
     assert len(kernels) == len(program.kernels)
     return program, kernels

@@ -11,7 +11,6 @@ import numpy as np
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import Spread, Structure
-from eatss.codegen.options import CodegenOptions
 from eatss.frontend import FrontendOptions
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import KernelSelection, ModelOptions, Selection
@@ -26,6 +25,8 @@ from eatss.pipeline import (
 )
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 from eatss.program import Original, Program
+from eatss.recipe.chosen import recipe_of
+from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
 
 KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
@@ -56,9 +57,8 @@ def generated(
     """Return the program of a selection, which is for the card it names."""
     return generate_for(
         analysed(kernel, dtype),
-        selection,
+        recipe_of(selection, options or CodegenOptions()),
         load_profile(selection.gpu),
-        options or CodegenOptions(),
         name=kernel,
         original=Original(file=f"{kernel}.c", defines=(f"DATA_TYPE={dtype}",), include_dirs=()),
     )

@@ -1,0 +1,1 @@
+"""``Recipe``: what was decided about a program's code, as data. Next folder: ``eatss/codegen``."""

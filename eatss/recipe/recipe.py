@@ -1,0 +1,70 @@
+"""The nouns of what was decided: by a model, and by the user.
+
+A generator carries a recipe out. So a recipe that was kept makes the same code again, whatever a
+model would choose today.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from eatss.analysis.structure import Spread
+from eatss.recipe.options import CodegenOptions
+
+SCHEMA_VERSION = 1
+"""Version of the JSON form; it grows when a reader of the old form would fail."""
+
+Sizes = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedReference:
+    """A reference of some statements, and the memory that it was given.
+
+    ``access`` is its text (``A[i][k]``).
+    """
+
+    array: str
+    access: str
+    statements: tuple[str, ...]
+    memory: Literal["l1", "shared", "private"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRecipe:
+    """What was decided about one kernel.
+
+    ``tile_sizes`` by loop of the band, outermost first; ``block`` threads by mapped loop, the one
+    along ``x`` last. ``spread`` is how its sums are spread over threads and blocks, ``host_loop`` a
+    loop of the band that runs on the host.
+    """
+
+    name: str
+    statements: tuple[str, ...]
+    tile_sizes: Sizes
+    block: Sizes
+    references: tuple[PlacedReference, ...]
+    spread: Spread | None = None
+    host_loop: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Everything that was decided about the code of a program on a card.
+
+    ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
+    """
+
+    gpu: str
+    dtype: str
+    kernels: tuple[KernelRecipe, ...]
+    options: CodegenOptions = field(default_factory=CodegenOptions)
+    schema_version: int = SCHEMA_VERSION
+
+    def kernel(self, name: str) -> KernelRecipe:
+        """Return what was decided about a kernel; ``KeyError`` if there is none of that name."""
+        for kernel in self.kernels:
+            if kernel.name == name:
+                return kernel
+        raise KeyError(name)

@@ -1,0 +1,234 @@
+"""Recipes: kept, read again, carried out again, and refused where they do not belong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eatss.analysis import VolumeKind
+from eatss.analysis.structure import Spread
+from eatss.api import frontend_options, select_analysed
+from eatss.diagnostics import InputError
+from eatss.generation import CodegenInput, analyse_for_codegen, check_alone, generated, recipe_for
+from eatss.gpu import load_profile
+from eatss.program import load_program, save_program
+from eatss.recipe.options import CodegenOptions, NamedThreads
+from eatss.recipe.recipe import KernelRecipe, PlacedReference, Recipe
+from eatss.recipe.recipe_json import (
+    PLAN,
+    read_recipe,
+    recipe_from_dict,
+    recipe_text,
+    recipe_to_dict,
+)
+from eatss.resources import data_directory
+
+H200 = load_profile("h200")
+
+
+@cache
+def analysed(kernel: str) -> CodegenInput:
+    return analyse_for_codegen(
+        data_directory("kernels") / f"{kernel}.c",
+        frontend_options((), (), None, None, None),
+        volume=VolumeKind.FOOTPRINT,
+        dtype=None,
+        schedules=None,
+        max_operations=None,
+    )
+
+
+def decided(kernel: str, *, strict_fp: bool = False, **own: Any) -> Recipe:
+    program = analysed(kernel)
+    selection = select_analysed(
+        program.symbolic.program, gpu=H200, target="cuda", strict_fp=strict_fp
+    )
+    given_: dict[str, Any] = {"tiles": {}, "block": (), "placements": {}}
+    return recipe_for(
+        program,
+        selection,
+        H200,
+        strict_fp=strict_fp,
+        **(given_ | {"index_bits": None, "line_info": False, "shared_limit_bytes": None} | own),
+    )
+
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "as selected": {},
+    "strict": {"strict_fp": True},
+    "own sizes": {"tiles": {"kernel0": {"i": 32}}, "block": {"kernel0": {"i": 4}}},
+    "own places": {"placements": {"A": "l1"}},
+    "wide, with lines": {"index_bits": 64, "line_info": True},
+    "little shared memory": {"shared_limit_bytes": 8192},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("kernel", ["gemm", "atax", "gramschmidt"])
+def test_a_recipe_that_was_kept_makes_the_same_program(
+    kernel: str, options: Mapping[str, Any], tmp_path: Path
+) -> None:
+    if kernel == "gramschmidt" and "block" in options:
+        options = {"tiles": {"j": 32}}
+    recipe = decided(kernel, **options)
+    program = generated(analysed(kernel), recipe, H200)
+    kept = tmp_path / "recipe.json"
+    kept.write_text(recipe_text(recipe))
+    save_program(program, tmp_path)
+    for path in (kept, tmp_path):
+        again = read_recipe(path)
+        assert again == recipe
+        assert generated(analysed(kernel), again, H200) == program
+    assert load_program(tmp_path) == program
+    assert program.recipe == recipe_to_dict(recipe)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "source", sorted(data_directory("kernels").glob("*.c")), ids=lambda p: p.stem
+)
+def test_every_kernel_is_made_again_from_its_recipe(source: Path) -> None:
+    recipe = decided(source.stem)
+    program = generated(analysed(source.stem), recipe, H200)
+    assert generated(analysed(source.stem), recipe_from_dict(program.recipe or {}), H200) == program
+
+
+def test_an_edited_recipe_is_carried_out() -> None:
+    recipe = decided("gemm")
+    document = recipe_to_dict(recipe)
+    document["kernels"][0]["tile_sizes"]["k"] = 8
+    edited = recipe_from_dict(document)
+    (kernel,) = generated(analysed("gemm"), edited, H200).kernels
+    assert dict(kernel.tile_sizes)["k"] == 8
+    assert dict(generated(analysed("gemm"), recipe, H200).kernels[0].tile_sizes)["k"] != 8
+
+
+# as JSON
+
+NAMES = st.text("abcij_", min_size=1, max_size=3)
+SIZES = st.dictionaries(NAMES, st.integers(1, 4096), max_size=3).map(lambda d: tuple(d.items()))
+SPREADS = st.builds(Spread, lanes=st.integers(1, 32), tile=st.integers(1, 64), chunks=st.just(4))
+PLACES = st.builds(
+    PlacedReference,
+    array=NAMES,
+    access=NAMES,
+    statements=st.lists(NAMES, max_size=2).map(tuple),
+    memory=st.sampled_from(["l1", "shared", "private"]),
+)
+KERNELS = st.builds(
+    KernelRecipe,
+    name=NAMES,
+    statements=st.lists(NAMES, max_size=2).map(tuple),
+    tile_sizes=SIZES,
+    block=SIZES,
+    references=st.lists(PLACES, max_size=2).map(tuple),
+    spread=st.none() | SPREADS,
+    host_loop=st.none() | NAMES,
+)
+BLOCKS = st.lists(st.integers(1, 64), min_size=1, max_size=3).map(tuple) | st.builds(
+    NamedThreads, threads=SIZES
+)
+RECIPES = st.builds(
+    Recipe,
+    gpu=NAMES,
+    dtype=st.sampled_from(["double", "float"]),
+    kernels=st.lists(KERNELS, max_size=2).map(tuple),
+    options=st.builds(
+        CodegenOptions,
+        tile_sizes=st.lists(st.tuples(NAMES, SIZES), max_size=2).map(tuple),
+        block=st.lists(st.tuples(NAMES, BLOCKS), max_size=2).map(tuple),
+        placements=st.lists(st.tuples(NAMES, st.sampled_from(["l1", "shared"]))).map(tuple),
+        strict_fp=st.booleans(),
+        index_bits=st.sampled_from([None, 32, 64]),
+        shared_limit_bytes=st.none() | st.integers(0, 1 << 18),
+    ),
+)
+
+
+@given(RECIPES)
+def test_a_recipe_is_read_as_it_was_written(recipe: Recipe) -> None:
+    assert recipe_from_dict(json.loads(recipe_text(recipe))) == recipe
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d: d.pop("gpu"),
+        lambda d: d.update(schema_version=99),
+        lambda d: d.update(kernels=3),
+        lambda d: d.update(kernels=["k"]),
+        lambda d: d["kernels"][0].update(tile_sizes=[["i", 3]]),
+        lambda d: d["kernels"][0]["tile_sizes"].update(i="wide"),
+        lambda d: d["kernels"][0].pop("block"),
+        lambda d: d["options"].update(index_bits=16),
+    ],
+)
+def test_what_is_no_recipe_is_refused(damage: Any) -> None:
+    document = recipe_to_dict(decided("gemm"))
+    damage(document)
+    with pytest.raises(InputError, match="EATSS-K017"):
+        recipe_from_dict(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("{", "EATSS-K017"), ("[1]", "EATSS-K017"), (None, "EATSS-C009")]
+)
+def test_files_that_hold_no_recipe(text: str | None, code: str, tmp_path: Path) -> None:
+    path = tmp_path / "recipe.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InputError, match=code):
+        read_recipe(path)
+
+
+def test_a_plan_without_a_recipe_has_none(tmp_path: Path) -> None:
+    (tmp_path / PLAN).write_text("{}")
+    with pytest.raises(InputError, match="EATSS-K017"):
+        read_recipe(tmp_path)
+
+
+# where it does not belong
+
+
+def changed(**changes: Any) -> Recipe:
+    recipe = decided("gemm")
+    (kernel,) = recipe.kernels
+    return replace(recipe, kernels=(replace(kernel, **changes),))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "why"),
+    [
+        (lambda: replace(decided("gemm"), gpu="a100-40gb"), "it is for a100-40gb"),
+        (lambda: replace(decided("gemm"), dtype="float"), "it is for float"),
+        (lambda: decided("atax"), "it has the kernels kernel0, kernel1"),
+        (lambda: changed(statements=("S0",)), "other statements"),
+        (lambda: changed(tile_sizes=(("i", 4), ("j", 4))), "a size for each loop"),
+        (lambda: changed(tile_sizes=(("i", 4), ("j", 0), ("k", 4))), "a size for each loop"),
+        (lambda: changed(block=(("i", 0),)), "a size for each loop"),
+        (lambda: changed(block=(("z", 4),)), "other loops"),
+        (lambda: changed(host_loop="z"), "other loops"),
+        (lambda: changed(spread=Spread(lanes=0, tile=1, chunks=1)), "less than one thread"),
+    ],
+)
+def test_a_recipe_for_another_program_is_refused(recipe: Any, why: str) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        generated(analysed("gemm"), recipe(), H200)
+    assert caught.value.code == "EATSS-K018"
+
+
+def test_nothing_is_chosen_beside_a_recipe() -> None:
+    recipe = decided("gemm")
+    check_alone(recipe, {"--tile": None, "--block": ()})
+    check_alone(None, {"--tile": ["i=3"]})
+    with pytest.raises(InputError, match="--tile, --index beside a recipe") as caught:
+        check_alone(recipe, {"--tile": ["i=3"], "--block": (), "--index": 64})
+    assert caught.value.code == "EATSS-C012"
