@@ -57,7 +57,7 @@ def _decode_mapping(parts: tuple[Any, ...], value: Any) -> dict[Any, Any]:
 
 
 def _decode_choice(choices: tuple[Any, ...], value: Any) -> Any:
-    if value not in choices:
+    if not any(value == choice and type(value) is type(choice) for choice in choices):
         raise ValueError(f"{value!r} is none of {', '.join(map(repr, choices))}")
     return value
 

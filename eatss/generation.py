@@ -127,12 +127,12 @@ def check_alone(recipe: Recipe | None, chosen: Mapping[str, object]) -> None:
     """Refuse choices beside a recipe, which has all of them.
 
     Raises:
-        InputError: ``EATSS-C012``.
+        InputError: ``EATSS-C015``.
     """
     given = [name for name, value in chosen.items() if value]
     if recipe is not None and given:
         raise input_error(
-            "EATSS-C012",
+            "EATSS-C015",
             f"{', '.join(given)} beside a recipe: it has everything that is decided",
             hint="leave them out, or edit the recipe",
         )
@@ -144,7 +144,8 @@ def generated(program: CodegenInput, recipe: Recipe, profile: GpuProfile) -> Pro
     Raises:
         InputError: ``EATSS-K018``, the recipe is for another program; those of ``eatss.codegen``.
     """
-    check_recipe(recipe, program.symbolic.program.facts, profile, program.symbolic.program.dtype)
+    known = program.symbolic.program
+    check_recipe(recipe, known.facts, program.scops, profile, known.dtype)
     return generate_for(
         program.symbolic,
         recipe,

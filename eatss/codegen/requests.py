@@ -6,17 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.mapping import MAX_BLOCKS_YZ
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu import GpuProfile
 from eatss.model import Selection
 from eatss.recipe.options import CodegenOptions, NamedThreads
-from eatss.recipe.recipe import Recipe
+from eatss.recipe.recipe import KernelRecipe, Recipe
 from eatss.scop import Scop
 
 MAX_TILE = 2**20
 """The largest tile size of a loop; an index within a tile stays far from 32 bits."""
 
 _PREFIX = "kernel"
+_MOST_THREADS = 1024
+_LANES = (1, 2, 4, 8, 16, 32)
+"""Threads that shuffles add up over."""
+
 _AXES = 3
 
 Tiles: TypeAlias = Mapping[str, int | Mapping[str, int]]
@@ -120,12 +125,16 @@ def check_selection(
 
 
 def check_recipe(
-    recipe: Recipe, facts: Sequence[KernelFacts], profile: GpuProfile, dtype: str
+    recipe: Recipe,
+    facts: Sequence[KernelFacts],
+    scops: Sequence[Scop],
+    profile: GpuProfile,
+    dtype: str,
 ) -> None:
     """Refuse a recipe that was written for other kernels, another card or another type.
 
     Raises:
-        InputError: ``EATSS-K018``.
+        InputError: ``EATSS-K018``; as :func:`checked_options` for what the user asked for.
     """
     if recipe.gpu != profile.name:
         raise _of_another(f"it is for {recipe.gpu}, and the code is for {profile.name}")
@@ -136,18 +145,68 @@ def check_recipe(
         ours, theirs = (", ".join(found) or "none" for found in (here, there))
         raise _of_another(f"it has the kernels {theirs}, and the source has {ours}")
     for kernel, decided in zip(facts, recipe.kernels, strict=True):
-        loops = tuple(loop.name for loop in kernel.loops)
-        sized = tuple(name for name, size in decided.tile_sizes if size >= 1)
-        mapped = {name for name, threads in decided.block if threads >= 1}
-        if kernel.statements != decided.statements:
-            raise _of_another(f"its {kernel.name} has other statements than the source")
-        if (decided.tile_sizes and sized != loops) or len(mapped) != len(decided.block):
-            raise _of_another(f"its {kernel.name} does not have a size for each loop")
-        if not mapped <= set(loops) or decided.host_loop not in (None, *loops):
-            raise _of_another(f"its {kernel.name} has other loops than the source")
-        spread = decided.spread
-        if spread is not None and min(spread.lanes, spread.tile, spread.chunks) < 1:
-            raise _of_another(f"its {kernel.name} spreads sums over less than one thread")
+        for why in _misfits(kernel, decided):
+            raise _of_another(f"its {kernel.name} {why}")
+    limit, most = recipe.options.shared_limit_bytes, profile.shared_per_block_optin_bytes
+    if limit is not None and not 0 <= limit <= most:
+        raise _of_another(f"it allows {limit} bytes of shared memory, and a block may have {most}")
+    _check_options(recipe.options, facts, scops)
+
+
+def _misfits(kernel: KernelFacts, decided: KernelRecipe) -> Iterator[str]:
+    """Yield why what was decided cannot be of a kernel."""
+    loops = tuple(loop.name for loop in kernel.loops)
+    sizes = dict(decided.tile_sizes)
+    texts = {(one.array, one.access) for one in kernel.references}
+    if kernel.statements != decided.statements:
+        yield "has other statements than the source"
+    if tuple(sizes) != loops and (sizes or kernel.parallel_loops):
+        yield "does not have a tile size for each loop"
+    if not all(1 <= size <= MAX_TILE for size in sizes.values()):
+        yield f"has a tile size that is not from 1 to {MAX_TILE}"
+    if not all(1 <= threads <= _MOST_THREADS for _, threads in decided.block):
+        yield f"has threads along a loop that are not from 1 to {_MOST_THREADS}"
+    if not {name for name, _ in decided.block} <= set(loops):
+        yield "has threads along other loops than the source"
+    if decided.host_loop not in (None, *loops):
+        yield "runs another loop on the host than the source has"
+    if not {(one.array, one.access) for one in decided.references} <= texts:
+        yield "has other references than the source"
+    spread = decided.spread
+    if spread is not None and spread.lanes not in _LANES:
+        yield f"spreads sums over {spread.lanes} threads, not over 1, 2, 4, 8, 16 or 32"
+    if spread is not None and not (
+        1 <= spread.tile <= MAX_TILE and 1 <= spread.chunks <= MAX_BLOCKS_YZ
+    ):
+        yield "spreads sums in steps or over blocks that no launch has"
+
+
+def _check_options(
+    options: CodegenOptions, facts: Sequence[KernelFacts], scops: Sequence[Scop]
+) -> None:
+    """Refuse options of a recipe as :func:`checked_options` refuses those of a user."""
+    tiles: dict[str, int | dict[str, int]] = {}
+    for kernel, sizes in options.tile_sizes:
+        if kernel:
+            tiles[kernel] = dict(sizes)
+        else:
+            tiles.update(sizes)
+    blocks: list[Block] = [()]
+    for kernel, block in options.block:
+        threads = dict(block.threads) if isinstance(block, NamedThreads) else block
+        blocks.append({kernel: threads} if kernel else threads)
+    for one in blocks:
+        checked_options(
+            facts,
+            scops,
+            tiles=tiles,
+            block=one,
+            placements=dict(options.placements),
+            strict_fp=options.strict_fp,
+            index_bits=options.index_bits,
+            line_info=options.line_info,
+            shared_limit_bytes=options.shared_limit_bytes,
+        )
 
 
 def _of_another(why: str) -> InputError:

@@ -28,14 +28,6 @@ class Lines:
         self._depth -= 1
         self.add("}" + tail)
 
-    def nested(self) -> Lines:
-        """Return an empty text one level deeper, to be added with :meth:`extend`."""
-        return Lines(self._depth + 1)
-
-    def extend(self, other: Lines) -> None:
-        """Add the lines of a text that is indented already."""
-        self._lines.extend(other._lines)
-
     @contextmanager
     def indented(self) -> Iterator[None]:
         """Indent what is added."""

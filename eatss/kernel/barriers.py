@@ -3,27 +3,43 @@
 Threads of a block write boxes of shared memory together and read what others wrote. Between a
 write and a read, and between a read and the next write, every thread has to have met a barrier.
 All nodes are followed in every order that they may run in: branches apart, loops twice and not at
-all. Only what a thread itself writes to one place again needs no barrier, as a box is walked the
-same way each time.
+all. What is copied to the same places of a box again is copied by the same threads, and needs no
+barrier in between. Only shared memory is looked at: no barrier is for global memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from eatss.kernel.nodes import Barrier, Buffer, For, If, Let, Node, Scope
+from eatss.kernel.nodes import (
+    Barrier,
+    Buffer,
+    Compute,
+    Copy,
+    Fill,
+    For,
+    If,
+    Let,
+    Node,
+    Scope,
+)
 from eatss.kernel.walk import elements, every
 from eatss.program import IntExpr, names_in
 
 _THREAD = "threadIdx."
 
 
+_Write: TypeAlias = tuple[Buffer, tuple[IntExpr, ...] | None]
+"""A box and the places that a copy walks; ``None`` for what no other write is like."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Pending:
     """Boxes that some thread may have written or read since it last met a barrier."""
 
-    written: frozenset[Buffer] = frozenset()
+    written: frozenset[_Write] = frozenset()
     read: frozenset[Buffer] = frozenset()
 
     def joined(self, other: _Pending) -> _Pending:
@@ -117,20 +133,31 @@ class _Check:
         return self._access(node, before)
 
     def _access(self, node: Node, before: _Pending) -> _Pending:
-        found = [element.buffer for element in elements(node) if element.buffer.space == "shared"]
-        if not found:
+        if not elements(node):
             return before
-        target, *read = elements(node)
-        wrote = {target.buffer} & set(found)
-        reads = {element.buffer for element in read} & set(found) - wrote
+        target, *sources = elements(node)
+        plain = isinstance(node, Copy | Fill) and not (isinstance(node, Copy) and node.adds)
+        wrote: set[_Write] = set()
+        if target.buffer.space == "shared":
+            wrote.add(
+                (target.buffer, target.subscripts if isinstance(node, Copy) and plain else None)
+            )
+        if not (plain or isinstance(node, Compute)):
+            sources.append(target)
+        reads = {one.buffer for one in sources if one.buffer.space == "shared"}
+        there = {buffer for buffer, _ in before.written}
         self.faults += [
             f"{buffer.name} is read before all threads have written their part of it"
-            for buffer in reads & before.written
+            for buffer in reads & there
         ]
-        self.faults += [
-            f"{buffer.name} is written while other threads may still read it"
-            for buffer in wrote & before.read
-        ]
+        for buffer, places in wrote:
+            if buffer in before.read:
+                self.faults.append(
+                    f"{buffer.name} is written while other threads may still read it"
+                )
+            others = {p for b, p in before.written if b == buffer}
+            if others and (places is None or others != {places}):
+                self.faults.append(f"{buffer.name} is written by several threads at a time")
         return before.joined(_Pending(frozenset(wrote), frozenset(reads)))
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:

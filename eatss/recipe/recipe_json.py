@@ -6,7 +6,7 @@ Codes: K017 a file is no recipe of this version.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +40,27 @@ def recipe_from_dict(document: Mapping[str, Any]) -> Recipe:
     if version != SCHEMA_VERSION:
         raise _no_recipe(f"it has schema version {version}, not {SCHEMA_VERSION}")
     try:
-        return decode(Recipe, {**document, "kernels": list(map(_pairs, document["kernels"]))})
+        found = decode(Recipe, {**document, "kernels": list(map(_pairs, document["kernels"]))})
     except KeyError as error:
         raise _no_recipe(f"it has no {error}") from None
     except (TypeError, ValueError) as error:
         raise _no_recipe(str(error)) from None
+    for name in _unknown(document, recipe_to_dict(found)):
+        raise _no_recipe(f"nothing in it is called '{name}'")
+    return found
+
+
+def _unknown(given: Any, known: Any) -> Iterator[str]:
+    """Yield the names in ``given`` that ``known`` does not have at the same place."""
+    if isinstance(given, Mapping) and isinstance(known, Mapping):
+        for name, value in given.items():
+            if name in known:
+                yield from _unknown(value, known[name])
+            else:
+                yield name
+    elif isinstance(given, list | tuple) and isinstance(known, list | tuple):
+        for value, own in zip(given, known, strict=False):
+            yield from _unknown(value, own)
 
 
 def _pairs(kernel: Mapping[str, Any]) -> dict[str, Any]:

@@ -205,7 +205,7 @@ def test_nothing_is_chosen_beside_a_recipe(tmp_path: Path, options: tuple[str, .
     saved = tmp_path / "recipe.json"
     run(*QUICK, KERNELS / "gemm.c", "--gpu", "h200", "--save-recipe", saved)
     beside: tuple[str | Path, ...] = ("--gpu", "h200", "-o", tmp_path / "o", "--recipe", saved)
-    assert code_of(KERNELS / "gemm.c", *beside, *options) == "EATSS-C012"
+    assert code_of(KERNELS / "gemm.c", *beside, *options) == "EATSS-C015"
 
 
 def test_a_recipe_stands_in_python_too(tmp_path: Path) -> None:

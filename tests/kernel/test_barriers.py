@@ -10,7 +10,20 @@ from eatss.kernel.barriers import (
     needed_barriers_only,
     without_barrier,
 )
-from eatss.kernel.nodes import Barrier, Buffer, Copy, Element, For, If, Kernel, Let, Node, Scope
+from eatss.kernel.nodes import (
+    AtomicAdd,
+    Barrier,
+    Buffer,
+    Copy,
+    Element,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Scope,
+)
 from eatss.program import Apply, Constant, Name, Operator, Program
 from eatss.scop import ElementType
 
@@ -47,6 +60,8 @@ def loop(*body: Node, first: Name | Constant = ZERO) -> For:
     return For(counter="k", lower=first, condition=below, step=Constant(1), body=body)
 
 
+OTHER = Element(buffer=buffer("S"), subscripts=(Apply(Operator.SUB, (Constant(63), N)),))
+TOGETHER = "S is written by several threads at a time"
 READ_EARLY = "S is read before all threads have written their part of it"
 WRITTEN_EARLY = "S is written while other threads may still read it"
 ALONE = "a barrier stands where not all threads of a block get to"
@@ -68,6 +83,14 @@ ALONE = "a barrier stands where not all threads of a block get to"
         ((If(conditions=(N,), body=(fill(S), SYNC), orelse=(fill(S),)), use(S)), (READ_EARLY,)),
         ((If(conditions=(N,), body=(fill(S),), orelse=(use(S),)),), ()),
         ((Scope(body=(fill(S), SYNC)), use(S)), ()),
+        ((fill(S), fill(S), SYNC, use(S)), ()),  # the same threads write the same places
+        ((fill(S), Copy(target=OTHER, source=A)), (TOGETHER,)),
+        ((fill(S), SYNC, Copy(target=OTHER, source=A)), ()),
+        ((fill(S), Fill(target=OTHER, value=0)), (TOGETHER,)),
+        ((fill(S), SYNC, Copy(target=S, source=OTHER)), ()),
+        ((fill(S), Copy(target=S, source=OTHER)), (READ_EARLY,)),
+        ((fill(S), AtomicAdd(target=S, source=A)), (READ_EARLY, TOGETHER)),
+        ((fill(S), SYNC, Copy(target=S, source=A, adds=True), fill(S)), (WRITTEN_EARLY, TOGETHER)),
         ((If(conditions=(THREAD,), body=(SYNC,)),), (ALONE,)),
         ((If(conditions=(N,), body=(SYNC,)),), ()),
         ((loop(SYNC, first=THREAD),), (ALONE,)),

@@ -169,6 +169,9 @@ def test_a_recipe_is_read_as_it_was_written(recipe: Recipe) -> None:
         lambda d: d["kernels"][0]["tile_sizes"].update(i="wide"),
         lambda d: d["kernels"][0].pop("block"),
         lambda d: d["options"].update(index_bits=16),
+        lambda d: d["options"].update(index_bits=64.0),
+        lambda d: d["options"].update(strict_pf=True),
+        lambda d: d["kernels"][0].update(note="mine"),
     ],
 )
 def test_what_is_no_recipe_is_refused(damage: Any) -> None:
@@ -198,6 +201,13 @@ def test_a_plan_without_a_recipe_has_none(tmp_path: Path) -> None:
 # where it does not belong
 
 
+UNKNOWN = PlacedReference(array="Z", access="Z[i]", statements=("S0",), memory="l1")
+
+
+def wanted(**options: Any) -> Recipe:
+    return replace(decided("gemm"), options=CodegenOptions(**options))
+
+
 def changed(**changes: Any) -> Recipe:
     recipe = decided("gemm")
     (kernel,) = recipe.kernels
@@ -211,12 +221,20 @@ def changed(**changes: Any) -> Recipe:
         (lambda: replace(decided("gemm"), dtype="float"), "it is for float"),
         (lambda: decided("atax"), "it has the kernels kernel0, kernel1"),
         (lambda: changed(statements=("S0",)), "other statements"),
-        (lambda: changed(tile_sizes=(("i", 4), ("j", 4))), "a size for each loop"),
-        (lambda: changed(tile_sizes=(("i", 4), ("j", 0), ("k", 4))), "a size for each loop"),
-        (lambda: changed(block=(("i", 0),)), "a size for each loop"),
-        (lambda: changed(block=(("z", 4),)), "other loops"),
-        (lambda: changed(host_loop="z"), "other loops"),
-        (lambda: changed(spread=Spread(lanes=0, tile=1, chunks=1)), "less than one thread"),
+        (lambda: changed(tile_sizes=(("i", 4), ("j", 4))), "a tile size for each loop"),
+        (lambda: changed(tile_sizes=()), "a tile size for each loop"),
+        (lambda: changed(tile_sizes=(("i", 4), ("j", 0), ("k", 4))), "not from 1 to 1048576"),
+        (lambda: changed(tile_sizes=(("i", 4), ("j", 4), ("k", 2**31))), "not from 1 to 1048576"),
+        (lambda: changed(block=(("i", 0),)), "not from 1 to 1024"),
+        (lambda: changed(block=(("i", 10**9),)), "not from 1 to 1024"),
+        (lambda: changed(block=(("z", 4),)), "along other loops"),
+        (lambda: changed(host_loop="z"), "another loop on the host"),
+        (lambda: changed(references=(UNKNOWN,)), "other references"),
+        (lambda: changed(spread=Spread(lanes=3, tile=1, chunks=1)), "over 3 threads"),
+        (lambda: changed(spread=Spread(lanes=64, tile=1, chunks=1)), "over 64 threads"),
+        (lambda: changed(spread=Spread(lanes=2, tile=1, chunks=10**12)), "no launch has"),
+        (lambda: wanted(shared_limit_bytes=10**9), "1000000000 bytes of shared memory"),
+        (lambda: wanted(shared_limit_bytes=-5), "-5 bytes of shared memory"),
     ],
 )
 def test_a_recipe_for_another_program_is_refused(recipe: Any, why: str) -> None:
@@ -225,10 +243,26 @@ def test_a_recipe_for_another_program_is_refused(recipe: Any, why: str) -> None:
     assert caught.value.code == "EATSS-K018"
 
 
+@pytest.mark.parametrize(
+    ("recipe", "code"),
+    [
+        (lambda: wanted(tile_sizes=(("", (("z", 4),)),)), "EATSS-K001"),
+        (lambda: wanted(tile_sizes=(("kernel0", (("i", 2**30),)),)), "EATSS-K002"),
+        (lambda: wanted(tile_sizes=(("kernel9", (("i", 4),)),)), "EATSS-K013"),
+        (lambda: wanted(block=(("", (64, 64)),)), "EATSS-K003"),
+        (lambda: wanted(placements=(("Z", "shared"),)), "EATSS-K005"),
+    ],
+)
+def test_what_the_user_wanted_is_checked_as_options_are(recipe: Any, code: str) -> None:
+    with pytest.raises(InputError) as caught:
+        generated(analysed("gemm"), recipe(), H200)
+    assert caught.value.code == code
+
+
 def test_nothing_is_chosen_beside_a_recipe() -> None:
     recipe = decided("gemm")
     check_alone(recipe, {"--tile": None, "--block": ()})
     check_alone(None, {"--tile": ["i=3"]})
     with pytest.raises(InputError, match="--tile, --index beside a recipe") as caught:
         check_alone(recipe, {"--tile": ["i=3"], "--block": (), "--index": 64})
-    assert caught.value.code == "EATSS-C012"
+    assert caught.value.code == "EATSS-C015"
