@@ -199,7 +199,7 @@ def test_a_recipe_alone_can_be_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("--tile", "i=3"), ("--strict-fp",), ("--objective", "time"), QUICK]
+    "options", [("--tile", "i=3"), pytest.param(QUICK, marks=pytest.mark.long)]
 )
 def test_nothing_is_chosen_beside_a_recipe(tmp_path: Path, options: tuple[str, ...]) -> None:
     saved = tmp_path / "recipe.json"

@@ -15,17 +15,15 @@ from eatss.kernel.nodes import Kernel
 from eatss.program import Program
 from eatss.resources import data_directory
 
+LONG = ("heat-3d", "seidel-2d", "gramschmidt", "3mm")
 PROGRAMS = (
     "gemm",
     "atax",
     "lu",
-    "heat-3d",
     "correlation",
-    "seidel-2d",
     "doitgen",
-    "gramschmidt",
     "fdtd-apml",
-    "3mm",
+    *(pytest.param(one, marks=pytest.mark.long) for one in LONG),
 )
 
 

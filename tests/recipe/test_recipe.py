@@ -72,7 +72,14 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("kernel", ["gemm", "atax", "gramschmidt"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "gemm",
+        pytest.param("atax", marks=pytest.mark.long),
+        pytest.param("gramschmidt", marks=pytest.mark.long),
+    ],
+)
 def test_a_recipe_that_was_kept_makes_the_same_program(
     kernel: str, options: Mapping[str, Any], tmp_path: Path
 ) -> None:
