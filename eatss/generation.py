@@ -24,7 +24,7 @@ from eatss.pipeline import (
     select_for,
 )
 from eatss.program import Program
-from eatss.recipe.chosen import recipe_of
+from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.recipe import Recipe
 from eatss.scop import Array, Scop
 

@@ -19,16 +19,9 @@ import numpy as np
 from eatss.characterize.benchmark import Argument, Benchmark, Buffer, Repeat, Telling, Told
 from eatss.characterize.result import Occupancy
 from eatss.characterize.sass import MachineCode, disassembled, find_disassembler, machine_code
-from eatss.characterize.sm_clock import (
-    BLOCKS_PER_SM,
-    KERNEL,
-    MOST_SMS,
-    TEXT,
-    THREADS,
-    mean_clock_mhz,
-)
+from eatss.characterize.sm_clock import MOST_SMS, SmClock, sm_clock_of
 from eatss.diagnostics import input_error
-from eatss.measure.card import CompileError, LaunchError, MeteredCard, SteadyLoad
+from eatss.measure.card import CompileError, MeteredCard, SteadyLoad
 from eatss.measure.compile import compile_text
 from eatss.measure.cuda_errors import translated
 from eatss.measure.cupy_card import CupyCard
@@ -99,7 +92,7 @@ class CupyBench:
         self._disassembler = _disassembler()
         self._buffers: dict[Buffer, Any] = {}
         self._codes: dict[str, MachineCode] = {}
-        self._clock = _clock_of(card)
+        self._clock = sm_clock_of(card)
 
     @property
     def card(self) -> MeteredCard:
@@ -199,63 +192,6 @@ def _disassembler() -> Path:
             hint="install nvdisasm: of the CUDA toolkit, or pip install nvidia-cuda-nvdisasm",
         )
     return found
-
-
-@dataclass(slots=True, kw_only=True)
-class SmClock:
-    """Cycles and nanoseconds of every SM, told on the card's stream before and after a load."""
-
-    kernel: Any
-    blocks: int
-    before: Any
-    after: Any
-
-    @classmethod
-    def on(cls, card: CupyCard) -> SmClock:
-        """Return that of a card."""
-        memory, place = card.memory, card.on_card
-        path = compile_text(
-            (place.toolchain,), TEXT, "sm_clock.cu", place.capability, cache=place.cache
-        ).path
-        with translated("the clock of the SMs"), memory.current():
-            cupy = memory.cupy
-            properties = cupy.cuda.runtime.getDeviceProperties(place.device)
-            return cls(
-                kernel=cupy.RawModule(path=str(path)).get_function(KERNEL),
-                blocks=BLOCKS_PER_SM * int(properties["multiProcessorCount"]),
-                before=cupy.zeros((MOST_SMS, 2), dtype=cupy.int64),
-                after=cupy.zeros((MOST_SMS, 2), dtype=cupy.int64),
-            )
-
-    def begin(self) -> None:
-        """Tell, before a load."""
-        self.before[:] = 0
-        self.after[:] = 0
-        self.kernel((self.blocks,), (THREADS,), (self.before,))
-
-    def end(self) -> None:
-        """Tell, after it."""
-        self.kernel((self.blocks,), (THREADS,), (self.after,))
-
-    def mean_mhz(self) -> float | None:
-        """Return the mean clock in between; the stream has to be done."""
-        return mean_clock_mhz(self.before.get(), self.after.get())
-
-
-def _clock_of(card: CupyCard) -> SmClock | None:
-    """Return what tells the clock, ``None`` where it does not compile or run: NVML tells it then.
-
-    Raises:
-        LaunchError: the card is lost.
-    """
-    try:
-        return SmClock.on(card)
-    except CompileError:
-        return None
-    except LaunchError as error:
-        if error.lost:
-            raise
-        return None
 
 
 @dataclass(slots=True, kw_only=True)

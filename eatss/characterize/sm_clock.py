@@ -7,17 +7,25 @@ own cycles and the card's nanoseconds before and after; one over the other is th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-KERNEL = "now"
-THREADS = 1024
+from eatss.measure.card import CompileError, LaunchError
+from eatss.measure.compile import compile_text
+from eatss.measure.cuda_errors import translated
+from eatss.measure.cupy_card import CupyCard
+
+_KERNEL = "now"
+_THREADS = 1024
 """Of a block: one or two fill an SM, so that every SM gets one."""
 
-BLOCKS_PER_SM = 4
+_BLOCKS_PER_SM = 4
 MOST_SMS = 1024
 
-TEXT = r"""
+_TEXT = r"""
 extern "C" __global__ void __launch_bounds__(1024) now(longlong2 *told)
 {
     if (threadIdx.x) return;
@@ -54,3 +62,60 @@ def mean_clock_mhz(before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) 
     if not whole.any() or whole.sum() < _LEAST_SHARE * told.sum():
         return None
     return float(np.median(cycles[whole] / ns[whole]) * 1e3)
+
+
+@dataclass(slots=True, kw_only=True)
+class SmClock:
+    """Cycles and nanoseconds of every SM, told on the card's stream before and after a load."""
+
+    kernel: Any
+    blocks: int
+    before: Any
+    after: Any
+
+    @classmethod
+    def on(cls, card: CupyCard) -> SmClock:
+        """Return that of a card."""
+        memory, place = card.memory, card.on_card
+        path = compile_text(
+            (place.toolchain,), _TEXT, "sm_clock.cu", place.capability, cache=place.cache
+        ).path
+        with translated("the clock of the SMs"), memory.current():
+            cupy = memory.cupy
+            properties = cupy.cuda.runtime.getDeviceProperties(place.device)
+            return cls(
+                kernel=cupy.RawModule(path=str(path)).get_function(_KERNEL),
+                blocks=_BLOCKS_PER_SM * int(properties["multiProcessorCount"]),
+                before=cupy.zeros((MOST_SMS, 2), dtype=cupy.int64),
+                after=cupy.zeros((MOST_SMS, 2), dtype=cupy.int64),
+            )
+
+    def begin(self) -> None:
+        """Tell, before a load."""
+        self.before[:] = 0
+        self.after[:] = 0
+        self.kernel((self.blocks,), (_THREADS,), (self.before,))
+
+    def end(self) -> None:
+        """Tell, after it."""
+        self.kernel((self.blocks,), (_THREADS,), (self.after,))
+
+    def mean_mhz(self) -> float | None:
+        """Return the mean clock in between; the stream has to be done."""
+        return mean_clock_mhz(self.before.get(), self.after.get())
+
+
+def sm_clock_of(card: CupyCard) -> SmClock | None:
+    """Return what tells the clock, ``None`` where it does not compile or run: NVML tells it then.
+
+    Raises:
+        LaunchError: the card is lost.
+    """
+    try:
+        return SmClock.on(card)
+    except CompileError:
+        return None
+    except LaunchError as error:
+        if error.lost:
+            raise
+        return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import Kernel
-from eatss.kernel.walk import Needs, needs_of
+from eatss.kernel.uses import Needs, needs_of
 from eatss.scop import ElementType
 
 _ATOMIC_DOUBLE = (6, 0)

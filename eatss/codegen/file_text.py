@@ -11,7 +11,7 @@ from eatss.codegen.names import NameTable
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.preamble import preamble
 from eatss.kernel.nodes import Kernel
-from eatss.kernel.walk import Needs, needs_of, operators_in
+from eatss.kernel.uses import Needs, needs_of, operators_in
 from eatss.program import (
     Argument,
     Constant,

@@ -35,7 +35,7 @@ from eatss.codegen.planning import Unit, UnitPlanner
 from eatss.codegen.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
 from eatss.codegen.thread_code import subtree_of
 from eatss.codegen.work import work_of
-from eatss.cuda.spelling import SHARED
+from eatss.cuda.kernel_printer import SHARED
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import Kernel
 from eatss.polyhedral import ScheduledScop

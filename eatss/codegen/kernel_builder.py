@@ -36,7 +36,7 @@ from eatss.isl_names import (
 )
 from eatss.kernel.barriers import barrier_faults, needed_barriers_only
 from eatss.kernel.nodes import Argument, Barrier, For, If, Kernel, Let, Node, ShuffleAdd
-from eatss.kernel.walk import buffers_of, names_of, without_unused
+from eatss.kernel.uses import buffers_of, names_of, without_unused
 from eatss.polyhedral.bounded import at_most
 from eatss.program import (
     Apply,

@@ -24,11 +24,11 @@ from eatss.codegen.names import NameTable, is_reserved
 from eatss.codegen.nodes import Block, If, Leaf, Loop, Node, Points, leaves, map_expressions
 from eatss.codegen.pieces import Piece
 from eatss.codegen.references import References
-from eatss.cuda.spelling import SHARED
+from eatss.cuda.kernel_printer import SHARED
 from eatss.isl_names import dims_as_parameters
 from eatss.kernel import nodes as kernel
+from eatss.kernel.uses import names_of
 from eatss.kernel.values import affine_values
-from eatss.kernel.walk import names_of
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, names_in, substitute
 from eatss.scop import Statement
 

@@ -5,7 +5,7 @@ No name in it is one that a size macro of the user is likely to have (``N``, ``T
 
 from __future__ import annotations
 
-from eatss.kernel.walk import Needs
+from eatss.kernel.uses import Needs
 from eatss.program import Operator
 
 _LAUNCH = """\

@@ -25,7 +25,7 @@ from eatss.kernel.nodes import (
     Node,
     Scope,
 )
-from eatss.kernel.walk import elements, every
+from eatss.kernel.uses import elements, every
 from eatss.program import IntExpr, names_in
 
 _THREAD = "threadIdx."

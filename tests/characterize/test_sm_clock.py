@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.characterize import bench
-from eatss.characterize.sm_clock import MOST_SMS, mean_clock_mhz
+from eatss.characterize.sm_clock import MOST_SMS, SmClock, mean_clock_mhz, sm_clock_of
 from eatss.measure.card import CompileError, LaunchError
 
 
@@ -67,14 +66,14 @@ def test_a_card_whose_sms_do_not_tell_is_measured_by_samples(
     def failing(_: object) -> object:
         raise failure
 
-    monkeypatch.setattr(bench.SmClock, "on", failing)
-    assert bench._clock_of(None) is None  # type: ignore[arg-type]
+    monkeypatch.setattr(SmClock, "on", failing)
+    assert sm_clock_of(None) is None  # type: ignore[arg-type]
 
 
 def test_a_lost_card_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(_: object) -> object:
         raise LaunchError("gone", lost=True)
 
-    monkeypatch.setattr(bench.SmClock, "on", failing)
+    monkeypatch.setattr(SmClock, "on", failing)
     with pytest.raises(LaunchError, match="gone"):
-        bench._clock_of(None)  # type: ignore[arg-type]
+        sm_clock_of(None)  # type: ignore[arg-type]

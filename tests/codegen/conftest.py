@@ -22,7 +22,7 @@ from eatss.pipeline import (
     select_for,
 )
 from eatss.program import Original, Program, save_program
-from eatss.recipe.chosen import recipe_of
+from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
 from eatss.verify import Verification, verify

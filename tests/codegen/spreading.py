@@ -17,7 +17,7 @@ from eatss.pipeline import (
     structures_for,
 )
 from eatss.program import Original, Program, save_program
-from eatss.recipe.chosen import recipe_of
+from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
 from eatss.verify import Verification, verify
 

@@ -15,7 +15,7 @@ import pytest
 from eatss.codegen.main_text import main_text
 from eatss.codegen.readme import readme_text
 from eatss.cuda.preamble import preamble
-from eatss.kernel.walk import Needs
+from eatss.kernel.uses import Needs
 from eatss.program import (
     Apply,
     Argument,

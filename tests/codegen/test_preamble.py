@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.preamble import preamble
-from eatss.kernel.walk import Needs
+from eatss.kernel.uses import Needs
 from eatss.program import Operator
 from eatss.scop import ElementType
 

@@ -19,6 +19,7 @@ from eatss.diagnostics import EatssError
 from eatss.gpu import load_profile
 from eatss.program import Program, load_program
 from eatss.resources import data_directory
+from tests.examples import with_long
 
 KERNELS = data_directory("kernels")
 TWO_REGIONS = """\
@@ -199,7 +200,11 @@ def test_a_recipe_alone_can_be_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("--tile", "i=3"), pytest.param(QUICK, marks=pytest.mark.long)]
+    "options",
+    with_long(
+        [("--tile", "i=3"), ("--strict-fp",), ("--objective", "time"), QUICK],
+        slow=[("--strict-fp",), ("--objective", "time"), QUICK],
+    ),
 )
 def test_nothing_is_chosen_beside_a_recipe(tmp_path: Path, options: tuple[str, ...]) -> None:
     saved = tmp_path / "recipe.json"

@@ -25,7 +25,7 @@ from eatss.pipeline import (
 )
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 from eatss.program import Original, Program
-from eatss.recipe.chosen import recipe_of
+from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
 

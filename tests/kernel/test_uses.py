@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from eatss.kernel.nodes import Buffer, Copy, Element, For, If, Kernel, Let, Scope
-from eatss.kernel.walk import Needs, buffers_of, names_of, needs_of, without_unused
+from eatss.kernel.uses import Needs, buffers_of, names_of, needs_of, without_unused
 from eatss.program import Apply, Constant, Name, Operator, Program
 from eatss.scop import ElementType
 
