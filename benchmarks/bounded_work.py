@@ -2,7 +2,7 @@
 
     python benchmarks/bounded_work.py [--programs 300] [--kind nests] [--jobs 1] [FILE …]
 
-``nests`` are the programs of ``tests/codegen/test_property_programs.py``; ``bounds`` those of
+``nests`` are the programs of ``tests/lower/test_property_programs.py``; ``bounds`` those of
 ``tests/frontend/random_programs.py``, with minima, maxima, divisions, remainders and ``?:`` in
 nearly every bound and subscript. Files are taken instead where they are given. Each program
 goes through ``eatss.codegen`` in a process of its own, which is ended after ``--limit`` seconds;
@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eatss
 from eatss.diagnostics import EatssError
-from tests.codegen.test_property_programs import program
 from tests.frontend.random_programs import generate
+from tests.lower.test_property_programs import program
 
 SLOW_S = 10.0
 FINE = ("code", "EATSS-P006")

@@ -28,8 +28,8 @@ from benchmarks.recorded import (
     print_measurement,
     save,
 )
-from eatss.measure import measure
-from eatss.measure.measurement import Measurement
+from eatss.measurement import measure
+from eatss.measurement.measurement import Measurement
 from eatss.resources import data_directory
 
 FILE = "contractions.json"

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.recorded import RESULTS, drifted, geometric_mean, load
 from benchmarks.repeatability import FILE as REPEATED
 from benchmarks.selected_and_default import FILE, SELECTED
-from eatss.measure.measurement import Measurement
+from eatss.measurement.measurement import Measurement
 
 BASELINE = Path(__file__).resolve().parent / "baselines" / "h200-ppcg.csv"
 _OTHER_NAMES = {"jacobi-1d-imper": "jacobi-1d", "jacobi-2d-imper": "jacobi-2d"}

@@ -33,14 +33,14 @@ from benchmarks.ppcg_records import (
     load_manifest,
     load_rows,
 )
-from eatss.measure.card import Card
-from eatss.measure.measurement import LoadState, Missing, Reading
-from eatss.measure.metering import Metering
-from eatss.measure.meters.choose import choose_meters
-from eatss.measure.meters.meter import Meter
-from eatss.measure.meters.nvml import NvmlDevice, card_state
-from eatss.measure.meters.reading import read
-from eatss.measure.watching import load_state, watched
+from eatss.measurement.card import Card
+from eatss.measurement.measurement import LoadState, Missing, Reading
+from eatss.measurement.metering import Metering
+from eatss.measurement.meters.choose import choose_meters
+from eatss.measurement.meters.meter import Meter
+from eatss.measurement.meters.nvml import NvmlDevice, card_state
+from eatss.measurement.meters.reading import read
+from eatss.measurement.watching import load_state, watched
 
 CHILD = Path(__file__).resolve().parent / "ppcg_child.py"
 WARM_UP_S = 10.0

@@ -15,12 +15,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from eatss.measure import measurement_from_dict, measurement_to_dict
-from eatss.measure.card import CompileError
-from eatss.measure.compile import compile_program, default_cache, find_toolchains, usable_cache
-from eatss.measure.measurement import Measurement
-from eatss.measure.options import MeasureOptions, Variant
-from eatss.measure.sizes import complete_sizes
+from eatss.measurement import measurement_from_dict, measurement_to_dict
+from eatss.measurement.card import CompileError
+from eatss.measurement.compile import compile_program, default_cache, find_toolchains, usable_cache
+from eatss.measurement.measurement import Measurement
+from eatss.measurement.options import MeasureOptions, Variant
+from eatss.measurement.sizes import complete_sizes
 from eatss.program import load_program
 from eatss.resources import data_directory
 

@@ -19,9 +19,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.recorded import command_line, load, prepare, prepared, print_measurement, save
-from eatss.measure import measure
-from eatss.measure.measurement import Measurement
-from eatss.measure.options import MeasureOptions
+from eatss.measurement import measure
+from eatss.measurement.measurement import Measurement
+from eatss.measurement.options import MeasureOptions
 
 KERNELS = ("gemm", "jacobi-2d")
 REPETITIONS = 10

@@ -34,10 +34,10 @@ from benchmarks.recorded import (
     print_measurement,
     save,
 )
-from eatss.measure import measure
-from eatss.measure.counters import find_ncu
-from eatss.measure.measurement import Measurement
-from eatss.measure.options import MeasureOptions, Variant
+from eatss.measurement import measure
+from eatss.measurement.counters import find_ncu
+from eatss.measurement.measurement import Measurement
+from eatss.measurement.options import MeasureOptions, Variant
 from eatss.program import load_program
 
 KERNELS = ("gemm", "2mm")
@@ -103,7 +103,7 @@ def run_all(folders: Sequence[str]) -> None:
     """Run programs once each, in order, while a profiler looks."""
     from cupyx.profiler import profile  # noqa: PLC0415 - only where the card is
 
-    from eatss.measure.cupy_card import CupyCard  # noqa: PLC0415
+    from eatss.measurement.cupy_card import CupyCard  # noqa: PLC0415
 
     card = CupyCard()
     for folder in map(Path, folders):

@@ -30,10 +30,10 @@ from benchmarks.recorded import (
     print_measurement,
     save,
 )
-from eatss.measure import compare, measure
-from eatss.measure.comparison import Comparison
-from eatss.measure.estimate import Ratio
-from eatss.measure.measurement import Measurement
+from eatss.measurement import compare, measure
+from eatss.measurement.comparison import Comparison
+from eatss.measurement.estimate import Ratio
+from eatss.measurement.measurement import Measurement
 from eatss.report.comparison_plot import plot_comparisons
 from eatss.resources import data_directory
 

@@ -36,9 +36,9 @@ from benchmarks.recorded import (
     save,
 )
 from eatss.diagnostics import EatssError
-from eatss.measure import measure
-from eatss.measure.measurement import Measurement
-from eatss.measure.options import MeasureOptions
+from eatss.measurement import measure
+from eatss.measurement.measurement import Measurement
+from eatss.measurement.options import MeasureOptions
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 SELECTED = "selected"

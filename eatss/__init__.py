@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from eatss.api import codegen, inspect, predict, select
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
     from eatss.gpu import GpuProfile, list_profiles, load_profile
-    from eatss.measure.comparison import Comparison
-    from eatss.measure.energy_measurement import EnergyMeasurement
-    from eatss.measure.energy_meter import energy_meter
-    from eatss.measure.measurement import Measurement
-    from eatss.measure.options import MeasureOptions
+    from eatss.measurement.comparison import Comparison
+    from eatss.measurement.energy_measurement import EnergyMeasurement
+    from eatss.measurement.energy_meter import energy_meter
+    from eatss.measurement.measurement import Measurement
+    from eatss.measurement.options import MeasureOptions
     from eatss.measuring import Interrupted, compare, measure
     from eatss.model.selection import KernelSelection, Selection
     from eatss.program import Program
@@ -31,30 +31,29 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_CALLABLE = ("codegen", "measure")
-"""Packages that can be called as the function of the API that has their name."""
-
 _HOME = {
-    "Comparison": "eatss.measure.comparison",
+    "Comparison": "eatss.measurement.comparison",
     "Diagnostic": "eatss.diagnostics",
     "EatssError": "eatss.diagnostics",
-    "EnergyMeasurement": "eatss.measure.energy_measurement",
+    "EnergyMeasurement": "eatss.measurement.energy_measurement",
     "GpuProfile": "eatss.gpu",
     "InputError": "eatss.diagnostics",
     "InternalError": "eatss.diagnostics",
     "Interrupted": "eatss.measuring",
     "KernelSelection": "eatss.model.selection",
-    "MeasureOptions": "eatss.measure.options",
-    "Measurement": "eatss.measure.measurement",
+    "MeasureOptions": "eatss.measurement.options",
+    "Measurement": "eatss.measurement.measurement",
     "NoSolutionError": "eatss.diagnostics",
     "Program": "eatss.program",
     "Selection": "eatss.model.selection",
     "SourceOptions": "eatss.variants",
+    "codegen": "eatss.api",
     "compare": "eatss.measuring",
-    "energy_meter": "eatss.measure.energy_meter",
+    "energy_meter": "eatss.measurement.energy_meter",
     "inspect": "eatss.api",
     "list_profiles": "eatss.gpu",
     "load_profile": "eatss.gpu",
+    "measure": "eatss.measuring",
     "predict": "eatss.api",
     "select": "eatss.api",
 }
@@ -94,8 +93,6 @@ def __getattr__(name: str) -> object:
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value
         return value
-    if name in _CALLABLE:
-        return import_module(f"eatss.{name}")
     raise AttributeError(f"module 'eatss' has no attribute {name!r}")
 
 

@@ -35,9 +35,9 @@ from eatss.pipeline import (
 from eatss.program import Program
 
 if TYPE_CHECKING:
-    from eatss.codegen.requests import Block, Tiles
     from eatss.model.expectation import ProgramExpectation
     from eatss.recipe.recipe import Recipe
+    from eatss.recipe.requests import Block, Tiles
 
 
 @in_bounds
@@ -320,8 +320,8 @@ def expect_analysed(
 
     Arguments and errors are those of :func:`predict`.
     """
-    from eatss.codegen.requests import blocks_of, tile_sizes_of  # noqa: PLC0415
     from eatss.model.expectation import ProgramExpectation, expect  # noqa: PLC0415
+    from eatss.recipe.requests import blocks_of, tile_sizes_of  # noqa: PLC0415
 
     profile = _profile(gpu)
     if target == "cuda":

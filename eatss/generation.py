@@ -8,9 +8,8 @@ from os import PathLike
 from typing import Literal
 
 from eatss.analysis import VolumeKind
-from eatss.codegen.folder import write_program
-from eatss.codegen.original import OriginalFiles, original_files, program_name
-from eatss.codegen.requests import Block, Tiles, check_recipe, check_selection, checked_options
+from eatss.cuda.folder import write_program
+from eatss.cuda.original import OriginalFiles, original_files, program_name
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.files import folder_named
 from eatss.frontend import FrontendOptions, type_macros
@@ -26,6 +25,7 @@ from eatss.pipeline import (
 from eatss.program import Program
 from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.recipe import Recipe
+from eatss.recipe.requests import Block, Tiles, check_recipe, check_selection, checked_options
 from eatss.scop import Array, Scop
 
 

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
-from eatss.measure.comparable import check_comparable
-from eatss.measure.comparison import Comparison
-from eatss.measure.measurement import Measurement
-from eatss.measure.options import MeasureOptions, Variant
+from eatss.measurement.comparable import check_comparable
+from eatss.measurement.comparison import Comparison
+from eatss.measurement.measurement import Measurement
+from eatss.measurement.options import MeasureOptions, Variant
 from eatss.program import load_program
 from eatss.tile_choice import SELECTED, check_labels, parse_tile_choices
 
 if TYPE_CHECKING:
-    from eatss.measure.card import Card
-    from eatss.measure.progress import Progress
+    from eatss.measurement.card import Card
+    from eatss.measurement.progress import Progress
     from eatss.variants import SourceOptions
 
 _C_SUFFIXES = (".c", ".h", ".i")
@@ -113,7 +113,7 @@ def compare(
             is there.
         KeyboardInterrupt: Ctrl-C came before anything was measured.
     """
-    from eatss.measure.compare_variants import compare as beside  # noqa: PLC0415 - needs SciPy
+    from eatss.measurement.compare_variants import compare as beside  # noqa: PLC0415 - needs SciPy
 
     chosen = options or MeasureOptions()
     if not isinstance(source, str | PathLike):
@@ -156,11 +156,11 @@ def measured(
             Nsight Compute.
         KeyboardInterrupt: the user interrupted before anything was measured.
     """
-    from eatss.measure.api import measure as run  # noqa: PLC0415 - needs SciPy
+    from eatss.measurement.api import measure as run  # noqa: PLC0415 - needs SciPy
 
     if not options.counters:
         return _measured(run(variants, options, progress=progress, card=card), variants)
-    from eatss.measure.counters import find_ncu, with_counters, without  # noqa: PLC0415
+    from eatss.measurement.counters import find_ncu, with_counters, without  # noqa: PLC0415
 
     ncu = find_ncu()
     found = _measured(run(variants, options, progress=progress, card=card), variants)

@@ -47,8 +47,8 @@ from eatss.recipe.recipe import Recipe
 from eatss.scop import ElementType, Scop
 
 if TYPE_CHECKING:
-    from eatss.codegen.requests import Block, Tiles
     from eatss.model.expectation import ProgramExpectation
+    from eatss.recipe.requests import Block, Tiles
 
 Cut: TypeAlias = Literal["ppcg", "eatss"]
 
@@ -543,12 +543,12 @@ def expect_generated(
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
-    from eatss.codegen.own_sizes import (  # noqa: PLC0415 - PPCG's target needs none
+    from eatss.lower.own_sizes import (  # noqa: PLC0415 - PPCG's target needs none
         places_without_effect,
         with_own_sizes,
     )
-    from eatss.codegen.requests import checked_options  # noqa: PLC0415
     from eatss.model.expectation import ProgramExpectation, expect_cuda  # noqa: PLC0415
+    from eatss.recipe.requests import checked_options  # noqa: PLC0415
 
     options = checked_options(
         program.facts,
@@ -594,7 +594,7 @@ def structures_for(
         InputError: ``EATSS-P001``, isl needs more than the program's ``max_operations`` for one
             region.
     """
-    from eatss.codegen.structures import structures_of  # noqa: PLC0415 - PPCG's target needs none
+    from eatss.lower.structures import structures_of  # noqa: PLC0415 - PPCG's target needs none
 
     found: dict[str, tuple[Structure, ...]] = {}
     for region in program.scops:
@@ -624,7 +624,7 @@ def generate_for(
     Raises:
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
     """
-    from eatss.codegen.generate import RegionInput, generate  # noqa: PLC0415 - select needs none
+    from eatss.cuda.generate import RegionInput, generate  # noqa: PLC0415 - select needs none
 
     regions = [
         RegionInput(scheduled=region.scheduled, facts=analysed.facts, generic=region.generic)

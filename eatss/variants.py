@@ -18,7 +18,7 @@ from eatss.api import frontend_options, select_analysed
 from eatss.diagnostics import Diagnostic, EatssError, InputError, NoSolutionError, input_error
 from eatss.gpu import GpuProfile, load_profile
 from eatss.gpu.detect import Detection, detect, match_profile, profile_from_device
-from eatss.measure.options import Variant
+from eatss.measurement.options import Variant
 from eatss.model import Selection
 from eatss.tile_choice import SELECTED, TileChoice
 

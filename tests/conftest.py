@@ -38,7 +38,7 @@ _SELECTING = (
 
 # a machine that only measures has tests of what measures; these folders share what needs the rest
 if any(importlib.util.find_spec(name) is None for name in _SELECTING):
-    collect_ignore = ["codegen", "frontend", "kernels", "model", "polyhedral"]
+    collect_ignore = ["frontend", "kernels", "lower", "model", "polyhedral"]
 
 
 class _Module(pytest.Module):
@@ -115,7 +115,7 @@ def _forked_workers(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _workers: Any
 ) -> None:
     if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
-        for module in ("eatss.measure.supervise", "eatss.verify.run"):
+        for module in ("eatss.measurement.supervise", "eatss.verify.run"):
             monkeypatch.setattr(f"{module}.guarded", _workers.guarded)
 
 

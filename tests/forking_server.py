@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 
-WORKERS = ("eatss.measure.worker", "eatss.verify.worker")
+WORKERS = ("eatss.measurement.worker", "eatss.verify.worker")
 _MOST_BYTES = 1 << 20
 _TERMINATE = b"t"
 

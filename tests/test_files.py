@@ -16,7 +16,7 @@ from eatss.frontend.files import path_for_clang
 from eatss.verify.run import _environment, _for_compilers
 from tests.end_to_end.in_process import eatss as command
 
-PROGRAMS = Path(__file__).parent / "measure" / "programs"
+PROGRAMS = Path(__file__).parent / "measurement" / "programs"
 SOURCE = "void f(int n, double *A) {\n#pragma scop\nfor (int i = 0; i < n; i++) A[i] = 0;\n"
 SOURCE += "#pragma endscop\n}\n"
 

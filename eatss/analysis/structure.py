@@ -1,6 +1,6 @@
 """How the generator can cut a kernel into launches: its own description, which the model reads.
 
-The generator (:mod:`eatss.codegen.structures`) says which cuts are legal and what each launch keeps
+The generator (:mod:`eatss.lower.structures`) says which cuts are legal and what each launch keeps
 in registers and may stage; the model chooses among them and chooses the sizes.
 """
 

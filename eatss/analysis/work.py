@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.codegen.count import count
-from eatss.codegen.operations import Operations, operations_of
 from eatss.isl_names import affine_form, constant_value, coupled_dims, maps_of, output_affs
 from eatss.polyhedral.kernel import Kernel, Reference
 from eatss.program import Constant
 from eatss.scop import Array, ElementType, Scop, Statement
+from eatss.work.count import count
+from eatss.work.operations import Operations, operations_of
 
 ASSUMED_SIZE = 4096
 """Stands for a size that the source leaves open, a trip count or the extent of an array."""

@@ -21,10 +21,10 @@ from eatss.characterize.result import Occupancy
 from eatss.characterize.sass import MachineCode, disassembled, find_disassembler, machine_code
 from eatss.characterize.sm_clock import MOST_SMS, SmClock, sm_clock_of
 from eatss.diagnostics import input_error
-from eatss.measure.card import CompileError, MeteredCard, SteadyLoad
-from eatss.measure.compile import compile_text
-from eatss.measure.cuda_errors import translated
-from eatss.measure.cupy_card import CupyCard
+from eatss.measurement.card import CompileError, MeteredCard, SteadyLoad
+from eatss.measurement.compile import compile_text
+from eatss.measurement.cuda_errors import translated
+from eatss.measurement.cupy_card import CupyCard
 
 _NEVER = np.iinfo(np.int64).max
 _WARP = 32

@@ -15,10 +15,10 @@ from eatss.diagnostics import InputError, input_error
 from eatss.files import read_regular
 from eatss.gpu.profile import GpuProfile
 from eatss.gpu.scaled import calibration_of
-from eatss.measure.measurement import Measurement
-from eatss.measure.measurement_json import measurement_from_dict
-from eatss.measure.sizes import complete_sizes
-from eatss.measure.work import count_work
+from eatss.measurement.measurement import Measurement
+from eatss.measurement.measurement_json import measurement_from_dict
+from eatss.measurement.sizes import complete_sizes
+from eatss.measurement.work import count_work
 from eatss.program import load_program
 
 WIDTH_OF_DTYPE: Mapping[str, Width] = {"float": "fp32", "double": "fp64"}

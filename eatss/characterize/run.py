@@ -14,10 +14,10 @@ from eatss.characterize.benchmark import Benchmark
 from eatss.characterize.result import Result
 from eatss.characterize.sass import missing
 from eatss.diagnostics import Diagnostic, Severity, input_error
-from eatss.measure.card import CompileError, LaunchError
-from eatss.measure.metering import Metering
-from eatss.measure.watching import load_state
-from eatss.measure.windows import LOOK_S, Pace, RawWindow, idle_power_w, take_window
+from eatss.measurement.card import CompileError, LaunchError
+from eatss.measurement.metering import Metering
+from eatss.measurement.watching import load_state
+from eatss.measurement.windows import LOOK_S, Pace, RawWindow, idle_power_w, take_window
 
 LAUNCH_S = 0.02
 """Seconds that a launch is made to last, so that the gap before the next is of no weight."""

@@ -25,11 +25,11 @@ from eatss.characterize.result import (
 from eatss.characterize.run import Skipped, Step, characterise, check_card
 from eatss.characterize.suite import Chip, suite
 from eatss.diagnostics import Diagnostic, InputError, input_error
-from eatss.measure.cupy_card import CupyCard
-from eatss.measure.measurement import DeviceInfo
-from eatss.measure.metering import Metering
-from eatss.measure.meters.meter import MeterError
-from eatss.measure.provenance import package_revision
+from eatss.measurement.cupy_card import CupyCard
+from eatss.measurement.measurement import DeviceInfo
+from eatss.measurement.metering import Metering
+from eatss.measurement.meters.meter import MeterError
+from eatss.measurement.provenance import package_revision
 
 Told = Callable[[Step], None]
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from eatss.measure.card import CompileError, LaunchError
-from eatss.measure.compile import compile_text
-from eatss.measure.cuda_errors import translated
-from eatss.measure.cupy_card import CupyCard
+from eatss.measurement.card import CompileError, LaunchError
+from eatss.measurement.compile import compile_text
+from eatss.measurement.cuda_errors import translated
+from eatss.measurement.cupy_card import CupyCard
 
 _KERNEL = "now"
 _THREADS = 1024

@@ -142,7 +142,7 @@ def _measured(
     diagnostics: DiagnosticsFormat,
 ) -> Record:
     from eatss.characterize.session import characterise_card  # noqa: PLC0415
-    from eatss.measure.card import LaunchError  # noqa: PLC0415
+    from eatss.measurement.card import LaunchError  # noqa: PLC0415
 
     path = record or (
         Path("characterize.jsonl") if output is None else output.with_suffix(".jsonl")

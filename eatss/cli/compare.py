@@ -53,8 +53,8 @@ from eatss.cli.measure_progress import showing
 from eatss.diagnostics import EatssError, ExitCode, input_error
 
 if TYPE_CHECKING:
-    from eatss.measure.options import MeasureOptions, Variant
-    from eatss.measure.requirement import Requirement, Verdict
+    from eatss.measurement.options import MeasureOptions, Variant
+    from eatss.measurement.requirement import Requirement, Verdict
     from eatss.measuring import Measured
 
 EXAMPLES = """
@@ -150,8 +150,8 @@ def compare(
     met, with 130 after Ctrl-C, which keeps what was measured.
     """
     from eatss import measuring, tile_choice  # noqa: PLC0415 - keeps --help fast
-    from eatss.measure.comparable import check_comparable  # noqa: PLC0415
-    from eatss.measure.requirement import check_required, parse_requirements  # noqa: PLC0415
+    from eatss.measurement.comparable import check_comparable  # noqa: PLC0415
+    from eatss.measurement.requirement import check_required, parse_requirements  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
 
     options = measure_options(
@@ -218,8 +218,8 @@ def finish(
     plot: Path | None,
 ) -> None:
     """Print and draw a comparison and end with the exit code it calls for."""
-    from eatss.measure.compare_variants import compare as beside  # noqa: PLC0415 - needs SciPy
-    from eatss.measure.requirement import judge  # noqa: PLC0415
+    from eatss.measurement.compare_variants import compare as beside  # noqa: PLC0415 - needs SciPy
+    from eatss.measurement.requirement import judge  # noqa: PLC0415
     from eatss.report.comparison import render_comparison  # noqa: PLC0415
 
     measurements = found.measurements

@@ -51,8 +51,8 @@ from eatss.cli.measure_progress import showing
 from eatss.diagnostics import ExitCode, NoSolutionError
 
 if TYPE_CHECKING:
-    from eatss.measure.measurement import Measurement
-    from eatss.measure.options import MeasureOptions, Variant
+    from eatss.measurement.measurement import Measurement
+    from eatss.measurement.options import MeasureOptions, Variant
     from eatss.measuring import Measured
     from eatss.variants import SourceOptions
 
@@ -132,7 +132,7 @@ def measure(
         counters=counters,
     )
     from eatss import measuring  # noqa: PLC0415 - keeps --help fast
-    from eatss.measure.options import Variant  # noqa: PLC0415
+    from eatss.measurement.options import Variant  # noqa: PLC0415
 
     folders = [measuring.is_program(source) for source in sources]
     if all(folders):
@@ -220,7 +220,7 @@ def _one_of_several(
     diagnostics: DiagnosticsFormat,
 ) -> Variant:
     """Return a program generated beside others, which a card too small for it does not stop."""
-    from eatss.measure.options import Variant  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.options import Variant  # noqa: PLC0415 - keeps --help fast
 
     try:
         made = _generated(source, reading, folder, device, diagnostics)
@@ -238,7 +238,7 @@ def _all_measured(
     All are looked at before the first is measured; where one fails later all the same, what was
     measured is printed first.
     """
-    from eatss.measure.comparable import check_measurable  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.comparable import check_measurable  # noqa: PLC0415 - keeps --help fast
     from eatss.measuring import Measured, measured  # noqa: PLC0415
 
     check_measurable(variants, options)

@@ -15,7 +15,7 @@ from eatss.diagnostics import input_error
 from eatss.files import folder_named
 
 if TYPE_CHECKING:
-    from eatss.measure.options import MeasureOptions
+    from eatss.measurement.options import MeasureOptions
     from eatss.variants import SourceOptions
 
 _PANEL = "Measuring"
@@ -199,7 +199,7 @@ def measure_options(
         InputError: ``EATSS-V013`` sizes, ``EATSS-E048`` a target or ``EATSS-E049`` a card that
             are none.
     """
-    from eatss.measure.options import MeasureOptions  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.options import MeasureOptions  # noqa: PLC0415 - keeps --help fast
     from eatss.verify.text import parse_sizes  # noqa: PLC0415
 
     sizes = {name: value for part in parse_sizes(size or ()) or () for name, value in part.items()}

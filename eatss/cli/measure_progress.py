@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from eatss.measure.progress import Progress
+    from eatss.measurement.progress import Progress
 
 _DOING = {
     "start": "starting",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from eatss.cuda.lines import Lines
 from eatss.cuda.value_text import assignment_text
 from eatss.kernel.nodes import (
+    SHARED,
     Argument,
     AtomicAdd,
     Barrier,
@@ -26,9 +27,6 @@ from eatss.kernel.nodes import (
 )
 from eatss.kernel.values import affine_values
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text, names_in, substitute
-
-SHARED = "sh"
-"""What a kernel calls the structure of what it has in shared memory."""
 
 
 def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:

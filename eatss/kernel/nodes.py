@@ -17,6 +17,9 @@ from eatss.scop import ElementType, Statement
 Space: TypeAlias = Literal["global", "argument", "shared", "register"]
 """Where a buffer lives. An ``argument`` is a scalar that is passed by value."""
 
+SHARED = "sh"
+"""What a kernel calls the structure of its boxes in shared memory."""
+
 Unroll: TypeAlias = Literal["whole"] | int | None
 """Whether a loop is unrolled: as a whole, so many steps, or as the compiler likes."""
 

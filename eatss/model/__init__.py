@@ -1,6 +1,6 @@
 """``KernelFacts`` × ``GpuProfile`` × options in; proven-optimal ``Selection`` out.
 
-Next folders: ``eatss/report`` shows a selection, ``eatss/codegen`` turns it into code.
+Next folders: ``eatss/report`` shows a selection, ``eatss/lower`` turns it into code.
 """
 
 from eatss.model.build import build_problem

@@ -75,7 +75,7 @@ def launch_shape(
     """Return the numbers of one launch of a structure, as the generator lays it out.
 
     Launches beside one whose sums are spread have as many times the threads along ``x`` as there
-    are lanes (:func:`eatss.codegen.mapping.widened`).
+    are lanes (:func:`eatss.schedule.mapping.widened`).
     """
     size = len(candidates)
     ones = np.ones(size)

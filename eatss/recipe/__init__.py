@@ -1,1 +1,1 @@
-"""``Recipe``: what was decided about a program's code, as data. Next folder: ``eatss/codegen``."""
+"""``Recipe``: what was decided about a program's code, as data. Next folder: ``eatss/schedule``."""

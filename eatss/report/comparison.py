@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.codec import encode
-from eatss.measure.comparison import Comparison, ComparisonRow
-from eatss.measure.measurement import Measurement
-from eatss.measure.measurement_json import comparison_to_dict
-from eatss.measure.requirement import Verdict
+from eatss.measurement.comparison import Comparison, ComparisonRow
+from eatss.measurement.measurement import Measurement
+from eatss.measurement.measurement_json import comparison_to_dict
+from eatss.measurement.requirement import Verdict
 from eatss.report.counters import counters_table
 from eatss.report.csv_text import comparison_csv
 from eatss.report.figures import NONE, figure, ratio_text, scaled, spread

@@ -13,8 +13,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eatss.measure.comparison import Comparison, ComparisonRow
-from eatss.measure.estimate import Ratio
+from eatss.measurement.comparison import Comparison, ComparisonRow
+from eatss.measurement.estimate import Ratio
 from eatss.report.plot_file import check_plot_file, save_figure
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from eatss.measure.measurement import Counter, Measurement
+from eatss.measurement.measurement import Counter, Measurement
 from eatss.report.figures import bytes_amount, figure, with_prefix
 
 _TITLES = {

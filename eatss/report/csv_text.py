@@ -6,9 +6,9 @@ import csv
 from collections.abc import Mapping, Sequence
 from io import StringIO
 
-from eatss.measure.comparison import Comparison, ComparisonRow
-from eatss.measure.estimate import Estimate, Ratio
-from eatss.measure.measurement import Measurement
+from eatss.measurement.comparison import Comparison, ComparisonRow
+from eatss.measurement.estimate import Estimate, Ratio
+from eatss.measurement.measurement import Measurement
 
 _Cell = str | int | float | None
 

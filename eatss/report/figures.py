@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from eatss.measure.estimate import Estimate, Ratio
+from eatss.measurement.estimate import Estimate, Ratio
 
 NONE = "-"
 """Stands for what has no value."""

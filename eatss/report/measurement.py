@@ -9,8 +9,8 @@ from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.measure.measurement import Measurement
-from eatss.measure.measurement_json import measurement_to_dict
+from eatss.measurement.measurement import Measurement
+from eatss.measurement.measurement_json import measurement_to_dict
 from eatss.report.counters import counters_table
 from eatss.report.csv_text import measurements_csv
 from eatss.report.figures import NONE, figure, scaled, spread

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eatss.measure.measurement import LoadState, Measurement
+from eatss.measurement.measurement import LoadState, Measurement
 from eatss.report.figures import figure
 
 _ENDED = {

@@ -10,8 +10,8 @@ from eatss.characterize.fit import MEMORY, amounts_of
 from eatss.characterize.result import Occupancy, Record, Result
 from eatss.characterize.sass import MachineCode
 from eatss.gpu.voltage import voltage_share
-from eatss.measure.card import LaunchError, MeteredCard
-from tests.measure.scripted_card import ScriptedCard
+from eatss.measurement.card import LaunchError, MeteredCard
+from tests.measurement.scripted_card import ScriptedCard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

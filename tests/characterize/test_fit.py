@@ -36,7 +36,7 @@ from eatss.gpu.calibration import Calibration, Coefficient
 from eatss.gpu.load import load_profile
 from eatss.gpu.voltage import voltage_share
 from tests.characterize.scripted_bench import ScriptedBench, Truth
-from tests.measure.scripted_card import CardScript, ScriptedCard
+from tests.measurement.scripted_card import CardScript, ScriptedCard
 
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
 UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)

@@ -24,13 +24,13 @@ from eatss.characterize.result import read_record
 from eatss.characterize.specified import CAPABILITIES, specified_per_cycle
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
-from eatss.measure.measurement_json import measurement_to_dict
+from eatss.measurement.measurement_json import measurement_to_dict
 from tests.report.measurements import measured
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "h200"
 H200 = load_profile("h200")
-GEMM = ROOT / "tests" / "measure" / "programs" / "gemm"
+GEMM = ROOT / "tests" / "measurement" / "programs" / "gemm"
 INTENSITIES = np.geomspace(0.05, 1000, 61)
 
 ENTIRE = 1e4

@@ -25,9 +25,9 @@ from eatss.characterize.session import Characterised, chosen, run_bench
 from eatss.characterize.suite import Chip, suite
 from eatss.diagnostics import Diagnostic, InputError, Severity
 from eatss.gpu.load import load_profile
-from eatss.measure.card import LaunchError
+from eatss.measurement.card import LaunchError
 from tests.characterize.scripted_bench import ScriptedBench, Truth
-from tests.measure.scripted_card import CardScript, ScriptedCard
+from tests.measurement.scripted_card import CardScript, ScriptedCard
 
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
 NAMES = (

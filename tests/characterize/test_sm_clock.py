@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.characterize.sm_clock import MOST_SMS, SmClock, mean_clock_mhz, sm_clock_of
-from eatss.measure.card import CompileError, LaunchError
+from eatss.measurement.card import CompileError, LaunchError
 
 
 def told(*of_sms: tuple[int, int]) -> npt.NDArray[np.int64]:

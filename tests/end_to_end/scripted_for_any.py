@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eatss.program import Program
-from tests.measure.scripted_card import Script, ScriptedCard, ScriptedWorkload
+from tests.measurement.scripted_card import Script, ScriptedCard, ScriptedWorkload
 
 PATH = "tests.end_to_end.scripted_for_any:AnyProgram"
 WRONG = "tests.end_to_end.scripted_for_any:SelectedIsWrong"

@@ -90,7 +90,7 @@ def test_a_region_that_is_not_c_is_refused_like_everywhere() -> None:
     assert caught.value.code.startswith("EATSS-F")
 
 
-@pytest.mark.parametrize("first", ["import eatss.codegen.generate", ""])
+@pytest.mark.parametrize("first", ["import eatss.cuda.generate", ""])
 def test_function_and_package_share_their_name_whatever_is_imported_first(first: str) -> None:
     script = (
         f"{first}\nimport eatss, inspect\nfrom eatss import codegen\n"

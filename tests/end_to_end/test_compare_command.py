@@ -12,7 +12,7 @@ import pytest
 import eatss as package
 from eatss import generation
 from eatss.diagnostics import input_error
-from eatss.measure.measurement_json import comparison_from_dict
+from eatss.measurement.measurement_json import comparison_from_dict
 from eatss.tile_choice import parse_tile_choices
 from eatss.variants import SourceOptions, generate_variants
 from tests.end_to_end.measuring import KERNELS, eatss, mistake, python

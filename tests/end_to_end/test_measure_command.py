@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import eatss as package
-from eatss.measure.measurement_json import measurement_from_dict
-from eatss.measure.options import MeasureOptions
+from eatss.measurement.measurement_json import measurement_from_dict
+from eatss.measurement.options import MeasureOptions
 from tests.end_to_end.measuring import KERNELS, eatss, mistake, python
 from tests.end_to_end.scripted_for_any import AT_ONCE, INTERRUPTED, PATH, WRONG, AnyProgram
 
@@ -162,7 +162,7 @@ def test_a_folder_of_another_schema_is_refused(gemm: Path, tmp_path: Path) -> No
 def test_counters_without_nsight_compute_are_refused_before_time_goes_into_measuring(
     gemm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from eatss.measure import counters  # noqa: PLC0415
+    from eatss.measurement import counters  # noqa: PLC0415
 
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(counters.find_ncu, "__defaults__", ((),))

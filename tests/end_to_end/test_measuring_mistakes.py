@@ -15,13 +15,13 @@ import pytest
 import eatss as package
 from eatss import variants as generating
 from eatss.diagnostics import Diagnostic, InputError, NoSolutionError
-from eatss.measure import api
-from eatss.measure.options import MeasureOptions, Variant
+from eatss.measurement import api
+from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measuring import numbered
 from eatss.program import Program
 from tests.end_to_end.measuring import KERNELS, eatss, mistake
 from tests.end_to_end.scripted_for_any import PATH, AnyProgram
-from tests.measure.scripted_card import Script, ScriptedWorkload
+from tests.measurement.scripted_card import Script, ScriptedWorkload
 
 pytestmark = pytest.mark.usefixtures("heeded_signals")
 

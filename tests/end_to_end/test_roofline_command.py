@@ -12,14 +12,14 @@ import pytest
 from eatss.characterize.lowered import WIDTHS
 from eatss.characterize.machine import roofline_of
 from eatss.gpu import load_profile
-from eatss.measure.measurement_json import measurement_to_dict
+from eatss.measurement.measurement_json import measurement_to_dict
 from eatss.report.figures import figure
 from tests.end_to_end.in_process import eatss
 from tests.report.measurements import measured
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "benchmarks" / "results" / "h200" / "characterize-1.jsonl"
-GEMM = ROOT / "tests" / "measure" / "programs" / "gemm"
+GEMM = ROOT / "tests" / "measurement" / "programs" / "gemm"
 
 
 def roofline(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -30,7 +30,7 @@ PROGRAMS = (
 @pytest.fixture(scope="session", params=PROGRAMS)
 def made(request: pytest.FixtureRequest) -> tuple[Program, list[Kernel]]:
     """Return a program and its kernels."""
-    module = importlib.import_module("eatss.codegen.generate")
+    module = importlib.import_module("eatss.cuda.generate")
     kernels: list[Kernel] = []
     original = module.file_text
 

@@ -32,7 +32,7 @@ from tests.model.cuda_kernels import ENERGY, KERNELS, analysed, selected, struct
 z3: Any = z3_module
 SLOW = ("adi", "fdtd-apml")
 CARDS = {"double": ("t4", "h200"), "float": ("xavier", "a100-40gb")}
-GOLDEN = Path(__file__).parents[1] / "codegen" / "golden"
+GOLDEN = Path(__file__).parents[1] / "lower" / "golden"
 OBJECTIVES: tuple[Any, ...] = ("energy", "time", "edp")
 
 

@@ -12,7 +12,7 @@ import pytest
 from eatss.diagnostics import InputError
 from eatss.program import load_program
 
-GEMM = Path(__file__).resolve().parents[1] / "measure" / "programs" / "gemm"
+GEMM = Path(__file__).resolve().parents[1] / "measurement" / "programs" / "gemm"
 PLAN = (GEMM / "plan.json").read_text()
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eatss.measure.comparison import Comparison, ComparisonRow
-from eatss.measure.estimate import Estimate, Ratio
-from eatss.measure.measurement import (
+from eatss.measurement.comparison import Comparison, ComparisonRow
+from eatss.measurement.estimate import Estimate, Ratio
+from eatss.measurement.measurement import (
     CardState,
     DeviceInfo,
     LoadState,

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measure.measurement import Counter, KernelCounters
-from eatss.measure.measurement_json import comparison_from_dict
-from eatss.measure.requirement import judge, parse_requirements
+from eatss.measurement.measurement import Counter, KernelCounters
+from eatss.measurement.measurement_json import comparison_from_dict
+from eatss.measurement.requirement import judge, parse_requirements
 from eatss.report.comparison import render_comparison
 from eatss.report.comparison_plot import plot_comparisons
 from tests.report.measurements import comparison, failed_row, method, row

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from eatss.measure.measurement import Counter, KernelCounters, LoadState, Measurement, Missing
-from eatss.measure.measurement_json import measurement_from_dict
+from eatss.measurement.measurement import Counter, KernelCounters, LoadState, Measurement, Missing
+from eatss.measurement.measurement_json import measurement_from_dict
 from eatss.report.figures import bytes_amount, figure, ratio_text, scaled, seconds, with_prefix
 from eatss.report.measurement import render_measurements
 from tests.report.measurements import failed, measured, method, ratio, window

@@ -1,0 +1,439 @@
+"""``Scop`` × ``Recipe`` in, ``Program`` out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import islpy as isl
+
+from eatss.analysis import KernelFacts
+from eatss.apart import left_s
+from eatss.cuda.capability import check_capability
+from eatss.cuda.file_text import file_text
+from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
+from eatss.cuda.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
+from eatss.gpu import GpuProfile
+from eatss.kernel.nodes import SHARED, Kernel
+from eatss.lower.arrays import DeviceArray, shape_of
+from eatss.lower.assumptions import (
+    assumptions_of,
+    fixed_sizes,
+    implied_sizes,
+    index_bits_of,
+    launchable,
+)
+from eatss.lower.bounds import TooManyCasesError
+from eatss.lower.checks import check_order
+from eatss.lower.index_range import Indices, Sizes, common_sizes
+from eatss.lower.kernel_builder import KernelBuilder
+from eatss.lower.kernel_context import BuiltKernel, KernelContext
+from eatss.lower.placement import staged_candidates, unstaged_notes
+from eatss.lower.planning import Unit, UnitPlanner
+from eatss.lower.thread_ast import subtree_of
+from eatss.polyhedral import ScheduledScop
+from eatss.polyhedral.bounded import at_most, bounded_work, ran_out
+from eatss.polyhedral.schedule import default_operations
+from eatss.program import (
+    Assumption,
+    Constant,
+    Entry,
+    HostStep,
+    KernelCode,
+    Original,
+    Parameter,
+    Program,
+)
+from eatss.recipe.recipe import Recipe
+from eatss.recipe.recipe_json import recipe_to_dict
+from eatss.schedule.errors import input_error_at
+from eatss.schedule.names import NameTable, is_reserved
+from eatss.schedule.pieces import Piece, pieces_of
+from eatss.scop import Scop
+from eatss.work.least_work import work_of
+
+GENERATION_FACTOR = 4
+"""How much more isl may do for code than for the schedule by default; PolyBench needs less."""
+
+FIRST_OPERATIONS = 2_000_000
+"""What isl may do for one kernel at first; each of ``kernels/`` takes under half a second."""
+
+KERNEL_OPERATIONS = 6_000_000
+"""What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
+of the user's: seidel-2d with a small tile in shared memory needs more than half of that."""
+
+
+class WideIndicesError(Exception):
+    """Indices of 32 bits do not hold what a region computes ``what`` for."""
+
+    def __init__(self, scop: Scop, what: str) -> None:
+        """Note the region and the sizes."""
+        super().__init__(what)
+        self.scop = scop
+        self.what = what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionInput:
+    """A region to generate code for: its schedule, and the facts its sizes were selected from.
+
+    ``generic`` says that the schedule is over symbolic sizes; otherwise code made from it is for
+    the sizes of the source only, and its entry insists on them.
+    """
+
+    scheduled: ScheduledScop
+    facts: tuple[KernelFacts, ...]
+    generic: bool = True
+
+
+def generate(
+    regions: Sequence[RegionInput],
+    recipe: Recipe,
+    profile: GpuProfile,
+    *,
+    name: str,
+    original: Original,
+    parameters: Sequence[tuple[str, int]],
+    max_operations: int | None = None,
+) -> Program:
+    """Generate CUDA for every region of a file.
+
+    Args:
+        regions: the regions in source order, scheduled over symbolic sizes.
+        recipe: what was decided about every kernel, numbered through the file.
+        profile: the card that it is for.
+        name: name of the program and of its ``.cu`` file.
+        original: where the C is.
+        parameters: macro sizes with the values they have in the source.
+        max_operations: bound on isl's work for one region; ``None`` for
+            ``GENERATION_FACTOR`` times that of scheduling.
+
+    Returns:
+        The program; its text compiles as CUDA and, with a shim, as C++ for the CPU.
+
+    Raises:
+        InputError: ``EATSS-K0xx``, sizes or placements that cannot be; ``EATSS-K012``, the card
+            lacks what kernels use; ``EATSS-P001`` when isl's work exceeds ``max_operations``;
+            ``EATSS-K016``: 32-bit indices were asked for and do not hold.
+        InternalError: ``EATSS-K9xx``, a check of the generated code failed.
+    """
+    macros, options = dict(parameters), recipe.options
+    limit = max_operations
+    bits: Literal[32, 64] = options.index_bits or max(
+        index_bits_of(region.scheduled.scop, macros) for region in regions
+    )
+    try:
+        made = _regions(regions, recipe, profile, bits, macros, limit)
+    except WideIndicesError as need:
+        if options.index_bits is not None:
+            raise input_error_at(
+                "EATSS-K016",
+                f"indices of 32 bits do not hold what is computed for {need.what}",
+                span=need.scop.span,
+                hint="leave --index away, or give --index 64",
+            ) from None
+        bits = 64
+        made = _regions(regions, recipe, profile, bits, macros, limit)
+    program = Program(
+        name=name,
+        file=f"{name}.cu",
+        text="",
+        original=original,
+        gpu=profile.name,
+        compute_capability=profile.compute_capability[0] * 10 + profile.compute_capability[1],
+        dtype=recipe.dtype,
+        strict_fp=options.strict_fp,
+        index_bits=bits,
+        flags=("-fmad=false",) if options.strict_fp else (),
+        parameters=_parameters(regions, macros, made.tiles),
+        kernels=tuple(made.kernels),
+        entries=tuple(made.entries),
+        recipe=recipe_to_dict(recipe),
+    )
+    check_capability(made.code, profile)
+    return file_text(program, made.code, line_info=options.line_info)
+
+
+@dataclass(slots=True)
+class _Made:
+    """The kernels, their code and the entries of regions; the largest tile along each size."""
+
+    kernels: list[KernelCode] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    code: list[Kernel] = field(default_factory=list)
+    tiles: dict[str, int] = field(default_factory=dict)
+
+
+def _regions(
+    regions: Sequence[RegionInput],
+    recipe: Recipe,
+    profile: GpuProfile,
+    bits: Literal[32, 64],
+    macros: dict[str, int],
+    max_operations: int | None,
+) -> _Made:
+    """Make the code of all regions with indices of some width.
+
+    Raises:
+        WideIndicesError: 32 bits do not hold them.
+    """
+    made = _Made()
+    for region in regions:
+        builder = _RegionBuilder(region, recipe, profile, bits, len(made.kernels))
+        scop = region.scheduled.scop
+        with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
+            entry = builder.build(single=len(regions) == 1, macros=macros)
+        dependences = region.scheduled.dependences
+        made.entries.append(replace(entry, work=work_of(scop, dependences, builder.outside)))
+        made.kernels.extend(builder.kernels)
+        made.code.extend(builder.code)
+        for parameter, tile in builder.parameter_tiles.items():
+            made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
+    return made
+
+
+class _RegionBuilder:
+    """Builds the kernels and the entry of one region."""
+
+    def __init__(
+        self,
+        region: RegionInput,
+        recipe: Recipe,
+        profile: GpuProfile,
+        bits: Literal[32, 64],
+        first: int,
+    ) -> None:
+        self._scheduled = region.scheduled
+        self._generic = region.generic
+        self._scop = region.scheduled.scop
+        self._facts = region.facts
+        self._recipe = recipe
+        self._profile = profile
+        self._options = recipe.options
+        self._index_bits = bits
+        self._planner = UnitPlanner(
+            region.scheduled, region.facts, recipe.kernel, profile, recipe.options
+        )
+        self._first = first
+        self.kernels: list[KernelCode] = []
+        self.parameter_tiles: dict[str, int] = {}
+        self.code: list[Kernel] = []
+        self.outside: tuple[str, ...] = ()
+
+    def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
+        scop = self._scop
+        _refuse_reserved(scop)
+        names = NameTable((scop.function, *scop.parameters, SHARED))
+        written = frozenset(s.write.array for s in scop.statements)
+        arrays = {
+            array.name: DeviceArray(
+                array=array,
+                name=names.fresh(array.source_name or array.name),
+                shape=shape_of(scop, array),
+                by_value=array.n_dims == 0 and array.name not in written,
+            )
+            for array in scop.arrays
+        }
+        names.reserve(*taken_names(scop))
+        self.outside = outside_arrays(scop, arrays)
+        context = self._context(arrays, names, macros)
+        pieces = pieces_of(self._scheduled, names)
+        placed: list[PlacedKernel] = []
+        for piece in pieces:
+            placed.extend(self._piece(piece, context))
+        # what the source implies of sizes is tested, not believed: callers may pass any
+        anything = isl.Set.universe(scop.context.get_space())
+        steps = host_steps(placed, anything)
+        sizes = self._sizes(pieces, placed, steps, macros)
+        passed = {name for kernel in self.kernels for name in kernel.arguments}
+        used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
+        function = scop.function
+        launcher = f"{function}_cuda" if single else f"{function}_{scop.index}_cuda"
+        return Entry(
+            launcher=launcher,
+            function=function,
+            region=scop.index,
+            whole_function=scop.whole_function,
+            arguments=entry_arguments(scop, arrays, written),
+            temporaries=temporaries_of(scop, used),
+            assumptions=(
+                *(() if self._generic else fixed_sizes(macros)),
+                *assumptions_of(scop, used, sizes=sizes),
+                *implied_sizes(self._scheduled.assumes),
+                *self._launchable(placed),
+            ),
+            body=steps,
+        )
+
+    def _sizes(
+        self,
+        pieces: Sequence[Piece],
+        placed: Sequence[PlacedKernel],
+        steps: Sequence[HostStep],
+        macros: Mapping[str, int],
+    ) -> Sizes | None:
+        """Return the sizes for which 32-bit indices hold, ``None`` for indices of 64 bits.
+
+        Raises:
+            WideIndicesError: they do not hold at the sizes of the source, or hardly anywhere.
+        """
+        if self._index_bits != 32:
+            return None
+        host = Indices(32)
+        host.note(*bounds_of_loops(steps))
+        texts = [(host, pieces), *((item.kernel.index, [item.piece]) for item in placed)]
+        sizes = common_sizes(texts, self._scop.parameters)
+        if sizes is None:
+            raise WideIndicesError(self._scop, "sizes of a few millions")
+        for name in self._scop.parameters:
+            if abs(macros.get(name, 0)) > sizes.largest:
+                raise WideIndicesError(self._scop, f"{name} = {macros[name]}")
+        return sizes
+
+    def _launchable(self, placed: Sequence[PlacedKernel]) -> Iterator[Assumption]:
+        """Yield what must hold of the sizes for the grids to launch.
+
+        Raises:
+            InputError: ``EATSS-K015``: a grid has too many blocks, whatever the sizes.
+        """
+        for item in placed:
+            condition = item.kernel.most_blocks
+            if condition is None:
+                continue
+            if isinstance(condition, Constant):
+                raise input_error_at(
+                    "EATSS-K015",
+                    f"{item.kernel.kernel.name} would need more than 2^31 - 1 blocks along x",
+                    span=item.piece.statements[0].span,
+                    hint="give larger tiles with --tile",
+                )
+            yield launchable(item.kernel.kernel.name, condition)
+
+    def _context(
+        self, arrays: dict[str, DeviceArray], names: NameTable, macros: dict[str, int]
+    ) -> KernelContext:
+        passed = tuple(
+            declaration.name
+            for declaration in self._scop.parameter_declarations
+            if declaration.name not in macros
+        )
+        limit = self._options.shared_limit_bytes
+        return KernelContext(
+            scop=self._scop,
+            arrays=arrays,
+            names=names,
+            index_bits=self._index_bits,
+            line_info=self._options.line_info,
+            parameters=passed,
+            shared_limit_bytes=self._profile.shared_per_block_optin_bytes
+            if limit is None
+            else limit,
+            static_shared_bytes=self._profile.shared_per_block_bytes,
+        )
+
+    def _piece(self, piece: Piece, context: KernelContext) -> list[PlacedKernel]:
+        """Return the kernels of a piece, its texts and nouns noted."""
+        local = context.names.inner()
+        local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
+        placed = []
+        own = self._options.tile_sizes or self._options.placements
+        limit = 2 * KERNEL_OPERATIONS if own else KERNEL_OPERATIONS
+        for unit in self._planner.units(piece, local):
+            try:
+                kernel = self._tiled(unit, context, limit)
+            except (isl.Error, TooManyCasesError):
+                if ran_out(self._scop):
+                    raise
+                simple = self._planner.one_thread(unit.piece, local, "isl fails on its tiles")
+                kernel = self._kernel(simple, context)
+            placed.append(PlacedKernel(unit.piece, kernel))
+        return placed
+
+    def _tiled(self, unit: Unit, context: KernelContext, limit: int) -> BuiltKernel:
+        """Write the kernel of a unit within ``limit`` operations of isl.
+
+        A part of them is tried first. Where time is bounded, all are only where they fit into it
+        at that speed: isl takes long for operations on large numbers.
+        """
+        before_s = left_s()
+        try:
+            with at_most(self._scop.isl_context, FIRST_OPERATIONS):
+                return self._kernel(unit, context)
+        except isl.Error:
+            taken_s = before_s - left_s() if before_s < math.inf else 0.0
+            if ran_out(self._scop) or taken_s * limit / FIRST_OPERATIONS > left_s() / 2:
+                raise
+        with at_most(self._scop.isl_context, limit):
+            return self._kernel(unit, context)
+
+    def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
+        """Write the kernel of a unit and note it."""
+        check_order(
+            unit.piece,
+            unit.mapping,
+            unit.parts,
+            self._scheduled.dependences,
+            subtree_of(unit.piece, unit.mapping),
+        )
+        name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
+        decided = None if unit.kernel is None else self._recipe.kernel(unit.kernel)
+        staged = staged_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
+        kernel = KernelBuilder(
+            name, unit.piece, unit.mapping, unit.parts, unit.storage, staged, context, unit.names
+        ).build()
+        self.code.append(kernel.kernel)
+        for parameter, tile in kernel.parameter_tiles:
+            self.parameter_tiles[parameter] = max(tile, self.parameter_tiles.get(parameter, 0))
+        self.kernels.append(
+            KernelCode(
+                name=name,
+                statements=tuple(s.name for s in unit.piece.statements),
+                block=unit.mapping.block,
+                shared_bytes=kernel.shared_bytes,
+                dynamic_shared=kernel.kernel.dynamic_shared,
+                registers=kernel.register_words,
+                arguments=tuple(one.name for one in kernel.kernel.arguments),
+                tile_sizes=unit.mapping.tiles,
+                notes=(
+                    *unit.notes,
+                    *kernel.notes,
+                    *unstaged_notes(unit.storage, decided, self._options, unit.piece),
+                ),
+                reassociates=unit.mapping.split is not None,
+            )
+        )
+        return kernel
+
+
+def _refuse_reserved(scop: Scop) -> None:
+    """Refuse sizes whose names cannot stand in C++."""
+    for name in scop.parameters:
+        if is_reserved(name):
+            raise input_error_at(
+                "EATSS-K014",
+                f"the size '{name}' has a name that C++ or CUDA keeps for itself",
+                span=scop.span,
+                hint="rename it",
+            )
+
+
+def _parameters(
+    regions: Sequence[RegionInput], macros: dict[str, int], tiles: dict[str, int]
+) -> tuple[Parameter, ...]:
+    found: dict[str, Parameter] = {}
+    for region in regions:
+        names = region.scheduled.scop.parameters
+        for name in names if region.generic else (*names, *macros):
+            kind = "macro" if name in macros else "argument"
+            found.setdefault(
+                name,
+                Parameter(
+                    name=name,
+                    kind="macro" if kind == "macro" else "argument",
+                    default=macros.get(name),
+                    tile=tiles.get(name, 0),
+                ),
+            )
+    return tuple(found.values())

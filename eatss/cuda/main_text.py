@@ -1,0 +1,214 @@
+"""A ``main`` of its own for a generated file: runs, times and checks every entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eatss.cuda.lines import Lines
+from eatss.cuda.main_support import CHECK_SUPPORT, SUPPORT
+from eatss.program import Apply, Argument, Entry, IntExpr, Name, Parameter, Program, c_text
+
+
+def main_text(program: Program) -> str:
+    """Return ``#ifdef EATSS_MAIN … #endif``: a program that times every entry on random data.
+
+    Arguments on its command line are the number of repetitions and, as ``name=value``, the
+    parameters of kind ``argument``. Compiled with ``-DEATSS_CHECK`` and linked with the original,
+    it compares results. The text uses ``program``'s names, parameters and entries only. It ends
+    with code 1 if a comparison fails and 2 for what the user or the card cannot do.
+    """
+    lines = Lines()
+    lines.add("#ifdef EATSS_MAIN", *SUPPORT.splitlines())
+    if any(_missing(entry) is None for entry in program.entries):
+        lines.add("", "#ifdef EATSS_CHECK", *CHECK_SUPPORT.splitlines())
+        lines.add(*_declarations(program.entries), "#endif // EATSS_CHECK")
+    for entry in program.entries:
+        lines.add("")
+        _runner(lines, entry, program.parameters)
+    lines.add("")
+    _main(lines, program)
+    lines.add("#endif // EATSS_MAIN")
+    return lines.text()
+
+
+# -- the original ------------------------------------------------------------------------
+
+
+def _missing(entry: Entry) -> str | None:
+    """Return why the original function cannot be called on the same data, ``None`` if it can."""
+    if not entry.whole_function:
+        return f"{entry.function} does more than this region"
+    others = [argument.name for argument in entry.arguments if argument.source != "parameter"]
+    if others:
+        return f"{entry.function} uses variables that are no parameters: {', '.join(others)}"
+    positions = sorted(_position(argument) for argument in entry.arguments)
+    if positions != list(range(len(positions))):
+        return f"{entry.function} has parameters that the region does not use"
+    return None
+
+
+def _position(argument: Argument) -> int:
+    return -1 if argument.position is None else argument.position
+
+
+def _by_position(entry: Entry) -> list[Argument]:
+    return sorted(entry.arguments, key=_position)
+
+
+def _declarations(entries: Sequence[Entry]) -> list[str]:
+    """Return C declarations of the original functions, each once."""
+    found: dict[str, str] = {}
+    for entry in entries:
+        if _missing(entry) is None:
+            types = [_original_type(argument) for argument in _by_position(entry)]
+            found[entry.function] = f'extern "C" void {entry.function}({", ".join(types)});'
+    return list(found.values())
+
+
+def _original_type(argument: Argument) -> str:
+    return argument.element_type + (" *" if argument.role == "array" else "")
+
+
+# -- one entry ---------------------------------------------------------------------------
+
+
+def _runner(lines: Lines, entry: Entry, parameters: Sequence[Parameter]) -> None:
+    defaults = {parameter.name: parameter.default for parameter in parameters}
+    stored = [a for a in entry.arguments if a.role in ("array", "cell")]
+    with lines.block(f"static int eatss_run_{entry.launcher}(const eatss_options &eatss_given)"):
+        for argument in entry.arguments:
+            if argument.role == "parameter":
+                lines.add(_parameter(argument, defaults.get(argument.name)))
+        for seed, argument in enumerate(entry.arguments, start=1):
+            if argument.role != "parameter":
+                lines.add(_data(argument, seed))
+        lines.add(f"std::vector<eatss_data *> eatss_all = {{{_addresses(stored)}}};")
+        messages = ", ".join(_quoted(assumption.message) for assumption in entry.assumptions)
+        lines.add(f"std::vector<const char *> eatss_assumptions = {{{messages}}};")
+        shown = _shown(entry, parameters)
+        formats = "".join(f" {name}=%lld" for name in shown)
+        values = "".join(f", (long long)({name})" for name in shown)
+        lines.add(f'std::printf("{entry.launcher}{formats}\\n"{values});')
+        with lines.block("auto eatss_launch = [&]", ";"):
+            passed = [_passed(argument) for argument in entry.arguments]
+            lines.add(f"return {entry.launcher}({', '.join([*passed, 'cudaStream_t(0)'])});")
+        lines.add(
+            f'eatss_measure("{entry.launcher}", eatss_launch, eatss_all, eatss_assumptions,',
+            "              eatss_given.repetitions);",
+        )
+        for argument in stored:
+            if argument.writes:
+                lines.add(f"{argument.name}.print_sums();")
+        _check(lines, entry)
+
+
+def _parameter(argument: Argument, default: int | None) -> str:
+    usual = "nullptr" if default is None else f'"{default}"'
+    name, kind = argument.name, argument.element_type
+    return f'const long long {name} = eatss_given.size<{kind}>("{name}", {usual});'
+
+
+def _data(argument: Argument, seed: int) -> str:
+    kind, name = argument.element_type, argument.name
+    if argument.role == "scalar":
+        return f"const {kind} {name} = eatss_random_values<{kind}>(1, {seed})[0];"
+    extents = ", ".join(_wide(extent) for extent in argument.shape)
+    count = f"eatss_count({{{extents}}})"
+    return f'eatss_array<{kind}> {name}("{name}", {count}, {seed});'
+
+
+def _wide(extent: IntExpr) -> str:
+    """Return text whose products do not overflow 32 bits."""
+    if isinstance(extent, Apply):
+        return c_text(_widened(extent))
+    return c_text(extent)
+
+
+def _widened(extent: IntExpr) -> IntExpr:
+    if isinstance(extent, Apply):
+        operands = tuple(_widened(operand) for operand in extent.operands)
+        return Apply(extent.operator, operands)
+    return Name(f"(long long){extent.name}") if isinstance(extent, Name) else extent
+
+
+def _addresses(stored: Sequence[Argument]) -> str:
+    return ", ".join(f"&{argument.name}" for argument in stored)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _shown(entry: Entry, parameters: Sequence[Parameter]) -> list[str]:
+    own = [a.name for a in entry.arguments if a.role == "parameter"]
+    return own + [p.name for p in parameters if p.kind == "macro"]
+
+
+def _passed(argument: Argument) -> str:
+    if argument.role in ("array", "cell"):
+        return f"{argument.name}.device"
+    if argument.role == "parameter":
+        return f"({argument.element_type}){argument.name}"
+    return argument.name
+
+
+def _check(lines: Lines, entry: Entry) -> None:
+    """Add the comparison with the original; a smoke check."""
+    reason = _missing(entry)
+    lines.add("#ifdef EATSS_CHECK")
+    if reason is not None:
+        lines.add(f'std::printf("  not checked: {reason}\\n");', "return 0;")
+    else:
+        lines.add(
+            "// A smoke check with one bound for everything; 'eatss verify' has the bounds that"
+        )
+        lines.add("// follow from the operations.")
+        values = [_original_value(argument) for argument in _by_position(entry)]
+        lines.add(f"{entry.function}({', '.join(values)});")
+        written = [a.name for a in entry.arguments if a.role == "array" and a.writes]
+        terms = [f"{name}.differs()" for name in written]
+        lines.add(f"return {' | '.join(terms) if terms else '0'};")
+    lines.add("#else", "return 0;", "#endif")
+
+
+def _original_value(argument: Argument) -> str:
+    if argument.role == "array":
+        return f"{argument.name}.expected.data()"
+    if argument.role == "cell":
+        return f"{argument.name}.expected[0]"  # passed by value: what is written there is lost
+    return _passed(argument)
+
+
+# -- the program -------------------------------------------------------------------------
+
+
+def _main(lines: Lines, program: Program) -> None:
+    given = [p for p in program.parameters if p.kind == "argument"]
+    names = ", ".join(f'"{parameter.name}"' for parameter in given)
+    with lines.block("static void eatss_print_help(const char *program)"):
+        usage = "".join(f" [{p.name}=VALUE]" for p in given)
+        lines.add(
+            f'std::printf("usage: %s [REPETITIONS]{usage}\\n", program);',
+            f'std::printf("Times the kernels of {program.name} on random data.\\n");',
+        )
+        for parameter in given:
+            default = "has to be given" if parameter.default is None else parameter.default
+            lines.add(f'std::printf("  {parameter.name}: {default}\\n");')
+        for parameter in program.parameters:
+            if parameter.kind == "macro":
+                text = f"  {parameter.name}=%lld, set when compiled with -D{parameter.name}=VALUE"
+                lines.add(f'std::printf("{text}\\n", (long long)({parameter.name}));')
+    lines.add("")
+    with lines.block("int main(int eatss_argc, char **eatss_argv)"):
+        lines.add(
+            f"eatss_options eatss_given({{{names}}});",
+            "if (!eatss_given.read(eatss_argc, eatss_argv)) {",
+            "    eatss_print_help(eatss_argv[0]);",
+            "    return eatss_given.wants_help ? 0 : 2;",
+            "}",
+            "int eatss_failed = 0;",
+        )
+        for entry in program.entries:
+            lines.add(f"eatss_failed |= eatss_run_{entry.launcher}(eatss_given);")
+        lines.add("return eatss_failed;")

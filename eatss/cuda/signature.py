@@ -1,0 +1,136 @@
+"""The arguments of an entry: those of the original function, and what it reaches besides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from eatss.lower.arrays import DeviceArray
+from eatss.program import Argument, Constant, Temporary
+from eatss.schedule.names import NameTable
+from eatss.scop import FunctionParameter, Scop
+
+_SOURCES = {"parameter": "parameter", "global": "global"}
+
+
+def taken_names(scop: Scop) -> tuple[str, ...]:
+    """Return the names of the C source that generated names must not be."""
+    names = {scop.function, *scop.parameters, *(p.name for p in scop.function_parameters)}
+    names |= {declaration.source_name for declaration in scop.parameter_declarations}
+    return tuple(sorted(names))
+
+
+def entry_arguments(
+    scop: Scop, arrays: Mapping[str, DeviceArray], written: frozenset[str]
+) -> tuple[Argument, ...]:
+    """Return the arguments of the function that runs a region, in order.
+
+    First the parameters of the original function, then global variables, then what the
+    function keeps locally and sets before the region.
+    """
+    by_source = {
+        (array.array.source_name or array.array.name): array
+        for array in arrays.values()
+        if array.array.origin == "parameter"
+    }
+    found = [_parameter(scop, p, by_source, written) for p in scop.function_parameters]
+    found.extend(_others(scop, arrays, written))
+    return tuple(found)
+
+
+def _parameter(
+    scop: Scop,
+    parameter: FunctionParameter,
+    arrays: Mapping[str, DeviceArray],
+    written: frozenset[str],
+) -> Argument:
+    array = arrays.get(parameter.name)
+    if array is not None:
+        return _argument(scop, array, written, parameter.position)
+    names = {d.source_name: d.name for d in scop.parameter_declarations if d.origin == "parameter"}
+    element = "char" if parameter.element_type is None else parameter.element_type.value
+    role = "array" if parameter.is_pointer else "scalar"
+    return Argument(
+        name=names.get(parameter.name) or NameTable().fresh(parameter.name),
+        role="parameter" if parameter.name in names else ("array" if role == "array" else "scalar"),
+        element_type=element,
+        shape=(Constant(1),) if parameter.is_pointer else (),
+        reads=parameter.name in names,
+        writes=False,
+        source="parameter",
+        source_name=parameter.name,
+        position=parameter.position,
+    )
+
+
+def _others(
+    scop: Scop, arrays: Mapping[str, DeviceArray], written: frozenset[str]
+) -> Iterator[Argument]:
+    for array in arrays.values():
+        if array.array.origin != "parameter" and not _is_temporary(scop, array):
+            yield _argument(scop, array, written, None)
+    for declaration in scop.parameter_declarations:
+        if declaration.origin not in ("parameter", "macro"):
+            yield Argument(
+                name=declaration.name,
+                role="parameter",
+                element_type=declaration.element_type.value,
+                shape=(),
+                reads=True,
+                writes=False,
+                source="global" if declaration.origin == "global" else "local",
+                source_name=declaration.source_name,
+                position=None,
+            )
+
+
+def _argument(
+    scop: Scop, array: DeviceArray, written: frozenset[str], position: int | None
+) -> Argument:
+    noun = array.array
+    role = "scalar" if array.by_value else "cell" if noun.n_dims == 0 else "array"
+    reads = any(
+        access.array == noun.name and not access.is_write
+        for statement in scop.statements
+        for access in statement.accesses
+    )
+    source = _SOURCES.get(noun.origin, "local")
+    return Argument(
+        name=array.name,
+        role="scalar" if role == "scalar" else "cell" if role == "cell" else "array",
+        element_type=noun.element_type.value,
+        shape=array.shape,
+        reads=reads,
+        writes=noun.name in written,
+        source="parameter"
+        if source == "parameter"
+        else "global"
+        if source == "global"
+        else "local",
+        source_name=noun.source_name or noun.name,
+        position=position,
+    )
+
+
+def temporaries_of(scop: Scop, arrays: Mapping[str, DeviceArray]) -> tuple[Temporary, ...]:
+    """Return the device memory an entry allocates for arrays local to the region or function."""
+    return tuple(
+        Temporary(name=array.name, element_type=array.array.element_type.value, shape=array.shape)
+        for array in arrays.values()
+        if _is_temporary(scop, array)
+    )
+
+
+def outside_arrays(scop: Scop, arrays: Mapping[str, DeviceArray]) -> tuple[str, ...]:
+    """Return the names of the arrays in device memory whose values others see."""
+    return tuple(
+        name
+        for name, array in arrays.items()
+        if not array.by_value and not _is_temporary(scop, array)
+    )
+
+
+def _is_temporary(scop: Scop, array: DeviceArray) -> bool:
+    """Tell whether nothing outside the region sees an array."""
+    noun = array.array
+    local = noun.origin == "local" and scop.whole_function
+    return (noun.is_local or local) and not array.by_value

@@ -1,0 +1,170 @@
+"""What must hold of the sizes: accesses within arrays, indices within their type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Literal
+
+import islpy as isl
+
+from eatss.isl_names import coalesced
+from eatss.lower.arrays import DeviceArray, shape_of
+from eatss.lower.bounds import guard
+from eatss.lower.index_range import INT_MAX, Sizes
+from eatss.lower.isl_text import TRUE
+from eatss.program import Apply, Assumption, Constant, IntExpr, Name, Operator, evaluate, multiplied
+from eatss.schedule.errors import input_error_at
+from eatss.scop import Scop
+
+
+def assumptions_of(
+    scop: Scop,
+    arrays: Mapping[str, DeviceArray],
+    *,
+    sizes: Sizes | None,
+) -> tuple[Assumption, ...]:
+    """Return what the entry of a region demands of its sizes.
+
+    Args:
+        scop: the region.
+        arrays: its arrays.
+        sizes: those for which indices hold, where they are 32 bits wide.
+
+    Raises:
+        InputError: ``EATSS-K006``: for no sizes the region stays within its arrays.
+    """
+    found: list[Assumption] = []
+    valid = _within_arrays(scop)
+    message = "the original would leave its arrays otherwise"
+    found += [Assumption(condition=part, message=message) for part in _conditions(valid)]
+    if sizes is not None:
+        found += _narrow(scop, arrays, sizes)
+    return tuple(found)
+
+
+def fixed_sizes(values: Mapping[str, int]) -> tuple[Assumption, ...]:
+    """Return the demand that sizes are those of the source."""
+    return tuple(
+        Assumption(
+            condition=Apply(Operator.EQ, (Name(name), Constant(value))),
+            message=f"this code is for {name} = {value} only",
+        )
+        for name, value in values.items()
+    )
+
+
+def implied_sizes(assumes: isl.Set | None) -> tuple[Assumption, ...]:
+    """Return the demand that sizes are as the source implies, where the schedule relies on it."""
+    if assumes is None:
+        return ()
+    message = "the code is for arrays that have elements and sums that have terms"
+    return tuple(Assumption(condition=part, message=message) for part in _conditions(assumes))
+
+
+def _conditions(sizes: isl.Set) -> tuple[IntExpr, ...]:
+    """Return what holds together of sizes that lie in a set; nothing where all do."""
+    condition = guard(sizes, isl.Set.universe(sizes.get_space()))
+    if condition == TRUE:
+        return ()
+    if isinstance(condition, Apply) and condition.operator is Operator.AND:
+        return condition.operands
+    return (condition,)
+
+
+def within(counts: Sequence[IntExpr], most: int) -> IntExpr | None:
+    """Return the condition that a product is at most ``most``; ``None`` where it always is.
+
+    No operand is larger than ``most``, so that 64 bits hold all of them. Counts below 1, of
+    sizes for which nothing is done, count as 1.
+    """
+    conditions: list[IntExpr] = []
+    known, product = 1, None
+    for count in counts:
+        if isinstance(count, Constant):
+            known *= max(1, count.value)
+            continue
+        size: IntExpr = Apply(Operator.MAX, (count, Constant(1)))
+        room: IntExpr = Constant(most // known)
+        if product is not None:
+            room = Apply(Operator.QUOTIENT, (room, product))
+        conditions.append(Apply(Operator.LE, (size, room)))
+        product = size if product is None else multiplied(product, size)
+    if not conditions:
+        return None if known <= most else Constant(0)
+    return conditions[0] if len(conditions) == 1 else Apply(Operator.AND, tuple(conditions))
+
+
+def launchable(kernel: str, condition: IntExpr) -> Assumption:
+    """Return the demand that a grid has no more blocks than a card launches."""
+    return Assumption(
+        condition=condition, message=f"{kernel} would need more than 2^31 - 1 blocks along x"
+    )
+
+
+def _within_arrays(scop: Scop) -> isl.Set:
+    """Return the sizes for which every access stays inside its array."""
+    valid = isl.Set.universe(scop.context.get_space())
+    for statement in scop.statements:
+        for access in statement.accesses:
+            extent = scop.array(access.array).extent
+            outside = access.relation.subtract_range(extent)
+            if outside.is_empty():
+                continue
+            valid = valid.subtract(outside.domain().params())
+            if valid.is_empty():
+                raise input_error_at(
+                    "EATSS-K006",
+                    f"'{access.text}' leaves the array '{access.array}'",
+                    span=access.span,
+                    hint="no code is generated for a program that does",
+                )
+    return coalesced(valid)
+
+
+def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list[Assumption]:
+    power = sizes.largest.bit_length() - 1
+    found = [
+        Assumption(
+            condition=Apply(Operator.LE, (Name(name), Constant(sizes.largest))),
+            message=f"indices are 32 bits wide: {name} must be at most 2^{power}",
+        )
+        for name in scop.parameters
+    ]
+    found += [
+        Assumption(
+            condition=Apply(Operator.GE, (Name(name), Constant(-sizes.largest))),
+            message=f"indices are 32 bits wide: {name} must be at least -2^{power}",
+        )
+        for name in sizes.bounded_below
+    ]
+    seen: list[IntExpr] = []
+    for array in arrays.values():
+        elements: IntExpr = Constant(1)
+        for extent in array.shape:
+            elements = multiplied(elements, extent)
+        if len(array.shape) < 2 and isinstance(elements, Constant | Name):
+            continue  # sizes have a bound of their own
+        if elements in seen:
+            continue
+        seen.append(elements)
+        found.append(
+            Assumption(
+                condition=Apply(Operator.LE, (elements, Constant(INT_MAX))),
+                message=f"indices are 32 bits wide: {array.name} must have less than 2^31 elements",
+            )
+        )
+    return found
+
+
+def index_bits_of(scop: Scop, values: Mapping[str, int]) -> Literal[32, 64]:
+    """Return the width of indices that the sizes of the source need for arrays."""
+    for array in scop.arrays:
+        shape = shape_of(scop, array)
+        try:
+            elements = prod(evaluate(extent, values) for extent in shape)
+        except KeyError:
+            continue  # a parameter of the function: the entry checks it
+        if elements > INT_MAX:
+            return 64
+    return 32

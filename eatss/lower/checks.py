@@ -1,0 +1,190 @@
+"""Checks of generated code; they always run, and a failure is a fault of eatss.
+
+isl proves over all sizes that every instance lies in the range of the loops around it, and that
+what an instance needs is computed before it by the same thread or by an earlier launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import islpy as isl
+
+from eatss.diagnostics import SourceSpan
+from eatss.isl_names import padding, parameter_names, parameters_set, time_depth, without_parameters
+from eatss.lower.bounds import TileRange
+from eatss.lower.notation import isl_notation
+from eatss.lower.thread_ast import Phase, Subtree, order_of, tile_set
+from eatss.polyhedral import Dependences
+from eatss.polyhedral.checks import live_ranges_overlap
+from eatss.polyhedral.scheduling import coincidence_dependences
+from eatss.program import Apply, Constant, Name, Operator, names_in
+from eatss.schedule.errors import internal_error_at
+from eatss.schedule.launch_order import launches_respect, only_updates, tied_between
+from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
+from eatss.schedule.parts import Part
+from eatss.schedule.pieces import Piece
+from eatss.scop import Scop
+
+
+def crosses_threads(scop: Scop, piece: Piece, mapping: Mapping, dependences: Dependences) -> bool:
+    """Tell whether one thread of a launch would need what another computes."""
+    names = [loop.name for loop in mapping.mapped]
+    if not names:
+        return False
+    others = [loop.name for loop in piece.band if loop.name not in names]
+    needed = coincidence_dependences(scop, dependences)
+    tied = [without_parameters(domain, others) for domain in piece.placed]
+    free = [without_parameters(domain, names) for domain in tied]
+    for at_source, loose_source in zip(tied, free, strict=True):
+        for at_sink, loose_sink in zip(tied, free, strict=True):
+            between = needed.intersect_domain(isl.UnionSet.from_set(loose_source))
+            between = between.intersect_range(isl.UnionSet.from_set(loose_sink))
+            if between.is_empty():
+                continue
+            same = needed.intersect_domain(isl.UnionSet.from_set(at_source))
+            same = same.intersect_range(isl.UnionSet.from_set(at_sink))
+            if not between.is_subset(_without(same, names)):
+                return True
+    return False
+
+
+def _without(relation: isl.UnionMap, names: Sequence[str]) -> isl.UnionMap:
+    for name in names:
+        at = relation.find_dim_by_name(isl.dim_type.param, name)
+        if at >= 0:
+            relation = relation.project_out(isl.dim_type.param, at, 1)
+    return relation
+
+
+def check_order(
+    piece: Piece, mapping: Mapping, parts: Sequence[Part], dependences: Dependences, below: Subtree
+) -> None:
+    """Check that a thread runs its instances in an order that respects every dependence.
+
+    A split sum keeps no order, so every dependence has to join updates of one element.
+
+    Raises:
+        InternalError: ``EATSS-K901`` a statement is lost, ``EATSS-K902`` the order is wrong.
+    """
+    span = piece.statements[0].span
+    covered = sorted(name for part in parts for name in part.statements)
+    if covered != sorted(statement.name for statement in piece.statements):
+        raise internal_error_at("EATSS-K901", "the parts do not cover the statements", span=span)
+    if mapping.split is not None:
+        if not only_updates(piece, dependences):
+            raise internal_error_at("EATSS-K902", "a split sum computes more than sums", span=span)
+        return
+    names = [loop.name for loop in mapping.mapped]
+    others = [loop.name for loop in piece.band if loop.name not in names]
+    time = _time(piece, mapping, parts, below)
+    needed = dependences.flow.union(dependences.forced)
+    tied = isl.UnionSet.empty(time.get_space().params())
+    for domain in piece.placed:
+        tied = tied.union(isl.UnionSet.from_set(without_parameters(domain, others)))
+    here = needed.intersect_domain(tied).intersect_range(tied)
+    order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
+    if not here.lex_ge_at_multi_union_pw_aff(time).is_empty() or live_ranges_overlap(
+        order, flow, time
+    ):
+        raise internal_error_at(
+            "EATSS-K902", "a thread runs its instances in the wrong order", span=span
+        )
+
+
+def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Dependences) -> None:
+    """Check that a piece made into several launches, or a loop of them, computes the same.
+
+    Raises:
+        InternalError: ``EATSS-K901`` a statement is lost, ``EATSS-K902`` the order is wrong.
+    """
+    span = piece.statements[0].span
+    covered = sorted(statement.name for launch in launches for statement in launch.statements)
+    further = {tuple(loop.name for loop in launch.host[len(piece.host) :]) for launch in launches}
+    if covered != sorted(statement.name for statement in piece.statements) or len(further) != 1:
+        raise internal_error_at("EATSS-K901", "the kernels do not cover the statements", span=span)
+    if (len(launches) > 1 or () not in further) and not launches_respect(
+        piece, launches, dependences
+    ):
+        raise internal_error_at("EATSS-K902", "kernels run in the wrong order", span=span)
+
+
+def _time(
+    piece: Piece, mapping: Mapping, parts: Sequence[Part], below: Subtree
+) -> isl.MultiUnionPwAff:
+    """Return when a thread runs each instance: part by part, tile after tile."""
+    times: list[isl.UnionMap] = []
+    for part in parts:
+        serial = tuple(tile for tile in mapping.serial if tile.name in part.serial)
+        phase = Phase(
+            instances=tuple(piece.domain_of(name) for name in part.statements),
+            bound=tuple(loop.name for loop in piece.band),
+            mapped=(),
+            serial=serial,
+            below=below,
+        )
+        times.append(isl.UnionMap.from_multi_union_pw_aff(order_of(phase)))
+    depth = max(time_depth(time) for time in times)
+    whole: isl.UnionMap | None = None
+    for number, time in enumerate(times):
+        numbered = time.apply_range(padding(time, number, depth))
+        whole = numbered if whole is None else whole.union(numbered)
+    assert whole is not None
+    return isl.MultiUnionPwAff.from_union_map(whole)
+
+
+def check_ranges(
+    instances: Sequence[isl.Set],
+    bound: Sequence[str],
+    loops: Sequence[MappedLoop | SerialTile],
+    ranges: Sequence[TileRange],
+    known: isl.Set,
+    span: SourceSpan,
+) -> None:
+    """Check that the loops over tiles, as they are printed, run wherever there are instances.
+
+    Args:
+        instances: placed domains.
+        bound: names of the band loops they are bound by.
+        loops: the loops over tiles around them.
+        ranges: what is printed for each of these loops.
+        known: what the code inside takes for granted.
+        span: where the statements are, for the error.
+
+    Raises:
+        InternalError: ``EATSS-K901``.
+    """
+    if not loops:
+        return
+    context = known.get_ctx()
+    tile = tile_set(context, loops)
+    for loop in loops:
+        aligned = f"{loop.origin} mod {loop.tile} = 0"
+        tile = tile.intersect(parameters_set(context, [loop.origin], aligned))
+    for instance in instances:
+        here = without_parameters(instance.params().intersect(tile), bound)
+        reached = all(
+            here.is_subset(_reached(loop, printed, here))
+            for loop, printed in zip(loops, ranges, strict=True)
+        )
+        if not reached or not here.is_subset(known):
+            raise internal_error_at(
+                "EATSS-K901", "the loops over tiles leave instances out", span=span
+            )
+
+
+def _reached(loop: MappedLoop | SerialTile, printed: TileRange, here: isl.Set) -> isl.Set:
+    """Return where the origin of a loop is one of those the printed loop takes."""
+    origin, first = Name(loop.origin), printed.first
+    offset = Apply(Operator.SUB, (origin, first))
+    span = Apply(Operator.MUL, (Constant(loop.tile), printed.count))
+    conditions = (
+        Apply(Operator.GE, (origin, first)),
+        Apply(Operator.LE, (origin, printed.last)),
+        Apply(Operator.EQ, (Apply(Operator.MOD, (offset, Constant(loop.tile))), Constant(0))),
+        Apply(Operator.LT, (offset, span)),
+    )
+    names = {loop.origin, *parameter_names(here)}
+    names.update(*(names_in(condition) for condition in conditions))
+    text = " and ".join(isl_notation(condition) for condition in conditions)
+    return parameters_set(here.get_ctx(), sorted(names), text)

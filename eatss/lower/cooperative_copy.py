@@ -1,0 +1,103 @@
+"""How the threads of a block walk a box of elements that they copy together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from eatss.kernel.nodes import For, Node
+from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.schedule.names import NameTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """A loop over a thread's elements of a box; ``places`` are an element's indices in the box."""
+
+    counter: str
+    lower: IntExpr
+    count: int
+    step: int
+    unrolled: bool
+    places: tuple[IntExpr, ...]
+
+    def around(self, body: tuple[Node, ...]) -> For:
+        """Return the loop with a body."""
+        return For(
+            counter=self.counter,
+            lower=self.lower,
+            condition=Apply(Operator.LT, (Name(self.counter), Constant(self.count))),
+            step=Constant(self.step),
+            body=body,
+            unroll="whole" if self.unrolled else None,
+            narrow=True,
+        )
+
+
+def walk_of(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> Walk:
+    """Return how a block copies a box, neighbouring threads neighbouring elements.
+
+    Where the threads fill whole rows, a thread stays in its column and its row grows by a
+    constant, so that nothing is divided in the loop.
+
+    Args:
+        sizes: of the box, in elements.
+        threads: of the block.
+        thread: the constant that numbers the threads of a block.
+        names: names that are free here.
+    """
+    long = [k for k, size in enumerate(sizes) if size > 1]
+    rows, columns = (sizes[long[0]], sizes[long[1]]) if len(long) == 2 else (0, 0)
+    if rows and threads % columns == 0 and prod(sizes) % threads == 0:
+        return _by_rows(sizes, long[0], long[1], threads // columns, thread, names)
+    return _by_number(sizes, threads, thread, names)
+
+
+def _by_rows(
+    sizes: Sequence[int], row_at: int, column_at: int, step: int, thread: str, names: NameTable
+) -> Walk:
+    rows, columns = sizes[row_at], Constant(sizes[column_at])
+    turn = names.fresh("e")
+    places: list[IntExpr] = [Constant(0)] * len(sizes)
+    places[column_at] = Apply(Operator.REMAINDER, (Name(thread), columns))
+    first: IntExpr = Apply(Operator.QUOTIENT, (Name(thread), columns))
+    later = Apply(Operator.MUL, (Constant(step), Name(turn)))
+    places[row_at] = first if rows == step else Apply(Operator.ADD, (first, later))
+    return Walk(
+        counter=turn,
+        lower=Constant(0),
+        count=rows // step,
+        step=1,
+        unrolled=True,
+        places=tuple(places),
+    )
+
+
+def _by_number(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> Walk:
+    element = names.fresh("e")
+    return Walk(
+        counter=element,
+        lower=Name(thread),
+        count=prod(sizes),
+        step=threads,
+        unrolled=False,
+        places=_unravel(Name(element), sizes),
+    )
+
+
+def _unravel(element: Name, sizes: Sequence[int]) -> tuple[IntExpr, ...]:
+    """Return the indices of the element with a number, in row-major order."""
+    places: list[IntExpr] = []
+    for position in range(len(sizes)):
+        inner = prod(sizes[position + 1 :])
+        if sizes[position] == 1:
+            places.append(Constant(0))
+            continue
+        place: IntExpr = element
+        if inner > 1:
+            place = Apply(Operator.QUOTIENT, (element, Constant(inner)))
+        if prod(sizes[position:]) != prod(sizes):
+            place = Apply(Operator.REMAINDER, (place, Constant(sizes[position])))
+        places.append(place)
+    return tuple(places)

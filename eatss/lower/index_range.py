@@ -1,0 +1,279 @@
+"""How large the indices of printed code become, and the sizes for which 32 bits hold them.
+
+Every expression that a kernel prints is remembered. Its operands and whatever is computed on the
+way are bounded by intervals around 0: of sizes, of the loops of the schedule and the counters of
+statements over these sizes, of constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as Dictionary
+from dataclasses import dataclass
+from typing import Literal
+
+from eatss.isl_names import extremes, parameter_extremes, parameters_set
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
+from eatss.schedule.mapping import Mapping
+from eatss.schedule.pieces import Piece
+
+INT_MAX = 2**31 - 1
+
+MOST_SIZE = 2**29
+"""Sizes that 32-bit indices are made for, unless coefficients need room."""
+
+LEAST_SIZE = 2**25
+"""Where 32 bits do not even hold the indices of such sizes, indices have 64."""
+
+_FITTING = tuple(MOST_SIZE >> n for n in range((MOST_SIZE // LEAST_SIZE).bit_length()))
+
+_THREADS = 1024
+"""Threads of a block at most."""
+
+_CONDITIONS = frozenset(
+    {Operator.EQ, Operator.LE, Operator.LT, Operator.GE, Operator.GT, Operator.AND, Operator.OR}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The integers from ``low`` to ``high``."""
+
+    low: int
+    high: int
+
+    def joined(self, other: Range) -> Range:
+        """Return the least range that has both."""
+        return Range(min(self.low, other.low), max(self.high, other.high))
+
+    def wider(self, room: int) -> Range:
+        """Return the range with room at both ends."""
+        return Range(self.low - room, self.high + room)
+
+    @property
+    def fits(self) -> bool:
+        """Whether 32 bits hold it."""
+        return self.low >= -INT_MAX and self.high <= INT_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Sizes for which 32 bits hold indices: up to ``largest``.
+
+    Those that are ``bounded_below`` must be at least ``-largest``.
+    """
+
+    largest: int
+    bounded_below: tuple[str, ...]
+
+
+class Indices:
+    """Remembers the expressions of indices that a kernel has. ``bits`` are those of an index."""
+
+    def __init__(self, bits: Literal[32, 64]) -> None:
+        """Begin with none."""
+        self.bits = bits
+        self._printed: list[IntExpr] = []
+        self._meaning: dict[str, IntExpr] = {}
+        self._small: dict[str, int] = {}
+        self._room = _THREADS
+
+    def __call__(self, expression: IntExpr) -> IntExpr:
+        """Remember an expression and return it."""
+        self.note(expression)
+        return expression
+
+    def note(self, *expressions: IntExpr) -> None:
+        """Remember expressions that are computed as parts of others."""
+        self._printed.extend(expressions)
+
+    def define(self, name: str, value: IntExpr) -> None:
+        """Remember a variable that is no loop: it is at most ``value`` and the room of a tile."""
+        self.note(value)
+        self._meaning[name] = value
+
+    def note_mapping(self, mapping: Mapping) -> None:
+        """Remember threads, points and tiles; points may stand a tile beyond a loop's values."""
+        for loop in mapping.spread:
+            for name, count in ((loop.thread, loop.threads), (loop.point, loop.points)):
+                self._small[name] = max(self._small.get(name, 0), count)
+        self._room = max(self._room, *(tile for _, tile in mapping.tiles), 0)
+
+    def fits(self, sizes: Dictionary[str, Range], loops: Range) -> bool:
+        """Tell whether 32 bits hold all that is printed.
+
+        Args:
+            sizes: the values of parameters.
+            loops: those of all loops and counters.
+        """
+        usual = loops.wider(2 * self._room)
+        if not usual.wider(usual.high - usual.low).fits:
+            return False  # a block's stride leads beyond the last tile once
+        ranges = {**sizes, **{name: Range(0, most) for name, most in self._small.items()}}
+        for name, value in self._meaning.items():
+            found = range_of(value, ranges, usual)
+            if found is None:
+                return False
+            ranges[name] = found.wider(self._room)
+        return all(range_of(one, ranges, usual) is not None for one in self._printed)
+
+
+def common_sizes(
+    texts: Iterable[tuple[Indices, Sequence[Piece]]], parameters: Sequence[str]
+) -> Sizes | None:
+    """Return the sizes for which 32 bits hold all indices, ``None`` for hardly any.
+
+    Args:
+        texts: what is printed, and what it is printed for.
+        parameters: the sizes.
+    """
+    largest = MOST_SIZE
+    below: dict[str, None] = {}
+    for text, pieces in texts:
+        found = _largest(text, pieces, parameters, largest)
+        if found is None:
+            return None
+        largest = found.largest
+        below.update(dict.fromkeys(found.bounded_below))
+    return Sizes(largest=largest, bounded_below=tuple(below))
+
+
+def _largest(
+    text: Indices, pieces: Sequence[Piece], parameters: Sequence[str], most: int
+) -> Sizes | None:
+    for size in _FITTING:
+        for least in (-INT_MAX - 1, -size) if size <= most else ():
+            known = _values(pieces, parameters, Range(least, size))
+            if known is None or not text.fits(*known):
+                continue
+            below = _running_below(pieces, parameters, -size) if least == -size else ()
+            return Sizes(largest=size, bounded_below=below)
+    return None
+
+
+def _running_below(
+    pieces: Sequence[Piece], parameters: Sequence[str], least: int
+) -> tuple[str, ...]:
+    """Return the parameters for which there are instances though they are below ``least``."""
+    found = []
+    for name in parameters:
+        for piece in pieces:
+            domains = [piece.instances(statement) for statement in piece.statements]
+            low = parameters_set(domains[0].get_ctx(), (name,), f"{name} < {least}")
+            if not all(domain.intersect_params(low).is_empty() for domain in domains):
+                found.append(name)
+                break
+    return tuple(found)
+
+
+def range_of(expression: IntExpr, ranges: Dictionary[str, Range], usual: Range) -> Range | None:
+    """Return what values an expression has, ``None`` where it or a part of it may pass 32 bits.
+
+    Args:
+        expression: what is printed.
+        ranges: the values of names.
+        usual: those of any other name.
+    """
+    if isinstance(expression, Constant):
+        return _checked(Range(expression.value, expression.value))
+    if isinstance(expression, Name):
+        return _checked(ranges.get(expression.name, usual))
+    parts = [range_of(operand, ranges, usual) for operand in expression.operands]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    operator = expression.operator
+    if operator in _CONDITIONS:
+        return Range(0, 1)
+    if operator in (Operator.ADD, Operator.SUB):
+        return _sum(known, subtracts=operator is Operator.SUB)
+    return _checked(_applied(operator, known))
+
+
+def _sum(operands: Sequence[Range], *, subtracts: bool) -> Range | None:
+    """Return a sum or difference, each partial one held to 32 bits; of one operand the negation."""
+    first, *others = operands
+    if subtracts and not others:
+        return _checked(Range(-first.high, -first.low))
+    result: Range | None = first
+    for other in others:
+        if result is None:
+            return None
+        low, high = (-other.high, -other.low) if subtracts else (other.low, other.high)
+        result = _checked(Range(result.low + low, result.high + high))
+    return result
+
+
+def _applied(operator: Operator, operands: Sequence[Range]) -> Range:
+    first, *others = operands
+    if operator is Operator.MUL:
+        for other in others:
+            ends = [x * y for x in (first.low, first.high) for y in (other.low, other.high)]
+            first = Range(min(ends), max(ends))
+        return first
+    if operator is Operator.MIN:
+        return Range(min(o.low for o in operands), min(o.high for o in operands))
+    if operator is Operator.MAX:
+        return Range(max(o.low for o in operands), max(o.high for o in operands))
+    if operator is Operator.SELECT:
+        return others[0].joined(others[1])
+    (divisor,) = others  # positive
+    if operator in (Operator.FLOORDIV, Operator.QUOTIENT):
+        by = (max(1, divisor.low), max(1, divisor.high))
+        ends = [x // y for x in (first.low, first.high) for y in by]
+        quotient = Range(min(ends), max(ends) + 1)
+        beyond = first.wider(divisor.high)  # rounding down adds or takes the divisor on the way
+        return quotient if beyond.fits else beyond
+    return Range(-divisor.high, divisor.high)
+
+
+def _checked(value: Range) -> Range | None:
+    return value if value.fits else None
+
+
+def widened(expression: IntExpr, sizes: Iterable[str]) -> IntExpr:
+    """Return an expression of the host computed in 64 bits where 32 might not hold it.
+
+    Args:
+        expression: what is printed.
+        sizes: names that may have any value of 32 bits; others are counters.
+    """
+    anything = Range(-INT_MAX - 1, INT_MAX)
+    counters = Range(-2 * MOST_SIZE, 2 * MOST_SIZE)
+    if _plain(expression) or range_of(expression, dict.fromkeys(sizes, anything), counters):
+        return expression
+    return substitute(expression, {name: Name(f"(long){name}") for name in names_in(expression)})
+
+
+def _plain(expression: IntExpr) -> bool:
+    """Tell whether an expression only compares names and constants."""
+    if not isinstance(expression, Apply):
+        return True
+    return expression.operator in _CONDITIONS and all(_plain(o) for o in expression.operands)
+
+
+def _values(
+    pieces: Sequence[Piece], parameters: Sequence[str], allowed: Range
+) -> tuple[dict[str, Range], Range] | None:
+    """Return the values of parameters and of loops, for allowed sizes that run something.
+
+    ``None`` where a loop has no bound.
+    """
+    within = " and ".join(f"{allowed.low} <= {name} <= {allowed.high}" for name in parameters)
+    sizes: dict[str, Range] = {}
+    loops = Range(0, 0)
+    for piece in pieces:
+        small = parameters_set(piece.placed[0].get_ctx(), parameters, within)
+        functions = [loop.member.function for loop in (*piece.host, *piece.band, *piece.inner)]
+        for statement in piece.statements:
+            domain = piece.instances(statement).intersect_params(small)
+            if domain.is_empty():
+                continue
+            found = extremes(domain, functions)
+            if found is None:
+                return None
+            loops = loops.joined(Range(*found))
+            for name in parameters:
+                here = Range(*parameter_extremes(domain, name))
+                sizes[name] = sizes[name].joined(here) if name in sizes else here
+    return {name: sizes.get(name, allowed) for name in parameters}, loops

@@ -1,0 +1,503 @@
+"""One kernel as nodes: tiles to blocks, parts one after another, phases of a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping as Dictionary
+
+import islpy as isl
+
+from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
+from eatss.analysis.structure import MOST_POINTS
+from eatss.isl_names import (
+    coalesced,
+    without_parameters,
+)
+from eatss.kernel.barriers import barrier_faults, needed_barriers_only
+from eatss.kernel.nodes import Argument, Barrier, For, If, Kernel, Let, Node, ShuffleAdd
+from eatss.kernel.uses import buffers_of, names_of, without_unused
+from eatss.lower.assumptions import within
+from eatss.lower.bounds import TileRange, full_tiles, guard, tile_range, union_of
+from eatss.lower.checks import check_ranges
+from eatss.lower.coverage import check_coverage_of
+from eatss.lower.digits import digits
+from eatss.lower.index_range import Indices
+from eatss.lower.isl_text import FALSE, TRUE
+from eatss.lower.kernel_context import BuiltKernel, KernelContext
+from eatss.lower.promotion import SharedTile
+from eatss.lower.promotion_builder import StagingBuilder
+from eatss.lower.references import References
+from eatss.lower.storage import Candidate, StoragePlan
+from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
+from eatss.lower.thread_builder import ThreadBuilder, first_point, over_points
+from eatss.lower.thread_tree import Node as Tree
+from eatss.polyhedral.bounded import at_most
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    minimum,
+    multiplied,
+    names_in,
+)
+from eatss.program.linear import start_plus, strict
+from eatss.schedule.errors import internal_error_at
+from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
+from eatss.schedule.names import NameTable
+from eatss.schedule.parts import Part
+from eatss.schedule.pieces import Piece
+
+_PROJECTION = 50_000
+"""What isl may do to find exactly the values of one loop."""
+
+
+class KernelBuilder:
+    """Builds one kernel."""
+
+    def __init__(
+        self,
+        name: str,
+        piece: Piece,
+        mapping: Mapping,
+        parts: Sequence[Part],
+        storage: StoragePlan,
+        staged: frozenset[Candidate],
+        context: KernelContext,
+        names: NameTable,
+    ) -> None:
+        self._name = name
+        self._piece = piece
+        self._mapping = mapping
+        self._parts = parts
+        self._context = context
+        self._storage = storage
+        self._isl = context.scop.isl_context
+        self._index = Indices(context.index_bits)
+        self._index.note_mapping(mapping)
+        self._names = names
+        self._bound = tuple(loop.name for loop in piece.band)
+        self._references = References(
+            piece=piece,
+            storage=storage,
+            mapping=mapping,
+            arrays=context.arrays,
+            names=self._names,
+            index=self._index,
+        )
+        self._parameter_tiles: dict[str, int] = {}
+        self._ranges: dict[str, TileRange] = {}  # by the name of the origin
+        self._digits: dict[str, IntExpr] = {}  # of loops that share the blocks along x
+        self._span = piece.statements[0].span
+        self._staging = StagingBuilder(
+            piece=piece,
+            mapping=mapping,
+            candidates=[c for c in storage.candidates if c in staged],
+            references=self._references,
+            arrays=context.arrays,
+            names=self._names,
+            index=self._index,
+            limit_bytes=context.shared_limit_bytes,
+        )
+        self._thread = ThreadBuilder(
+            references=self._references,
+            piece=piece,
+            names=self._names,
+            index=self._index,
+            line_info=context.line_info,
+            unrolled=mapping.points <= MOST_POINTS,
+            mapping=mapping,
+        )
+
+    def build(self) -> BuiltKernel:
+        """Return the kernel.
+
+        Raises:
+            InternalError: ``EATSS-K901`` its code does not run every instance once, ``EATSS-K903``
+                threads may meet in shared memory without a barrier.
+        """
+        launch = self._launch_params()
+        ranges, known = self._block_ranges(launch)
+        body = needed_barriers_only(without_unused(self._body(ranges, known)))
+        for fault in barrier_faults(body):
+            raise internal_error_at("EATSS-K903", f"{self._name}: {fault}", span=self._span)
+        shared_bytes = sum(-(-tile.shared_bytes // 8) * 8 for tile in self._staging.tiles)
+        context = self._context
+        return BuiltKernel(
+            kernel=Kernel(
+                name=self._name,
+                threads=self._mapping.threads,
+                arguments=self._arguments(body),
+                shared=tuple(tile.buffer for tile in self._staging.tiles),
+                dynamic_shared=shared_bytes > context.static_shared_bytes,
+                index_bits=context.index_bits,
+                body=body,
+            ),
+            grid=self._grid(ranges),
+            launch=launch,
+            shared_bytes=shared_bytes,
+            register_words=self._references.register_words,
+            parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
+            most_blocks=self._most_blocks(launch),
+            notes=(*self._sharing(), *self._references.notes, *self._staging.notes),
+            index=self._index,
+        )
+
+    def _arguments(self, body: Sequence[Node]) -> tuple[Argument, ...]:
+        """Return what a body uses of the region's data: sizes, counters of the host, arrays."""
+        names, buffers = names_of(body), buffers_of(body)
+        integers = (*self._context.parameters, *self._piece.host_names)
+        passed = [Argument(name=name) for name in integers if name in names]
+        for key, array in self._context.arrays.items():
+            if array.buffer in buffers:
+                read_only = key in self._storage.read_only
+                passed.append(Argument(name=array.name, buffer=array.buffer, read_only=read_only))
+        return tuple(passed)
+
+    # What is known at each level ---------------------------------------------------------
+
+    def _launch_params(self) -> isl.Set:
+        """Return the sizes and host counters for which there is an instance."""
+        params = union_of(
+            [without_parameters(domain, self._bound).params() for domain in self._piece.placed]
+        )
+        return coalesced(params)
+
+    def _block_ranges(self, launch: isl.Set) -> tuple[dict[str, TileRange], isl.Set]:
+        known = launch
+        ranges: dict[str, TileRange] = {}
+        for loop in self._mapping.spread:
+            others = [name for name in self._bound if name != loop.name]
+            values = union_of(
+                [without_parameters(domain, others).params() for domain in self._piece.placed]
+            )
+            ranges[loop.name] = tile_range(coalesced(values), loop, launch)
+            self._note_tile(ranges[loop.name], loop)
+            self._ranges[loop.origin] = ranges[loop.name]
+            if loop is not self._mapping.split:
+                known = known.intersect(ranges[loop.name].known)
+        return ranges, coalesced(known)
+
+    def _note_tile(self, tiles: TileRange, loop: MappedLoop | SerialTile) -> None:
+        """Remember which sizes bound a tiled loop."""
+        for name in (*names_in(tiles.last), *names_in(tiles.first)):
+            if name in self._context.scop.parameters:
+                known = self._parameter_tiles.get(name, 0)
+                self._parameter_tiles[name] = max(known, loop.tile)
+
+    def _grid(self, ranges: Dictionary[str, TileRange]) -> tuple[IntExpr, IntExpr, IntExpr]:
+        grid: dict[Axis, IntExpr] = dict.fromkeys(AXES, Constant(1))
+        for axis in AXES:
+            for loop in self._mapping.blocks_along(axis):
+                self._index.note(ranges[loop.name].count)
+                grid[axis] = multiplied(grid[axis], ranges[loop.name].count)
+            if axis != "x":  # the kernel strides over what exceeds the limit of a grid
+                grid[axis] = minimum(grid[axis], MAX_BLOCKS_YZ)
+        split = self._mapping.split
+        if split is not None:
+            grid[split.grid] = minimum(ranges[split.name].count, self._mapping.chunks)
+        return grid["x"], grid["y"], grid["z"]
+
+    def _most_blocks(self, launch: isl.Set) -> IntExpr | None:
+        """Return the condition that blocks along x are not too many, where loops share them.
+
+        A bound of one loop keeps the blocks of that loop within the limit; a product may pass it.
+        Host loops take all their values at once.
+        """
+        sharing = self._mapping.blocks_along("x")
+        if len(sharing) < 2:
+            return None
+        known = without_parameters(launch, self._piece.host_names)
+        counts: list[IntExpr] = []
+        for loop in sharing:
+            others = [*self._piece.host_names, *(o for o in self._bound if o != loop.name)]
+            values = union_of(
+                [without_parameters(domain, others).params() for domain in self._piece.placed]
+            )
+            counts.append(tile_range(coalesced(values), loop, known).count)
+        return within(counts, MAX_BLOCKS_X)
+
+    # The body ----------------------------------------------------------------------------
+
+    def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> tuple[Node, ...]:
+        threads = self._threads()
+        found: list[Node] = [
+            Let(name=loop.thread, value=threads[loop.name])
+            for loop in self._mapping.spread
+            if loop.threads > 1
+        ]
+        found.append(self._staging.declaration())
+        found += self._numbered_blocks(ranges)
+        return (*found, *self._tiles(self._mapping.mapped, ranges, known))
+
+    def _tiles(
+        self, loops: Sequence[MappedLoop], ranges: Dictionary[str, TileRange], known: isl.Set
+    ) -> tuple[Node, ...]:
+        """Return the tiles of a block along ``loops``, and what is inside."""
+        if not loops:
+            return self._inside_tile(ranges, known)
+        loop, *others = loops
+        if loop.grid == "x":
+            origin = Let(name=loop.origin, value=self._start(loop, ranges))
+            return (origin, *self._tiles(others, ranges, known))
+        return (self._strided(loop, ranges, lambda: self._tiles(others, ranges, known)),)
+
+    def _inside_tile(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> tuple[Node, ...]:
+        references = self._references
+        found: list[Node] = [
+            *self._single_points(self._mapping.mapped),
+            *references.declarations(),
+        ]
+        if self._mapping.split is not None:
+            return (*found, *self._split_sum(self._mapping.split, ranges, known))
+        for name, points in references.loads():
+            found += self._transfer(name, points, known)
+        for part in self._parts:
+            found += self._part(part, known)
+        for name, points in references.stores():
+            found += self._transfer(name, points, known)
+        return tuple(found)
+
+    def _sharing(self) -> Iterator[str]:
+        """Say which loops share an axis."""
+        for axis in AXES:
+            if len(loops := self._mapping.blocks_along(axis)) > 1:
+                yield f"{_listed(loops)} share the blocks along {axis}"
+            if len(loops := self._mapping.threads_along(axis)) > 1:
+                yield f"{_listed(loops)} share the threads along {axis}"
+
+    def _threads(self) -> dict[str, IntExpr]:
+        """Return each loop's coordinate of a thread; loops that share an axis take it apart."""
+        found: dict[str, IntExpr] = {}
+        for axis in AXES:
+            loops = self._mapping.threads_along(axis)
+            extents = [Constant(loop.threads) for loop in loops]
+            places = digits(Name(f"threadIdx.{axis}"), extents, self._span)
+            found.update(zip((loop.name for loop in loops), places, strict=True))
+        return found
+
+    def _numbered_blocks(self, ranges: Dictionary[str, TileRange]) -> list[Node]:
+        """Declare the block's number along x where loops share it, and note each loop's digit."""
+        loops = self._mapping.blocks_along("x")
+        if len(loops) < 2:
+            return []
+        number = self._names.fresh("block")
+        counts = [ranges[loop.name].count for loop in loops]
+        self._index.note(*counts)
+        places = digits(Name(number), counts, self._span)
+        self._digits.update(zip((loop.name for loop in loops), places, strict=True))
+        return [Let(name=number, value=Name("blockIdx.x"))]
+
+    def _start(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> IntExpr:
+        digit = self._digits.get(loop.name, Name(f"blockIdx.{loop.grid}"))
+        first = ranges[loop.name].first
+        self._index.note(first)
+        # the block's own share is within the values of the loop
+        return start_plus(first, multiplied(Constant(loop.tile), digit))
+
+    def _strided(
+        self,
+        loop: MappedLoop,
+        ranges: Dictionary[str, TileRange],
+        body: Callable[[], tuple[Node, ...]],
+    ) -> For:
+        """Return a loop over the tiles of a block."""
+        condition = self._until(loop.origin, ranges[loop.name].last)
+        lower = self._start(loop, ranges)
+        step = Apply(Operator.MUL, (Constant(loop.tile), Name(f"gridDim.{loop.grid}")))
+        return For(counter=loop.origin, lower=lower, condition=condition, step=step, body=body())
+
+    def _until(self, counter: str, last: IntExpr) -> IntExpr:
+        """Return the condition of a loop that runs to ``last``."""
+        return self._index(strict(Apply(Operator.LE, (Name(counter), last))))
+
+    def _single_points(self, loops: Sequence[MappedLoop]) -> list[Node]:
+        """Declare the loops of which a thread has one point."""
+        return [
+            Let(name=loop.name, value=self._index(first_point(loop).expression()))
+            for loop in loops
+            if loop.points == 1 and (loop.threads > 1 or loop.tile > 1)
+        ]
+
+    def _split_sum(
+        self, loop: MappedLoop, ranges: Dictionary[str, TileRange], known: isl.Set
+    ) -> tuple[Node, ...]:
+        """Return sums whose loop is spread over threads and blocks, and their combination."""
+        references = self._references
+        zeros = self._at_points(references.zeros())
+
+        def sums() -> tuple[Node, ...]:
+            found = self._single_points([loop])
+            inside = known.intersect(ranges[loop.name].known)
+            for part in self._parts:
+                found += self._part(part, coalesced(inside))
+            return tuple(found)
+
+        summed = self._strided(loop, ranges, sums)
+        shuffles = self._at_points(
+            tuple(
+                ShuffleAdd(register=register, delta=loop.threads >> step, width=loop.threads)
+                for register in references.register_elements()
+                for step in range(1, loop.threads.bit_length())
+            )
+        )
+        references.combine_atomically = self._mapping.chunks > 1
+        stores: tuple[Node, ...] = tuple(
+            node
+            for name, points in references.stores()
+            for node in self._transfer(name, points, known)
+        )
+        if loop.threads > 1:
+            first = Apply(Operator.EQ, (Name(loop.thread), Constant(0)))
+            stores = (If(conditions=(first,), body=stores),)
+        return (*zeros, summed, *shuffles, *stores)
+
+    def _at_points(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Return nodes for each of the thread's points, inside the domain or not."""
+        if not nodes:
+            return ()
+        for loop in reversed(self._mapping.mapped):
+            if loop.points > 1:
+                nodes = (over_points(loop.point, loop.points, nodes, "whole"),)
+        return nodes
+
+    def _transfer(self, name: str, points: isl.Set, known: isl.Set) -> tuple[Node, ...]:
+        """Return the loads or stores of registers at ``points``."""
+        instance = self._references.transfer_instance(name, points)
+        phase = Phase(
+            instances=(instance,),
+            bound=self._bound,
+            mapped=self._mapping.mapped,
+            serial=(),
+            below=None,
+        )
+        return self._phase(phase, known, separate=False)
+
+    def _part(self, part: Part, known: isl.Set) -> tuple[Node, ...]:
+        """Return the statements of a part, the serial tiles around them."""
+        serial = tuple(tile for tile in self._mapping.serial if tile.name in part.serial)
+        instances = tuple(self._piece.domain_of(name) for name in part.statements)
+        tile = tile_set(self._isl, self._mapping.spread)
+        inside = coalesced(union_of([i.params().intersect(tile) for i in instances]))
+        staged = self._staging.stage(part.statements, serial)
+        if not serial and not staged:  # what runs in no loop has its own guards
+            return self._level(part, serial, 0, inside, staged, known)
+        here = coalesced(without_parameters(inside, self._bound))
+        condition = guard(here, known)
+        if condition == FALSE:
+            return ()
+        if condition == TRUE:
+            return self._level(part, serial, 0, inside, staged, known)
+        conditions = (self._index(strict(condition)),)
+        known = coalesced(known.intersect(here))
+        body = self._level(part, serial, 0, inside, staged, known)
+        return (If(conditions=conditions, body=body),)
+
+    def _level(
+        self,
+        part: Part,
+        serial: tuple[SerialTile, ...],
+        depth: int,
+        inside: isl.Set,
+        staged: Sequence[SharedTile],
+        known: isl.Set,
+    ) -> tuple[Node, ...]:
+        """Return what stands inside ``depth`` serial loops of a part."""
+        found: list[Node] = [
+            self._staging.copy(tile, known) for tile in staged if tile.depth == depth
+        ]
+        copies = bool(found)
+        if copies:
+            found.append(Barrier())
+        if depth == len(serial):
+            found += self._compute(part, serial, known)
+        else:
+            loop = serial[depth]
+            values = inside.intersect(tile_set(self._isl, serial[:depth]))
+            others = [name for name in self._bound if name != loop.name]
+            tiles = tile_range(_projected(values, others), loop, known)
+            self._note_tile(tiles, loop)
+            self._ranges[loop.origin] = tiles
+            lower, condition = self._index(tiles.first), self._until(loop.origin, tiles.last)
+            found.append(
+                For(
+                    counter=loop.origin,
+                    lower=lower,
+                    condition=condition,
+                    step=Constant(loop.tile),
+                    body=self._level(part, serial, depth + 1, inside, staged, tiles.known),
+                )
+            )
+        again = depth > 0 or any(loop.grid != "x" for loop in self._mapping.spread)
+        if copies and again:
+            found.append(Barrier())
+        return tuple(found)
+
+    def _compute(
+        self, part: Part, serial: tuple[SerialTile, ...], known: isl.Set
+    ) -> tuple[Node, ...]:
+        phase = Phase(
+            instances=tuple(self._piece.domain_of(name) for name in part.statements),
+            bound=self._bound,
+            mapped=self._mapping.spread,
+            serial=serial,
+            below=subtree_of(self._piece, self._mapping),
+        )
+        looped = any(other.serial for other in self._parts) and self._mapping.split is None
+        return self._phase(phase, known, separate=bool(serial) or not looped)
+
+    def _phase(self, phase: Phase, known: isl.Set, *, separate: bool) -> tuple[Node, ...]:
+        """Return the code of a thread; where ``separate``, whole tiles apart from partial ones."""
+        threads = thread_range(self._isl, self._mapping.spread)
+        loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
+        names = {loop.name for loop in loops}
+        others = [name for name in phase.bound if name not in names]
+        instances = [without_parameters(instance, others) for instance in phase.instances]
+        printed = [self._ranges[loop.origin] for loop in loops]
+        check_ranges(instances, phase.bound, loops, printed, known, self._span)
+        general = self._checked_code(phase, known.intersect(threads))
+        if general is None:
+            return ()
+        full = full_tiles(instances, loops, known) if separate else None
+        if full is None or full.is_equal(known):
+            return self._thread.nodes(general)
+        fast = self._checked_code(phase, full.intersect(threads))
+        condition = guard(full, known)
+        if fast is None or fast == general:
+            return self._thread.nodes(general)
+        return (
+            If(
+                conditions=(self._index(strict(condition)),),
+                body=self._thread.nodes(fast),
+                orelse=self._thread.nodes(general),
+            ),
+        )
+
+    def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:
+        """Generate the code of a thread, and check that it runs what it is to run."""
+        code = thread_code(phase, known)
+        lowered = None if code is None else self._thread.lowered(code)
+        meaning = None if lowered is None else self._thread.meaning(lowered)
+        check_coverage_of(phase, meaning, known, self._span)
+        return lowered
+
+
+def _projected(values: isl.Set, others: Sequence[str]) -> isl.Set:
+    """Return the values of a loop, the other parameters projected out.
+
+    Where that takes isl too long, it is done for a convex set around them without integer
+    divisions, which may add tiles in which nothing is to be done.
+    """
+    try:
+        with at_most(values.get_ctx(), _PROJECTION):
+            return coalesced(without_parameters(values, others))
+    except isl.Error:
+        hull = isl.Set.from_basic_set(values.simple_hull().remove_divs())
+        return without_parameters(hull, others)
+
+
+def _listed(loops: Sequence[MappedLoop]) -> str:
+    """Return the names of loops in the source, in words."""
+    *first, last = (loop.source_name for loop in loops)
+    return f"{', '.join(first)} and {last}"

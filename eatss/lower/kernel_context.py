@@ -1,0 +1,55 @@
+"""What a kernel is made of besides its piece, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Dictionary
+from dataclasses import dataclass
+from typing import Literal
+
+import islpy as isl
+
+from eatss.kernel.nodes import Kernel
+from eatss.lower.arrays import DeviceArray
+from eatss.lower.index_range import Indices
+from eatss.program import IntExpr
+from eatss.schedule.names import NameTable
+from eatss.scop import Scop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelContext:
+    """What a kernel is made of, besides its piece.
+
+    ``parameters`` are the integer parameters that are passed.
+    """
+
+    scop: Scop
+    arrays: Dictionary[str, DeviceArray]
+    names: NameTable
+    index_bits: Literal[32, 64]
+    line_info: bool
+    parameters: tuple[str, ...]
+    shared_limit_bytes: int
+    static_shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltKernel:
+    """A kernel, and what launching it takes.
+
+    ``grid`` are the numbers of blocks along x, y, z; ``launch`` are the sizes and host counters
+    for which there is anything to run. ``register_words`` is an estimate of the registers a
+    thread needs. ``parameter_tiles`` are for sizes that bound tiled loops the largest tile.
+    ``most_blocks`` is what must hold of the sizes for the grid to launch, ``None`` for nothing.
+    ``index`` has what the kernel and its grid compute of indices.
+    """
+
+    kernel: Kernel
+    grid: tuple[IntExpr, IntExpr, IntExpr]
+    launch: isl.Set
+    shared_bytes: int
+    register_words: int
+    parameter_tiles: tuple[tuple[str, int], ...]
+    most_blocks: IntExpr | None
+    notes: tuple[str, ...]
+    index: Indices

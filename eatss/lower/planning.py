@@ -1,0 +1,371 @@
+"""What of a piece becomes a kernel of its own, and how it is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from eatss.analysis import KernelFacts, VolumeKind
+from eatss.analysis.analyse import analyse_kernel
+from eatss.analysis.structure import LayoutSizes, Spread
+from eatss.gpu import GpuProfile
+from eatss.lower.checks import check_launches, crosses_threads
+from eatss.lower.storage import (
+    NeedsOneThreadError,
+    Place,
+    StoragePlan,
+    plan_storage,
+    within_registers,
+)
+from eatss.polyhedral import ScheduledScop
+from eatss.recipe.options import CodegenOptions
+from eatss.schedule.hoisting import hoistable
+from eatss.schedule.launch_order import may_follow, only_updates
+from eatss.schedule.layout import layout
+from eatss.schedule.mapping import Mapping, widened
+from eatss.schedule.names import NameTable
+from eatss.schedule.parts import Part, parts_of
+from eatss.schedule.pieces import Piece
+from eatss.schedule.split_k import (
+    LEAST_TRIPS,
+    SERIAL_SPREAD,
+    split_mapping,
+    sum_loop,
+    trips,
+)
+from eatss.schedule.units import banded, restricted, serial_runs, sums_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What becomes one CUDA kernel; ``kernel`` is the one of the analysis whose sizes it has."""
+
+    piece: Piece
+    mapping: Mapping
+    parts: tuple[Part, ...]
+    storage: StoragePlan
+    kernel: str | None
+    names: NameTable
+    notes: tuple[str, ...]
+
+
+class UnitPlanner:
+    """Decides the units of the pieces of one region."""
+
+    def __init__(
+        self,
+        scheduled: ScheduledScop,
+        facts: tuple[KernelFacts, ...],
+        sizes: Callable[[str], LayoutSizes],
+        profile: GpuProfile,
+        options: CodegenOptions,
+    ) -> None:
+        self._scheduled = scheduled
+        self._scop = scheduled.scop
+        self._facts = facts
+        self._sizes = sizes
+        self._profile = profile
+        self._options = options
+
+    def units(self, piece: Piece, names: NameTable) -> list[Unit]:
+        """Return what of a piece becomes a kernel of its own, in order.
+
+        Raises:
+            InternalError: ``EATSS-K902`` the kernels would run in the wrong order.
+        """
+        units = self._units(piece, names)
+        check_launches(piece, [unit.piece for unit in units], self._scheduled.dependences)
+        return units
+
+    def _units(self, piece: Piece, names: NameTable) -> list[Unit]:
+        chosen = self._chosen(piece)
+        if chosen is None:
+            return list(self._serial_units(piece, names))
+        facts, selection = chosen
+        try:
+            whole = self._whole(piece, facts, selection, names)
+        except NeedsOneThreadError as error:
+            return [self.one_thread(piece, names, str(error))]
+        if self._options.strict_fp or selection.spread is None:
+            return self._apart(whole, facts)
+        if selection.host_loop is not None:
+            hoisted = self._hoisted(whole, facts, selection, selection.host_loop, names)
+            if hoisted:
+                return hoisted
+        return [
+            split
+            for unit in self._apart(whole, facts)
+            for split in self._split_units(unit, facts, selection.spread, names)
+        ]
+
+    def _whole(
+        self, piece: Piece, facts: KernelFacts, selection: LayoutSizes, names: NameTable
+    ) -> Unit:
+        """Return the unit of all of a piece.
+
+        Raises:
+            NeedsOneThreadError: threads cannot share the work; the text says why.
+        """
+        dependences = self._scheduled.dependences
+        own = names.inner()
+        mapping = layout(piece, facts, selection, self._profile, self._options, own)
+        storage = plan_storage(self._scop, piece, mapping.mapped, dependences)
+        if crosses_threads(self._scop, piece, mapping, dependences):
+            raise NeedsOneThreadError("iterations of parallel loops need one another's memory")
+        storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
+        mapped = [loop.name for loop in mapping.mapped]
+        parts = parts_of(piece, mapped, [tile.name for tile in mapping.serial], dependences)
+        return Unit(
+            piece=piece,
+            mapping=mapping,
+            parts=parts,
+            storage=storage,
+            kernel=facts.name,
+            names=own,
+            notes=dropped,
+        )
+
+    def _apart(self, whole: Unit, facts: KernelFacts) -> list[Unit]:
+        """Return a unit cut in two where sums come to live in registers by that.
+
+        What writes the array of a sum through another reference keeps the sum out of registers; in
+        a kernel of its own, before or after, it does not.
+        """
+        piece, dependences = whole.piece, self._scheduled.dependences
+        held = _held_sums([whole], facts)
+        for at in range(len(whole.parts) - 1, 0, -1):
+            sides = (whole.parts[:at], whole.parts[at:])
+            first, then = ([name for part in side for name in part.statements] for side in sides)
+            if not may_follow(piece, first, then, dependences):
+                continue
+            try:
+                units = [
+                    self._rest(whole, restricted(piece, statements), side)
+                    for statements, side in zip((first, then), sides, strict=True)
+                ]
+            except NeedsOneThreadError:
+                continue
+            if held < _held_sums(units, facts) and not _share_scalars(units, whole.storage):
+                return [part for unit in units for part in self._apart(unit, facts)]
+        return [whole]
+
+    def _hoisted(
+        self,
+        whole: Unit,
+        facts: KernelFacts,
+        selection: LayoutSizes,
+        host_loop: str,
+        names: NameTable,
+    ) -> list[Unit]:
+        """Return the units of a piece whose serial loop ``host_loop`` runs on the host.
+
+        Empty if that is not legal, or leaves no sum to be split.
+        """
+        assert selection.spread is not None
+        mapped = [loop.name for loop in whole.mapping.mapped]
+        for piece in hoistable(whole.piece, mapped, self._scheduled.dependences):
+            if piece.host[-1].source_name != host_loop:
+                continue
+            try:
+                inside = self._whole(piece, facts, selection, names)
+            except NeedsOneThreadError:
+                continue
+            units = self._split_units(inside, facts, selection.spread, names)
+            if any(unit.mapping.split is not None for unit in units):
+                note = f"the loop {host_loop} runs on the host"
+                return [replace(unit, notes=(*unit.notes, note)) for unit in units]
+        return []
+
+    def _split_units(
+        self, whole: Unit, facts: KernelFacts, spread: Spread, names: NameTable
+    ) -> list[Unit]:
+        """Return the units of a piece with its sums spread over threads and blocks."""
+        piece, dependences = whole.piece, self._scheduled.dependences
+        sums = sums_of(piece)
+        lanes = widened(whole.mapping, spread.lanes, self._profile.threads_per_block)
+        rest_of = replace(whole, mapping=lanes)
+        units: list[Unit] = []
+        waiting: list[Part] = []
+
+        def flush() -> None:
+            if waiting:
+                names_here = [name for part in waiting for name in part.statements]
+                rest = self._rest(rest_of, restricted(piece, names_here), tuple(waiting))
+                units.append(rest)
+                waiting.clear()
+
+        try:
+            for part in whole.parts:
+                loop = sum_loop(piece, part.statements, part.serial, sums, facts, dependences)
+                unit = None
+                if loop is not None:
+                    unit = self._sum(whole, facts, part, loop, spread, names)
+                if unit is None:
+                    waiting.append(part)
+                else:
+                    flush()
+                    units.append(unit)
+            flush()
+        except NeedsOneThreadError:  # what is left shares a scalar with a sum
+            return [whole]
+        split = any(unit.mapping.split is not None for unit in units)
+        return units if split and not _share_scalars(units, whole.storage) else [whole]
+
+    def _rest(self, whole: Unit, piece: Piece, parts: tuple[Part, ...]) -> Unit:
+        """Return the unit of some parts, laid out like the whole."""
+        storage = plan_storage(self._scop, piece, whole.mapping.mapped, self._scheduled.dependences)
+        storage, dropped = within_registers(storage, whole.mapping, self._scop, self._profile)
+        return replace(
+            whole,
+            piece=piece,
+            parts=parts,
+            storage=storage,
+            names=whole.names.inner(),
+            notes=dropped,
+        )
+
+    def _sum(
+        self,
+        whole: Unit,
+        facts: KernelFacts,
+        part: Part,
+        loop: str,
+        spread: Spread,
+        names: NameTable,
+    ) -> Unit | None:
+        """Return the unit of a part whose sum is split, ``None`` where it cannot be."""
+        piece = restricted(whole.piece, part.statements)
+        if not only_updates(piece, self._scheduled.dependences):
+            return None
+        own = names.inner()
+        mapping = split_mapping(
+            piece, facts, whole.mapping, loop, spread, self._profile, self._options, own
+        )
+        assert mapping.split is not None
+        if mapping.split.threads == 1 and mapping.chunks == 1:
+            return None  # one thread would add up all
+        try:
+            storage = plan_storage(
+                self._scop, piece, mapping.mapped, self._scheduled.dependences, sums=True
+            )
+        except NeedsOneThreadError:
+            return None
+        storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
+        if dropped or not _sums_in_registers(piece, storage):
+            return None
+        serial = tuple(name for name in part.serial if name != loop)
+        return Unit(
+            piece=piece,
+            mapping=mapping,
+            parts=(Part(statements=part.statements, serial=serial),),
+            storage=storage,
+            kernel=whole.kernel,
+            names=own,
+            notes=(_sum_note(mapping),),
+        )
+
+    def _serial_units(self, piece: Piece, names: NameTable) -> Iterator[Unit]:
+        """Yield the units of a piece none of whose loops is parallel."""
+        facts = self._facts_of(piece)
+        spread = SERIAL_SPREAD if facts is None else self._sizes(facts.name).spread
+        if self._options.strict_fp or spread is None:
+            yield self.one_thread(piece, names, "no loop is parallel")
+            return
+        facts = facts or analyse_kernel(
+            self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
+        )
+        sums = sums_of(piece)
+        runs = serial_runs(piece, sums)
+        if not any(run.sum_loop for run in runs):
+            yield self.one_thread(piece, names, "no loop is parallel")
+            return
+        for run in runs:
+            unit = None
+            if run.sum_loop is not None:
+                own = banded(piece, run.statements[0])
+                part = Part(statements=run.statements, serial=(run.sum_loop,))
+                whole = self.one_thread(own, names, "")
+                loop = sum_loop(
+                    own, run.statements, part.serial, sums, facts, self._scheduled.dependences
+                )
+                if loop is not None:
+                    unit = self._sum(whole, facts, part, loop, spread, names)
+            yield unit or self.one_thread(
+                restricted(piece, run.statements), names, "no loop is parallel"
+            )
+
+    def one_thread(self, piece: Piece, names: NameTable, why: str) -> Unit:
+        """Return the unit that runs a piece in one thread."""
+        storage = plan_storage(self._scop, piece, (), self._scheduled.dependences)
+        return Unit(
+            piece=piece,
+            mapping=Mapping(mapped=(), serial=()),
+            parts=(Part(statements=tuple(s.name for s in piece.statements), serial=()),),
+            storage=storage,
+            kernel=None,
+            names=names.inner(),
+            notes=(f"one thread: {why}",),
+        )
+
+    def _facts_of(self, piece: Piece) -> KernelFacts | None:
+        statements = tuple(s.name for s in piece.statements)
+        return next((facts for facts in self._facts if facts.statements == statements), None)
+
+    def _chosen(self, piece: Piece) -> tuple[KernelFacts, LayoutSizes] | None:
+        """Return facts and selected sizes of a piece that has any."""
+        facts = self._facts_of(piece)
+        if not piece.selected or facts is None:
+            return None
+        return facts, self._sizes(facts.name)
+
+
+def _share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
+    """Tell whether a scalar that every thread has of its own is used in several units."""
+    for scalar in storage.scalars:
+        users = {statement for statement, _ in scalar.places}
+        using = [u for u in units if users & {s.name for s in u.piece.statements}]
+        if len(using) > 1:
+            return True
+    return False
+
+
+def _sums_in_registers(piece: Piece, storage: StoragePlan) -> bool:
+    """Tell whether every sum of a piece is kept in registers while it is added up.
+
+    Other reads of the same array have to be of elements that no thread of a launch writes.
+    """
+    groups = [item.places for item in storage.registers]
+    groups += [item.places for item in storage.candidates]
+    fine = frozenset(place for places in groups for place in places)
+    return not storage.scalars and all(
+        (statement.name, number) in fine
+        for statement in piece.statements
+        for number, access in enumerate(statement.accesses)
+        if access.array == statement.write.array
+    )
+
+
+def _held_sums(units: Sequence[Unit], facts: KernelFacts) -> frozenset[Place]:
+    """Return the references in registers that a thread meets in many iterations."""
+    held: set[Place] = set()
+    for unit in units:
+        sources = {tile.name: tile.source_name for tile in unit.mapping.serial}
+        many = {
+            name
+            for part in unit.parts
+            if prod(trips(facts, sources[loop]) for loop in part.serial) >= LEAST_TRIPS
+            for name in part.statements
+        }
+        places = (place for registers in unit.storage.registers for place in registers.places)
+        held.update(place for place in places if place[0] in many)
+    return frozenset(held)
+
+
+def _sum_note(mapping: Mapping) -> str:
+    assert mapping.split is not None
+    loop = mapping.split
+    threads = f"{loop.threads} threads" if loop.threads > 1 else ""
+    blocks = f"{mapping.chunks} blocks" if mapping.chunks > 1 else ""
+    over = " and ".join(part for part in (threads, blocks) if part) or "one thread"
+    return f"the sum over {loop.source_name} is split over {over}"

@@ -1,0 +1,100 @@
+"""Reads staged in shared memory: which, where in the nest, and in what box."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import islpy as isl
+
+from eatss.analysis.structure import padded_row
+from eatss.isl_names import coalesced, fixed_box
+from eatss.kernel.nodes import Buffer
+from eatss.lower.storage import Candidate
+from eatss.program import Constant
+from eatss.scop import ElementType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedTile:
+    """A box of an array in shared memory.
+
+    ``offsets`` are functions of the parameters, one a dimension; ``sizes`` the box's extents in
+    elements and ``padded`` those of the declared array. ``depth`` is how many serial loops stand
+    around the copy. ``footprint`` are the elements that are read, over the
+    parameters of that level.
+    """
+
+    name: str
+    candidate: Candidate
+    element_type: ElementType
+    offsets: tuple[isl.PwAff, ...]
+    sizes: tuple[int, ...]
+    padded: tuple[int, ...]
+    depth: int
+    footprint: isl.Set
+
+    @property
+    def buffer(self) -> Buffer:
+        """The array in shared memory."""
+        return Buffer(
+            name=self.name,
+            space="shared",
+            element_type=self.element_type,
+            shape=tuple(Constant(size) for size in self.padded),
+        )
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of the declared array."""
+        return self.buffer.size_bytes
+
+
+def shared_tile(
+    name: str,
+    candidate: Candidate,
+    element_type: ElementType,
+    footprints: Mapping[int, isl.Set],
+    most_bytes: int,
+) -> SharedTile | str:
+    """Place a candidate outside the loops that do not change it, or further in to make it fit.
+
+    Args:
+        name: the C name.
+        candidate: what is to be staged.
+        element_type: of its array.
+        footprints: the elements read, by the number of serial loops around the copy.
+        most_bytes: what is left of a block's shared memory.
+
+    Returns:
+        The tile, or why there is none.
+    """
+    reason = "no box of constant size holds what a tile reads"
+    for depth, footprint in footprints.items():
+        box = fixed_box(coalesced(footprint))
+        if box is None:
+            continue
+        sizes = tuple(size for _, size in box)
+        for padded in (_padded(sizes), sizes):
+            tile = SharedTile(
+                name=name,
+                candidate=candidate,
+                element_type=element_type,
+                offsets=tuple(offset for offset, _ in box),
+                sizes=sizes,
+                padded=padded,
+                depth=depth,
+                footprint=coalesced(footprint),
+            )
+            if tile.shared_bytes <= most_bytes:
+                return tile
+        reason = (
+            f"its tile of {' x '.join(map(str, sizes))} needs {tile.shared_bytes} bytes, "
+            f"{most_bytes} are left"
+        )
+    return reason
+
+
+def _padded(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return (*sizes[:-1], padded_row(sizes[-1], prod(sizes[:-1])))

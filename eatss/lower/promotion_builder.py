@@ -1,0 +1,164 @@
+"""Cooperative copies into shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
+
+import islpy as isl
+
+from eatss.analysis.mapping import AXES
+from eatss.isl_names import (
+    coalesced,
+    dims_as_parameters,
+    parameter_at_least,
+    parameter_at_most,
+    without_parameters,
+)
+from eatss.kernel.nodes import Copy, Element, If, Let, Node
+from eatss.lower.arrays import DeviceArray
+from eatss.lower.bounds import guard, union_of
+from eatss.lower.cooperative_copy import walk_of
+from eatss.lower.index_range import Indices
+from eatss.lower.isl_text import TRUE, value_of
+from eatss.lower.promotion import SharedTile, shared_tile
+from eatss.lower.references import References
+from eatss.lower.storage import Candidate
+from eatss.lower.thread_ast import tile_set
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied
+from eatss.program.linear import start_plus, strict
+from eatss.schedule.mapping import Mapping, SerialTile
+from eatss.schedule.names import NameTable
+from eatss.schedule.pieces import Piece
+
+
+class StagingBuilder:
+    """Places reads in shared memory and builds the copies.
+
+    ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not.
+    """
+
+    def __init__(
+        self,
+        *,
+        piece: Piece,
+        mapping: Mapping,
+        candidates: Sequence[Candidate],
+        references: References,
+        arrays: Dictionary[str, DeviceArray],
+        names: NameTable,
+        index: Indices,
+        limit_bytes: int,
+    ) -> None:
+        self._piece = piece
+        self._mapping = mapping
+        self._candidates = candidates
+        self._references = references
+        self._arrays = arrays
+        self._names = names
+        self._index = index
+        self._limit_bytes = limit_bytes
+        self._members = NameTable()
+        self._thread = names.fresh("thread")
+        self._bound = tuple(loop.name for loop in piece.band)
+        self._isl = piece.placed[0].get_ctx()
+        self.tiles: list[SharedTile] = []
+        self.notes: list[str] = []
+
+    def stage(
+        self, statements: Sequence[str], serial: tuple[SerialTile, ...]
+    ) -> tuple[SharedTile, ...]:
+        """Return the shared tiles of what some statements read inside ``serial`` loops."""
+        tiles: list[SharedTile] = []
+        for candidate in self._candidates:
+            places = sorted(place for place in candidate.places if place[0] in statements)
+            if not places:
+                continue
+            array = self._arrays[candidate.array]
+            inside = [at for at, loop in enumerate(serial) if loop.source_name in candidate.moving]
+            outermost = inside[-1] + 1 if inside else 0
+            footprints = {
+                depth: self._footprint(places, serial[:depth])
+                for depth in range(outermost, len(serial) + 1)
+            }
+            used = sum(tile.shared_bytes for tile in self.tiles)
+            tile = shared_tile(
+                self._members.fresh(array.name),
+                candidate,
+                array.array.element_type,
+                footprints,
+                self._limit_bytes - used,
+            )
+            if isinstance(tile, str):
+                self.notes.append(f"{candidate.text} stays in L1: {tile}")
+                continue
+            tiles.append(tile)
+            self.tiles.append(tile)
+            self._references.share(tile, places)
+        return tuple(tiles)
+
+    def _footprint(
+        self, places: Sequence[tuple[str, int]], serial: tuple[SerialTile, ...]
+    ) -> isl.Set:
+        """Return the elements the accesses touch in a tile of the loops given."""
+        tile = tile_set(self._isl, (*self._mapping.spread, *serial))
+        images = []
+        for name, number in places:
+            domain = self._piece.domain_of(name).intersect_params(tile)
+            free = without_parameters(domain, self._bound)
+            relation = self._piece.statement(name).accesses[number].relation
+            images.append(free.apply(relation))
+        return union_of(images)
+
+    def copy(self, tile: SharedTile, known: isl.Set) -> Node:
+        """Return the cooperative copy of a tile, guarded where part of its box is not read."""
+        at = tuple(self._names.fresh(f"x{k}") for k in range(len(tile.sizes)))
+        footprint = dims_as_parameters(tile.footprint, at)
+        box = known
+        for name, offset, size in zip(at, tile.offsets, tile.sizes, strict=True):
+            box = box.intersect(parameter_at_least(name, offset))
+            last = offset.add_constant_val(isl.Val.int_from_si(self._isl, size - 1))
+            box = box.intersect(parameter_at_most(name, last))
+        missing = without_parameters(box.subtract(footprint), at)
+        full = coalesced(known.subtract(missing))
+        if full.is_empty():
+            return self._loop(tile, at, guard(footprint, box), known)
+        condition = guard(full, known)
+        if condition == TRUE:
+            return self._loop(tile, at, TRUE, known)
+        return If(
+            conditions=(self._index(strict(condition)),),
+            body=(self._loop(tile, at, TRUE, known),),
+            orelse=(self._loop(tile, at, guard(footprint, box), known),),
+        )
+
+    def _loop(
+        self,
+        tile: SharedTile,
+        at: tuple[str, ...],
+        condition: IntExpr,
+        known: isl.Set,
+    ) -> Node:
+        walk = walk_of(tile.sizes, self._mapping.threads, self._thread, self._names.inner())
+        places: list[Node] = []
+        for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
+            first = value_of(offset, known)
+            self._index.define(name, first)
+            places.append(Let(name=name, value=start_plus(first, place)))
+        copy = Copy(
+            target=Element(buffer=tile.buffer, subscripts=walk.places),
+            source=self._arrays[tile.candidate.array].element([Name(name) for name in at]),
+            condition=None if condition == TRUE else self._index(strict(condition)),
+        )
+        return walk.around((*places, copy))
+
+    def declaration(self) -> Let:
+        """Return the number of a thread in its block, which copies use."""
+        terms: list[IntExpr] = []
+        stride = 1
+        for axis, size in zip(AXES, self._mapping.block, strict=True):
+            if size > 1:
+                terms.append(multiplied(Constant(stride), Name(f"threadIdx.{axis}")))
+                stride *= size
+        value = Apply(Operator.ADD, tuple(terms)) if len(terms) > 1 else [*terms, Constant(0)][0]
+        return Let(name=self._thread, value=value, narrow=True)

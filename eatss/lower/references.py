@@ -1,0 +1,209 @@
+"""Where references live: registers, shared memory, global memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Dictionary
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.isl_names import dim_names, output_affs
+from eatss.kernel.nodes import AtomicAdd, Buffer, Copy, Declare, Element, Fill
+from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of
+from eatss.lower.index_range import Indices
+from eatss.lower.isl_text import value_of
+from eatss.lower.promotion import SharedTile
+from eatss.lower.storage import Place, PrivateScalar, Registers, StoragePlan
+from eatss.program import Constant, IntExpr, Name, difference
+from eatss.schedule.mapping import Mapping
+from eatss.schedule.names import NameTable
+from eatss.schedule.pieces import Piece
+from eatss.scop import ElementType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterArray:
+    """Registers of a thread: an element for each of its points.
+
+    ``point`` is the place of the point that a thread is at. ``relation`` is ``None`` for a scalar
+    of the source. ``load`` and ``store`` are points (``point[…]``) to fetch before and to write
+    back after.
+    """
+
+    buffer: Buffer
+    array: DeviceArray
+    point: tuple[IntExpr, ...]
+    relation: isl.Map | None
+    load: isl.Set | None
+    store: isl.Set | None
+
+
+class References:
+    """Knows where every reference of a kernel lives."""
+
+    def __init__(
+        self,
+        *,
+        piece: Piece,
+        storage: StoragePlan,
+        mapping: Mapping,
+        arrays: Dictionary[str, DeviceArray],
+        names: NameTable,
+        index: Indices,
+    ) -> None:
+        self._piece = piece
+        self._index = index
+        self._mapping = mapping
+        self._arrays = arrays
+        self._registers: list[RegisterArray] = []
+        self._at: dict[Place, RegisterArray | SharedTile] = {}
+        self._escaping: dict[str, isl.Set] = {}
+        self.notes: list[str] = []
+        self.combine_atomically: bool | None = None
+        for registers in storage.registers:
+            self._declare(registers, names)
+        for scalar in storage.scalars:
+            self._declare(scalar, names)
+
+    def _declare(self, item: Registers | PrivateScalar, names: NameTable) -> None:
+        array = self._arrays[item.array]
+        is_scalar = isinstance(item, PrivateScalar)
+        several = [m for m in self._mapping.mapped if m.points > 1]
+        registers = RegisterArray(
+            buffer=Buffer(
+                name=names.fresh(f"{array.name}_r"),
+                space="register",
+                element_type=array.array.element_type,
+                shape=tuple(Constant(m.points) for m in several),
+            ),
+            array=array,
+            point=tuple(Name(m.point) for m in several),
+            relation=None if isinstance(item, PrivateScalar) else item.relation,
+            load=item.load,
+            store=None if isinstance(item, PrivateScalar) else item.store,
+        )
+        self._registers.append(registers)
+        for place in item.places:
+            self._at[place] = registers
+        if isinstance(item, PrivateScalar):
+            self._escaping.update(dict(item.escaping))
+        what = "a scalar of its own" if is_scalar else "registers"
+        self.notes.append(f"{array.name}: {what}, {self._mapping.points} a thread")
+
+    @property
+    def register_names(self) -> frozenset[str]:
+        """Return the names of what is kept in registers."""
+        return frozenset(registers.buffer.name for registers in self._registers)
+
+    @property
+    def element_types(self) -> dict[str, ElementType]:
+        """Return the element types of arrays and scalars by their names in the region."""
+        return {name: array.array.element_type for name, array in self._arrays.items()}
+
+    @property
+    def register_words(self) -> int:
+        """Registers of 32 bits a thread needs for what is kept in registers, and some more."""
+        words = sum(
+            max(1, r.array.array.element_type.size_bytes // 4) * self._mapping.points
+            for r in self._registers
+        )
+        return words + 24
+
+    def share(self, tile: SharedTile, places: Sequence[Place]) -> None:
+        """Let references live in a shared tile."""
+        for place in places:
+            self._at[place] = tile
+        sizes = " x ".join(map(str, tile.sizes))
+        self.notes.append(f"{tile.candidate.text}: shared memory, {sizes} elements")
+
+    def declarations(self) -> tuple[Declare, ...]:
+        """Return the declarations of the registers."""
+        return tuple(Declare(buffer=r.buffer) for r in self._registers)
+
+    def loads(self) -> list[tuple[str, isl.Set]]:
+        """Return names of transfers into registers and the points they are for."""
+        return [
+            (f"load_{k}", r.load)
+            for k, r in enumerate(self._registers)
+            if r.load is not None and not r.load.is_empty()
+        ]
+
+    def stores(self) -> list[tuple[str, isl.Set]]:
+        """Return names of transfers out of registers and the points they are for."""
+        return [
+            (f"store_{k}", r.store)
+            for k, r in enumerate(self._registers)
+            if r.store is not None and not r.store.is_empty()
+        ]
+
+    def transfer_instance(self, name: str, points: isl.Set) -> isl.Set:
+        """Return the domain of a transfer, the mapped loops bound to parameters."""
+        loops = [loop.name for loop in self._mapping.mapped]
+        dims = [f"p{k}" for k in range(len(loops))]
+        equal = " and ".join(f"{d} = {loop}" for d, loop in zip(dims, loops, strict=True))
+        bound = isl.Set.read_from_str(
+            points.get_ctx(), f"[{', '.join(loops)}] -> {{ {name}[{', '.join(dims)}] : {equal} }}"
+        )
+        return points.set_tuple_name(name).intersect(bound)
+
+    def transfer(self, name: str, values: Sequence[IntExpr]) -> Copy | AtomicAdd:
+        """Return what a transfer does at a point."""
+        kind, number = name.split("_")
+        registers = self._registers[int(number)]
+        if registers.relation is None:
+            element = registers.array.element(())
+        else:
+            functions = output_affs(registers.relation)
+            names = dim_names(registers.relation.domain())
+            env = dict(zip(names, values, strict=True))
+            element = self._element(registers.array, [affine_text(f, env) for f in functions])
+        own = Element(buffer=registers.buffer, subscripts=registers.point)
+        if kind == "load":
+            return Copy(target=own, source=element)
+        if self.combine_atomically:
+            return AtomicAdd(target=element, source=own)
+        return Copy(target=element, source=own, adds=self.combine_atomically is not None)
+
+    def zeros(self) -> tuple[Fill, ...]:
+        """Return assignments of zero to all registers, for sums that start anew."""
+        return tuple(Fill(target=register, value=0) for register in self.register_elements())
+
+    def register_elements(self) -> tuple[Element, ...]:
+        """Return the registers of the point that a thread is at."""
+        return tuple(
+            Element(buffer=registers.buffer, subscripts=registers.point)
+            for registers in self._registers
+        )
+
+    def is_transfer(self, name: str) -> bool:
+        """Tell whether an instance is a transfer of registers."""
+        return name.startswith(("load_", "store_"))
+
+    def element(self, place: Place, values: Dictionary[str, IntExpr]) -> Element:
+        """Return what a reference is where the counters have ``values``."""
+        home = self._at.get(place)
+        if isinstance(home, RegisterArray):
+            return Element(buffer=home.buffer, subscripts=home.point)
+        access = self._piece.statement(place[0]).accesses[place[1]]
+        subscripts = subscripts_of(access, dict(values))
+        if isinstance(home, SharedTile):
+            places = tuple(
+                self._index(difference(subscript, value_of(offset, offset.domain())))
+                for subscript, offset in zip(subscripts, home.offsets, strict=True)
+            )
+            return Element(buffer=home.buffer, subscripts=places)
+        return self._element(self._arrays[access.array], subscripts)
+
+    def _element(self, array: DeviceArray, subscripts: Sequence[IntExpr]) -> Element:
+        """Return an element; that its place fits an index is asked of the sizes."""
+        self._index.note(*subscripts)
+        return array.element(subscripts)
+
+    def write_through(self, statement: str) -> tuple[isl.Set, Element] | None:
+        """Return the instances of a scalar's write that others see, and the scalar's cell."""
+        escape = self._escaping.get(statement)
+        if escape is None:
+            return None
+        array = self._piece.statement(statement).write.array
+        return escape, self._arrays[array].element(())

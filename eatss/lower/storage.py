@@ -1,0 +1,355 @@
+"""Where each reference of a piece lives: registers, shared memory, or global memory through L1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Dictionary
+from dataclasses import dataclass, replace
+
+import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
+
+from eatss.analysis.structure import MOST_POINTS, held_words
+from eatss.gpu import GpuProfile
+from eatss.isl_names import (
+    coalesced,
+    parameters_as_inputs,
+    renamed_parameter_of,
+    without_parameters,
+)
+from eatss.polyhedral import Dependences
+from eatss.schedule.mapping import MappedLoop, Mapping
+from eatss.schedule.pieces import Piece
+from eatss.scop import Access, Array, Scop, Statement
+
+"""Points of a thread up to which they are unrolled and may live in registers."""
+
+Place = tuple[str, int]
+"""A statement and the number of one of its accesses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registers:
+    """One element of an array for each point of a thread, held in registers.
+
+    ``relation`` maps ``point[mapped loops]`` to the element. ``load`` and ``store`` are
+    the points, as sets of ``point[…]``, whose element is read before it is written here, and
+    whose element is written here for others to see.
+    """
+
+    array: str
+    places: frozenset[Place]
+    relation: isl.Map
+    load: isl.Set
+    store: isl.Set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateScalar:
+    """A scalar of which each point of a thread has its own copy.
+
+    ``load`` are the points that read a value from before the kernel; ``escaping`` pairs statements
+    with the instances whose value is read after it.
+    """
+
+    array: str
+    places: frozenset[Place]
+    load: isl.Set
+    escaping: tuple[tuple[str, isl.Set], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Reads of one array that may be staged in shared memory: translated copies of one another.
+
+    No write of the piece touches what they read, in any launch. ``text`` is how the source
+    spells the first of them, ``moving`` are the loops that change what they read.
+    """
+
+    array: str
+    text: str
+    places: frozenset[Place]
+    moving: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoragePlan:
+    """Where the references of a piece live; what is named nowhere lives in global memory."""
+
+    registers: tuple[Registers, ...]
+    scalars: tuple[PrivateScalar, ...]
+    candidates: tuple[Candidate, ...]
+    read_only: frozenset[str]
+
+
+class NeedsOneThreadError(Exception):
+    """Threads cannot share the work of a kernel; the text says why."""
+
+
+def plan_storage(
+    scop: Scop,
+    piece: Piece,
+    mapped: Sequence[MappedLoop],
+    dependences: Dependences,
+    *,
+    sums: bool = False,
+) -> StoragePlan:
+    """Decide what may live where.
+
+    Args:
+        scop: the region.
+        piece: the piece.
+        mapped: its loops that go to threads.
+        dependences: of the region.
+        sums: whether the piece adds up in registers even where no loop is mapped.
+
+    Raises:
+        NeedsOneThreadError: threads cannot share a scalar the way the piece uses it.
+    """
+    return _Planner(scop, piece, tuple(mapped), dependences).plan(sums=sums)
+
+
+def within_registers(
+    storage: StoragePlan, mapping: Mapping, scop: Scop, profile: GpuProfile
+) -> tuple[StoragePlan, tuple[str, ...]]:
+    """Keep in registers what fits; return the plan and why something does not."""
+    most = min(profile.registers_per_thread, profile.registers_per_block // mapping.threads)
+    budget = held_words(most)
+    kept: list[Registers] = []
+    notes: list[str] = []
+    for registers in storage.registers:
+        words = max(1, scop.array(registers.array).element_type.size_bytes // 4) * mapping.points
+        if mapping.points <= MOST_POINTS and words <= budget:
+            budget -= words
+            kept.append(registers)
+        else:
+            notes.append(
+                f"{registers.array} stays in L1: {mapping.points} points a thread need "
+                f"{words} registers"
+            )
+    return replace(storage, registers=tuple(kept)), tuple(notes)
+
+
+class _Planner:
+    def __init__(
+        self, scop: Scop, piece: Piece, mapped: tuple[MappedLoop, ...], dependences: Dependences
+    ) -> None:
+        self._scop = scop
+        self._piece = piece
+        self._mapped = tuple(loop.name for loop in mapped)
+        self._dependences = dependences
+        others = [loop.name for loop in piece.band if loop.name not in self._mapped]
+        self._tied = {
+            statement.name: without_parameters(domain, others)
+            for statement, domain in zip(piece.statements, piece.placed, strict=True)
+        }
+        self._launch = {
+            name: without_parameters(domain, self._mapped) for name, domain in self._tied.items()
+        }
+
+    def plan(self, *, sums: bool) -> StoragePlan:
+        registers: list[Registers] = []
+        scalars: list[PrivateScalar] = []
+        candidates: list[Candidate] = []
+        here_written: set[str] = set()
+        for array, places in self._places().items():
+            declared = self._scop.array(array)
+            writes = any(self._access(place).is_write for place in places)
+            if writes:
+                here_written.add(array)
+            if declared.n_dims == 0 and not (sums and not self._mapped):
+                if writes and self._mapped:
+                    scalars.append(self._scalar(declared, places))
+                continue
+            for group, group_writes in self._groups(places):
+                if not group_writes and declared.n_dims:
+                    candidates.extend(self._candidates(array, group))
+                elif (self._mapped or sums) and (
+                    found := self._registers(array, group)
+                ) is not None:
+                    registers.append(found)
+        arrays = frozenset(self._places())
+        return StoragePlan(
+            registers=tuple(registers),
+            scalars=tuple(scalars),
+            candidates=tuple(candidates),
+            read_only=arrays - here_written,
+        )
+
+    def _places(self) -> dict[str, list[Place]]:
+        found: dict[str, list[Place]] = {}
+        for statement in self._piece.statements:
+            for number, access in enumerate(statement.accesses):
+                found.setdefault(access.array, []).append((statement.name, number))
+        return found
+
+    def _access(self, place: Place) -> Access:
+        return self._piece.statement(place[0]).accesses[place[1]]
+
+    def _image(self, place: Place, domains: Dictionary[str, isl.Set]) -> isl.Set:
+        """Return the elements an access touches, by the parameters of ``domains``."""
+        return domains[place[0]].apply(self._access(place).relation)
+
+    def _groups(self, places: Sequence[Place]) -> Iterator[tuple[list[Place], bool]]:
+        """Yield accesses to one array in groups that never touch the same element in a launch.
+
+        Reads that no write meets form one group.
+        """
+        images = [coalesced(self._image(place, self._launch)) for place in places]
+        graph: nx.Graph[int] = nx.Graph()
+        graph.add_nodes_from(range(len(places)))
+        writers = [k for k, place in enumerate(places) if self._access(place).is_write]
+        for k in writers:
+            for other in range(len(places)):
+                if other != k and not images[k].is_disjoint(images[other]):
+                    graph.add_edge(k, other)
+        free: list[Place] = []
+        for component in nx.connected_components(graph):
+            group = [places[k] for k in sorted(component)]
+            if any(self._access(place).is_write for place in group):
+                yield group, True
+            else:
+                free.extend(group)
+        if free:
+            yield sorted(free), False
+
+    def _candidates(self, array: str, group: Sequence[Place]) -> Iterator[Candidate]:
+        """Yield the reads of a group by the shape of their subscripts."""
+        shapes: dict[object, list[Place]] = {}
+        moving: dict[object, frozenset[str]] = {}
+        for reference in self._piece.kernel.references:
+            if reference.array != array:
+                continue
+            shape = tuple(
+                (s.coefficients, s.symbols) if s.affine else id(s) for s in reference.subscripts
+            )
+            moving[shape] = frozenset(reference.loops)
+            for place in group:
+                if self._belongs(place, reference.relation):
+                    known = shapes.setdefault(shape, [])
+                    if place not in known:
+                        known.append(place)
+        taken: set[Place] = set()
+        for form, places in shapes.items():
+            own = [place for place in places if place not in taken]
+            taken.update(own)
+            if own:
+                yield Candidate(
+                    array=array,
+                    text=self._access(own[0]).text,
+                    places=frozenset(own),
+                    moving=moving[form],
+                )
+
+    def _belongs(self, place: Place, relation: isl.Map) -> bool:
+        """Tell whether an access is (part of) a reference of the kernel."""
+        statement = self._piece.statement(place[0])
+        if relation.get_tuple_name(isl.dim_type.out) != self._access(place).array:
+            return False
+        schedule = self._piece.kernel.schedule
+        here = self._piece.unbound(self._piece.domain_of(statement.name))
+        own = schedule.intersect_domain(isl.UnionSet.from_set(here))
+        for loop in self._piece.host:
+            relation = renamed_parameter_of(relation, loop.source_name, loop.name)
+        image = own.apply_range(isl.UnionMap.from_map(relation))
+        access = self._access(place).relation.intersect_domain(here)
+        return bool(isl.UnionMap.from_map(access).is_subset(image))
+
+    def _point_map(self, place: Place, domains: Dictionary[str, isl.Set]) -> isl.Map:
+        """Return the elements an access touches, as a map from ``point[mapped loops]``."""
+        return parameters_as_inputs(self._image(place, domains), self._mapped, "point")
+
+    def _points(self, domain: isl.Set) -> isl.Set:
+        """Return ``point[mapped loops]`` of a domain whose loops are bound."""
+        return parameters_as_inputs(domain, self._mapped, "point").domain()
+
+    def _registers(self, array: str, group: Sequence[Place]) -> Registers | None:
+        relation: isl.Map | None = None
+        for place in group:
+            part = self._point_map(place, self._tied)
+            relation = part if relation is None else relation.union(part)
+        assert relation is not None
+        if not (relation.is_single_valued() and relation.is_injective()):
+            return None
+        if not self._is_reused(group):
+            return None
+        load = isl.Set.empty(relation.domain().get_space())
+        store = isl.Set.empty(relation.domain().get_space())
+        declared = self._scop.array(array)
+        for name, number in group:
+            if self._access((name, number)).is_write:
+                seen = self._tied[name]
+                if declared.is_local:
+                    seen = self._escaping(declared, self._piece.statement(name))
+                store = store.union(self._points(seen))
+            else:
+                load = load.union(self._points(self._from_outside((name, number))))
+        return Registers(
+            array=array,
+            places=frozenset(group),
+            relation=coalesced(relation),
+            load=coalesced(load),
+            store=coalesced(store),
+        )
+
+    def _is_reused(self, group: Sequence[Place]) -> bool:
+        """Tell whether some statement touches its element more than once at a point."""
+        writers = {name for name, number in group if number == 0}
+        deep = any(not self._is_single(self._tied[name]) for name, _ in group)
+        return deep or (len({name for name, _ in group}) > 1 and len(writers) > 0)
+
+    def _is_single(self, domain: isl.Set) -> bool:
+        """Tell whether a statement has one instance at a point."""
+        return bool(isl.Map.from_range(domain).is_single_valued())
+
+    def _from_outside(self, place: Place) -> isl.Set:
+        """Return the instances of a read, tied to a point, that no write at the point feeds."""
+        statement = self._piece.statement(place[0])
+        access = self._access(place)
+        writers = {
+            other.name for other in self._piece.statements if other.write.array == access.array
+        }
+        domain = self._tied[statement.name]
+        fed = isl.UnionSet.empty(self._scop.context.get_space())
+        for name in writers:
+            part = self._dependences.flow.intersect_domain(isl.UnionSet.from_set(self._tied[name]))
+            part = part.intersect_range(isl.UnionSet.from_set(domain))
+            # the flow must be through this array, not another the sink reads
+            same = self._piece.statement(name).write.relation.apply_range(access.relation.reverse())
+            fed = fed.union(part.intersect(isl.UnionMap.from_map(same)).range())
+        return coalesced(domain.subtract(fed.extract_set(domain.get_space())))
+
+    def _scalar(self, array: Array, places: Sequence[Place]) -> PrivateScalar:
+        everywhere = self._points(self._tied[places[0][0]])
+        load = isl.Set.empty(everywhere.get_space())
+        for place in places:
+            if not self._access(place).is_write:
+                load = load.union(self._points(self._from_outside(place)))
+        escaping = tuple(
+            (name, escape)
+            for name, number in places
+            if number == 0
+            and not (escape := self._escaping(array, self._piece.statement(name))).is_empty()
+        )
+        if not load.is_empty() and escaping:
+            raise NeedsOneThreadError(f"scalar '{array.name}' carries values between threads")
+        return PrivateScalar(
+            array=array.name, places=frozenset(places), load=coalesced(load), escaping=escaping
+        )
+
+    def _escaping(self, array: Array, statement: Statement) -> isl.Set:
+        """Return the instances of a write whose value is used at another point or later."""
+        domain = self._tied[statement.name]
+        flow = self._dependences.flow.intersect_domain(isl.UnionSet.from_set(domain))
+        inside = isl.UnionMap.empty(flow.get_space())
+        for tied in self._tied.values():
+            inside = inside.union(flow.intersect_range(isl.UnionSet.from_set(tied)))
+        # every instance has some sinks bound to its own point; what is left leaves the point
+        all_sinks = self._dependences.flow.intersect_domain(isl.UnionSet.from_set(domain))
+        used = all_sinks.subtract(inside).domain()
+        escape = used.extract_set(domain.get_space())
+        if not array.is_local:
+            again = self._dependences.output.intersect_domain(isl.UnionSet.from_set(domain))
+            last = domain.subtract(again.domain().extract_set(domain.get_space()))
+            escape = escape.union(last)
+        return coalesced(escape)

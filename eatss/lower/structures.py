@@ -1,0 +1,171 @@
+"""``ScheduledScop`` × ``KernelFacts`` in, the structures of each kernel out: what may be chosen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from eatss.analysis import KernelFacts
+from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.structure import (
+    HeldFacts,
+    LaunchFacts,
+    LayoutSizes,
+    PartFacts,
+    PlainSizes,
+    Spread,
+    Structure,
+)
+from eatss.analysis.work import reference_of
+from eatss.gpu import GpuProfile
+from eatss.lower.planning import Unit, UnitPlanner
+from eatss.lower.storage import Place
+from eatss.polyhedral import ScheduledScop
+from eatss.recipe.options import CodegenOptions
+from eatss.schedule.hoisting import hoistable
+from eatss.schedule.names import NameTable
+from eatss.schedule.pieces import Piece, pieces_of
+
+_TRIAL = Spread(lanes=32, tile=32, chunks=2)
+"""Shows whether sums can be spread; its numbers decide nothing."""
+
+
+def structures_of(
+    scheduled: ScheduledScop,
+    facts: Sequence[KernelFacts],
+    profile: GpuProfile,
+    options: CodegenOptions,
+) -> dict[str, tuple[Structure, ...]]:
+    """Return for each kernel, by name, the ways in which the generator can cut it.
+
+    The first is without spread sums, if there is any such: a kernel without a parallel loop runs in
+    one thread then and has no launches to choose sizes for.
+    """
+    found: dict[str, tuple[Structure, ...]] = {}
+    names = NameTable((scheduled.scop.function, *scheduled.scop.parameters))
+    for piece in pieces_of(scheduled, names):
+        statements = tuple(statement.name for statement in piece.statements)
+        kernel = next((k for k in facts if k.statements == statements), None)
+        if kernel is None:
+            continue
+        local = names.inner()
+        local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
+        described = _Describing(scheduled, tuple(facts), profile, options, piece, kernel, local)
+        found[kernel.name] = tuple(described.structures())
+    return found
+
+
+class _Describing:
+    """Tries the cuts of one piece and says what comes of them."""
+
+    def __init__(
+        self,
+        scheduled: ScheduledScop,
+        facts: tuple[KernelFacts, ...],
+        profile: GpuProfile,
+        options: CodegenOptions,
+        piece: Piece,
+        kernel: KernelFacts,
+        names: NameTable,
+    ) -> None:
+        self._scheduled, self._facts = scheduled, facts
+        self._profile, self._options = profile, options
+        self._piece, self._kernel, self._names = piece, kernel, names
+
+    def structures(self) -> Iterator[Structure]:
+        yield self._structure(self._units(None, None), spreads=False, host_loop=None)
+        if self._options.strict_fp:
+            return
+        for host_loop in (None, *self._host_loops()):
+            units = self._units(_TRIAL, host_loop)
+            if any(unit.mapping.split is not None for unit in units) and (
+                host_loop is None or host_loop in (loop.source_name for loop in units[0].piece.host)
+            ):
+                yield self._structure(units, spreads=True, host_loop=host_loop)
+
+    def _host_loops(self) -> Iterable[str]:
+        if not self._piece.selected:
+            return ()
+        mapped = {loop.name for loop in mapped_loops(self._kernel)}
+        c_names = [loop.name for loop in self._piece.band if loop.source_name in mapped]
+        return [
+            piece.host[-1].source_name
+            for piece in hoistable(self._piece, c_names, self._scheduled.dependences)
+        ]
+
+    def _units(self, spread: Spread | None, host_loop: str | None) -> list[Unit]:
+        sizes = PlainSizes(
+            tile_sizes=tuple((loop.name, 1) for loop in self._kernel.loops),
+            block=tuple((loop.name, 1) for loop in mapped_loops(self._kernel)),
+            spread=spread,
+            host_loop=host_loop,
+        )
+
+        def sizes_of(_name: str) -> LayoutSizes:
+            return sizes
+
+        planner = UnitPlanner(self._scheduled, self._facts, sizes_of, self._profile, self._options)
+        return planner.units(self._piece, self._names.inner())
+
+    def _structure(
+        self, units: Sequence[Unit], *, spreads: bool, host_loop: str | None
+    ) -> Structure:
+        launches = tuple(self._launch(unit) for unit in units)
+        return Structure(launches=launches, spreads=spreads, host_loop=host_loop)
+
+    def _launch(self, unit: Unit) -> LaunchFacts:
+        mapping = unit.mapping
+        sources = {tile.name: tile.source_name for tile in mapping.serial}
+        in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
+        split = mapping.split
+        scop = self._scheduled.scop
+        groups: Counter[tuple[int, ...]] = Counter()
+        for candidate in unit.storage.candidates:
+            if references := self._references(unit, candidate.places):
+                readers = self._readers(unit, candidate.places, references)
+                groups[references] += sum(bool(readers & {*p.statements}) for p in unit.parts)
+        return LaunchFacts(
+            mapped=tuple(loop.source_name for loop in in_order),
+            parts=tuple(
+                PartFacts(
+                    statements=part.statements,
+                    serial=tuple(sources[name] for name in part.serial if name in sources),
+                )
+                for part in unit.parts
+            ),
+            held=tuple(
+                HeldFacts(
+                    array=held.array,
+                    references=self._references(unit, held.places),
+                    element_bytes=scop.array(held.array).element_type.size_bytes,
+                    loads=not held.load.is_empty(),
+                )
+                for held in unit.storage.registers
+            ),
+            stageable=tuple(groups),
+            copies=tuple(groups.values()),
+            sum_loop=None if split is None else split.source_name,
+        )
+
+    def _readers(self, unit: Unit, places: Iterable[Place], references: Sequence[int]) -> set[str]:
+        """Return the statements that read what is staged, spelled as one of the references.
+
+        With sizes as numbers ``A[i + 1]`` may be the same as ``A[N]``; in code for any size it is
+        not, and has no copy.
+        """
+        texts = {self._kernel.references[at].access for at in references}
+        spelled = {
+            name for name, at in places if unit.piece.statement(name).accesses[at].text in texts
+        }
+        return spelled or {name for name, _ in places}
+
+    def _references(self, unit: Unit, places: Iterable[Place]) -> tuple[int, ...]:
+        """Return which references of the kernel the accesses at some places are."""
+        known = tuple(r for r in unit.piece.kernel.references if r.subscripts)
+        found: set[int] = set()
+        for name, number in places:
+            access = unit.piece.statement(name).accesses[number]
+            position = reference_of(access.array, access.text, name, known)
+            if position is not None:
+                found.add(position)
+        return tuple(sorted(found))

@@ -1,0 +1,429 @@
+"""The code of a thread as nodes: its loops named, its points unrolled, its statements placed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import islpy as isl
+
+from eatss.isl_names import dims_as_parameters
+from eatss.kernel import nodes as kernel
+from eatss.kernel.nodes import SHARED
+from eatss.kernel.uses import names_of
+from eatss.kernel.values import affine_values
+from eatss.lower.arrays import affine_text
+from eatss.lower.index_range import Indices
+from eatss.lower.isl_text import condition_of
+from eatss.lower.references import References
+from eatss.lower.thread_tree import Block, If, Leaf, Loop, Node, Points, leaves, map_expressions
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, names_in, substitute
+from eatss.program.linear import (
+    Definition,
+    Linear,
+    folded,
+    linear,
+    lower_bounds,
+    strict,
+    upper_bounds,
+)
+from eatss.schedule.mapping import MappedLoop, Mapping
+from eatss.schedule.names import NameTable, is_reserved
+from eatss.schedule.pieces import Piece
+from eatss.scop import Statement
+
+UNROLLED_STATEMENTS = 256
+"""Statements up to which a serial loop of constant length is unrolled completely."""
+
+SPLIT_UNROLLED = 16
+"""Points of a split sum that are unrolled."""
+
+
+class ThreadBuilder:
+    """Builds the code of a thread."""
+
+    def __init__(
+        self,
+        *,
+        references: References,
+        piece: Piece,
+        names: NameTable,
+        index: Indices,
+        line_info: bool,
+        unrolled: bool,
+        mapping: Mapping,
+    ) -> None:
+        self._references = references
+        self._piece = piece
+        self._names = names
+        self._index = index
+        self._line_info = line_info
+        self._unrolled = unrolled
+        # names of the kernel that a counter of the source must not hide
+        self._own = {SHARED, *references.register_names}
+        for mapped in mapping.spread:
+            self._own |= {mapped.origin, mapped.thread, mapped.point}
+        self._own |= {tile.origin for tile in mapping.serial}
+        self._split_point = None if mapping.split is None else mapping.split.point
+        self._by_point = {loop.point: loop for loop in mapping.spread if loop.points > 1}
+        self._definitions = [
+            Definition(loop.name, first_point(loop))
+            for loop in mapping.spread
+            if loop.points == 1 and (loop.threads > 1 or loop.tile > 1)
+        ]
+
+    def lowered(self, node: Node) -> Node:
+        """Return a tree in its final form: named, its points guarded, folded."""
+        return self._lowered(self._named(node), self._definitions)
+
+    def meaning(self, lowered: Node) -> Node:
+        """Return what a lowered tree says: names as what they stand for, no points."""
+        values = {d.name: d.form.expression() for d in self._definitions}
+        return _without_points(map_expressions(lowered, lambda e: substitute(e, values)), 0)
+
+    def nodes(self, lowered: Node) -> tuple[kernel.Node, ...]:
+        """Return the nodes of a lowered tree."""
+        return self._nodes(lowered)
+
+    # Names -------------------------------------------------------------------------------
+
+    def _named(self, node: Node) -> Node:
+        """Give every loop its C name: that of the schedule's loop where it is the counter."""
+        if isinstance(node, Block):
+            return Block(body=tuple(self._named(child) for child in node.body))
+        if isinstance(node, If):
+            orelse = None if node.orelse is None else self._named(node.orelse)
+            return If(condition=node.condition, body=self._named(node.body), orelse=orelse)
+        if isinstance(node, Leaf):
+            return node
+        assert isinstance(node, Loop)
+        name = self._loop_name(node)
+        renamed = map_expressions(
+            replace(node, counter=name),
+            lambda e: substitute(e, {node.counter: Name(name)}),
+        )
+        assert isinstance(renamed, Loop)
+        return replace(renamed, body=self._named(renamed.body))
+
+    def _loop_name(self, loop: Loop) -> str:
+        if loop.points is not None:
+            return loop.hint
+        own = Name(loop.counter)
+        for leaf in leaves(loop.body):
+            if self._references.is_transfer(leaf.instance):
+                continue
+            counters = self._piece.statement(leaf.instance).loops
+            if loop.hint in counters and leaf.values[counters.index(loop.hint)] != own:
+                return self._names.inner().fresh(f"{loop.hint}_t")
+        return loop.hint
+
+    # The final form ----------------------------------------------------------------------
+
+    def _lowered(self, node: Node, definitions: Sequence[Definition]) -> Node:
+        if isinstance(node, Block):
+            return Block(body=tuple(self._lowered(child, definitions) for child in node.body))
+        if isinstance(node, If):
+            return If(
+                condition=strict(folded(node.condition, definitions)),
+                body=self._lowered(node.body, definitions),
+                orelse=None if node.orelse is None else self._lowered(node.orelse, definitions),
+            )
+        if isinstance(node, Leaf):
+            return replace(node, values=tuple(folded(v, definitions) for v in node.values))
+        assert isinstance(node, Loop)
+        if node.points is not None:
+            return self._lowered_points(node, node.points, definitions)
+        return replace(
+            node,
+            lower=folded(node.lower, definitions),
+            condition=strict(folded(node.condition, definitions)),
+            body=self._lowered(node.body, definitions),
+            trips=_trips(node),
+        )
+
+    def _lowered_points(self, loop: Loop, points: int, definitions: Sequence[Definition]) -> Points:
+        """Return a loop over a thread's points.
+
+        It always has its full length, so that registers can be indexed when it is unrolled; points
+        outside the domain are left out by a guard in terms of the loop itself.
+        """
+        mapped = self._by_point[loop.counter]
+        base = first_point(mapped)
+        form = base.plus(Linear({loop.counter: mapped.threads}, 0))
+        inner = [*definitions, Definition(mapped.name, form)]
+        guards = self._guards(loop, points, mapped, base)
+        return Points(
+            counter=loop.counter,
+            count=points,
+            name=mapped.name,
+            value=form.expression(),
+            guards=tuple(strict(folded(guard, inner)) for guard in guards),
+            body=self._lowered(loop.body, inner),
+        )
+
+    # Nodes -------------------------------------------------------------------------------
+
+    def _nodes(self, node: Node) -> tuple[kernel.Node, ...]:
+        if isinstance(node, Block):
+            return tuple(found for child in node.body for found in self._nodes(child))
+        if isinstance(node, If):
+            orelse = () if node.orelse is None else self._nodes(node.orelse)
+            condition = self._index(node.condition)
+            return (kernel.If(conditions=(condition,), body=self._nodes(node.body), orelse=orelse),)
+        if isinstance(node, Loop):
+            return (self._loop(node),)
+        if isinstance(node, Points):
+            return (self._points(node),)
+        return self._leaf(node)
+
+    def _loop(self, loop: Loop) -> kernel.For:
+        return kernel.For(
+            counter=loop.counter,
+            lower=self._index(loop.lower),
+            condition=self._index(loop.condition),
+            step=Constant(loop.step),
+            body=self._nodes(loop.body),
+            unroll=_unroll(loop),
+        )
+
+    def _points(self, points: Points) -> kernel.For:
+        inner = self._nodes(points.body)
+        if points.guards:
+            guards = tuple(self._index(guard) for guard in points.guards)
+            inner = (kernel.If(conditions=guards, body=inner),)
+        if points.name in names_of(inner):
+            value = self._index(points.value)
+            inner = (kernel.Let(name=points.name, value=value), *inner)
+        unroll: kernel.Unroll = "whole" if self._unrolled else None
+        if points.counter == self._split_point:
+            unroll = min(points.count, SPLIT_UNROLLED)
+        return over_points(points.counter, points.count, inner, unroll)
+
+    def _guards(self, loop: Loop, points: int, mapped: MappedLoop, base: Linear) -> list[IntExpr]:
+        """Return the conditions under which a thread has a point."""
+        guards: list[IntExpr] = []
+        counter, name, first = loop.counter, Name(mapped.name), base.expression()
+        if loop.exact or (
+            loop.condition == Apply(Operator.LE, (Name(counter), loop.lower))
+            and linear(loop.lower) is not None  # of a quotient the rest would be lost
+        ):
+            value = upper_bounds(loop.lower, mapped.threads, base)
+            if value is not None:
+                return [Apply(Operator.EQ, (name, value[0]))]
+        if not _at_most(loop.lower, 0):
+            lower = lower_bounds(loop.lower, mapped.threads, base)
+            guards += (
+                [Apply(Operator.GE, (Name(counter), loop.lower))]
+                if lower is None
+                else [Apply(Operator.GE, (name, bound)) for bound in lower if bound != first]
+            )
+        last = _last_value(loop)
+        last = None if last is None else _without_constants(last, points - 1)
+        if last is None:
+            guards.append(loop.condition)
+        elif not _at_least(last, points - 1):
+            upper = upper_bounds(last, mapped.threads, base)
+            guards += (
+                [Apply(Operator.LE, (Name(counter), last))]
+                if upper is None
+                else [Apply(Operator.LE, (name, bound)) for bound in upper]
+            )
+        if loop.step != 1:
+            offset = difference(Name(counter), loop.lower)
+            rest = Apply(Operator.MOD, (offset, Constant(loop.step)))
+            guards.append(Apply(Operator.EQ, (rest, Constant(0))))
+        return guards
+
+    def _leaf(self, leaf: Leaf) -> tuple[kernel.Node, ...]:
+        references = self._references
+        if references.is_transfer(leaf.instance):
+            return (references.transfer(leaf.instance, leaf.values),)
+        statement = self._piece.statement(leaf.instance)
+        env, declared = self._counters(statement, leaf.values)
+        reads = tuple(
+            references.element((statement.name, k), env) for k in range(len(statement.accesses))
+        )
+        integers = (affine_text(one.value, env) for one in affine_values(statement.value))
+        lines: list[kernel.Node] = [
+            kernel.Compute(
+                statement=statement,
+                target=reads[0],
+                reads=reads,
+                integers=tuple(map(self._index, integers)),
+                types=references.element_types,
+            )
+        ]
+        through = references.write_through(statement.name)
+        if through is not None:
+            lines.append(self._write_through(statement, through, reads[0], env))
+        used = names_of(lines)
+        constants = [
+            kernel.Let(name=name, value=self._index(value))
+            for name, value in declared
+            if name in used
+        ]
+        place = kernel.Source(line=statement.span.line, text=statement.text)
+        if constants or self._line_info:
+            return (kernel.Scope(body=(*constants, place, *lines)),)
+        return (place, *lines)
+
+    def _counters(
+        self, statement: Statement, values: Sequence[IntExpr]
+    ) -> tuple[dict[str, IntExpr], list[tuple[str, IntExpr]]]:
+        """Return what the statement's counters are called, and the variables to declare."""
+        mentioned = {name for value in values for name in names_in(value)}
+        env: dict[str, IntExpr] = {}
+        declared: list[tuple[str, IntExpr]] = []
+        local = self._names.inner()
+        for name, value in zip(statement.loops, values, strict=True):
+            if isinstance(value, Constant | Name):
+                env[name] = value
+                continue
+            free = not (name in mentioned or name in self._own or is_reserved(name))
+            own = name if free else local.fresh(f"{name}_s")
+            env[name] = Name(own)
+            declared.append((own, value))
+        return env, declared
+
+    def _write_through(
+        self,
+        statement: Statement,
+        through: tuple[isl.Set, kernel.Element],
+        value: kernel.Element,
+        env: dict[str, IntExpr],
+    ) -> kernel.Copy:
+        """Return the assignment of a scalar's cell where others see the value."""
+        escape, cell = through
+        temporary = tuple(f"eatss_{name}" for name in statement.loops)
+        params = dims_as_parameters(self._piece.unbound(escape), temporary)
+        domain = dims_as_parameters(
+            self._piece.unbound(self._piece.domain_of(statement.name)), temporary
+        )
+        condition = substitute(
+            condition_of(params, domain),
+            {t: env[name] for t, name in zip(temporary, statement.loops, strict=True)},
+        )
+        always = condition == Constant(1)
+        return kernel.Copy(
+            target=cell, source=value, condition=None if always else self._index(condition)
+        )
+
+
+def over_points(
+    counter: str, count: int, body: tuple[kernel.Node, ...], unroll: kernel.Unroll
+) -> kernel.For:
+    """Return a loop over the points of a thread."""
+    return kernel.For(
+        counter=counter,
+        lower=Constant(0),
+        condition=Apply(Operator.LT, (Name(counter), Constant(count))),
+        step=Constant(1),
+        body=body,
+        unroll=unroll,
+        narrow=True,
+    )
+
+
+def first_point(loop: MappedLoop) -> Linear:
+    """Return the first point of a thread along a loop."""
+    terms = {loop.origin: 1}
+    if loop.threads > 1:
+        terms[loop.thread] = 1
+    return Linear(terms, 0)
+
+
+def _without_constants(last: IntExpr, most: int) -> IntExpr:
+    """Drop the constants of a minimum that are ``most`` or more."""
+    if not isinstance(last, Apply) or last.operator is not Operator.MIN:
+        return last
+    kept = tuple(operand for operand in last.operands if not _at_least(operand, most))
+    if not kept:
+        return Constant(most)
+    return kept[0] if len(kept) == 1 else replace(last, operands=kept)
+
+
+def _trips(loop: Loop) -> int | None:
+    """Return the number of trips of a loop if it is constant."""
+    last = _last_value(loop)
+    if last is None:
+        return None
+    length = difference(last, loop.lower)
+    return length.value // loop.step + 1 if isinstance(length, Constant) else None
+
+
+def _unroll(loop: Loop) -> kernel.Unroll:
+    """Return how a loop of constant length is unrolled: as far as code stays small."""
+    if loop.trips is None:
+        return None
+    factor = _unroll_factor(loop.trips, _unrolled_size(loop.body))
+    return "whole" if factor == loop.trips else factor
+
+
+def _unroll_factor(trips: int, statements: int) -> int:
+    return max(1, min(trips, UNROLLED_STATEMENTS // max(1, statements)))
+
+
+def _unrolled_size(node: Node) -> int:
+    """Return how many statements a tree has when its loops are unrolled as far as they will be."""
+    if isinstance(node, Block):
+        return sum(_unrolled_size(child) for child in node.body)
+    if isinstance(node, If):
+        orelse = 0 if node.orelse is None else _unrolled_size(node.orelse)
+        return _unrolled_size(node.body) + orelse
+    if isinstance(node, Leaf):
+        return 1
+    inside = _unrolled_size(node.body)
+    if isinstance(node, Points):
+        return node.count * inside
+    return inside if node.trips is None else inside * _unroll_factor(node.trips, inside)
+
+
+def _without_points(node: Node, depth: int) -> Node:
+    """Return a lowered tree whose points are plain loops, counters called after their depth."""
+    if isinstance(node, Block):
+        return Block(body=tuple(_without_points(child, depth) for child in node.body))
+    if isinstance(node, If):
+        orelse = None if node.orelse is None else _without_points(node.orelse, depth)
+        return replace(node, body=_without_points(node.body, depth), orelse=orelse)
+    if isinstance(node, Leaf):
+        return node
+    counter = f"eatss_n{depth}"
+    values: dict[str, IntExpr] = {node.counter: Name(counter)}
+    if isinstance(node, Loop):
+        loop = replace(node, counter=counter, condition=substitute(node.condition, values))
+        inner = map_expressions(node.body, lambda e: substitute(e, values))
+        return replace(loop, body=_without_points(inner, depth + 1))
+    values[node.name] = substitute(node.value, values)
+    body = node.body
+    if node.guards:
+        condition = Apply(Operator.AND, node.guards) if len(node.guards) > 1 else node.guards[0]
+        body = If(condition=condition, body=body)
+    body = map_expressions(body, lambda e: substitute(e, values))
+    return Loop(
+        counter=counter,
+        hint=node.name,
+        lower=Constant(0),
+        condition=Apply(Operator.LT, (Name(counter), Constant(node.count))),
+        step=1,
+        body=_without_points(body, depth + 1),
+    )
+
+
+def _last_value(loop: Loop) -> IntExpr | None:
+    """Return the last value a loop may take, where its condition is one upper bound."""
+    condition = loop.condition
+    if not isinstance(condition, Apply) or condition.operands[0] != Name(loop.counter):
+        return None
+    if condition.operator is Operator.LE:
+        return condition.operands[1]
+    if condition.operator is Operator.LT:
+        return difference(condition.operands[1], Constant(1))
+    return None
+
+
+def _at_most(value: IntExpr, bound: int) -> bool:
+    return isinstance(value, Constant) and value.value <= bound
+
+
+def _at_least(value: IntExpr, bound: int) -> bool:
+    return isinstance(value, Constant) and value.value >= bound

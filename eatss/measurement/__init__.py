@@ -1,0 +1,73 @@
+"""A folder with a generated program in, ``Measurement`` out: right, how fast, how frugal.
+
+Imports neither isl nor a solver: what one machine generated, another one measures. Next folder:
+``eatss/report``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eatss.measurement.api import measure
+    from eatss.measurement.compare_variants import compare
+    from eatss.measurement.comparison import Comparison, ComparisonRow
+    from eatss.measurement.estimate import Estimate, Ratio
+    from eatss.measurement.measurement import Measurement
+    from eatss.measurement.measurement_json import (
+        comparison_from_dict,
+        comparison_to_dict,
+        measurement_from_dict,
+        measurement_to_dict,
+    )
+    from eatss.measurement.options import MeasureOptions, Variant
+    from eatss.measurement.progress import Progress
+
+_HOME = {
+    "compare": "compare_variants",
+    "Comparison": "comparison",
+    "ComparisonRow": "comparison",
+    "Estimate": "estimate",
+    "MeasureOptions": "options",
+    "Measurement": "measurement",
+    "Progress": "progress",
+    "Ratio": "estimate",
+    "Variant": "options",
+    "comparison_from_dict": "measurement_json",
+    "comparison_to_dict": "measurement_json",
+    "measure": "api",
+    "measurement_from_dict": "measurement_json",
+    "measurement_to_dict": "measurement_json",
+}
+
+__all__ = [
+    "Comparison",
+    "ComparisonRow",
+    "Estimate",
+    "MeasureOptions",
+    "Measurement",
+    "Progress",
+    "Ratio",
+    "Variant",
+    "compare",
+    "comparison_from_dict",
+    "comparison_to_dict",
+    "measure",
+    "measurement_from_dict",
+    "measurement_to_dict",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its home on first use (PEP 562): nouns need no NumPy."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'eatss.measurement' has no attribute {name!r}")
+    value = getattr(import_module(f"eatss.measurement.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted(__all__)

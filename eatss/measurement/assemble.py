@@ -1,0 +1,227 @@
+"""What is known of a variant in, its ``Measurement`` out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from eatss.measurement.estimate import Estimate
+from eatss.measurement.measurement import (
+    Measurement,
+    Method,
+    Missing,
+    Status,
+)
+from eatss.measurement.provenance import make_provenance, package_revision, source_hash_of
+from eatss.measurement.record import Record, Records
+from eatss.measurement.statistics import energy_estimate, mean_estimate
+from eatss.measurement.untold import untold
+from eatss.measurement.work import count_work
+
+UNSTABLE_FACTOR = 5.0
+"""With an interval this many times wider than asked for, a variant counts as unstable."""
+
+IDLE_DIFFERENCE = 0.1
+"""Idle powers before and after that differ by this share of the first are worth a remark."""
+
+
+def assemble(records: Records, record: Record) -> Measurement:
+    """Return the measurement of a variant that ended, failed or was interrupted."""
+    program, variant = record.program, record.variant
+    missing = _Missing()
+    values = _values(records, record, missing)
+    status, reason = _status(records, record, values)
+    work = count_work(program, record.sizes)
+    missing.found.extend(work.missing)
+    provenance = make_provenance(program, variant.directory, records.options)
+    missing.add("revision", provenance.revision, package_revision()[1])
+    missing.add(
+        "source_hash", provenance.source_hash, source_hash_of(program, variant.directory)[1]
+    )
+    missing.add("text_hash", provenance.text_hash, "nothing was generated")
+    missing.add("device", records.device, "no card was opened")
+    missing.found.extend(untold(records, record))
+    return Measurement(
+        program=_program_name(records, record),
+        variant=variant.label,
+        status=status,
+        reason=reason,
+        sizes=tuple(record.sizes.items()),
+        tile_sizes=()
+        if program is None
+        else tuple((kernel.name, kernel.tile_sizes) for kernel in program.kernels),
+        dtype="" if program is None else program.dtype,
+        time_s=values.time_s,
+        energy_j=values.energy_j,
+        net_energy_j=values.net_energy_j,
+        power_w=values.power_w,
+        idle_power_w=values.idle_power_w,
+        idle_power_after_w=records.warm_idle_w,
+        time_estimate=values.time,
+        energy_estimate=values.energy,
+        operations=work.operations,
+        flops=work.flops,
+        least_bytes=work.least_bytes,
+        gflops=_rate(work.flops, values.time_s, "gflops", "time_s", missing),
+        gflops_per_joule=_rate(
+            work.flops, values.energy_j, "gflops_per_joule", "energy_j", missing
+        ),
+        method=_method(records, record),
+        windows=tuple(record.windows),
+        device=records.device,
+        provenance=provenance,
+        missing=tuple(missing.found),
+        notes=tuple(record.notes) + values.notes,
+    )
+
+
+class _Missing:
+    """Collects what has no value and why."""
+
+    def __init__(self) -> None:
+        self.found: list[Missing] = []
+
+    def add(self, what: str, value: object, reason: str) -> None:
+        """Note ``what`` if it has no value."""
+        if value is None:
+            self.found.append(Missing(what=what, reason=reason))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Values:
+    """What was measured of one run."""
+
+    time: Estimate | None
+    energy: Estimate | None
+    idle_power_w: float | None
+    notes: tuple[str, ...]
+
+    @property
+    def time_s(self) -> float | None:
+        return None if self.time is None else self.time.mean
+
+    @property
+    def energy_j(self) -> float | None:
+        return None if self.energy is None else self.energy.mean
+
+    @property
+    def power_w(self) -> float | None:
+        """Power of the load: mean energy over mean time."""
+        if self.time is None or self.energy is None:
+            return None
+        return self.energy.mean / self.time.mean
+
+    @property
+    def net_energy_j(self) -> float | None:
+        if self.time is None or self.energy is None or self.idle_power_w is None:
+            return None
+        return self.energy.mean - self.idle_power_w * self.time.mean
+
+
+def _values(records: Records, record: Record, missing: _Missing) -> _Values:
+    notes: list[str] = []
+    time, energy, why = None, None, record.reason
+    if record.status is None and record.windows:
+        confidence = records.options.confidence
+        time = mean_estimate([window.time_s for window in record.windows], confidence)
+        energy, why = _energy(records, record, notes)
+    idle_w = records.warm_idle_w if records.idle_w is None else records.idle_w
+    notes.extend(_idle_notes(records))
+    if time is not None and _one_is_enough(records, time):
+        notes.append("one window, as asked for: there is no interval")
+    values = _Values(time=time, energy=energy, idle_power_w=idle_w, notes=tuple(notes))
+    missing.add("time_s", time, why)
+    missing.add("energy_j", energy, why)
+    missing.add("power_w", energy, why)
+    missing.add("idle_power_w", idle_w, records.no_idle)
+    missing.add("idle_power_after_w", records.warm_idle_w, records.no_warm_idle)
+    missing.add("net_energy_j", values.net_energy_j, why if energy is None else records.no_idle)
+    return values
+
+
+def _idle_notes(records: Records) -> Iterator[str]:
+    cold_w, warm_w = records.idle_w, records.warm_idle_w
+    if warm_w is None:
+        return
+    if cold_w is None:
+        yield (
+            f"the idle card was read only after the windows, warm, which net energy rests on "
+            f"({records.no_idle})"
+        )
+    elif abs(warm_w - cold_w) > IDLE_DIFFERENCE * cold_w:
+        yield (
+            f"the idle card drew {cold_w:.4g} W before the windows and {warm_w:.4g} W after them; "
+            "net energy rests on the first"
+        )
+
+
+def _energy(records: Records, record: Record, notes: list[str]) -> tuple[Estimate | None, str]:
+    """Return the energy of a run, or ``None`` and why it is not known."""
+    known = [window.energy_j for window in record.windows if window.energy_j is not None]
+    reason = next((said for said in record.no_energy if said), records.no_meter)
+    if not known:
+        return None, reason
+    estimate = energy_estimate(known, record.restoring_j, records.options.confidence)
+    if estimate.mean <= 0:
+        return None, "restoring the inputs takes as much as can be told of the whole"
+    if len(known) < len(record.windows):
+        notes.append(f"energy rests on {len(known)} of {len(record.windows)} windows: {reason}")
+    return estimate, ""
+
+
+def _status(records: Records, record: Record, values: _Values) -> tuple[Status, str]:
+    if record.status is not None:
+        return record.status, record.reason
+    limit = UNSTABLE_FACTOR * records.options.target
+    for name, estimate in (("time", values.time), ("energy", values.energy)):
+        if estimate is None:
+            continue
+        wide = estimate.relative
+        if wide is None and not _one_is_enough(records, estimate):
+            return "unstable", f"{name} rests on one window, so nothing is known of its spread"
+        if record.ended in ("budget", "cut short") and wide is not None and wide > limit:
+            return "unstable", (
+                f"after {len(record.windows)} windows {name} is known to ±{100 * wide:.1f} % only"
+            )
+    return "ok", ""
+
+
+def _one_is_enough(records: Records, estimate: Estimate) -> bool:
+    """Return whether the user asked for one window, which gives no interval."""
+    return records.options.least_windows == 1 and estimate.count == 1
+
+
+def _method(records: Records, record: Record) -> Method:
+    options, prepared = records.options, record.prepared
+    return Method(
+        meter=records.meter,
+        compiler=None if prepared is None else prepared.compiler,
+        launched_by=None if prepared is None else prepared.launched_by,
+        restoring="none" if prepared is None else prepared.restoring,
+        confidence=options.confidence,
+        target=options.target,
+        least_window_s=options.least_window_s,
+        least_updates=options.least_updates,
+        warm_up_s=record.warm_up_s,
+        seed=options.seed,
+        checked=() if prepared is None else prepared.checked,
+        ended=record.ended or "interrupted",
+        data=None if prepared is None else prepared.data,
+    )
+
+
+def _rate(
+    flops: int | None, divisor: float | None, what: str, divisor_name: str, missing: _Missing
+) -> float | None:
+    """Return 10^9 operations a second or a joule."""
+    if flops is None or divisor is None:
+        unknown = "flops" if flops is None else divisor_name
+        missing.add(what, None, f"{unknown} is not known")
+        return None
+    return flops / divisor / 1e9
+
+
+def _program_name(records: Records, record: Record) -> str:
+    """Return the program's name; of a variant without a program that of the others."""
+    known = [r.program.name for r in (record, *records.variants) if r.program is not None]
+    return known[0] if known else ""

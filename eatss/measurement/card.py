@@ -1,0 +1,224 @@
+"""What measuring needs of a card: the border between trials and CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from eatss.measurement.measurement import CardState, DeviceInfo
+from eatss.measurement.meters.meter import Meter
+from eatss.program import Program
+
+
+class CompileError(Exception):
+    """The program does not compile; the text is what the compiler said."""
+
+
+class LaunchError(Exception):
+    """A kernel could not be launched or failed while running; the text says why.
+
+    ``lost`` says that the card or its context is of no use any more to this process,
+    ``timed_out`` that a run took longer than it may.
+    """
+
+    def __init__(self, message: str, *, lost: bool = False, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.lost = lost
+        self.timed_out = timed_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How results differ from those of the reference: ``worst`` is relative to ``allowed`` = 1."""
+
+    equal: bool
+    argument: str
+    worst: float
+    message: str
+
+
+class SteadyLoad(Protocol):
+    """Something that can be run again and again while meters look."""
+
+    def reset(self) -> None:
+        """Put data into everything that is read."""
+        ...
+
+    def timed(self, count: int, *, restoring: bool = False) -> float:
+        """Run and wait; return the seconds of all runs by the card's clock.
+
+        Raises:
+            LaunchError: the card refused or a kernel failed.
+        """
+        ...
+
+
+class Workload(SteadyLoad, Protocol):
+    """A program loaded on a card with its arguments in device memory.
+
+    Workloads of one card that have the same arguments share their memory, so one runs at a time
+    and :meth:`reset` comes before the first run after another one's.
+    """
+
+    @property
+    def compiler(self) -> Literal["nvrtc", "nvcc"]:
+        """What compiled it."""
+        ...
+
+    @property
+    def launched_by(self) -> Literal["graph", "stream", "host code"]:
+        """How a run is launched."""
+        ...
+
+    @property
+    def overwrites_inputs(self) -> bool:
+        """Whether a run changes memory that it, or the next run, reads before writing it."""
+        ...
+
+    @property
+    def flavour(self) -> str | None:
+        """Kind of data, as :mod:`eatss.verify.data` names them; ``None`` if not known yet."""
+        ...
+
+    @property
+    def checks_apart(self) -> bool:
+        """Whether checks do their work in other processes, so that several may run at once."""
+        ...
+
+    def reset(self) -> None:
+        """Put random data into everything that is read and poison what is only written."""
+        ...
+
+    def restore(self, count: int = 1) -> None:
+        """Enqueue copies of the original data into the inputs that a run overwrites.
+
+        ``count`` times over, to learn what that takes.
+        """
+        ...
+
+    def run(self, count: int = 1, *, restoring: bool = False) -> None:
+        """Enqueue runs, each after :meth:`restore` if ``restoring``; does not wait.
+
+        Raises:
+            LaunchError: the card refused.
+        """
+        ...
+
+    def timed(self, count: int, *, restoring: bool = False) -> float:
+        """Run and wait; return the seconds of all runs by the card's clock, restoring left out.
+
+        Raises:
+            LaunchError: the card refused or a kernel failed.
+        """
+        ...
+
+    def drifted(self) -> str:
+        """Say what is wrong with the values now in memory, "" if nothing.
+
+        Infinities, NaN, or many more denormals and zeros than the data began with.
+        """
+        ...
+
+    def keep(self) -> object:
+        """Return a copy of the outputs, a reference for :meth:`difference`."""
+        ...
+
+    def difference(self, reference: object) -> Difference:
+        """Compare the outputs with what :meth:`keep` of another workload returned."""
+        ...
+
+    def magnified(self, found: Difference) -> str:
+        """Say in words that a difference is of rounding which the program magnifies, or return "".
+
+        Runs the program once more, on inputs changed in their last bit.
+
+        Raises:
+            LaunchError: the card refused or a kernel failed.
+        """
+        ...
+
+    def check(self, timeout_s: float) -> str:
+        """Compare with the original C at reduced sizes; return what was compared, in words.
+
+        Raises:
+            WrongResultError: results differ.
+            NotComparedError: the original cannot be compared with.
+            LaunchError: a kernel cannot be launched, fails or hangs.
+            CompileError: the program does not compile at the sizes compared at.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free what only this workload needs."""
+        ...
+
+
+class WrongResultError(Exception):
+    """The program computes something else than the original; the text says what."""
+
+
+class NotComparedError(Exception):
+    """The program cannot be compared with the original here; the text says why."""
+
+
+class MeteredCard(Protocol):
+    """A card whose load can be metered."""
+
+    @property
+    def info(self) -> DeviceInfo:
+        """Which card it is."""
+        ...
+
+    def state(self) -> CardState:
+        """Return clocks, temperature and throttling as they are now."""
+        ...
+
+    def watching(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
+        """Look at the :meth:`state` every ``period_s`` while a block runs.
+
+        What was seen is in the sequence after the block; nothing of it is of the time before the
+        block or after it, so a short one may have seen nothing.
+        """
+        ...
+
+    def others(self) -> tuple[str, ...] | None:
+        """Say which other processes compute on the card; ``None`` if that is not known."""
+        ...
+
+    def meters(self, choice: str) -> tuple[Meter, ...]:
+        """Return the energy meters to use, the one that results rest on first; may be none."""
+        ...
+
+    def wait(self) -> None:
+        """Wait for everything that was enqueued.
+
+        Raises:
+            LaunchError: a kernel failed.
+        """
+        ...
+
+    def now(self) -> float:
+        """Return seconds of the clock that meters stamp their samples with."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass on that clock."""
+        ...
+
+
+class Card(MeteredCard, Protocol):
+    """A card that runs generated programs."""
+
+    def load(
+        self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
+    ) -> Workload:
+        """Compile and load a program with seeded random arguments.
+
+        Raises:
+            CompileError: it does not compile.
+            LaunchError: it does not fit the card, or the launcher refuses the sizes.
+        """
+        ...

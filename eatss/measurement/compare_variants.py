@@ -1,0 +1,145 @@
+"""Measurements in, ``Comparison`` with a baseline out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from eatss.diagnostics import input_error
+from eatss.measurement.comparable import Traits, check_alike
+from eatss.measurement.comparison import Comparison, ComparisonRow
+from eatss.measurement.estimate import Estimate, Ratio
+from eatss.measurement.measurement import Measurement
+from eatss.measurement.statistics import inverse, paired_ratio, ratio_of_estimates
+
+LEAST_PAIRS = 3
+"""Fewer rounds than this are not compared in pairs: their spread says too little."""
+
+
+def compare(measurements: Sequence[Measurement], baseline_label: str) -> Comparison:
+    """Set variants of one program beside a baseline.
+
+    Where both variants took turns, their n-th windows are of one round and are compared in pairs,
+    as far as both have some. Otherwise, and where what restoring takes was subtracted (an error
+    that all windows of a variant share), the intervals of the means are combined.
+
+    Args:
+        measurements: of one program, in the order of the rows.
+        baseline_label: the variant the others are compared with.
+
+    Raises:
+        InputError: ``EATSS-E078`` there is no such variant, ``EATSS-E079`` the measurements are
+            of several programs, sizes, types or original sources.
+    """
+    labels = [measurement.variant for measurement in measurements]
+    if baseline_label not in labels:
+        raise input_error(
+            "EATSS-E078",
+            f"no measurement of the baseline '{baseline_label}' is there",
+            hint=f"there are: {', '.join(labels) or 'none'}",
+        )
+    baseline = measurements[labels.index(baseline_label)]
+    for measurement in measurements:
+        _check_comparable(measurement, baseline)
+    return Comparison(
+        program=baseline.program,
+        baseline=baseline_label,
+        rows=tuple(_row(measurement, baseline) for measurement in measurements),
+        notes=tuple(
+            note for measurement in measurements for note in _unlike(measurement, baseline)
+        ),
+    )
+
+
+def _check_comparable(measurement: Measurement, baseline: Measurement) -> None:
+    if measurement.status == "rejected by the model" or measurement is baseline:
+        return
+    if baseline.status == "rejected by the model":
+        return
+    check_alike(_traits(measurement), _traits(baseline))
+
+
+def _traits(measurement: Measurement) -> Traits:
+    return Traits(
+        label=measurement.variant,
+        program=measurement.program,
+        dtype=measurement.dtype,
+        source_hash=measurement.provenance.source_hash,
+        sizes=measurement.sizes,
+    )
+
+
+def _unlike(measurement: Measurement, baseline: Measurement) -> Iterator[str]:
+    """Yield in what else a variant and the baseline were not measured alike."""
+    if not measurement.windows or not baseline.windows:
+        return
+    own, other = measurement.device, baseline.device
+    for what, mine, theirs in (
+        ("card", own and (own.uuid or own.name), other and (other.uuid or other.name)),
+        ("meter", measurement.method.meter, baseline.method.meter),
+        ("kind of data", measurement.method.data, baseline.method.data),
+    ):
+        if mine != theirs:
+            yield (
+                f"'{measurement.variant}' and '{baseline.variant}' differ in their {what}: "
+                f"{mine or 'none'} and {theirs or 'none'}"
+            )
+
+
+def _row(measurement: Measurement, baseline: Measurement) -> ComparisonRow:
+    slowdown = _ratio(measurement, baseline, "time_s")
+    energy = _ratio(measurement, baseline, "energy_j")
+    return ComparisonRow(
+        measurement=measurement,
+        speedup=None if slowdown is None else inverse(slowdown),
+        energy_ratio=energy,
+        ppw_ratio=_ppw_ratio(measurement, baseline, energy),
+    )
+
+
+def _ratio(measurement: Measurement, baseline: Measurement, what: str) -> Ratio | None:
+    """Return a variant's time or energy over the baseline's."""
+    own, other = _estimate(measurement, what), _estimate(baseline, what)
+    if own is None or other is None:
+        return None
+    if measurement is baseline:
+        return Ratio(value=1.0, low=1.0, high=1.0)
+    pairs = _pairs(measurement, baseline, what)
+    restored = "inside windows" in (measurement.method.restoring, baseline.method.restoring)
+    if len(pairs) >= LEAST_PAIRS and not (restored and what == "energy_j"):
+        own_values, other_values = zip(*pairs, strict=True)
+        return paired_ratio(own_values, other_values, baseline.method.confidence)
+    return ratio_of_estimates(own, other)
+
+
+def _estimate(measurement: Measurement, what: str) -> Estimate | None:
+    if measurement.status not in ("ok", "unstable"):
+        return None
+    if what == "time_s":
+        return measurement.time_estimate
+    return measurement.energy_estimate
+
+
+def _pairs(measurement: Measurement, baseline: Measurement, what: str) -> list[tuple[float, float]]:
+    """Return the values of both variants in each round where both have one.
+
+    There are none where windows of both overlap in time: those were not measured together.
+    """
+    spans = [
+        (window.begin_s, window.begin_s + window.duration_s)
+        for window in (*measurement.windows, *baseline.windows)
+    ]
+    if any(begin_s < end_s for (_, end_s), (begin_s, _) in pairwise(sorted(spans))):
+        return []
+    rounds = zip(measurement.windows, baseline.windows, strict=False)
+    values = ((getattr(own, what), getattr(other, what)) for own, other in rounds)
+    return [(own, other) for own, other in values if own is not None and other is not None]
+
+
+def _ppw_ratio(
+    measurement: Measurement, baseline: Measurement, energy: Ratio | None
+) -> Ratio | None:
+    """Return the variant's FLOP per joule over the baseline's."""
+    if energy is None or measurement.flops is None or not baseline.flops:
+        return None
+    return inverse(energy, factor=measurement.flops / baseline.flops)

@@ -1,0 +1,242 @@
+"""``CupyCard``: the card of this machine, through CuPy for CUDA and NVML for what it draws."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from eatss.diagnostics import InputError
+from eatss.measurement.arguments import ArgumentStore
+from eatss.measurement.card_memory import CardMemory
+from eatss.measurement.compile import (
+    compile_host_code,
+    compile_program,
+    default_cache,
+    find_toolchains,
+    usable_cache,
+)
+from eatss.measurement.cuda_errors import translated
+from eatss.measurement.cupy_module import cuda_card, import_cupy
+from eatss.measurement.host_code import HostCode
+from eatss.measurement.launches import launches
+from eatss.measurement.measurement import CardState, DeviceInfo, Missing
+from eatss.measurement.meters.choose import choose_meters
+from eatss.measurement.meters.meter import Meter, MeterError
+from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
+from eatss.measurement.options import CompilerChoice
+from eatss.measurement.reduced import OnCard
+from eatss.measurement.runner import MOST_LAUNCHES
+from eatss.measurement.sizes import complete_sizes
+from eatss.measurement.watching import watched
+from eatss.measurement.workload import CupyWorkload
+from eatss.program import Program
+
+
+class CupyCard:
+    """A card of this machine; see :class:`eatss.measurement.card.Card`.
+
+    Everything runs on one stream of its own. A process opens one card.
+    """
+
+    def __init__(
+        self, device: int | str = 0, compiler: CompilerChoice = "auto", *, cache: Path | None = None
+    ) -> None:
+        """Open a card.
+
+        Args:
+            device: its number as CUDA counts the cards that this process sees (which
+                ``CUDA_VISIBLE_DEVICES`` changes), or its UUID; NVML is asked for the card of the
+                same UUID.
+            compiler: what compiles programs.
+            cache: folder for compiled programs; by default below the user's cache folder.
+
+        Raises:
+            InputError: there is no CuPy (``EATSS-E021``), no driver or card (``E022``), no such
+                card (``E023``), or nothing that compiles (``E020``).
+            LaunchError: the card does not answer.
+        """
+        self._cupy = import_cupy()
+        self._card = cuda_card(self._cupy, device)
+        self._toolchains = find_toolchains(compiler)
+        self._cache = usable_cache(cache or default_cache())
+        self._nvml = _nvml(self._card.uuid)
+        self._info = self._described()
+        self._meter_reasons: tuple[Missing, ...] = ()
+        with translated("opening the card"), self._cupy.cuda.Device(self._card.number):
+            self._stream = self._cupy.cuda.Stream(non_blocking=True)
+        self._memory = CardMemory(
+            cupy=self._cupy,
+            stream=self._stream,
+            store=ArgumentStore(self._cupy),
+            choices={},
+            current=self._current,
+        )
+
+    @property
+    def info(self) -> DeviceInfo:
+        """Which card it is."""
+        return self._info
+
+    @property
+    def memory(self) -> CardMemory:
+        """CuPy, the stream, and what workloads share."""
+        return self._memory
+
+    @property
+    def on_card(self) -> OnCard:
+        """The card, its first compiler, and the folder of what is compiled."""
+        return OnCard(
+            device=self._card.number,
+            capability=self._card.capability,
+            toolchain=self._toolchains[0],
+            cache=self._cache,
+        )
+
+    def state(self) -> CardState:
+        """Return clocks, temperature and throttling as they are now."""
+        return CardState() if self._nvml is None else card_state(self._nvml)
+
+    def watching(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
+        """Look at the :meth:`state` every ``period_s`` while a block runs, in a thread."""
+        return watched(self.state, period_s)
+
+    def others(self) -> tuple[str, ...] | None:
+        """Say which other processes compute on the card; ``None`` if that is not known.
+
+        Programs have to have run on it before, so that this process is among those of the driver.
+        """
+        if self._nvml is None:
+            return None
+        try:
+            listed = self._nvml.processes()
+        except MeterError:
+            return None
+        return other_processes(listed, os.getpid())
+
+    def meters(self, choice: str) -> tuple[Meter, ...]:
+        """Return the energy meters to use, the one that results rest on first; may be none.
+
+        Raises:
+            MeterError: the one asked for by name does not work here.
+        """
+        card = self._card.uuid or self._card.number
+        chosen = choose_meters(choice, card, nvml=self._nvml)
+        self._meter_reasons = () if choice == "none" else chosen.missing
+        return chosen.meters
+
+    def meter_reasons(self) -> tuple[Missing, ...]:
+        """Return why :meth:`meters` left some out the last time it was asked."""
+        return self._meter_reasons
+
+    def load(
+        self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
+    ) -> CupyWorkload:
+        """Compile and load a program with seeded random arguments.
+
+        Args:
+            program: what to load.
+            directory: its folder, which holds the original.
+            sizes: values of parameters; defaults where none is given.
+            seed: of the data.
+
+        Raises:
+            CompileError: it does not compile.
+            LaunchError: it does not fit the card, or the launcher refuses the sizes.
+            InputError: a size is not the program's, or has no value.
+        """
+        values = complete_sizes(program, sizes)
+        compiled = compile_program(
+            self._toolchains, program, values, self._card.capability, cache=self._cache
+        )
+        return CupyWorkload(
+            self._memory,
+            program,
+            directory,
+            values,
+            seed,
+            compiled,
+            replace(self.on_card, toolchain=compiled.toolchain),
+            self._host_code(program, values),
+        )
+
+    def _host_code(self, program: Program, sizes: Mapping[str, int]) -> HostCode | None:
+        """Return compiled launchers for a program of very many launches, if nvcc is here."""
+        if sum(1 for _ in islice(launches(program, sizes), MOST_LAUNCHES + 1)) <= MOST_LAUNCHES:
+            return None
+        try:
+            (nvcc,) = find_toolchains("nvcc")
+        except InputError:
+            return None
+        capability = self._card.capability
+        path = compile_host_code(nvcc, program, sizes, capability, cache=self._cache)
+        return HostCode(program, path)
+
+    def wait(self) -> None:
+        """Wait for everything that was enqueued.
+
+        Raises:
+            LaunchError: a kernel failed.
+        """
+        with translated("running"):
+            self._stream.synchronize()
+
+    def now(self) -> float:
+        """Return seconds of the clock that meters stamp their samples with."""
+        return time.perf_counter()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass on that clock."""
+        time.sleep(seconds)
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        with self._cupy.cuda.Device(self._card.number), self._stream:
+            yield
+
+    def _described(self) -> DeviceInfo:
+        toolkit = str(self._toolchains[0])
+        if self._nvml is not None:
+            return device_info(self._nvml, toolkit=toolkit)
+        return DeviceInfo(
+            name=self._card.name,
+            uuid=self._card.uuid,
+            compute_capability=self._card.capability,
+            driver=None,
+            toolkit=toolkit,
+        )
+
+
+def other_processes(listed: Sequence[GpuProcess], own: int) -> tuple[str, ...]:
+    """Return in words those of the listed processes that are not ``own``, which is on the card.
+
+    Where ``own`` is not listed, the numbers are those of the host of a container, and one of them
+    is this process.
+    """
+    others = [process for process in listed if process.pid != own]
+    words = tuple(map(_words, others))
+    if len(others) < len(listed):
+        return words
+    if len(words) < 2:
+        return ()
+    return (f"all but one, which is this measurement, of {', '.join(words)}",)
+
+
+def _words(process: GpuProcess) -> str:
+    if process.memory_bytes is None:
+        return f"process {process.pid}"
+    return f"process {process.pid} ({process.memory_bytes / 2**20:.0f} MiB)"
+
+
+def _nvml(card: str | None) -> NvmlDevice | None:
+    """Return the card as NVML knows it, ``None`` where that does not work; meters say why."""
+    if card is None:
+        return None
+    try:
+        return NvmlDevice(card)
+    except MeterError:
+        return None

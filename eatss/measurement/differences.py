@@ -1,0 +1,207 @@
+"""Results of two programs compared in device memory.
+
+Programs made from the same C with other tile sizes may add in another order or contract other
+products, so results may differ by rounding. In the worst case the error of a sum of d products
+grows like d ε Σ|x||y|; with roundings that are random and independent it grows like √d ε Σ|x||y|
+[Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., Sec. 2.8; Higham and Mary, A New
+Approach to Probabilistic Rounding Error Analysis, SIAM J. Sci. Comput. 41, 2019], ε being twice
+the unit roundoff u. The worst case of a long sum would hide whole tiles that are left out, so the
+second law is the bound here: an element may differ by 8 √d ε max|b|, b being the reference's array.
+
+For data without a sign, as arguments have, Σ|x||y| is the element itself, at most max|b|. The
+partial sums of d such terms err by a standard deviation of √d u b / 3 at most, two programs by
+0.24 √d ε b. The largest of 2^31 elements is 6.3 deviations out: 1.5 √d ε b. The factor 8 leaves
+room for sums that are longer than the mean (triangular nests: up to three times, √3) and for
+results that are computed from other long sums (three in a row: √3).
+
+What it sees: of d terms of like size, one that is left out is 1/d of the element; this shows where
+1/d > 8 √d ε, so up to some 10 000 terms in float and in double always. What it cannot see: errors
+in elements far below the largest of their array, such as those beside the heavy diagonals of
+``dominant`` data, and few lost terms of longer sums in float.
+
+Two kinds of programs are bound by the worst case, 8 d ε max|b|, which is all but blind for long
+sums in float. Those that divide or take roots multiply errors by a condition number that nobody
+knows here. And from 1/(8 ε) terms on, a million in float, additions lose terms, and roundings are
+random no more. Cancellation, recurrences that are worse conditioned still, and roundings that all
+go one way (the same constants added again and again) are not covered by either law.
+
+A difference beyond the bound is therefore held against what the program makes of the least change
+of its inputs, ε of each: a condition number met on the way, times ε. What d roundings on the way
+may do is 8 √d times that. Only where the difference is below it is it taken for rounding, and the
+measurement says so: for such a program the comparison at full size says little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, prod, sqrt
+from typing import Any
+
+import numpy as np
+
+from eatss.measurement.arguments import CHUNK, Array, chunks
+from eatss.measurement.card import Difference
+from eatss.program import Entry, Program, evaluate
+
+_SLACK = 8.0
+"""See above: 1.5 for the law, √3 · √3 for longer sums and chains of them, the rest is margin."""
+
+_RANDOM_UNTIL = 1 / 8
+"""Roundings of a sum of d terms are taken to be random while d ε is below this."""
+
+_CONDITIONED = frozenset({"divide", "square root", "function"})
+"""Kinds of operations of solvers, factorisations and normalisations, which multiply errors by a
+condition number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compared:
+    """An array against another: where they differ most, and the largest value of the reference."""
+
+    error: float = 0.0
+    at: int = 0
+    largest: float = 0.0
+    unequal_at: int | None = None
+
+
+def rounding_growth(
+    program: Program, sizes: Mapping[str, int], shape: Sequence[int], dtype: np.dtype[Any]
+) -> float:
+    """Return how rounding errors of an array's elements grow, in units of ε: √d, or d.
+
+    Args:
+        program: whose results are compared.
+        sizes: values of its parameters.
+        shape: extents of the array.
+        dtype: type of its elements, floating-point.
+    """
+    length = accumulation_length(program, sizes, shape)
+    random = length * float(np.finfo(dtype).eps) < _RANDOM_UNTIL
+    return sqrt(length) if random and not _divides(program) else length
+
+
+def accumulation_length(program: Program, sizes: Mapping[str, int], shape: Sequence[int]) -> float:
+    """Return d, the number of terms that go into an element of an array, at least 2.
+
+    All additions of the program, as the plan counts them, over the elements of the array: what an
+    element would get if they all went into this array. A sum over one loop is no longer than the
+    largest size, so that is the least; sums over several loops are longer, and additions tell. With
+    a plan that does not count them the sum of all sizes stands in.
+    """
+    extents = [float(max(0, value)) for value in (*sizes.values(), *shape)]
+    counted = [_additions(entry, sizes) for entry in program.entries]
+    known = [count for count in counted if count is not None]
+    if len(known) < len(counted):
+        return max(2.0, sum(max(0, value) for value in sizes.values()), *extents)
+    return max(2.0, sum(known) / max(1, prod(shape)), *extents)
+
+
+def _additions(entry: Entry, sizes: Mapping[str, int]) -> int | None:
+    """Return the additions and subtractions of an entry, ``None`` if they are not counted."""
+    if entry.work is None or entry.work.operations is None:
+        return None
+    return sum(evaluate(kind.count, sizes) for kind in entry.work.operations if kind.kind == "add")
+
+
+def _divides(program: Program) -> bool:
+    """Return whether results are divided or roots taken, or whether that is not known."""
+    works = [entry.work for entry in program.entries]
+    return any(
+        work is None
+        or work.operations is None
+        or any(kind.kind in _CONDITIONED for kind in work.operations)
+        for work in works
+    )
+
+
+def difference(xp: Any, name: str, mine: Array, theirs: Array, growth: float) -> Difference:
+    """Compare an array with the reference's; ``growth`` is that of :func:`rounding_growth`."""
+    found = _compare(xp, mine, theirs)
+    if found.unequal_at is not None:
+        return _reported(name, mine, theirs, found.unequal_at, inf, "")
+    if not found.error:
+        return Difference(equal=True, argument=name, worst=0.0, message="")
+    allowed = _SLACK * growth * float(np.finfo(mine.dtype).eps) * found.largest
+    worst = found.error / allowed if allowed else inf
+    if worst <= 1:
+        return Difference(equal=True, argument=name, worst=worst, message="")
+    return _reported(name, mine, theirs, found.at, worst, f"; rounding allows {allowed:.3g}")
+
+
+def change_last_bits(array: Array) -> None:
+    """Change floating-point numbers by ε of themselves: of three, one up and one down."""
+    if array.dtype.kind == "f":
+        flat, step = array.reshape(-1), float(np.finfo(array.dtype).eps)
+        flat[::3] *= 1 + step
+        flat[1::3] *= 1 - step
+
+
+def magnified(
+    found: Difference,
+    moved: Difference,
+    program: Program,
+    sizes: Mapping[str, int],
+    shape: Sequence[int],
+) -> str:
+    """Say that a difference is of rounding that the program magnifies, "" if it is not.
+
+    Args:
+        found: the difference from another program's result.
+        moved: how far the result moves where its inputs change in their last bit.
+        program: whose results are compared.
+        sizes: values of its parameters.
+        shape: extents of the array in which they differ.
+    """
+    room = _SLACK * sqrt(accumulation_length(program, sizes, shape))
+    if not 1 < found.worst <= room * moved.worst < inf:
+        return ""
+    return (
+        f"{found.argument} differs by {found.worst:.2g} times what rounding usually does, and by "
+        f"{moved.worst:.2g} times that where inputs change in their last bit"
+    )
+
+
+def _compare(xp: Any, mine: Array, theirs: Array) -> _Compared:
+    found = _Compared()
+    for number, (left, right) in enumerate(zip(chunks(mine), chunks(theirs), strict=True)):
+        part = _compare_chunk(xp, left, right)
+        start = number * CHUNK
+        found = _Compared(
+            error=max(found.error, part.error),
+            at=start + part.at if part.error > found.error else found.at,
+            largest=max(found.largest, part.largest),
+            unequal_at=start + part.unequal_at
+            if part.unequal_at is not None and found.unequal_at is None
+            else found.unequal_at,
+        )
+    return found
+
+
+def _compare_chunk(xp: Any, left: Array, right: Array) -> _Compared:
+    if left.dtype.kind != "f":
+        differ = left != right
+        first = int(xp.argmax(differ)) if bool(differ.any()) else None
+        return _Compared(unequal_at=first)
+    finite = xp.isfinite(left) & xp.isfinite(right)
+    alike = finite | (left == right) | (xp.isnan(left) & xp.isnan(right))
+    if not bool(alike.all()):
+        return _Compared(unequal_at=int(xp.argmax(~alike)))
+    values = xp.where(finite, right, 0).astype(np.float64)
+    error = xp.abs(xp.where(finite, left, 0).astype(np.float64) - values)
+    at = int(xp.argmax(error))
+    return _Compared(error=float(error[at]), at=at, largest=float(xp.abs(values).max()))
+
+
+def _reported(
+    name: str, mine: Array, theirs: Array, at: int, worst: float, allowed: str
+) -> Difference:
+    indices = np.unravel_index(at, mine.shape) if mine.shape else ()
+    place = "".join(f"[{int(index)}]" for index in indices)
+    here, there = (array.reshape(-1)[at].item() for array in (mine, theirs))
+    return Difference(
+        equal=False,
+        argument=name,
+        worst=worst,
+        message=f"{name}{place} is {here!r}, the reference has {there!r}{allowed}",
+    )

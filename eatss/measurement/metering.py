@@ -1,0 +1,168 @@
+"""The meters of a card around a stretch of load: start, stop, cut the traces at its edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from eatss.measurement.card import MeteredCard
+from eatss.measurement.measurement import Reading
+from eatss.measurement.meter_gaps import no_sensor
+from eatss.measurement.meters.meter import Meter, MeterError, Trace
+from eatss.measurement.meters.reading import POWER_SETTLE_S, read, update_period_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A stretch of steady load: it began at ``load_begin_s``, what is measured at ``begin_s``."""
+
+    load_begin_s: float
+    begin_s: float
+    end_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds of what is measured."""
+        return self.end_s - self.begin_s
+
+
+@dataclass(slots=True)
+class Recording:
+    """What the meters saw, once recording has ended."""
+
+    traces: tuple[Trace, ...] = field(default=())
+
+
+class Metering:
+    """The meters of a card. One that fails is left out from then on.
+
+    Results rest on the first meter that starts (``primary``) and on no other: where it fails
+    later, ``failure`` says why, and no other meter takes its place.
+    """
+
+    def __init__(self, card: MeteredCard, choice: str, *, keep: str | None = None) -> None:
+        """Get the meters and start each once, to learn which ones work.
+
+        Args:
+            card: whose meters.
+            choice: as the user put it.
+            keep: name of the meter that earlier windows of the measurement rest on. Later ones
+                rest on it too, or have no energy: two meters' values have no common mean.
+
+        Raises:
+            MeterError: the meter that was asked for by name does not work here.
+        """
+        self.primary: str | None = None
+        self.failure = ""
+        self._live: list[Meter] = []
+        try:
+            self._live.extend(card.meters(choice))
+        except MeterError as error:
+            if keep is None:
+                raise
+            self.failure = str(error)
+        with self.recording():
+            pass
+        if keep is not None:
+            self.primary = keep
+            why = f": {self.failure}" if self.failure else ""
+            gone = f"the meter of earlier windows, {keep}, is gone{why}"
+            self.failure = "" if self.works else gone
+        elif self._live:
+            self.primary, self.failure = self._live[0].name, ""
+        elif choice == "none":
+            self.failure = "no meter was asked for"
+        elif not self.failure:
+            self.failure = no_sensor(card)
+
+    @property
+    def works(self) -> bool:
+        """Whether the meter that results rest on still answers."""
+        return any(meter.name == self.primary for meter in self._live)
+
+    @contextmanager
+    def recording(self) -> Iterator[Recording]:
+        """Record while the block runs; the traces are there after it."""
+        recording = Recording()
+        started = self._start()
+        try:
+            yield recording
+        finally:
+            recording.traces = self._stop(started)
+
+    def readings(self, recording: Recording, span: Span) -> tuple[tuple[Reading, ...], str]:
+        """Return what the meters say of a span, the primary first, and why that one says nothing.
+
+        A sensor of power tells of a time that is past, so its trace is cut ``POWER_SETTLE_S``
+        after the load began, or when what is measured began if that is later.
+        """
+        found: list[Reading] = []
+        why = self.failure
+        for trace in recording.traces:
+            reading = _cut(trace, span)
+            if isinstance(reading, Reading):
+                found.append(reading)
+            if trace.meter == self.primary:
+                why = reading if isinstance(reading, str) else ""
+        found.sort(key=lambda reading: reading.meter != self.primary)
+        return tuple(found), why
+
+    def most_power_w(self, recording: Recording, span: Span) -> float | None:
+        """Return the highest value of a sensor of power in a span, ``None`` if there is none.
+
+        Values of the load's first ``POWER_SETTLE_S`` are of the time before it, too.
+        """
+        begin_s = max(span.load_begin_s + POWER_SETTLE_S, span.begin_s)
+        values = [
+            sample.value
+            for trace in recording.traces
+            if trace.kind == "power"
+            for sample in trace.samples
+            if begin_s <= sample.time_s <= span.end_s
+        ]
+        return max(values, default=None)
+
+    def period_s(self, recording: Recording) -> float | None:
+        """Return the seconds between updates of the primary meter, ``None`` if not known."""
+        for trace in recording.traces:
+            if trace.meter == self.primary:
+                period = update_period_s(trace)
+                return None if isinstance(period, str) else period.median_s
+        return None
+
+    def primary_trace(self, recording: Recording) -> Trace | None:
+        """Return the trace of the primary meter, ``None`` if it gave none."""
+        return next((t for t in recording.traces if t.meter == self.primary), None)
+
+    def _start(self) -> list[Meter]:
+        started: list[Meter] = []
+        for meter in tuple(self._live):
+            try:
+                meter.start()
+            except MeterError as error:
+                self._drop(meter, error)
+            else:
+                started.append(meter)
+        return started
+
+    def _stop(self, started: Sequence[Meter]) -> tuple[Trace, ...]:
+        traces: list[Trace] = []
+        for meter in started:
+            try:
+                traces.append(meter.stop())
+            except MeterError as error:
+                self._drop(meter, error)
+        return tuple(traces)
+
+    def _drop(self, meter: Meter, error: MeterError) -> None:
+        self._live.remove(meter)
+        if self.primary is None or meter.name == self.primary:
+            self.failure = f"{error} ({error.remedy})" if error.remedy else str(error)
+
+
+def _cut(trace: Trace, span: Span) -> Reading | str:
+    if trace.kind == "energy":
+        return read(trace, span.begin_s, span.end_s)
+    settled_s = max(span.load_begin_s + POWER_SETTLE_S, span.begin_s)
+    return read(trace, span.begin_s, span.end_s, settle_s=settled_s - span.begin_s)

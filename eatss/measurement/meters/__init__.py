@@ -1,0 +1,31 @@
+"""Ways to learn what a card draws: one protocol, several sensors, traces that can be replayed."""
+
+from eatss.measurement.meters.choose import ChosenMeters, choose_meters
+from eatss.measurement.meters.meter import Meter, MeterError, Sample, Trace, TraceKind
+from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
+from eatss.measurement.meters.nvml_errors import NvmlError, in_container
+from eatss.measurement.meters.reading import Period, read, steady, update_period_s
+from eatss.measurement.meters.replay import ReplayMeter, load_traces, save_traces
+
+__all__ = [
+    "ChosenMeters",
+    "GpuProcess",
+    "Meter",
+    "MeterError",
+    "NvmlDevice",
+    "NvmlError",
+    "Period",
+    "ReplayMeter",
+    "Sample",
+    "Trace",
+    "TraceKind",
+    "card_state",
+    "choose_meters",
+    "device_info",
+    "in_container",
+    "load_traces",
+    "read",
+    "save_traces",
+    "steady",
+    "update_period_s",
+]

@@ -1,0 +1,181 @@
+"""Power by ``nvidia-smi``, for machines whose NVML Python cannot reach, and as a second witness."""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+import time
+from datetime import datetime
+
+from eatss.measurement.meters.lines import LineMeter
+from eatss.measurement.meters.meter import MeterError, Sample, Trace
+
+SMI_NAME = "nvidia-smi"
+SMI_PERIOD_MS = 50
+SMI_ANSWER_S = 20.0
+
+_FIELDS = ("power.draw.average", "power.draw", "power.draw.instant")
+"""Best first: the mean of the last second can be integrated, a momentary value swings."""
+
+_REMEDY = "install the NVIDIA driver, which brings nvidia-smi: https://www.nvidia.com/drivers"
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+_CLOCKS_AGREE_S = 1.0
+
+
+class SmiMeter:
+    """``nvidia-smi`` in a process of its own, printing the power every 50 ms."""
+
+    def __init__(self, device: int | str = 0, *, command: str = "nvidia-smi") -> None:
+        self._device = str(device)
+        self._command = command
+        self._field: str | None = None
+        self._lines: LineMeter | None = None
+
+    @property
+    def name(self) -> str:
+        """Name for results."""
+        return SMI_NAME
+
+    def probe(self) -> str:
+        """Return the field of power that this driver and card answer.
+
+        Raises:
+            MeterError: nvidia-smi is not there, fails, or tells no power.
+        """
+        said = ""
+        for field in _FIELDS:
+            answer = self._once(field)
+            if answer.returncode == 0 and smi_power_w(answer.stdout.strip()) is not None:
+                self._field = field
+                return field
+            said = " ".join((answer.stdout.strip() or answer.stderr.strip()).split())[:200]
+        raise MeterError(
+            f"nvidia-smi tells no power of card {self._device}: {said or 'it says nothing'}",
+            "look at `nvidia-smi -q -d POWER`; choose another meter (`--meter`)",
+        )
+
+    def _once(self, field: str) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(  # noqa: S603  (a fixed program, no shell)
+                [self._command, *self._query(field)],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=SMI_ANSWER_S,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise MeterError("nvidia-smi is not on the path", _REMEDY) from None
+        except OSError as error:
+            raise MeterError(f"nvidia-smi does not start: {error.strerror}", _REMEDY) from None
+        except subprocess.TimeoutExpired:
+            raise MeterError(
+                f"nvidia-smi did not answer in {SMI_ANSWER_S:g} s",
+                "look for errors of the driver with `dmesg | grep -i nvrm`",
+            ) from None
+
+    def _query(self, field: str) -> list[str]:
+        return [f"--query-gpu={field},timestamp", "--format=csv,noheader", "-i", self._device]
+
+    def start(self) -> None:
+        """Start nvidia-smi in the background.
+
+        Raises:
+            MeterError: it does not work here.
+        """
+        field = self._field or self.probe()
+        stamps = _Stamps()
+        lines = LineMeter(
+            SMI_NAME,
+            [self._command, *self._query(field), "-lms", str(SMI_PERIOD_MS)],
+            stamps.sample,
+            _REMEDY,
+        )
+        lines.start()
+        self._lines = lines
+
+    def stop(self) -> Trace:
+        """End nvidia-smi and return what it told.
+
+        Raises:
+            MeterError: it ended by itself or gave no value.
+        """
+        if self._lines is None:
+            raise MeterError(f"{SMI_NAME} was not recording")
+        lines, self._lines = self._lines, None
+        return lines.stop()
+
+
+class _Stamps:
+    """Takes the line's own time where it fits the moment of reading: pipes may hold lines back."""
+
+    def __init__(self) -> None:
+        self._begin_s = time.perf_counter()
+        self._offset_s = time.time() - self._begin_s
+
+    def sample(self, line: str, read_s: float) -> Sample | None:
+        power_w = smi_power_w(line)
+        if power_w is None:
+            return None
+        wall_s = smi_time_s(line)
+        time_s = read_s if wall_s is None else wall_s - self._offset_s
+        if not self._begin_s - _CLOCKS_AGREE_S <= time_s <= read_s + _CLOCKS_AGREE_S:
+            time_s = read_s
+        return Sample(time_s=min(time_s, read_s), value=power_w)
+
+
+def smi_power_w(line: str) -> float | None:
+    """Return the watts of a line like ``92.41 W, 2026/11/21 16:20:51.123``; else ``None``.
+
+    ``[N/A]``, ``[Not Supported]``, ``[Unknown Error]`` and the line of a header give ``None``.
+    """
+    cell = _cells(line)[0] if line else ""
+    number, _, unit = cell.partition(" ")
+    if not _NUMBER.fullmatch(number) or unit not in {"", "W"}:
+        return None
+    return float(number)
+
+
+def smi_time_s(line: str) -> float | None:
+    """Return the seconds since 1970 of the line's time stamp, which is local; ``None`` without."""
+    for cell in _cells(line)[1:]:
+        for form in ("%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"):
+            try:
+                return datetime.strptime(cell, form).timestamp()
+            except ValueError:
+                continue
+    return None
+
+
+def parse_smi_log(text: str) -> tuple[Sample, ...]:
+    """Return the power samples of a log by ``nvidia-smi --query-gpu=… --format=csv``.
+
+    The header says which columns hold power and time; its names vary with the driver
+    (``power.draw [W]``, ``power.draw.average [W]``, ``power.draw.instant``). Times are seconds
+    since 1970. Lines without a number, like ``[N/A]``, are left out.
+
+    Raises:
+        MeterError: there is no column of power or of time.
+    """
+    rows = [_cells(line) for line in text.splitlines() if line.strip()]
+    header = [cell.partition("[")[0].strip() for cell in rows[0]] if rows else []
+    column = next((header.index(field) for field in _FIELDS if field in header), None)
+    if column is None or "timestamp" not in header:
+        raise MeterError(
+            "the log has no column of power and time",
+            "record it with `nvidia-smi --query-gpu=timestamp,power.draw --format=csv -lms 50`",
+        )
+    when = header.index("timestamp")
+    samples = []
+    for row in rows[1:]:
+        if len(row) != len(header):
+            continue
+        power_w, time_s = smi_power_w(row[column]), smi_time_s(f",{row[when]}")
+        if power_w is not None and time_s is not None:
+            samples.append(Sample(time_s=time_s, value=power_w))
+    return tuple(samples)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in next(csv.reader([line]), [""])]

@@ -1,0 +1,400 @@
+"""A generated program on a card: its kernels, its arguments, its runs and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any, Literal
+
+from eatss.measurement.arguments import (
+    Array,
+    ArrayKey,
+    Health,
+    health,
+    key_of,
+    memory_of,
+    scalar_value,
+    temporaries_of,
+)
+from eatss.measurement.card import Difference, LaunchError
+from eatss.measurement.card_memory import CardMemory, DataChoice, Group, Kept
+from eatss.measurement.compile import Compiled
+from eatss.measurement.cuda_errors import is_out_of_memory, translated
+from eatss.measurement.differences import (
+    change_last_bits,
+    difference,
+    magnified,
+    rounding_growth,
+)
+from eatss.measurement.host_code import HostCode
+from eatss.measurement.kernels import Kernels
+from eatss.measurement.launches import launches, refusal
+from eatss.measurement.reduced import OnCard, compare_with_original
+from eatss.measurement.runner import Runner
+from eatss.program import Program
+from eatss.verify.data import FLAVOURS, Flavour
+
+_MOST_FAINT = 0.5
+"""Share of denormal numbers and zeros after one run above which other data are tried."""
+
+_DRIFT = 0.05
+"""Share of denormal numbers and zeros that may come on top of those after one run."""
+
+
+class CupyWorkload:
+    """A program loaded with CuPy; see :class:`eatss.measurement.card.Workload`."""
+
+    def __init__(
+        self,
+        memory: CardMemory,
+        program: Program,
+        directory: Path,
+        sizes: Mapping[str, int],
+        seed: int,
+        compiled: Compiled,
+        on_card: OnCard,
+        host_code: HostCode | None = None,
+    ) -> None:
+        self._memory = memory
+        self._host_code = host_code
+        self._program = program
+        self._directory = directory
+        self._sizes = dict(sizes)
+        self._seed = seed
+        self._compiled = compiled
+        self._on_card = on_card
+        self._closed = False
+        self._choice: DataChoice | None = None
+        refused = refusal(program, sizes)
+        if refused:
+            raise LaunchError(f"the launcher refuses these sizes: {refused}")
+        self._uses = memory_of(program, sizes, seed)
+        self._group: Group = (program.name, *(use.key for use in self._uses))
+        self._acquired: list[ArrayKey] = []
+        with self._at("loading"):
+            self._kernels = Kernels(memory.cupy, program, compiled.path)
+        known = memory.choices.get(self._group)
+        self._acquire(FLAVOURS[0] if known is None else known.flavour)
+        self._runner = Runner(memory.cupy, memory.stream, self._launch)
+        self._restorer = Runner(memory.cupy, memory.stream, self._restore)
+
+    @property
+    def compiler(self) -> Literal["nvrtc", "nvcc"]:
+        """What compiled it."""
+        return self._compiled.toolchain.name
+
+    @property
+    def launched_by(self) -> Literal["graph", "stream", "host code"]:
+        """How a run is launched; known from the first :meth:`reset` on."""
+        return "host code" if self._host_code is not None else self._runner.launched_by
+
+    @property
+    def overwrites_inputs(self) -> bool:
+        """Whether a run changes memory that the next run reads."""
+        return any(use.overwritten for use in self._uses)
+
+    @property
+    def checks_apart(self) -> bool:
+        """Whether checks run in other processes: they do."""
+        return True
+
+    @property
+    def flavour(self) -> Flavour | None:
+        """Kind of data, as :mod:`eatss.verify.data` names them; ``None`` before the first reset."""
+        return None if self._choice is None else self._choice.flavour
+
+    def reset(self) -> None:
+        """Put random data into everything that is read and poison what is only written.
+
+        The first time also captures graphs, which takes a few runs. Where this is the first
+        program with these arguments, one run on each kind of data shows which kind stays finite.
+
+        Raises:
+            LaunchError: a kernel cannot be launched or fails.
+        """
+        with self._at("running"):
+            if self._choice is None:
+                self._choice = self._prepare()
+            self._begin()
+
+    def restore(self, count: int = 1) -> None:
+        """Enqueue copies of the original data into the inputs that a run overwrites.
+
+        ``count`` times over, through graphs as runs are, so that the card need not wait.
+        """
+        self._need_data()
+        with self._at("restoring"):
+            self._restorer.run(count)
+
+    def run(self, count: int = 1, *, restoring: bool = False) -> None:
+        """Enqueue runs; does not wait.
+
+        Raises:
+            LaunchError: the card refused.
+        """
+        self._need_data()
+        with self._at("running"):
+            if not restoring:
+                self._runner.run(count)
+                return
+            for _ in range(count):
+                self._restorer.run(1)
+                self._runner.run(1)
+
+    def timed(self, count: int, *, restoring: bool = False) -> float:
+        """Run and wait; return the seconds of all runs by the card's clock.
+
+        Raises:
+            LaunchError: the card refused or a kernel failed.
+        """
+        self._need_data()
+        with self._at("running"):
+            if restoring:
+                return self._runner.timed_apart(count, lambda: self._restorer.run(1))
+            return self._runner.timed(lambda: self._runner.run(count))
+
+    def drifted(self) -> str:
+        """Say what is wrong with the values now in memory, "" if nothing."""
+        self._need_data()
+        assert self._choice is not None
+        with self._at("looking at results"):
+            found = self._healths()
+        for key, now in found.items():
+            if now.broken:
+                return f"{now.broken} of {now.elements} elements of {key.name} are infinite or NaN"
+            after_one = self._choice.after_one_run[key]
+            if now.faint > after_one.faint + _DRIFT * now.elements:
+                return (
+                    f"{now.faint} of {now.elements} elements of {key.name} are zero or denormal, "
+                    f"{after_one.faint} were after one run"
+                )
+        return ""
+
+    def keep(self) -> Kept:
+        """Return a copy of the outputs, a reference for :meth:`difference`."""
+        with self._at("keeping results"):
+            return Kept(
+                arrays=tuple(
+                    (use.key, self._array(use.key).copy()) for use in self._uses if use.writes
+                )
+            )
+
+    def difference(self, reference: object) -> Difference:
+        """Compare the outputs with what :meth:`keep` of another workload returned."""
+        assert isinstance(reference, Kept)
+        theirs = dict(reference.arrays)
+        worst = Difference(equal=True, argument="", worst=0.0, message="")
+        with self._at("comparing results"):
+            for use in self._uses:
+                if not use.writes:
+                    continue
+                if use.key not in theirs:
+                    name = use.key.name
+                    message = f"the reference has no {name} of this shape, type and data"
+                    return Difference(equal=False, argument=name, worst=inf, message=message)
+                found = difference(
+                    self._memory.cupy,
+                    use.key.name,
+                    self._array(use.key),
+                    theirs[use.key],
+                    self._growth(use.key),
+                )
+                if not found.equal:
+                    return found
+                worst = max(worst, found, key=lambda each: each.worst)
+        return worst
+
+    def magnified(self, found: Difference) -> str:
+        """Say that a difference is of rounding which the program magnifies, "" if it is not."""
+        own = dict(self.keep().arrays)
+        keys = [use.key for use in self._uses if use.writes and use.key.name == found.argument]
+        if len(keys) != 1 or found.worst == inf:
+            return ""
+        (key,) = keys
+        self.reset()
+        with self._at("changing inputs"):
+            for use in self._uses:
+                if use.reads:
+                    change_last_bits(self._array(use.key))
+        self.timed(1)
+        with self._at("comparing results"):
+            mine, growth = self._array(key), self._growth(key)
+            moved = difference(self._memory.cupy, key.name, mine, own[key], growth)
+        self.reset()
+        return magnified(found, moved, self._program, self._sizes, key.shape)
+
+    def check(self, timeout_s: float) -> str:
+        """Compare with the original C at reduced sizes; return what was compared, in words.
+
+        It is done in a process of its own, so that a kernel that fails or hangs there leaves
+        this one its card.
+
+        Raises:
+            WrongResultError: results differ.
+            NotComparedError: the original cannot be compared with.
+            LaunchError: a kernel cannot be launched, fails or hangs.
+            CompileError: the program does not compile at the sizes compared at.
+        """
+        return compare_with_original(
+            self._program, self._directory, self._seed, timeout_s, self._on_card
+        )
+
+    def close(self) -> None:
+        """Free what only this workload needs; nothing happens the second time."""
+        if self._closed:
+            return
+        self._closed = True
+        del self._runner, self._restorer, self._kernels
+        self._release()
+        with self._at("freeing memory"):
+            self._memory.cupy.get_default_memory_pool().free_all_blocks()
+
+    # -----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _at(self, doing: str) -> Iterator[None]:
+        """Make the card and its stream the current ones, and put its errors in words."""
+        with translated(f"{doing} {self._program.name}"), self._memory.current():
+            yield
+
+    def _need_data(self) -> None:
+        if self._choice is None:
+            self.reset()
+
+    def _prepare(self) -> DataChoice:
+        """Choose the data, capture graphs; leaves something or other in memory."""
+        choice = self._memory.choices.get(self._group)
+        if choice is None:
+            choice, run_s = self._choose()
+            self._memory.choices[self._group] = choice
+        else:
+            if self._flavour != choice.flavour:  # found after this one was loaded
+                self._acquire(choice.flavour)
+            self._begin()
+            run_s = self._runner.timed(self._runner.launch_once)
+        if self._host_code is None:
+            self._runner.prepare(run_s)
+        if self.overwrites_inputs:
+            self._restorer.prepare(self._runner.timed(self._restorer.launch_once))
+        return choice
+
+    def _choose(self) -> tuple[DataChoice, float]:
+        """Return the first kind of data that stays finite, and how long a run took."""
+        best: DataChoice | None = None
+        run_s = 0.0
+        for flavour in FLAVOURS:
+            self._acquire(flavour)
+            self._begin()
+            run_s = self._runner.timed(self._runner.launch_once)
+            found = DataChoice(flavour=flavour, after_one_run=self._healths())
+            if best is None or (found.broken, found.faint_share) < (best.broken, best.faint_share):
+                best = found
+            if not found.broken and found.faint_share <= _MOST_FAINT:
+                best = found
+                break
+        assert best is not None
+        if self._flavour != best.flavour:
+            self._acquire(best.flavour)
+        return best, run_s
+
+    def _begin(self) -> None:
+        for use in self._uses:
+            self._memory.store.begin(replace(use, key=self._with_data(use.key)))
+
+    def _restore(self) -> Iterator[None]:
+        """Enqueue the copies of one restoring, one a step."""
+        for use in self._uses:
+            if use.overwritten:
+                original = self._memory.store.original(self._with_data(use.key))
+                self._memory.cupy.copyto(self._array(use.key), original)
+                yield
+
+    def _healths(self) -> dict[ArrayKey, Health]:
+        cupy = self._memory.cupy
+        return {use.key: health(cupy, self._array(use.key)) for use in self._uses if use.writes}
+
+    def _growth(self, key: ArrayKey) -> float:
+        """Return how rounding errors of an array grow; integers have none."""
+        if key.dtype.kind != "f":
+            return 0.0
+        return rounding_growth(self._program, self._sizes, key.shape, key.dtype)
+
+    def _with_data(self, key: ArrayKey) -> ArrayKey:
+        return replace(key, flavour=self._flavour)
+
+    def _array(self, key: ArrayKey) -> Array:
+        return self._arrays[key]
+
+    def _acquire(self, flavour: Flavour) -> None:
+        """Take the memory of all arguments, with data of a kind.
+
+        Raises:
+            LaunchError: it is more than the card has.
+        """
+        self._release()
+        self._flavour: Flavour = flavour
+        store = self._memory.store
+        self._arrays: dict[ArrayKey, Array] = {}
+        self._bound: list[dict[str, Any]] = []
+        try:
+            with self._memory.current():
+                for use in self._uses:
+                    self._arrays[use.key] = self._acquire_one(self._with_data(use.key))
+                    if use.overwritten:
+                        store.original(self._with_data(use.key))
+                for entry in self._program.entries:
+                    bound: dict[str, Any] = {}
+                    for key, temporary in zip(
+                        temporaries_of(entry, self._sizes), entry.temporaries, strict=True
+                    ):
+                        bound[temporary.name] = self._acquire_one(key)
+                    for argument in entry.arguments:
+                        if argument.role in ("array", "cell"):
+                            key = key_of(argument, self._sizes, self._seed)
+                            bound[argument.name] = self._arrays[key]
+                        elif argument.role == "scalar":
+                            bound[argument.name] = scalar_value(argument, self._seed, flavour)
+                    self._bound.append(bound)
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise self._too_large() from error
+            with translated(f"making the arguments of {self._program.name}"):
+                raise
+
+    def _acquire_one(self, key: ArrayKey) -> Array:
+        array = self._memory.store.acquire(key)
+        self._acquired.append(key)
+        return array
+
+    def _release(self) -> None:
+        self._arrays, self._bound = {}, []
+        for key in self._acquired:
+            self._memory.store.release(key)
+        self._acquired = []
+
+    def _too_large(self) -> LaunchError:
+        wanted = sum(use.key.bytes * (2 if use.overwritten else 1) for use in self._uses)
+        self._release()
+        held = self._memory.store.bytes()
+        free, total = self._memory.cupy.cuda.runtime.memGetInfo()
+        return LaunchError(
+            f"the arguments of {self._program.name} and copies of what it overwrites take "
+            f"{wanted / 1e9:.2f} GB; of the card's {total / 1e9:.2f} GB other programs here hold "
+            f"{held / 1e9:.2f} GB and {free / 1e9:.2f} GB are free: choose smaller sizes"
+        )
+
+    def _launch(self) -> Iterator[None]:
+        """Launch the kernels of one run on the current stream, one a step.
+
+        With compiled host code, all of them are one step.
+        """
+        if self._host_code is not None:
+            self._host_code.run(self._bound, self._sizes, self._memory.stream.ptr)
+            yield
+            return
+        for launch in launches(self._program, self._sizes):
+            self._kernels.launch(launch, self._bound[launch.entry])
+            yield

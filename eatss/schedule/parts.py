@@ -1,0 +1,141 @@
+"""A piece cut into parts: statements that share the serial loops inside a block.
+
+An initialisation or a finish that the schedule puts at one iteration of a serial loop runs before
+or after that loop instead of behind a guard in it. Statements are only parted where no
+dependence at a point runs backwards, so parts one after another compute the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
+
+from eatss.isl_names import output_affs, parameters_as_dims, without_parameters
+from eatss.polyhedral import Dependences
+from eatss.schedule.pieces import Piece
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Statements in source order and the serial band loops that run around them."""
+
+    statements: tuple[str, ...]
+    serial: tuple[str, ...]
+
+
+def parts_of(
+    piece: Piece, mapped: Sequence[str], serial: Sequence[str], dependences: Dependences
+) -> tuple[Part, ...]:
+    """Cut a piece whose loops ``mapped`` go to threads into parts, in the order they run."""
+    names = [statement.name for statement in piece.statements]
+    moving = {name: _moving(piece, name, mapped, serial) for name in names}
+    if not any(moving.values()):
+        return (Part(statements=tuple(names), serial=()),)
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(names)
+    graph.add_edges_from(_edges(piece, mapped, dependences))
+    for users in _scalar_users(piece, moving):
+        nx.add_cycle(graph, users)
+    condensed = nx.condensation(graph)
+    members = {
+        node: tuple(sorted(data["members"], key=names.index))
+        for node, data in condensed.nodes(data=True)
+    }
+    parts: list[Part] = []
+    done: set[int] = set()
+    while len(done) < len(members):
+        ready = [
+            node
+            for node in sorted(members, key=lambda n: names.index(members[n][0]))
+            if node not in done and all(p in done for p in condensed.predecessors(node))
+        ]
+        loops = {n: _union(serial, [moving[name] for name in members[n]]) for n in ready}
+        still = [n for n in ready if not loops[n]]
+        chosen = still or [n for n in ready if loops[n] == loops[ready[0]]]
+        done.update(chosen)
+        statements = tuple(sorted((name for n in chosen for name in members[n]), key=names.index))
+        parts.append(Part(statements=statements, serial=loops[chosen[0]]))
+    return tuple(_merged(parts, graph))
+
+
+def _scalar_users(piece: Piece, moving: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, ...]]:
+    """Yield the statements that share a scalar which serial iterations set anew.
+
+    They stay together: dependences lead from a read to the next write of the original order,
+    which may be another thread's, while here each thread has a scalar of its own.
+    """
+    for array in dict.fromkeys(s.write.array for s in piece.statements):
+        users = [s.name for s in piece.statements if any(a.array == array for a in s.accesses)]
+        (extent,) = {
+            len(output_affs(s.write.relation)) for s in piece.statements if s.write.array == array
+        }
+        writers = [s.name for s in piece.statements if s.write.array == array]
+        if extent == 0 and any(moving[name] for name in writers):
+            yield tuple(users)
+
+
+def _merged(parts: Sequence[Part], graph: nx.DiGraph[str]) -> list[Part]:
+    """Join neighbours that run in no serial loop and do not depend on each other.
+
+    Inside a part the schedule decides the order, and it may have told dependent statements apart
+    by the serial loop only.
+    """
+    joined: list[Part] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and not part.serial
+            and not last.serial
+            and not any(graph.has_edge(a, b) for a in last.statements for b in part.statements)
+        ):
+            joined[-1] = Part(statements=last.statements + part.statements, serial=())
+        else:
+            joined.append(part)
+    return joined
+
+
+def _union(order: Sequence[str], groups: Sequence[frozenset[str]]) -> tuple[str, ...]:
+    together = frozenset().union(*groups)
+    return tuple(name for name in order if name in together)
+
+
+def _moving(
+    piece: Piece, statement: str, mapped: Sequence[str], serial: Sequence[str]
+) -> frozenset[str]:
+    """Return the serial loops of which a statement has several iterations at one point."""
+    domain = piece.domain_of(statement)
+    others = [loop.name for loop in piece.band if loop.name not in (*mapped, *serial)]
+    domain = without_parameters(domain, others)
+    moving = set()
+    for name in serial:
+        rest = [other for other in serial if other != name]
+        params = without_parameters(domain.params(), rest)
+        if not _is_determined(params, name):
+            moving.add(name)
+    return frozenset(moving)
+
+
+def _is_determined(params: isl.Set, name: str) -> bool:
+    line = parameters_as_dims(params, (name,), "line")
+    return bool(isl.Map.from_range(line).is_single_valued())
+
+
+def _edges(piece: Piece, mapped: Sequence[str], dependences: Dependences) -> list[tuple[str, str]]:
+    """Return the dependences between different statements at one point of a launch."""
+    others = [loop.name for loop in piece.band if loop.name not in mapped]
+    tied: Mapping[str, isl.UnionSet] = {
+        statement.name: isl.UnionSet.from_set(without_parameters(domain, others))
+        for statement, domain in zip(piece.statements, piece.placed, strict=True)
+    }
+    every = dependences.flow.union(dependences.anti).union(dependences.output)
+    edges = []
+    for source, at_source in tied.items():
+        leaving = every.intersect_domain(at_source)
+        for sink, at_sink in tied.items():
+            if source != sink and not leaving.intersect_range(at_sink).is_empty():
+                edges.append((source, sink))
+    return edges

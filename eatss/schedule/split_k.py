@@ -1,0 +1,187 @@
+"""Sums whose loop is spread over threads and blocks, where little else is parallel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import islpy as isl
+
+from eatss.analysis import KernelFacts
+from eatss.analysis.mapping import AXES, MAX_THREADS_Z, Axis
+from eatss.analysis.structure import Spread
+from eatss.gpu import GpuProfile
+from eatss.isl_names import without_parameters
+from eatss.polyhedral import Dependences
+from eatss.recipe.options import CodegenOptions
+from eatss.schedule.mapping import MappedLoop, Mapping
+from eatss.schedule.names import NameTable
+from eatss.schedule.pieces import LoopMember, Piece
+
+LEAST_TRIPS = 64
+"""Trips of a serial loop below which it is left as it is."""
+
+SERIAL_SPREAD = Spread(lanes=32, tile=256, chunks=64)
+"""How the sums of what PPCG would leave on the host are spread, which no size is selected for."""
+
+_UNKNOWN_TRIPS = 4096
+
+
+def trips(facts: KernelFacts, name: str) -> int:
+    """Return how many trips a loop of the source has; a guess where that is not known."""
+    for loop in (*facts.loops, *facts.inner_loops):
+        if loop.name == name:
+            return _UNKNOWN_TRIPS if loop.trip_count is None else loop.trip_count
+    return 1
+
+
+def sum_loop(
+    piece: Piece,
+    statements: Sequence[str],
+    loops: Sequence[str],
+    sums: dict[str, frozenset[str]],
+    facts: KernelFacts,
+    dependences: Dependences,
+) -> str | None:
+    """Return the loop of a part to split, by C name.
+
+    Every statement has to be a sum along it, and none may need what another computes.
+    """
+    if not all(name in sums for name in statements):
+        return None
+    sources = {loop.name: loop.source_name for loop in (*piece.band, *piece.inner)}
+    common = [
+        loop
+        for loop in loops
+        if all(loop in sums[name] for name in statements)
+        and trips(facts, sources[loop]) >= LEAST_TRIPS
+    ]
+    if not common or _depend(piece, statements, dependences):
+        return None
+    return max(common, key=lambda name: _contiguous(piece, sources[name]))
+
+
+def _depend(piece: Piece, statements: Sequence[str], dependences: Dependences) -> bool:
+    every = dependences.flow.union(dependences.anti).union(dependences.output)
+    names = [loop.name for loop in piece.band]
+    tied = {
+        name: isl.UnionSet.from_set(without_parameters(piece.domain_of(name), names))
+        for name in statements
+    }
+    return any(
+        not every.intersect_domain(tied[one]).intersect_range(tied[other]).is_empty()
+        for one in statements
+        for other in statements
+        if one != other
+    )
+
+
+def _contiguous(piece: Piece, source_name: str) -> int:
+    """Return how much is read along a loop from neighbouring places, matrices counting more."""
+    return sum(
+        len(reference.loops)
+        for reference in piece.kernel.references
+        if reference.subscripts
+        and any(
+            name == source_name and abs(coefficient) == 1
+            for name, coefficient in reference.subscripts[-1].coefficients
+        )
+    )
+
+
+def split_mapping(
+    piece: Piece,
+    facts: KernelFacts,
+    whole: Mapping,
+    loop: str,
+    spread: Spread,
+    profile: GpuProfile,
+    options: CodegenOptions,
+    names: NameTable,
+) -> Mapping:
+    """Return the layout of a part whose loop ``loop`` is split.
+
+    Lanes go along ``x``: neighbours along the sum are neighbours in memory. With one lane the
+    mapped loops keep their axes.
+
+    Args:
+        piece: the piece.
+        facts: its kernel, for trip counts.
+        whole: the layout of all of the piece, whose threads and tiles are kept where they fit.
+        loop: the loop of the sum, by C name.
+        spread: lanes, tile and chunks.
+        profile: the card.
+        options: tile sizes the user gave, which come first.
+        names: where C names come from.
+    """
+    by_name = {item.name: item for item in (*piece.band, *piece.inner)}
+    asked = _asked(facts, options)
+    lanes = spread.lanes
+    kept: list[MappedLoop] = []
+    blocks, left = 1, max(1, profile.threads_per_block // lanes)
+    in_order = sorted(whole.mapped, key=lambda mapped: mapped.order)
+    for position, mapped in enumerate(reversed(in_order)):  # the one along x first
+        item = by_name[mapped.name]
+        axis = AXES[min(position + (lanes > 1), len(AXES) - 1)]
+        threads = min(mapped.threads, left)
+        if axis == "z":
+            threads = min(threads, MAX_THREADS_Z // prod(k.threads for k in kept if k.axis == "z"))
+        left //= threads
+        grid = _grid_axis(position, len(in_order))
+        kept.append(
+            _mapped(item, mapped.tile, threads, axis, grid, names, len(in_order) - position)
+        )
+        blocks *= -(-trips(facts, item.source_name) // mapped.tile)
+    item = by_name[loop]
+    tile = asked.get(item.source_name, spread.tile)
+    free = [axis for axis in AXES if axis not in {kept_loop.grid for kept_loop in kept}]
+    split = _mapped(
+        item, tile, lanes, "x" if lanes > 1 else "z", free[0] if free else "z", names, 0
+    )
+    chunks = 1
+    if free:
+        chunks = max(1, min(spread.chunks, -(-trips(facts, item.source_name) // tile)))
+    serial = tuple(tile for tile in whole.serial if tile.name != loop)
+    ordered = sorted(kept, key=lambda k: [m.name for m in whole.mapped].index(k.name))
+    return Mapping(mapped=tuple(ordered), serial=serial, split=split, chunks=chunks)
+
+
+def _grid_axis(position: int, count: int) -> Axis:
+    """Return the axis of the blocks of a loop, the innermost at position 0.
+
+    More than three share x but for the outermost, so that z is left for the sum.
+    """
+    if count <= len(AXES):
+        return AXES[position]
+    return "x" if position < count - 1 else "y"
+
+
+def _asked(facts: KernelFacts, options: CodegenOptions) -> dict[str, int]:
+    asked: dict[str, int] = {}
+    for kernel, sizes in options.tile_sizes:
+        if kernel in ("", facts.name):
+            asked.update(dict(sizes))
+    return asked
+
+
+def _mapped(
+    item: LoopMember,
+    tile: int,
+    threads: int,
+    axis: Axis,
+    grid: Axis,
+    names: NameTable,
+    order: int,
+) -> MappedLoop:
+    return MappedLoop(
+        name=item.name,
+        source_name=item.source_name,
+        tile=tile,
+        threads=threads,
+        axis=axis,
+        grid=grid,
+        order=order,
+        origin=names.fresh(f"{item.name}0"),
+        thread=names.fresh(f"t{item.name}"),
+        point=names.fresh(f"r{item.name}"),
+    )

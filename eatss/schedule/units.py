@@ -1,0 +1,130 @@
+"""What of a piece becomes one CUDA kernel: all of it, or runs of parts around split sums.
+
+A sum whose loop is spread over threads and blocks needs its target set before any of them adds to
+it, so it becomes a kernel of its own between what comes before and what comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from eatss.isl_names import bound_domain, function_on, node_kind, set_names
+from eatss.polyhedral.tree import KernelTree, members
+from eatss.schedule.pieces import LoopMember, Piece
+from eatss.scop import Statement
+
+_NODE = isl.schedule_node_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Statements of a piece that are launched together; ``sum_loop`` is a loop to split."""
+
+    statements: tuple[str, ...]
+    sum_loop: str | None
+
+
+def restricted(piece: Piece, statements: Sequence[str]) -> Piece:
+    """Return the piece with some of its statements only."""
+    kept = [
+        (statement, domain)
+        for statement, domain in zip(piece.statements, piece.placed, strict=True)
+        if statement.name in statements
+    ]
+    return replace(
+        piece,
+        statements=tuple(statement for statement, _ in kept),
+        placed=tuple(domain for _, domain in kept),
+    )
+
+
+def sums_of(piece: Piece) -> dict[str, frozenset[str]]:
+    """Return for each statement that adds to something the loops, by C name, it sums over."""
+    names = {loop.source_name: loop.name for loop in (*piece.band, *piece.inner)}
+    return {
+        reduction.statement: frozenset(names[loop] for loop in reduction.loops if loop in names)
+        for reduction in piece.kernel.reductions
+        if reduction.operator == "+"
+    }
+
+
+def serial_runs(piece: Piece, sums: dict[str, frozenset[str]]) -> tuple[Run, ...]:
+    """Return the runs of a piece that has no parallel loop, in their order."""
+    runs: list[Run] = []
+    for node in _items(piece.tree.node):
+        statements = _statements(node)
+        band = _outer_band(node)
+        loop = None
+        if band is not None and len(statements) == 1 and statements[0] in sums:
+            name = _name_of(piece, band)
+            loop = name if name in sums[statements[0]] else None
+        if loop is None and runs and runs[-1].sum_loop is None:
+            runs[-1] = Run(statements=runs[-1].statements + statements, sum_loop=None)
+        else:
+            runs.append(Run(statements=statements, sum_loop=loop))
+    return tuple(runs)
+
+
+def banded(piece: Piece, statement: str) -> Piece:
+    """Return the piece of one statement whose outermost loop is a band of one member."""
+    own = restricted(piece, [statement])
+    node = next(node for node in _items(piece.tree.node) if _statements(node) == (statement,))
+    band = _outer_band(node)
+    assert band is not None
+    member = members(band)[0]
+    loop = next(loop for loop in piece.inner if loop.member.key == member.key)
+    tree = KernelTree(
+        host=piece.tree.host,
+        band=(member,),
+        permutable=True,
+        leaves=piece.tree.leaves,
+        node=band,
+    )
+    placed = tuple(
+        _with_parameter(domain, loop, noun)
+        for domain, noun in zip(own.placed, own.statements, strict=True)
+    )
+    return replace(
+        own,
+        tree=tree,
+        band=(loop,),
+        inner=tuple(other for other in piece.inner if other is not loop),
+        placed=placed,
+    )
+
+
+def _with_parameter(domain: isl.Set, loop: LoopMember, statement: Statement) -> isl.Set:
+    function = function_on(loop.member.function, statement.domain)
+    bound = bound_domain(statement.domain, [function], [loop.name])
+    return domain.intersect(bound)
+
+
+def _items(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
+    """Yield the subtrees that run one after another."""
+    kind = node_kind(node)
+    if kind == _NODE.filter:
+        yield from _items(node.get_child(0))
+    elif kind in (_NODE.sequence, _NODE.set):
+        for position in range(node.n_children()):
+            yield from _items(node.get_child(position))
+    else:
+        yield node
+
+
+def _statements(node: isl.ScheduleNode) -> tuple[str, ...]:
+    return set_names(node.get_domain())
+
+
+def _outer_band(node: isl.ScheduleNode) -> isl.ScheduleNode | None:
+    """Return a node that is a band of one member."""
+    if node_kind(node) != _NODE.band or node.band_n_member() != 1:
+        return None
+    return node
+
+
+def _name_of(piece: Piece, band: isl.ScheduleNode) -> str | None:
+    key = members(band)[0].key
+    return next((loop.name for loop in piece.inner if loop.member.key == key), None)

@@ -1,0 +1,1 @@
+"""What a region has to do: exact counts of points, operations, least traffic."""

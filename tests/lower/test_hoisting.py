@@ -1,0 +1,419 @@
+"""Serial loops hoisted to the host, and kernels parted, where sums gain by it and order allows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from eatss.analysis.structure import Spread
+from eatss.api import codegen
+from eatss.diagnostics import InputError, InternalError
+from eatss.lower import checks, planning
+from eatss.lower.checks import check_launches
+from eatss.lower.planning import Unit, UnitPlanner
+from eatss.pipeline import AnalysisOptions, SymbolicProgram, analyse_symbolic
+from eatss.polyhedral import Dependences
+from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program
+from eatss.recipe.options import CodegenOptions
+from eatss.resources import data_directory
+from eatss.schedule import split_k
+from eatss.schedule.hoisting import hoistable, hoisted
+from eatss.schedule.launch_order import may_follow, never_runs_back, only_updates
+from eatss.schedule.names import NameTable
+from eatss.schedule.pieces import Piece, pieces_of
+from eatss.schedule.units import restricted
+from eatss.verify import Verification, verify
+from tests.examples import examples
+from tests.lower.spreading import spread_and_verified
+
+STRICT = CodegenOptions(strict_fp=True)
+
+SOLVE = """
+#ifndef N
+#define N 3000
+#endif
+void f(double L[N][N], double B[N][N]) {
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++) {
+      for (int k = 0; k < i; k++) B[i][j] -= L[i][k] * B[k][j];
+      B[i][j] /= L[i][i] + 3;
+    }
+#pragma endscop
+}
+"""
+"""A triangular system with many right-hand sides: rows need those before them."""
+
+OWN_TARGET = """
+#ifndef N
+#define N 3000
+#endif
+void f(double A[N][N], double B[N][N]) {
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++)
+      for (int k = i; k < N; k++) B[i][j] += A[k][i] * B[k][j];
+#pragma endscop
+}
+"""
+"""A product in place whose sum also reads the element it adds up."""
+
+MIRROR_FIRST = """
+#ifndef N
+#define N 300
+#endif
+#ifndef M
+#define M 500
+#endif
+void f(double A[N][M], double C[N][N], double D[N][N]) {
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = i; j < N; j++) {
+      C[j][i] = D[i][j];
+      for (int k = 0; k < M; k++) C[i][j] += A[i][k] * A[j][k];
+    }
+#pragma endscop
+}
+"""
+"""The other triangle is written before the sum, the diagonal by both."""
+
+
+@contextmanager
+def eager() -> Iterator[None]:
+    """Spread, hoist and part wherever it is legal, however short the loops."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(split_k, "LEAST_TRIPS", 1)
+        patch.setattr(planning, "LEAST_TRIPS", 1)
+        yield
+
+
+@cache
+def symbolic(source: Path | str) -> SymbolicProgram:
+    return analyse_symbolic(source, AnalysisOptions())
+
+
+def pieces(source: Path | str) -> tuple[tuple[Piece, ...], Dependences]:
+    """Return the pieces of a file of one region."""
+    scheduled = symbolic(source).regions[0].scheduled
+    return pieces_of(scheduled, NameTable(scheduled.scop.parameters)), scheduled.dependences
+
+
+def piece_with(source: Path | str, statement: str) -> tuple[Piece, Dependences]:
+    """Return the piece of a statement."""
+    found, dependences = pieces(source)
+    return next(p for p in found if statement in [s.name for s in p.statements]), dependences
+
+
+def kernel_file(name: str) -> Path:
+    return data_directory("kernels") / f"{name}.c"
+
+
+def launched_in_loops(steps: tuple[HostStep, ...], depth: int = 0) -> dict[str, int]:
+    """Return how many loops stand around the launch of each kernel."""
+    found: dict[str, int] = {}
+    for step in steps:
+        if isinstance(step, Launch):
+            found[step.kernel] = depth
+        else:
+            inside = isinstance(step, HostLoop)
+            assert inside or isinstance(step, HostIf)
+            found.update(launched_in_loops(step.body, depth + inside))
+    return found
+
+
+def kernel_of(program: Program, statement: str) -> KernelCode:
+    return next(kernel for kernel in program.kernels if statement in kernel.statements)
+
+
+def verified(text: str, folder: Path, *sizes: dict[str, int]) -> Verification:
+    (folder / "program.c").write_text(text, encoding="utf-8")
+    codegen(folder / "program.c", gpu="h200", output=folder / "out")
+    return verify(folder / "out", device="cpu", sizes=sizes)
+
+
+# Loops hoisted to the host ---------------------------------------------------------------
+
+
+def test_a_product_in_place_is_launched_once_a_row(generate: Callable[..., Program]) -> None:
+    program = generate("trmm")
+    product = kernel_of(program, "S0")
+    assert "the loop i runs on the host" in product.notes
+    assert product.reassociates
+    assert launched_in_loops(program.entries[0].body)[product.name] == 1
+
+
+def test_a_strict_product_in_place_is_one_launch(generate: Callable[..., Program]) -> None:
+    program = generate("trmm", options=STRICT)
+    assert set(launched_in_loops(program.entries[0].body).values()) == {0}
+
+
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_a_product_in_place_equals_the_original_at_odd_sizes(
+    dtype: str, generate: Callable[..., Program], verify_kernel: Callable[..., Verification]
+) -> None:
+    program = generate("trmm", dtype=dtype)
+    found = verify_kernel(program, [{"NI": size} for size in (0, 1, 2, 17, 131)])
+    assert (found.status, found.message) == ("ok", "")
+
+
+def test_rows_in_another_order_are_reported(
+    generate: Callable[..., Program], broken: Callable[..., Verification]
+) -> None:
+    upwards, downwards = "int i = 0; i < NI - 1; ++i", "int i = NI - 2; i >= 0; --i"
+    found = broken(generate("trmm"), upwards, downwards, [{"NI": 37}])
+    assert found.status == "wrong result"
+
+
+def test_the_rest_of_a_row_is_launched_with_its_sum(tmp_path: Path) -> None:
+    program, found = spread_and_verified(
+        SOLVE, tmp_path, Spread(lanes=1, tile=32, chunks=4), {"N": 1}, {"N": 37}, {"N": 130}
+    )
+    assert (found.status, found.message) == ("ok", "")
+    depths = launched_in_loops(program.entries[0].body)
+    rows, rest = kernel_of(program, "S0"), kernel_of(program, "S1")
+    assert rows is not rest
+    assert (rows.reassociates, rest.reassociates) == (True, False)
+    assert depths == {rows.name: 1, rest.name: 1}
+
+
+def test_few_iterations_are_not_worth_launches() -> None:
+    program = codegen(SOLVE, gpu="h200", defines={"N": 100})
+    assert set(launched_in_loops(program.entries[0].body).values()) == {0}
+
+
+def test_many_parallel_iterations_leave_loops_where_they_are() -> None:
+    program = codegen(SOLVE, gpu="h200", defines={"N": 600000})
+    assert set(launched_in_loops(program.entries[0].body).values()) == {0}
+
+
+def test_no_other_kernel_of_the_collection_is_hoisted(
+    any_kernel: str, generate: Callable[..., Program]
+) -> None:
+    notes = [note for kernel in generate(any_kernel).kernels for note in kernel.notes]
+    assert any("runs on the host" in note for note in notes) == (any_kernel == "trmm")
+
+
+def test_a_loop_that_runs_against_dependences_is_not_hoisted() -> None:
+    piece, dependences = piece_with(kernel_file("trmm"), "S0")
+    mapped, *serial = piece.band
+    assert [loop.source_name for loop in serial] == ["k", "i"]
+    assert len(list(hoistable(piece, [mapped.name], dependences))) == 2
+    for loop in serial:
+        back = replace(loop, member=replace(loop.member, function=loop.member.function.neg()))
+        assert never_runs_back(piece, loop, dependences)
+        assert not never_runs_back(piece, back, dependences)
+
+
+def test_a_hoisted_loop_that_runs_against_dependences_is_a_fault() -> None:
+    piece, dependences = piece_with(kernel_file("trmm"), "S0")
+    loop = piece.band[-1]
+    back = replace(loop, member=replace(loop.member, function=loop.member.function.neg()))
+    check_launches(piece, [hoisted(piece, loop)], dependences)
+    turned = replace(hoisted(piece, loop), host=(*piece.host, back))
+    with pytest.raises(InternalError) as caught:
+        check_launches(piece, [turned], dependences)
+    assert caught.value.diagnostics[0].code == "EATSS-K902"
+
+
+def test_only_sums_are_left_by_the_loop_that_is_hoisted() -> None:
+    piece, dependences = piece_with(kernel_file("trmm"), "S0")
+    (row,) = (loop for loop in piece.band if loop.source_name == "i")
+    assert not only_updates(piece, dependences)
+    assert only_updates(hoisted(piece, row), dependences)
+
+
+def test_a_sum_that_reads_its_own_target_is_more_than_a_sum() -> None:
+    piece, dependences = piece_with(OWN_TARGET, "S0")
+    (row,) = (loop for loop in piece.band if loop.source_name == "i")
+    assert never_runs_back(piece, row, dependences)
+    assert not only_updates(hoisted(piece, row), dependences)
+
+
+def test_a_sum_that_reads_its_own_target_is_not_split(tmp_path: Path) -> None:
+    program = codegen(OWN_TARGET, gpu="h200")
+    assert not any(kernel.reassociates for kernel in program.kernels)
+    assert verified(OWN_TARGET, tmp_path, {"N": 37}).ok
+
+
+FORGET = {
+    "sums_of": lambda piece: {s.name: frozenset({"k"}) for s in piece.statements},
+    "_sums_in_registers": lambda piece, storage: True,
+    "only_updates": lambda piece, dependences: True,
+}
+"""Conditions of a split sum, forgotten."""
+
+
+def test_the_check_finds_a_sum_that_should_not_have_been_split(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, answer in FORGET.items():
+        monkeypatch.setattr(planning, name, answer)
+    with pytest.raises(InternalError) as caught:
+        codegen(OWN_TARGET, gpu="h200")
+    assert caught.value.diagnostics[0].code == "EATSS-K902"
+
+
+def test_verification_finds_a_sum_that_should_not_have_been_split(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, answer in FORGET.items():
+        monkeypatch.setattr(planning, name, answer)
+    monkeypatch.setattr(checks, "only_updates", lambda piece, dependences: True)
+    assert verified(OWN_TARGET, tmp_path, {"N": 37}).status == "wrong result"
+
+
+@pytest.mark.parametrize("kept", FORGET)
+def test_each_condition_alone_keeps_the_sum_whole(
+    kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, answer in FORGET.items():
+        if name != kept:
+            monkeypatch.setattr(planning, name, answer)
+    program = codegen(OWN_TARGET, gpu="h200")
+    assert not any(kernel.reassociates for kernel in program.kernels)
+
+
+def test_a_hoisted_loop_around_one_thread_is_right(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def alone(
+        planner: UnitPlanner,
+        whole: Unit,
+        _facts: object,
+        _sizes: object,
+        _loop: str,
+        names: NameTable,
+    ) -> list[Unit]:
+        return [planner.one_thread(hoisted(whole.piece, whole.piece.band[-1]), names, "a test")]
+
+    monkeypatch.setattr(UnitPlanner, "_hoisted", alone)
+    text = kernel_file("trmm").read_text(encoding="utf-8")
+    found = verified(text, tmp_path, {"NI": 1}, {"NI": 23})
+    assert (found.status, found.message) == ("ok", "")
+
+
+# Kernels parted --------------------------------------------------------------------------
+
+
+def test_a_mirrored_copy_leaves_the_sum_its_registers(generate: Callable[..., Program]) -> None:
+    program = generate("covariance")
+    sums, mirror = kernel_of(program, "S5"), kernel_of(program, "S7")
+    assert (sums.statements, mirror.statements) == (("S5", "S6"), ("S7",))
+    assert any(note.startswith("symmat: registers") for note in sums.notes)
+    order = [kernel.name for kernel in program.kernels]
+    assert order.index(sums.name) < order.index(mirror.name)
+
+
+def test_parted_kernels_keep_the_order_of_each_operation(
+    generate: Callable[..., Program], verify_kernel: Callable[..., Verification]
+) -> None:
+    program = generate("covariance", options=STRICT)
+    assert kernel_of(program, "S5") is not kernel_of(program, "S7")
+    found = verify_kernel(program, [{"M": 37, "N": 29}, {"M": 131, "N": 5}])
+    assert (found.status, found.message) == ("ok", "")
+    assert found.bit_equal
+
+
+def test_what_comes_before_a_sum_is_parted_too(tmp_path: Path) -> None:
+    program = codegen(MIRROR_FIRST, gpu="h200")
+    mirror, sums = kernel_of(program, "S0"), kernel_of(program, "S1")
+    assert program.kernels.index(mirror) < program.kernels.index(sums)
+    assert any(note.startswith("C: registers") for note in sums.notes)
+    found = verified(MIRROR_FIRST, tmp_path, {"N": 37, "M": 29}, {"N": 70, "M": 3})
+    assert (found.status, found.message) == ("ok", "")
+
+
+def test_a_copy_without_a_diagonal_stays_with_its_sum(generate: Callable[..., Program]) -> None:
+    assert kernel_of(generate("correlation"), "S12").statements == ("S12", "S13")
+
+
+def test_a_copy_may_not_run_before_the_sum_it_copies() -> None:
+    piece, dependences = piece_with(kernel_file("covariance"), "S5")
+    assert may_follow(piece, ["S5", "S6"], ["S7"], dependences)
+    assert not may_follow(piece, ["S7"], ["S5", "S6"], dependences)
+    assert not may_follow(piece, ["S5", "S7"], ["S6"], dependences)
+
+
+def test_kernels_in_the_wrong_order_are_a_fault() -> None:
+    piece, dependences = piece_with(kernel_file("covariance"), "S5")
+    sums, mirror = restricted(piece, ["S5", "S6"]), restricted(piece, ["S7"])
+    check_launches(piece, [sums, mirror], dependences)
+    with pytest.raises(InternalError) as caught:
+        check_launches(piece, [mirror, sums], dependences)
+    assert caught.value.diagnostics[0].code == "EATSS-K902"
+    with pytest.raises(InternalError) as caught:
+        check_launches(piece, [sums], dependences)
+    assert caught.value.diagnostics[0].code == "EATSS-K901"
+
+
+def test_verification_finds_a_copy_before_its_sum(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parted = UnitPlanner._apart
+    monkeypatch.setattr(UnitPlanner, "_apart", lambda *of: parted(*of)[::-1])
+    monkeypatch.setattr(planning, "check_launches", lambda *of: None)
+    text = kernel_file("covariance").read_text(encoding="utf-8")
+    assert verified(text, tmp_path, {"M": 21, "N": 20}).status == "wrong result"
+
+
+# Random programs -------------------------------------------------------------------------
+
+
+def row_sums(seed: int) -> str:
+    """Return a program of sums over rows in place, some of which may be hoisted, some not."""
+    rng = random.Random(seed)
+    low, high = rng.choice([("0", "i"), ("i + 1", "N"), ("0", "N"), ("i", "N"), ("0", "i + 1")])
+    read = rng.choice(["B[k][j]", "B[i][k]", "B[k][i]", "C[k][j]", "B[j][k]"])
+    before = rng.choice(["", "B[i][j] *= 2;", "C[j][i] = B[i][j];", "B[j][i] = C[i][j];"])
+    after = rng.choice(["", "B[i][j] += C[i][j];", "C[i][j] = B[i][j];", "B[j][i] = B[i][j];"])
+    sign, first = rng.choice("+-"), rng.choice(["0", "i"])
+    return f"""
+#ifndef N
+#define N 70
+#endif
+void f(long A[N][N], long B[N][N], long C[N][N]) {{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = {first}; j < N; j++) {{
+      {before}
+      for (int k = {low}; k < {high}; k++) B[i][j] {sign}= A[k][i] * {read};
+      {after}
+    }}
+#pragma endscop
+}}
+"""
+
+
+@settings(
+    max_examples=examples(3),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.sampled_from([1, 2, 19, 37]),
+    lanes=st.sampled_from([1, 32]),
+    chunks=st.sampled_from([1, 3, 16]),
+)
+def test_sums_in_place_equal_the_original(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, n: int, lanes: int, chunks: int
+) -> None:
+    text, folder = row_sums(seed), tmp_path_factory.mktemp("sums")
+    try:
+        with eager():
+            spread = Spread(lanes=lanes, tile=32, chunks=chunks)
+            _, found = spread_and_verified(text, folder, spread, {"N": n})
+    except InputError as error:
+        if error.diagnostics[0].code != "EATSS-P001":
+            raise
+        reject()
+    assert (found.status, found.message) == ("ok", ""), text
+    assert all(result.worst_error == 0.0 for result in found.results), text

@@ -1,0 +1,64 @@
+"""Sums spread over lanes and blocks are right, however many there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eatss.analysis.structure import Spread
+from eatss.resources import data_directory
+from tests.lower.spreading import spread_and_verified
+
+SIZES = {
+    "atax": [{"NX": 37, "NY": 70}, {"NX": 1, "NY": 300}],
+    "trmm": [{"NI": 1}, {"NI": 75}],
+    "gemver": [{"N": 70}],
+    "durbin": [{"N": 41}],
+}
+
+
+SPREADS = [
+    (Spread(lanes=32, tile=64, chunks=1), 4),
+    (Spread(lanes=32, tile=256, chunks=8), 4),
+    (Spread(lanes=32, tile=32, chunks=512), 1),
+    (Spread(lanes=32, tile=64, chunks=2), 32),  # 1024 threads
+    (Spread(lanes=32, tile=64, chunks=2), 128),  # the points go to 32 of them
+    (Spread(lanes=1, tile=8, chunks=4), 1024),
+    (Spread(lanes=1, tile=7, chunks=3), 64),
+    (Spread(lanes=8, tile=24, chunks=5), 16),
+]
+QUICK = {"atax": (0, 3), "trmm": (1, 4, 7), "gemver": (2, 5), "durbin": (6,)}
+CASES = [
+    pytest.param(name, *spread, marks=[] if number in QUICK[name] else [pytest.mark.long])
+    for at, name in enumerate(SIZES)
+    for number, spread in enumerate(SPREADS)
+    if name == "trmm" or number % 3 == at % 3
+]
+"""Every spread for trmm; each of the others with some of them. Each is quick with one."""
+
+
+@pytest.mark.parametrize(("name", "spread", "threads"), CASES, ids=str)
+def test_spread_sums_equal_the_original(
+    name: str, spread: Spread, threads: int, tmp_path: Path
+) -> None:
+    text = (data_directory("kernels") / f"{name}.c").read_text(encoding="utf-8")
+    program, found = spread_and_verified(
+        text, tmp_path / "out", spread, *SIZES[name], threads=threads
+    )
+    assert (found.status, found.message) == ("ok", "")
+    split = [code for code in program.kernels if code.reassociates]
+    assert split
+    for code in split:
+        x, y, z = code.block
+        assert x * y * z <= 1024
+        if spread.lanes > 1:
+            assert x == spread.lanes
+
+
+def test_one_lane_and_one_block_spread_nothing(tmp_path: Path) -> None:
+    text = (data_directory("kernels") / "atax.c").read_text(encoding="utf-8")
+    nothing = Spread(lanes=1, tile=64, chunks=1)
+    program, found = spread_and_verified(text, tmp_path / "out", nothing, *SIZES["atax"])
+    assert found.status == "ok"
+    assert not any(code.reassociates for code in program.kernels)

@@ -1,0 +1,138 @@
+"""A generated text that is broken in a way that matters does not pass verification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from eatss.analysis.structure import Spread
+from eatss.pipeline import SymbolicProgram
+from eatss.program import Program
+from eatss.recipe.options import CodegenOptions
+from eatss.resources import data_directory
+from eatss.verify import Verification
+from tests.lower.spreading import made, spread_as
+
+STAGED = CodegenOptions(
+    tile_sizes=(("", (("i", 16), ("j", 16), ("k", 8))),),
+    block=(("", (8, 8)),),
+    placements=(("In", "shared"), ("Ker", "shared")),
+)
+SIZES = [{"NI": 37, "NJ": 35, "NK": 21}]
+
+BROKEN = {
+    "no barrier between copies and reads": (
+        "            __syncthreads();\n            if (",
+        "            if (",
+        ("shared memory",),
+    ),
+    "no barrier before the next copies": (
+        "            __syncthreads();\n        }\n",
+        "        }\n",
+        ("shared memory",),
+    ),
+    "a barrier that some threads do not reach": (
+        "            __syncthreads();\n            if (",
+        "            if (tj > 0) __syncthreads();\n            if (",
+        (
+            "barrier",
+            "shared memory",
+        ),
+    ),
+    "a shifted element of the array": (
+        "sh.Ker[thread / 16 + 4 * e][thread % 16] = Ker[x0_1 * NJ + x1_1]",
+        "sh.Ker[thread / 16 + 4 * e][thread % 16] = Ker[x0_1 * NJ + x1_1 + 1]",
+        ("wrong result",),
+    ),
+    "a shifted element of shared memory": (
+        "sh.In[i - i0][k - k0] *",
+        "sh.In[i - i0][k - k0 + 1] *",
+        (
+            "wrong result",
+            "shared memory",
+        ),
+    ),
+    "a tile that is copied in part": (
+        "int e = 0; e < 2; ++e",
+        "int e = 0; e < 1; ++e",
+        ("shared memory",),
+    ),
+    "no addition": (
+        "Out_r[ri][rj] += sh",
+        "Out_r[ri][rj] = sh",
+        ("wrong result",),
+    ),
+    "another origin of the tiles": (
+        "const int j0 = 16 * (int)blockIdx.x;",
+        "const int j0 = 17 * (int)blockIdx.x;",
+        ("wrong result",),
+    ),
+    "too few blocks": (
+        "eatss_floordiv(NJ + 15, 16)",
+        "eatss_floordiv(NJ, 16)",
+        ("wrong result",),
+    ),
+    "no guard of the stores": (
+        "if (j < NJ) {\n                        Out[i * NJ + j] =",
+        "if (true) {\n                        Out[i * NJ + j] =",
+        (
+            "wrong result",
+            "out of bounds",
+        ),
+    ),
+    "a sum that is not loaded": (
+        "Out_r[ri][rj] = Out[i * NJ + j];",
+        "Out_r[ri][rj] = 0;",
+        ("wrong result",),
+    ),
+}
+"""What is broken: the text, what replaces it, and what verification may call it."""
+
+BROKEN_SUMS = {
+    "a shuffle over half the distance": ("tmp_r, 16, 32)", "tmp_r, 8, 32)"),
+    "a sum that starts at one": ("y_r = 0;", "y_r = 1;"),
+    "no sum over the blocks": ("eatss_atomic_add(&y[j], y_r);", "y[j] = y_r;"),
+}
+
+
+@pytest.fixture(scope="module")
+def product(generate: Callable[..., Program]) -> Program:
+    """Return a product of matrices with partial tiles, both inputs in shared memory."""
+    return generate("matmul", options=STAGED)
+
+
+def test_the_unbroken_text_passes(
+    product: Program, verify_kernel: Callable[..., Verification]
+) -> None:
+    assert verify_kernel(product, SIZES).status == "ok"
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_product_is_reported(
+    product: Program, broken: Callable[..., Verification], what: str
+) -> None:
+    old, new, statuses = BROKEN[what]
+    assert broken(product, old, new, SIZES).status in statuses
+
+
+@pytest.mark.parametrize("what", BROKEN_SUMS)
+def test_a_broken_spread_sum_is_reported(
+    facts_of: Callable[[str], SymbolicProgram], broken: Callable[..., Verification], what: str
+) -> None:
+    old, new = BROKEN_SUMS[what]
+    symbolic = facts_of("atax")
+    lanes = 32 if "shuffle" in what else 1
+    selection = spread_as(symbolic, Spread(lanes=lanes, tile=32, chunks=2), threads=4)
+    program = made(symbolic, selection, data_directory("kernels") / "atax.c")
+    found = broken(program, old, new, [{"NX": 37, "NY": 70}])
+    assert found.status == "wrong result"
+
+
+def test_host_steps_in_another_order_are_reported(
+    generate: Callable[..., Program], broken: Callable[..., Verification]
+) -> None:
+    program = generate("jacobi-1d")
+    first, second = (f"EATSS_LAUNCH({kernel.name}," for kernel in program.kernels[:2])
+    found = broken(program, first, second, [{"TSTEPS": 3, "N": 37}])
+    assert found.status == "wrong result"

@@ -1,0 +1,20 @@
+"""A scripted card that compiles what it loads, by the program that ``FAKE_COMPILER`` names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from eatss.measurement.compile import Toolchain, compile_program
+from eatss.program import Program
+from tests.measurement.scripted_card import ScriptedCard, ScriptedWorkload
+
+
+class CompilingCard(ScriptedCard):
+    def load(
+        self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
+    ) -> ScriptedWorkload:
+        nvcc = Toolchain(name="nvcc", version="1.0", command=(os.environ["FAKE_COMPILER"],))
+        compile_program((nvcc,), program, sizes, 90, cache=directory / "cache")
+        return super().load(program, directory, sizes, seed)

@@ -1,0 +1,371 @@
+"""``with energy_meter() as meter``: always a result, never a made-up number."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import eatss
+from eatss.diagnostics import InputError
+from eatss.measurement.energy_measurement import EnergyMeasurement
+from eatss.measurement.energy_meter import EnergyMeter, energy_meter
+from eatss.measurement.meters import Meter, MeterError, ReplayMeter, Sample, Trace
+from eatss.measurement.options import MeterChoice
+
+if TYPE_CHECKING:
+    from tests.measurement.meters.conftest import FakeNvml, VirtualTime
+
+
+def counter(power_w: float = 400.0, *, seconds: float = 20.0) -> Trace:
+    return Trace(
+        meter="NVML energy counter",
+        kind="energy",
+        samples=tuple(
+            Sample(time_s=k / 10, value=power_w * k / 10) for k in range(int(10 * seconds))
+        ),
+    )
+
+
+def power(power_w: float = 410.0, *, seconds: float = 20.0) -> Trace:
+    return Trace(
+        meter="NVML power",
+        kind="power",
+        samples=tuple(Sample(time_s=k / 20, value=power_w) for k in range(int(20 * seconds))),
+    )
+
+
+@pytest.fixture
+def virtual(
+    make_time: type[VirtualTime], make_fake: type[FakeNvml]
+) -> tuple[VirtualTime, Callable[..., EnergyMeter]]:
+    """A clock, and a maker of meters that live on it and replay traces."""
+    clock = make_time()
+    module = make_fake(now=clock.now)
+
+    def make(*traces: Trace, **options: Any) -> EnergyMeter:
+        meters: list[Meter] = [ReplayMeter([trace], clock=clock.now) for trace in traces]
+        return EnergyMeter(
+            meters=meters, module=module, now=clock.now, sleep=clock.sleep, **options
+        )
+
+    return clock, make
+
+
+def test_a_block_has_time_energy_and_how_sure_they_are(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+    with make(counter(), power()) as meter:
+        clock.sleep(2.0)
+    result = meter.result
+    assert result.time_s == pytest.approx(2.0)
+    assert result.energy_j == pytest.approx(800)
+    assert result.power_w == pytest.approx(400)
+    assert result.uncertainty_j is not None
+    assert 0 < result.uncertainty_j <= 2 * 40.01
+    assert result.meter == "NVML energy counter"
+    assert result.updates == 20
+    assert [check.meter for check in result.checks] == ["NVML power"]
+    assert result.checks[0].energy_j == pytest.approx(820)
+    assert result.missing == ()
+    assert result.device is not None
+    assert result.device.uuid == "GPU-0"
+    assert result.before is not None
+    assert result.before == result.after
+
+
+def test_a_short_block_is_uncertain_and_says_so(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+    with make(counter(), power()) as meter:
+        clock.sleep(0.01)
+    result = meter.result
+    assert result.energy_j is not None
+    assert result.uncertainty_j is not None
+    assert result.uncertainty_j > result.energy_j
+    assert "the block took only 0.01 s" in result.missing[0].reason
+
+
+def test_the_margins_around_the_block_are_not_in_its_time(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+    before_s = clock.now()
+    with make(counter(), margin_s=0.3) as meter:
+        clock.sleep(1.0)
+    assert meter.result.time_s == pytest.approx(1.0)
+    assert clock.now() - before_s == pytest.approx(1.6)
+
+
+def test_a_block_that_raises_is_measured_up_to_there_and_its_error_goes_on(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+    meter = make(counter())
+
+    def work() -> None:
+        clock.sleep(1.0)
+        raise ZeroDivisionError("by zero")
+
+    with pytest.raises(ZeroDivisionError), meter:
+        work()
+    assert meter.result.error == "ZeroDivisionError: by zero"
+    assert meter.result.time_s == pytest.approx(1.0)
+    assert meter.result.energy_j == pytest.approx(400)
+
+
+def test_an_interrupted_block_is_measured_too(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    _, make = virtual
+    meter = make(counter())
+    with pytest.raises(KeyboardInterrupt), meter:
+        raise KeyboardInterrupt
+    assert meter.result.error == "KeyboardInterrupt"
+
+
+def test_a_meter_that_fails_at_the_end_leaves_a_reason_and_the_next_meter_tells(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+
+    class Vanishing(ReplayMeter):
+        def stop(self) -> Trace:
+            raise MeterError("the GPU is lost", "restart the machine")
+
+    meter = make()
+    meter._meters = [
+        Vanishing([counter()], clock=clock.now),
+        ReplayMeter([power()], clock=clock.now),
+    ]
+    with meter:
+        clock.sleep(2.0)
+    result = meter.result
+    assert result.meter == "NVML power"
+    assert result.missing[0].what == "energy by NVML energy counter"
+    assert result.missing[0].reason == "the GPU is lost (restart the machine)"
+
+
+def test_a_meter_that_does_not_start_leaves_the_block_alone(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+    meter = make()
+    meter._meters = [ReplayMeter([])]
+    ran = False
+    with meter:
+        clock.sleep(0.5)
+        ran = True
+    assert ran
+    assert meter.result.energy_j is None
+    assert "recording ends" in meter.result.missing[0].reason
+
+
+def test_the_result_is_refused_inside_the_block_and_before_it(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    _, make = virtual
+    meter = make(counter())
+    with pytest.raises(InputError, match="it has had no block"):
+        _ = meter.result
+    with meter, pytest.raises(InputError, match="its block has not ended") as caught:
+        _ = meter.result
+    assert caught.value.code == "EATSS-E062"
+    assert meter.result.time_s >= 0
+
+
+def test_one_meter_measures_one_block_at_a_time_but_meters_nest(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+    outer, inner = make(counter()), make(counter())
+    with outer:
+        clock.sleep(1.0)
+        with pytest.raises(InputError, match="measuring a block already") as caught:
+            outer.__enter__()
+        assert caught.value.code == "EATSS-E061"
+        with inner:
+            clock.sleep(1.0)
+    assert inner.result.time_s == pytest.approx(1.0)
+    assert outer.result.time_s == pytest.approx(2.0 + 2 * 0.15)
+    assert outer.result.energy_j == pytest.approx(400 * 2.3)
+
+
+def test_threads_measure_with_meters_of_their_own(fake: FakeNvml) -> None:
+    results: list[EnergyMeasurement] = []
+
+    def work() -> None:
+        with EnergyMeter(module=fake, margin_s=0.03) as meter:
+            time.sleep(0.05)
+        results.append(meter.result)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    before = threading.active_count()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4
+    assert threading.active_count() == before
+    assert fake.users == 0
+    for result in results:
+        assert result.time_s >= 0.05
+        assert result.meter in {"NVML energy counter", None}
+
+
+def test_a_real_clock_and_a_made_up_card_agree(fake: FakeNvml) -> None:
+    with EnergyMeter(module=fake, margin_s=0.03) as meter:
+        time.sleep(0.15)
+    result = meter.result
+    assert result.energy_j is not None, result.missing
+    assert result.uncertainty_j is not None
+    # The made-up card draws 400 W; what a slow machine adds is in the uncertainty.
+    assert abs(result.energy_j - 400 * result.time_s) <= result.uncertainty_j + 400 * 0.02
+
+
+def test_the_users_own_wait_comes_before_time_begins_and_ends(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+    with make(counter(), synchronize=lambda: clock.sleep(0.25)) as meter:
+        clock.sleep(1.0)
+    assert meter.result.time_s == pytest.approx(1.25)
+
+
+def test_a_wait_that_fails_at_the_end_is_the_users_to_know(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+    answers = iter([None, RuntimeError("illegal address")])
+
+    def wait() -> None:
+        answer = next(answers)
+        if answer is not None:
+            raise answer
+
+    meter = make(counter(), synchronize=wait)
+    with pytest.raises(RuntimeError, match="illegal address"), meter:
+        clock.sleep(1.0)
+    assert meter.result.error == "RuntimeError: illegal address"
+    assert meter.result.energy_j is not None
+
+
+def test_a_wait_that_fails_at_the_begin_stops_what_records(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+
+    def wait() -> None:
+        raise RuntimeError("no context")
+
+    meter = make(synchronize=wait)
+    replay = ReplayMeter([counter()], clock=clock.now)
+    meter._meters = [replay]
+    with pytest.raises(RuntimeError, match="no context"), meter:
+        pytest.fail("the block must not run")
+    with pytest.raises(MeterError, match="was not recording"):
+        replay.stop()
+
+
+def test_cupy_and_pytorch_are_waited_for_if_the_program_uses_them(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, make = virtual
+    waited: list[str] = []
+    cupy = SimpleNamespace(
+        cuda=SimpleNamespace(
+            runtime=SimpleNamespace(deviceSynchronize=lambda: waited.append("cupy"))
+        )
+    )
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(
+            is_initialized=lambda: True, synchronize=lambda: waited.append("torch")
+        )
+    )
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with make(counter()):
+        clock.sleep(1.0)
+    assert waited == ["cupy", "torch"] * 2
+
+
+def test_a_framework_that_cannot_be_waited_for_is_noted(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, make = virtual
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
+    with make(counter()) as meter:
+        clock.sleep(1.0)
+    assert [missing.what for missing in meter.result.missing] == ["synchronisation"]
+
+
+def test_without_nvml_the_block_runs_and_the_reason_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    choices: tuple[MeterChoice, ...] = ("auto", "counter")
+    for choice in choices:
+        with energy_meter(meter=choice) as meter:
+            ran = True
+        assert ran
+        assert meter.result.energy_j is None
+        assert meter.result.power_w is None
+        assert meter.result.time_s > 0
+        assert any("nvidia-ml-py" in missing.reason for missing in meter.result.missing)
+        assert "energy unknown" in str(meter.result)
+
+
+def test_a_misspelt_meter_is_refused_before_the_block() -> None:
+    with pytest.raises(InputError, match="no energy meter 'countre'"):
+        energy_meter(meter="countre")  # type: ignore[arg-type]
+
+
+def test_the_result_is_plain_json_and_prints_readably(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+    with make(counter(), power()) as meter:
+        clock.sleep(2.0)
+    plain = meter.result.to_dict()
+    assert json.loads(json.dumps(plain)) == plain
+    assert plain["schema_version"] == 1
+    assert str(meter.result).startswith("2 s, 800 ± ")
+    assert "400 W (NVML energy counter, 20 updates)" in str(meter.result)
+
+
+def test_it_is_public_and_needs_neither_a_solver_nor_a_gpu() -> None:
+    assert eatss.energy_meter is energy_meter
+    script = """
+import eatss, sys
+with eatss.energy_meter(margin_s=0) as meter:
+    pass
+print(sorted({"z3", "islpy", "clang", "pydantic", "cupy"} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.gpu
+def test_a_real_card_draws_something_while_idle() -> None:
+    with energy_meter() as meter:
+        time.sleep(1.0)
+    result = meter.result
+    assert result.energy_j is not None, result.missing
+    assert result.power_w is not None
+    assert 5 < result.power_w < 2000

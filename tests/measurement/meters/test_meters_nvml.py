@@ -1,0 +1,202 @@
+"""NVML's answers and refusals, in words."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from eatss.measurement.measurement import CardState
+from eatss.measurement.meters import MeterError, NvmlDevice, NvmlError, card_state, device_info
+from eatss.measurement.meters.nvml import GpuProcess, throttle_words
+from eatss.measurement.meters.nvml_errors import in_container, nvml_error
+
+if TYPE_CHECKING:
+    from tests.measurement.meters.conftest import FakeNvml
+
+CODES = [*range(1, 31), 999]
+
+
+@pytest.mark.parametrize("code", [*CODES, 12345])
+def test_every_return_code_is_a_sentence_and_a_remedy(code: int, tmp_path: Path) -> None:
+    error = nvml_error("energy counter", code, root=tmp_path)
+    assert str(error).startswith("energy counter: ")
+    assert len(str(error)) > 30
+    assert error.remedy
+    assert error.code == code
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_no_return_code_reaches_the_user_as_an_nvml_error(fake: FakeNvml, code: int) -> None:
+    device = NvmlDevice(module=fake)
+    fake.failing["nvmlDeviceGetTotalEnergyConsumption"] = code
+    with pytest.raises(NvmlError) as caught:
+        device.total_energy_j()
+    assert caught.value.code == code
+    assert caught.value.lost == (code in {15, 16})
+
+
+def test_a_function_that_an_old_package_lacks_is_named_too_old(fake: FakeNvml) -> None:
+    device = NvmlDevice(module=fake)
+    fake.failing["nvmlDeviceGetTotalEnergyConsumption"] = "absent"
+    with pytest.raises(MeterError, match="too old"):
+        device.total_energy_j()
+
+
+def test_units_are_joules_watts_and_megahertz(fake: FakeNvml) -> None:
+    fake.period_s, fake.begin_s = 1.0, fake.now() - 10.5
+    with NvmlDevice(1, module=fake) as device:
+        assert device.total_energy_j() == pytest.approx(4000)
+        assert device.power_w() == pytest.approx(400, abs=1)
+        assert device.power_limit_w() == pytest.approx(700)
+        assert (device.name, device.uuid) == ("NVIDIA H200", "GPU-1")
+
+
+def test_nvml_is_given_back_as_often_as_it_was_taken(fake: FakeNvml) -> None:
+    first, second = NvmlDevice(module=fake), NvmlDevice("GPU-1", module=fake)
+    assert fake.users == 2
+    first.close()
+    first.close()
+    assert fake.users == 1
+    second.close()
+    assert fake.users == 0
+    with pytest.raises(MeterError, match="there is no card 7: the driver lists 2 cards"):
+        NvmlDevice(7, module=fake)
+    with pytest.raises(MeterError, match="does not find the card"):
+        NvmlDevice("GPU-none", module=fake)
+    assert fake.users == 0
+
+
+def test_a_driver_that_is_not_loaded_is_said_with_what_to_do(
+    fake: FakeNvml, tmp_path: Path
+) -> None:
+    fake.failing["nvmlInit"] = 9
+    with pytest.raises(MeterError, match="the NVIDIA driver is not loaded") as caught:
+        NvmlDevice(module=fake, root=tmp_path)
+    assert "modprobe" in caught.value.remedy
+
+
+def test_in_a_container_without_its_card_the_remedy_is_the_containers(
+    fake: FakeNvml, tmp_path: Path
+) -> None:
+    (tmp_path / ".dockerenv").touch()
+    fake.failing["nvmlInit"] = 12
+    with pytest.raises(MeterError, match="/dev/nvidiactl is missing") as caught:
+        NvmlDevice(module=fake, root=tmp_path)
+    assert "NVIDIA container toolkit" in caught.value.remedy
+
+
+def test_in_a_container_a_missing_permission_is_the_hosts_to_give(tmp_path: Path) -> None:
+    assert "administrator" in nvml_error("power", 4, root=tmp_path).remedy
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/.containerenv").touch()
+    assert "container" in nvml_error("power", 4, root=tmp_path).remedy
+
+
+def test_a_container_is_known_by_its_control_group_too(tmp_path: Path) -> None:
+    assert not in_container(tmp_path)
+    (tmp_path / "proc/1").mkdir(parents=True)
+    (tmp_path / "proc/1/cgroup").write_text("0::/kubepods/besteffort/pod1\n")
+    assert in_container(tmp_path)
+
+
+def test_a_missing_package_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(MeterError, match="nvidia-ml-py is not installed") as caught:
+        NvmlDevice()
+    assert caught.value.remedy == "pip install nvidia-ml-py"
+
+
+def test_a_broken_package_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> Any:
+        raise OSError("libx.so: cannot open")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    with pytest.raises(MeterError, match=r"does not load: OSError: libx\.so"):
+        NvmlDevice()
+
+
+def test_the_state_of_a_card_is_in_words(fake: FakeNvml) -> None:
+    fake.reasons = 0x1 | 0x4 | 0x40
+    assert card_state(NvmlDevice(module=fake)) == CardState(
+        sm_clock_mhz=1980,
+        memory_clock_mhz=3201,
+        temperature_c=41,
+        throttle=("software power cap", "hardware thermal slowdown"),
+    )
+
+
+def test_what_a_card_does_not_tell_of_its_state_is_none_and_not_zero(fake: FakeNvml) -> None:
+    fake.failing["nvmlDeviceGetTemperature"] = 3
+    fake.failing["nvmlDeviceGetCurrentClocksEventReasons"] = 3
+    state = card_state(NvmlDevice(module=fake))
+    assert (state.temperature_c, state.throttle, state.sm_clock_mhz) == (None, None, 1980)
+
+
+def test_a_lost_card_has_an_unknown_state(fake: FakeNvml) -> None:
+    device = NvmlDevice(module=fake)
+    for name in (n for n in dir(fake) if n.startswith("nvmlDeviceGet")):
+        fake.failing[name] = 15
+    assert card_state(device) == CardState()
+    assert device_info(device).uuid is None
+
+
+def test_an_older_driver_is_asked_by_the_older_name_of_throttling(fake: FakeNvml) -> None:
+    fake.failing["nvmlDeviceGetCurrentClocksEventReasons"] = "absent"
+    assert NvmlDevice(module=fake).throttle() == ("software power cap",)
+    fake.failing["nvmlDeviceGetCurrentClocksEventReasons"] = 13
+    assert NvmlDevice(module=fake).throttle() == ("software power cap",)
+
+
+def test_an_idle_card_is_not_throttled_and_an_unknown_reason_is_shown() -> None:
+    assert throttle_words(0x1) == ()
+    assert throttle_words(0) == ()
+    assert throttle_words(0x2000 | 0x8) == ("hardware slowdown", "reason 0x2000")
+
+
+def test_a_card_is_described(fake: FakeNvml) -> None:
+    info = device_info(NvmlDevice(module=fake), toolkit="13.0")
+    assert (info.name, info.uuid, info.compute_capability) == ("NVIDIA H200", "GPU-0", 90)
+    assert (info.driver, info.toolkit, info.power_limit_w) == ("580.159", "13.0", 700)
+
+
+def test_other_processes_are_listed_without_this_one(fake: FakeNvml) -> None:
+    fake.processes = [
+        SimpleNamespace(pid=os.getpid(), usedGpuMemory=1),
+        SimpleNamespace(pid=4_000_001, usedGpuMemory=None),
+        SimpleNamespace(pid=4_000_002, usedGpuMemory=1 << 30),
+    ]
+    assert NvmlDevice(module=fake).other_processes() == (
+        GpuProcess(pid=4_000_001, memory_bytes=None),
+        GpuProcess(pid=4_000_002, memory_bytes=1 << 30),
+    )
+
+
+@pytest.mark.parametrize(("mode", "enabled"), [([1, 1], True), ([0, 1], False)])
+def test_mig_is_seen(fake: FakeNvml, mode: list[int], enabled: bool) -> None:
+    fake.mig = mode
+    assert NvmlDevice(module=fake).mig_enabled() is enabled
+
+
+@pytest.mark.parametrize("code", [3, "absent"])
+def test_a_card_that_knows_no_mig_has_none(fake: FakeNvml, code: Any) -> None:
+    fake.failing["nvmlDeviceGetMigMode"] = code
+    assert NvmlDevice(module=fake).mig_enabled() is False
+
+
+@pytest.mark.gpu
+def test_a_real_card_tells_its_energy_and_state() -> None:
+    with NvmlDevice() as device:
+        assert device.total_energy_j() > 0
+        assert 5 < device.power_w() < 2000
+        state = card_state(device)
+        assert state.sm_clock_mhz is not None
+        assert state.temperature_c is not None
+        assert state.throttle is not None

@@ -1,0 +1,293 @@
+"""From traces to joules: within the bound that is promised, or a reason instead of a number."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eatss.measurement.measurement import Reading
+from eatss.measurement.meters import Period, Sample, Trace, TraceKind, read, steady, update_period_s
+from eatss.measurement.meters.between import EnergyBetween, energy_between
+from eatss.measurement.meters.counter import SHARP_S
+
+
+def trace(*samples: tuple[float, float], kind: TraceKind = "energy") -> Trace:
+    return Trace(
+        meter="NVML energy counter" if kind == "energy" else "NVML power",
+        kind=kind,
+        samples=tuple(Sample(time_s=t, value=v) for t, v in samples),
+    )
+
+
+def counted(power_w: float, *, seconds: float = 3.0, period_s: float = 0.1) -> Trace:
+    count = round(seconds / period_s)
+    return trace(*((k * period_s, power_w * k * period_s) for k in range(count + 1)))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """True power: constant between moments, so that true energy is known exactly."""
+
+    moments: tuple[float, ...]
+    watts: tuple[float, ...]
+
+    def energy_j(self, time_s: float) -> float:
+        edges = np.clip((0.0, *self.moments, np.inf), 0.0, max(time_s, 0.0))
+        return float(np.dot(np.diff(edges), self.watts))
+
+    def between(self, begin_s: float, end_s: float) -> float:
+        return self.energy_j(end_s) - self.energy_j(begin_s)
+
+    def power(self, time_s: float) -> float:
+        return self.watts[int(np.searchsorted(self.moments, time_s, side="right"))]
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A synthetic counter: when it truly moved, and what was seen of it."""
+
+    truth: Profile
+    updates_s: tuple[float, ...]
+    trace: Trace
+    latest_s: float
+
+
+@st.composite
+def profiles(draw: st.DrawFn, begin_s: float = 0.0, seconds: float = 4.0) -> Profile:
+    moments = sorted(draw(st.lists(st.floats(begin_s, begin_s + seconds), max_size=5)))
+    watts = draw(st.lists(st.floats(50, 900), min_size=len(moments) + 1, max_size=len(moments) + 1))
+    return Profile(moments=tuple(moments), watts=tuple(watts))
+
+
+@st.composite
+def counters(draw: st.DrawFn, latest_s: float = SHARP_S) -> Counter:
+    """Updates jitter, are seen up to ``latest_s`` late, count whole millijoules, may be missed."""
+    truth = draw(profiles())
+    period_s = draw(st.floats(0.03, 0.25))
+    count = int(4.0 / period_s)
+    share = st.floats(0, 1)
+    jitter = draw(st.lists(share, min_size=count, max_size=count))
+    late = draw(st.lists(share, min_size=count, max_size=count))
+    missed = draw(st.sets(st.integers(0, count - 1), max_size=3))
+    kept = [k for k in range(count) if k not in missed]
+    moved = {k: (k + 0.3 * jitter[k]) * period_s for k in kept}
+    return Counter(
+        truth=truth,
+        updates_s=tuple(moved.values()),
+        trace=trace(
+            *(
+                (moved[k] + late[k] * latest_s, int(truth.energy_j(moved[k]) * 1000) / 1000)
+                for k in kept
+            )
+        ),
+        latest_s=latest_s,
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(counters(), st.floats(0.2, 1.0), st.floats(2.5, 3.9))
+def test_a_counter_reading_is_within_the_promised_bound(
+    counter: Counter, begin_s: float, end_s: float
+) -> None:
+    reading = read(counter.trace, begin_s, end_s)
+    if isinstance(reading, str):
+        assert "did not move" in reading or "update" in reading
+        return
+    stamps = [sample.time_s for sample in counter.trace.samples]
+    first = next(k for k, t in enumerate(stamps) if t >= begin_s + 0.05)
+    last = max(k for k, t in enumerate(stamps) if t <= end_s)
+    moved_first, moved_last = counter.updates_s[first], counter.updates_s[last]
+    true_j = counter.truth.between(moved_first, moved_last)
+
+    assert begin_s <= moved_first
+    assert moved_last <= end_s
+    assert reading.energy_j == pytest.approx(true_j, abs=1.1e-3)
+    assert abs(reading.span_s - (moved_last - moved_first)) <= counter.latest_s + 1e-9
+    true_w = true_j / (moved_last - moved_first)
+    bound_w = true_w * counter.latest_s / reading.span_s + 1.1e-3 / reading.span_s
+    assert abs(reading.power_w - true_w) <= bound_w * (1 + 1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(counters(), st.floats(0.2, 3.5), st.floats(0.005, 3.0))
+def test_the_energy_of_a_block_lies_within_its_uncertainty(
+    counter: Counter, begin_s: float, seconds: float
+) -> None:
+    # The recording goes on for a margin on either side of the block.
+    samples = counter.trace.samples
+    end_s = min(begin_s + seconds, samples[-1].time_s - 0.05)
+    if not samples[0].time_s < begin_s < end_s:
+        return
+    energy = energy_between(counter.trace, begin_s, end_s)
+    assert isinstance(energy, EnergyBetween)
+    true_j = counter.truth.between(begin_s, end_s)
+    assert abs(energy.energy_j - true_j) <= energy.uncertainty_j * (1 + 1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(profiles(), st.floats(0.02, 0.12), st.lists(st.floats(0, 1), min_size=200, max_size=200))
+def test_integrated_power_is_within_the_swing_between_samples(
+    truth: Profile, period_s: float, jitter: list[float]
+) -> None:
+    times = [(k + 0.4 * jitter[k]) * period_s for k in range(int(4.0 / period_s))]
+    power = trace(*((t, truth.power(t)) for t in times), kind="power")
+    reading = read(power, 0.5, 3.8, settle_s=0.0)
+    assert isinstance(reading, Reading)
+    inside = [t for t in times if 0.5 <= t <= 3.8]
+    true_j = truth.between(inside[0], inside[-1])
+    bound_j = sum(
+        (b - a) * np.ptp([truth.power(t) for t in (a, b, *_moments(truth, a, b))])
+        for a, b in itertools.pairwise(inside)
+    )
+    assert abs(reading.energy_j - true_j) <= bound_j + 1e-6
+    assert reading.span_s == pytest.approx(inside[-1] - inside[0])
+
+
+def _moments(truth: Profile, begin_s: float, end_s: float) -> list[float]:
+    return [moment for moment in truth.moments if begin_s <= moment <= end_s]
+
+
+def test_a_steady_counter_is_read_exactly() -> None:
+    reading = read(counted(700), 0.42, 2.48)
+    assert isinstance(reading, Reading)
+    assert reading.power_w == pytest.approx(700)
+    assert reading.span_s == pytest.approx(1.9)
+    assert reading.energy_j == pytest.approx(700 * 1.9)
+    assert reading.updates == 19
+
+
+def test_what_was_drawn_before_the_window_is_left_out() -> None:
+    cold = [(k * 0.1, 90 * k * 0.1) for k in range(11)]
+    hot = [(1 + k * 0.1, 90 + 700 * k * 0.1) for k in range(1, 21)]
+    reading = read(trace(*cold, *hot), 0.99, 3.0)
+    assert isinstance(reading, Reading)
+    assert reading.power_w == pytest.approx(700)
+
+
+def test_the_first_second_of_power_tells_of_the_time_before_and_is_left_out() -> None:
+    mean = [(k * 0.05, 90 + 610 * min(1.0, max(0.0, k * 0.05 - 1.0))) for k in range(100)]
+    reading = read(trace(*mean, kind="power"), 1.0, 4.5)
+    assert isinstance(reading, Reading)
+    assert reading.power_w == pytest.approx(700)
+    assert reading.span_s == pytest.approx(2.5)
+
+
+def test_too_few_updates_give_a_reason_and_no_number() -> None:
+    assert read(counted(700), 1.0, 1.21) == (
+        "NVML energy counter gave 2 updates in a window of 0.21 s (the first 0.05 s left out),"
+        " 4 are needed"
+    )
+    assert isinstance(read(trace(), 0.0, 1.0), str)
+
+
+def test_a_counter_that_runs_back_gives_a_reason() -> None:
+    values = [(k * 0.1, 70.0 * k if k < 15 else 70.0 * (k - 15)) for k in range(30)]
+    reason = read(trace(*values), 0.0, 3.0)
+    assert isinstance(reason, str)
+    assert "went back by 980 J" in reason
+    after = read(trace(*values), 1.5, 3.0)
+    assert isinstance(after, Reading)
+
+
+def test_a_counter_that_stands_still_gives_a_reason() -> None:
+    reason = read(trace(*((k * 0.1, 5.0) for k in range(30))), 0.0, 3.0)
+    assert reason == "NVML energy counter did not move in the window"
+
+
+def test_a_pause_of_the_driver_does_not_harm_a_counter_but_does_harm_power() -> None:
+    times = [k * 0.05 for k in range(100) if not 40 < k < 60]
+    reading = read(trace(*((t, 700 * t) for t in times)), 0.0, 5.0)
+    assert isinstance(reading, Reading)
+    assert reading.power_w == pytest.approx(700)
+    reason = read(trace(*((t, 700.0) for t in times), kind="power"), 0.0, 5.0)
+    assert reason == "NVML power gave nothing for 1 s of the window"
+
+
+@pytest.mark.parametrize("power_w", [0.0, -1.0, float("nan")])
+def test_power_that_cannot_be_gives_a_reason(power_w: float) -> None:
+    assert isinstance(
+        read(trace(*((k * 0.1, power_w) for k in range(30)), kind="power"), 0, 3), str
+    )
+
+
+def test_of_samples_of_one_moment_the_last_counts() -> None:
+    samples = list(counted(700).samples)
+    doubled = [(Sample(time_s=sample.time_s, value=0.0), sample) for sample in samples]
+    twice = Trace(
+        meter="m",
+        kind="energy",
+        samples=tuple(itertools.chain.from_iterable(doubled)),
+    )
+    assert read(twice, 0, 3) == read(Trace(meter="m", kind="energy", samples=tuple(samples)), 0, 3)
+
+
+def test_samples_out_of_order_give_a_reason() -> None:
+    reason = read(trace((0, 0), (0.2, 1), (0.1, 2), (0.3, 3)), 0, 1)
+    assert reason == "the samples of NVML energy counter are not in the order of time"
+
+
+def test_the_period_counts_changes_only() -> None:
+    period = update_period_s(trace((0, 9), (0.1, 9), (0.2, 8), (0.5, 7), kind="power"))
+    assert period == Period(median_s=0.25, longest_s=0.3, count=2)
+
+
+def test_a_load_that_settled_is_steady_and_one_that_rises_is_not() -> None:
+    assert steady(counted(700), last_s=1.0, within=0.01)
+    rising = trace(*((k * 0.1, 300 * k * 0.1 + 100 * (k * 0.1) ** 2) for k in range(31)))
+    assert not steady(rising, last_s=1.0, within=0.02)
+    assert steady(rising, last_s=1.0, within=0.2)
+
+
+def test_swings_of_momentary_power_are_steady_and_a_drift_is_not() -> None:
+    swings = trace(*((k * 0.05, 700.0 + (300 if k % 2 else -300)) for k in range(61)), kind="power")
+    assert steady(swings, last_s=2.0, within=0.03)
+    drifts = trace(*((k * 0.05, 500.0 + 2 * k) for k in range(61)), kind="power")
+    assert not steady(drifts, last_s=2.0, within=0.03)
+
+
+def test_too_short_a_trace_is_not_steady() -> None:
+    assert not steady(counted(700, seconds=0.8), last_s=1.0, within=0.5)
+    assert not steady(trace(), last_s=1.0, within=0.5)
+    assert not steady(trace((0, 1), (2, 2)), last_s=1.0, within=0.5)
+
+
+def test_a_block_shorter_than_an_update_is_as_uncertain_as_it_is() -> None:
+    energy = energy_between(counted(700), 1.02, 1.06)
+    assert isinstance(energy, EnergyBetween)
+    assert energy.energy_j == pytest.approx(28)
+    assert energy.uncertainty_j > 70
+    assert energy.updates == 0
+
+
+def test_a_long_block_is_certain_to_two_updates() -> None:
+    energy = energy_between(counted(700), 0.25, 2.75)
+    assert isinstance(energy, EnergyBetween)
+    assert energy.energy_j == pytest.approx(1750)
+    assert energy.uncertainty_j <= 2 * 70
+    assert energy.updates == 25
+
+
+def test_what_lies_beyond_the_trace_counts_as_uncertain() -> None:
+    energy = energy_between(counted(700, seconds=1.0), -0.1, 1.2)
+    assert isinstance(energy, EnergyBetween)
+    assert energy.energy_j == pytest.approx(700 * 1.3)
+    assert energy.uncertainty_j == pytest.approx(700 * 0.3, abs=0.01)
+
+
+def test_a_block_without_updates_has_a_reason() -> None:
+    assert "fewer than two updates" in str(energy_between(trace((0, 1)), 0, 1))
+    assert energy_between(counted(1), 1.0, 1.0) == "the block took no time"
+
+
+def test_averaged_power_says_nothing_of_a_short_block() -> None:
+    power = trace(*((k * 0.05, 700.0) for k in range(100)), kind="power")
+    assert "averages over 1 s" in str(energy_between(power, 1.0, 1.5))
+    energy = energy_between(power, 1.01, 3.02)
+    assert isinstance(energy, EnergyBetween)
+    assert energy.energy_j == pytest.approx(700 * 2.01)
+    assert energy.uncertainty_j == 0

@@ -1,0 +1,197 @@
+"""Following a counter and a power sensor: sharp, economical, and never silently broken."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eatss.measurement.meters import MeterError, NvmlDevice, Sample, Trace, update_period_s
+from eatss.measurement.meters.background import BackgroundMeter
+from eatss.measurement.meters.counter import SHARP_S, CounterMeter, follow_counter
+from eatss.measurement.meters.power import CONFIRM_S, PowerMeter, follow_power
+from eatss.measurement.meters.reading import Period
+
+if TYPE_CHECKING:
+    from tests.measurement.meters.conftest import FakeNvml, VirtualTime
+
+
+class Counter:
+    """Joules that become visible every ``period_s``; a call takes ``call_s``."""
+
+    def __init__(self, clock: VirtualTime, *, period_s: float, call_s: float) -> None:
+        self.clock, self.period_s, self.call_s = clock, period_s, call_s
+        self.calls = 0
+
+    def __call__(self) -> float:
+        self.calls += 1
+        self.clock.time_s += self.call_s / 2
+        value = 40.0 * int((self.clock.time_s - 100.0) / self.period_s)
+        self.clock.time_s += self.call_s / 2
+        return value
+
+
+def trace(samples: list[Sample]) -> Trace:
+    return Trace(meter="counter", kind="energy", samples=tuple(samples))
+
+
+@pytest.mark.parametrize("call_s", [0.0, 0.004])
+def test_updates_are_seen_within_two_calls(make_time: type[VirtualTime], call_s: float) -> None:
+    clock = make_time(3.0)
+    counter = Counter(clock, period_s=0.1, call_s=call_s)
+    samples: list[Sample] = []
+    follow_counter(counter, clock, samples.append)
+    assert 28 <= len(samples) <= 30
+    for sample in samples:
+        late_s = (sample.time_s - 100.0) % 0.1
+        assert late_s <= 2 * call_s + 0.0021 or late_s > 0.0999999
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.floats(0.02, 0.25), st.floats(0.0, 0.015), st.lists(st.floats(0, 0.05), min_size=1))
+def test_whatever_calls_and_the_scheduler_take_a_stamp_is_as_sharp_as_promised(
+    make_time: type[VirtualTime], period_s: float, call_s: float, overshoots: list[float]
+) -> None:
+    clock = make_time(1.5)
+    clock.overshoot = itertools.cycle([*overshoots, 0.0, 0.0])
+    samples: list[Sample] = []
+    follow_counter(Counter(clock, period_s=period_s, call_s=call_s), clock, samples.append)
+    for sample in samples:
+        moved_s = 100.0 + round(sample.value / 40) * period_s
+        assert -1e-9 <= sample.time_s - moved_s <= max(SHARP_S, 2 * call_s) + 1e-9
+
+
+def test_between_updates_the_card_is_left_alone(make_time: type[VirtualTime]) -> None:
+    clock = make_time(10.0)
+    counter = Counter(clock, period_s=0.1, call_s=0.0)
+    samples: list[Sample] = []
+    follow_counter(counter, clock, samples.append)
+    assert len(samples) >= 98
+    assert counter.calls < 30 * len(samples)
+
+
+def test_a_sensor_that_becomes_faster_is_followed(make_time: type[VirtualTime]) -> None:
+    clock = make_time(6.0)
+    counter = Counter(clock, period_s=0.1, call_s=0.001)
+
+    def quicker() -> float:
+        if clock.time_s > 103.0:
+            counter.period_s = 0.02
+        return counter()
+
+    samples: list[Sample] = []
+    follow_counter(quicker, clock, samples.append)
+    late = trace([sample for sample in samples if sample.time_s > 104.0])
+    period = update_period_s(late)
+    assert isinstance(period, Period)
+    assert period.median_s == pytest.approx(0.02, abs=0.003)
+
+
+def test_an_update_that_nobody_watched_is_left_out(make_time: type[VirtualTime]) -> None:
+    clock = make_time(20.0)
+    generator = random.Random(1)
+    clock.overshoot = (0.06 if generator.random() < 0.005 else 0.0 for _ in itertools.count())
+    samples: list[Sample] = []
+    follow_counter(Counter(clock, period_s=0.1, call_s=0.0), clock, samples.append)
+    assert 120 < len(samples) < 198
+    for sample in samples:
+        late_s = (sample.time_s - 100.0) % 0.1
+        assert late_s <= SHARP_S or late_s > 0.0999999
+
+
+def test_a_counter_that_stands_still_has_an_empty_trace(make_time: type[VirtualTime]) -> None:
+    clock, samples = make_time(1.0), list[Sample]()
+    follow_counter(lambda: 5.0, clock, samples.append)
+    assert samples == []
+    assert update_period_s(trace(samples)) == "counter did not move"
+
+
+def test_power_that_stays_is_confirmed_and_power_that_moves_is_seen_at_once(
+    make_time: type[VirtualTime],
+) -> None:
+    clock, samples = make_time(2.0), list[Sample]()
+    follow_power(lambda: 90.0 if clock.time_s < 101 else 700.0, clock, samples.append)
+    gaps = [b.time_s - a.time_s for a, b in itertools.pairwise(samples)]
+    assert max(gaps) <= CONFIRM_S + 0.0051
+    first = next(sample for sample in samples if sample.value == 700)
+    assert first.time_s == pytest.approx(101.0, abs=0.0051)
+
+
+def test_threads_record_a_card_and_its_period(fake: FakeNvml) -> None:
+    device = NvmlDevice(module=fake)
+    fake.period_s = 0.02
+    meters = (CounterMeter(device), PowerMeter(device))
+    for meter in meters:
+        meter.start()
+    deadline_s = time.perf_counter() + 5
+    while time.perf_counter() < deadline_s and any(len(meter._samples) < 5 for meter in meters):
+        time.sleep(0.01)
+    counted, powered = (meter.stop() for meter in meters)
+    assert (counted.kind, powered.kind) == ("energy", "power")
+    assert len(counted.samples) >= 3
+    assert len(powered.samples) >= 3
+    period = update_period_s(counted)
+    assert isinstance(period, Period)
+    assert period.median_s == pytest.approx(0.02, rel=0.5)
+
+
+def test_a_card_that_vanishes_while_recording_is_reported_at_the_end(fake: FakeNvml) -> None:
+    meter = CounterMeter(NvmlDevice(module=fake))
+    meter.start()
+    fake.failing["nvmlDeviceGetTotalEnergyConsumption"] = 15
+    time.sleep(0.03)
+    with pytest.raises(MeterError, match="the GPU is lost"):
+        meter.stop()
+    fake.failing.clear()
+    meter.start()
+    assert meter.stop().kind == "energy"
+
+
+def test_a_fault_in_the_thread_is_not_swallowed() -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("by zero")
+
+    meter = BackgroundMeter("broken sensor", "power", broken)
+    meter.start()
+    with pytest.raises(MeterError, match="broken sensor failed: ZeroDivisionError: by zero"):
+        meter.stop()
+
+
+def test_a_meter_records_once_at_a_time(fake: FakeNvml) -> None:
+    meter = PowerMeter(NvmlDevice(module=fake))
+    with pytest.raises(MeterError, match="was not recording"):
+        meter.stop()
+    meter.start()
+    with pytest.raises(MeterError, match="recording already"):
+        meter.start()
+    meter.stop()
+
+
+def test_no_thread_is_left_after_recording(fake: FakeNvml) -> None:
+    before = threading.active_count()
+    for _ in range(3):
+        meter = CounterMeter(NvmlDevice(module=fake))
+        meter.start()
+        meter.stop()
+    assert threading.active_count() == before
+
+
+@pytest.mark.gpu
+def test_a_real_counter_moves_in_a_steady_rhythm() -> None:
+    with NvmlDevice() as device:
+        meter = CounterMeter(device)
+        meter.start()
+        time.sleep(1.5)
+        period = update_period_s(meter.stop())
+    assert isinstance(period, Period)
+    assert 0.005 < period.median_s < 1.2

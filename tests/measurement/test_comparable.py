@@ -1,0 +1,102 @@
+"""What may be set beside each other: asked of programs before measuring, of measurements after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eatss.diagnostics import InputError
+from eatss.measurement import MeasureOptions, Variant
+from eatss.measurement.comparable import check_comparable, check_measurable
+from eatss.measurement.compare_variants import compare
+from eatss.program import save_program
+from eatss.report.comparison import comparison_table
+from eatss.report.measurement import render_measurements
+from tests.measurement.scripted_card import matmul
+from tests.report.measurements import measured, method
+
+REJECTED = Variant(label="64", directory=None, rejection="no room")
+
+
+def program(folder: Path, text: str = "void matmul(void) {}\n", **changes: Any) -> Variant:
+    """Return a folder with a program that differs from others as told."""
+    folder.mkdir()
+    (folder / "matmul.c").write_text(text)
+    made = matmul(changes.pop("n", 1000))
+    defines = changes.pop("defines", ())
+    original = replace(made.original, defines=defines)
+    save_program(replace(made, original=original, **changes), folder)
+    return Variant(label=folder.name, directory=folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": "other"}, "differ in their program: matmul and other"),
+        ({"dtype": "float"}, "differ in their type: double and float"),
+        ({"defines": ("N=5",)}, r"differ in their definitions \(-D\): none and N=5"),
+        ({"n": 500}, "differ in their sizes: N=1000 and N=500"),
+        ({"text": "void matmul(int) {}\n"}, "differ in their original source"),
+    ],
+)
+def test_programs_that_cannot_be_compared_are_refused_before_measuring(
+    changes: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    variants = [program(tmp_path / "a"), program(tmp_path / "b", **changes)]
+    with pytest.raises(InputError, match=words) as caught:
+        check_comparable([REJECTED, *variants], MeasureOptions())
+    assert caught.value.code == "EATSS-E079"
+
+
+def test_alike_and_rejected_variants_may_be_compared(tmp_path: Path) -> None:
+    typed = program(tmp_path / "b", defines=("DATA_TYPE=double",))
+    variants = [program(tmp_path / "a"), typed, REJECTED]
+    check_comparable(variants, MeasureOptions(sizes={"N": 30}))
+    check_comparable([], MeasureOptions())
+
+
+def test_a_size_that_one_program_lacks_is_refused_before_measuring(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no size 'NI'") as caught:
+        check_measurable([program(tmp_path / "a")], MeasureOptions(sizes={"NI": 30}))
+    assert caught.value.code == "EATSS-E072"
+
+
+def test_measurements_of_another_type_or_source_are_not_compared() -> None:
+    base = measured("32")
+    other_source = replace(base.provenance, source_hash="99")
+    for changes in ({"dtype": "float"}, {"provenance": other_source}):
+        with pytest.raises(InputError) as caught:
+            compare([base, measured("64", **changes)], "32")
+        assert caught.value.code == "EATSS-E079"
+    unknown = replace(base.provenance, source_hash=None)
+    assert compare([base, measured("64", provenance=unknown)], "32").row("64").speedup is not None
+
+
+def test_another_card_meter_or_data_is_noted_in_the_comparison() -> None:
+    base = measured("32")
+    assert base.device is not None
+    odd = measured(
+        "64",
+        device=replace(base.device, uuid="GPU-1"),
+        method=method(meter="nvidia-smi", data="dominant"),
+    )
+    found = compare([base, odd, measured("128")], "32")
+    assert [note.partition(": ")[0] for note in found.notes] == [
+        "'64' and '32' differ in their card",
+        "'64' and '32' differ in their meter",
+        "'64' and '32' differ in their kind of data",
+    ]
+    assert "GPU-1 and GPU-0" in found.notes[0]
+    table = " ".join(comparison_table(found).split())
+    assert "not alike: '64' and '32' differ in their meter: nvidia-smi and" in table
+    assert compare([base, measured("64")], "32").notes == ()
+
+
+def test_data_other_than_the_first_choice_is_told_with_the_method() -> None:
+    plain = render_measurements([measured(method=method(data="uniform"))], "table")
+    assert "data: " not in plain
+    odd = render_measurements([measured(method=method(data="offset"))], "table")
+    assert "data: random numbers in [1, 2)" in odd

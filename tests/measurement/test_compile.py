@@ -1,0 +1,194 @@
+"""Compiling: options, what is kept, what compilers say, and the time they may take."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eatss.diagnostics import InputError
+from eatss.measurement import compile as compiling
+from eatss.measurement import nvrtc
+from eatss.measurement.card import CompileError
+from eatss.measurement.compile import (
+    Toolchain,
+    compile_program,
+    default_cache,
+    find_toolchains,
+    first_errors,
+    options_of,
+    usable_cache,
+)
+from eatss.program import Program, load_program
+
+LU = Path(__file__).parent / "programs" / "lu"
+NVCC = Toolchain(name="nvcc", version="13.0.88", command=("nvcc",))
+NVRTC = Toolchain(name="nvrtc", version="13.0.88", command=("nvrtc",))
+SIZES = {"N": 300}
+
+
+def lu() -> Program:
+    return load_program(LU)
+
+
+def stand_in(folder: Path, body: str, version: str = "1.0") -> Toolchain:
+    """Return a compiler that is a Python script; ``sys.argv[-1]`` is the file to make."""
+    script = folder / "compiler.py"
+    script.write_text(f"import sys, time, pathlib\n{body}\n")
+    return Toolchain(name="nvcc", version=version, command=(sys.executable, str(script)))
+
+
+COUNTING = """
+count = pathlib.Path(sys.argv[0]).with_name("count")
+count.write_text(count.read_text() + "x" if count.exists() else "x")
+pathlib.Path(sys.argv[-1]).write_bytes(" ".join(sys.argv[1:]).encode())
+"""
+
+
+def test_sizes_and_flags_of_the_program_are_passed() -> None:
+    program = replace(lu(), flags=("-fmad=false",))
+    options = options_of(NVCC, program, SIZES, 90)
+    assert set(options) == {"-arch=sm_90", "--std=c++17", "-O3", "-fmad=false", "-DN=300"}
+    assert "-O3" not in options_of(NVRTC, program, SIZES, 90)
+    assert "-fmad=false" in options_of(NVRTC, program, SIZES, 90)
+    assert "-DN=(-3)" in options_of(NVCC, program, {"N": -3}, 90)
+
+
+def test_what_was_compiled_is_kept(tmp_path: Path) -> None:
+    compiler = stand_in(tmp_path, COUNTING)
+    cache = tmp_path / "cache"
+    first = compile_program((compiler,), lu(), SIZES, 90, cache=cache)
+    again = compile_program((compiler,), lu(), SIZES, 90, cache=cache)
+    assert first.path == again.path
+    assert (tmp_path / "count").read_text() == "x"
+    assert [path.name for path in cache.iterdir()] == [first.path.name]  # no scraps
+
+
+def test_whatever_decides_the_code_is_part_of_the_key(tmp_path: Path) -> None:
+    compiler = stand_in(tmp_path, COUNTING)
+    cache = tmp_path / "cache"
+    other = replace(lu(), text=lu().text + "\n")
+    strict = replace(lu(), flags=("-fmad=false",))
+    newer = replace(compiler, version="1.1")
+    made = {
+        compile_program((chosen,), program, sizes, capability, cache=cache).path
+        for chosen, program, sizes, capability in (
+            (compiler, lu(), SIZES, 90),
+            (compiler, other, SIZES, 90),
+            (compiler, strict, SIZES, 90),
+            (compiler, lu(), {"N": 301}, 90),
+            (compiler, lu(), SIZES, 80),
+            (newer, lu(), SIZES, 90),
+        )
+    }
+    assert len(made) == 6
+
+
+def test_an_error_says_who_refused_and_why_in_a_few_lines(tmp_path: Path) -> None:
+    body = 'print("\\n".join(f"lu.cu({k}): error: bad" for k in range(50))); sys.exit(2)'
+    with pytest.raises(CompileError) as caught:
+        compile_program((stand_in(tmp_path, body),), lu(), SIZES, 90, cache=tmp_path / "cache")
+    text = str(caught.value)
+    assert text.startswith("nvcc 1.0: lu.cu(0): error: bad\n")
+    assert len(text.splitlines()) == 4
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_compiler_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    body = "import subprocess; subprocess.run(['sleep', '60'])"
+    with pytest.raises(CompileError, match=r"did not finish within 0.1 s"):
+        compile_program((stand_in(tmp_path, body),), lu(), SIZES, 90, cache=tmp_path, limit_s=0.1)
+
+
+def test_what_one_compiler_refuses_the_next_one_may_take(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    refusing = replace(stand_in(tmp_path / "a", "sys.exit(1)"), name="nvrtc")
+    taking = stand_in(tmp_path / "b", COUNTING)
+    made = compile_program((refusing, taking), lu(), SIZES, 90, cache=tmp_path / "cache")
+    assert made.toolchain.name == "nvcc"
+
+
+def test_lines_that_are_no_errors_are_left_out() -> None:
+    said = 'lu.cu(3): warning #1: odd\n\nlu.cu(7): error: identifier "x" is undefined\n  x = 1;\n'
+    assert first_errors(said) == 'lu.cu(7): error: identifier "x" is undefined'
+    assert first_errors("nvcc fatal   : bad arch\n") == "nvcc fatal   : bad arch"
+    assert first_errors("") == "it failed and said nothing"
+
+
+def test_no_compiler_is_a_sentence_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise ImportError("No module named 'cupy'")
+
+    def none() -> Toolchain:
+        raise FileNotFoundError("no such file: nvcc")
+
+    monkeypatch.setattr(nvrtc, "version", missing)
+    monkeypatch.setattr(compiling, "_nvcc", none)
+    with pytest.raises(InputError) as caught:
+        find_toolchains("auto")
+    found = caught.value.diagnostics[0]
+    assert found.code == "EATSS-E020"
+    assert "cupy" in found.message
+    assert "nvcc" in found.message
+    assert found.hint is not None
+
+
+def test_nvcc_stands_in_where_nvrtc_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise ImportError("No module named 'cupy'")
+
+    monkeypatch.setattr(nvrtc, "version", missing)
+    monkeypatch.setattr(compiling, "_nvcc", lambda: NVCC)
+    assert find_toolchains("auto") == (NVCC,)
+    monkeypatch.setattr(nvrtc, "version", lambda: "13.0.88")
+    assert [found.name for found in find_toolchains("auto")] == ["nvrtc", "nvcc"]
+    assert [found.name for found in find_toolchains("nvrtc")] == ["nvrtc"]
+
+
+def test_the_cache_is_where_the_user_keeps_caches(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_cache() == tmp_path / "eatss" / "cubin"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert default_cache() == Path.home() / ".cache" / "eatss" / "cubin"
+
+
+def test_a_cache_that_cannot_be_written_is_replaced_by_one_that_can(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    found = usable_cache(blocked / "cubin")
+    assert found.is_dir()
+    assert usable_cache(tmp_path / "new") == tmp_path / "new"
+    shutil.rmtree(found)
+
+
+@pytest.mark.parametrize("size", [0, 8, 64, 1000])
+def test_a_cubin_gets_the_bytes_back_that_its_length_lacks(size: int) -> None:
+    whole = bytes(range(1, 9)) * (size // 8)
+    assert nvrtc._whole(whole) == whole
+    for cut in range(1, 8):
+        begun = whole + b"\1" * (8 - cut)
+        assert nvrtc._whole(begun) == begun + b"\0" * cut
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
+def test_nvcc_makes_machine_code(tmp_path: Path) -> None:
+    made = compile_program(find_toolchains("nvcc"), lu(), SIZES, 90, cache=tmp_path)
+    assert made.path.read_bytes()[:4] == b"\x7fELF"
+
+
+def test_nvrtc_makes_machine_code_and_says_what_is_wrong(tmp_path: Path) -> None:
+    try:
+        nvrtc.version()
+    except Exception as error:
+        pytest.skip(f"NVRTC does not load: {error}")
+    made = compile_program(find_toolchains("nvrtc"), lu(), SIZES, 90, cache=tmp_path)
+    assert made.path.read_bytes()[:4] == b"\x7fELF"
+    wrong = replace(lu(), text=lu().text.replace("const int tj", "const int other"))
+    with pytest.raises(CompileError, match=r'lu.cu\(\d+\): error: identifier "tj" is undefined'):
+        compile_program(find_toolchains("nvrtc"), wrong, SIZES, 90, cache=tmp_path)

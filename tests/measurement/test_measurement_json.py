@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eatss.diagnostics import InputError
+from eatss.measurement import (
+    Measurement,
+    MeasureOptions,
+    Variant,
+    compare,
+    comparison_from_dict,
+    comparison_to_dict,
+    measure,
+    measurement_from_dict,
+    measurement_to_dict,
+)
+from eatss.measurement.comparison import Comparison
+from eatss.measurement.measurement import SCHEMA_VERSION
+from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard
+
+
+def through_text(document: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
+    return found
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    folders = Folders(tmp_path_factory.mktemp("programs"))
+    variants = [
+        folders.variant("a", noise=0.002),
+        folders.variant("b", noise=0.002, overwrites=True, drifts_after=3, restore_s=0.001),
+        folders.variant("c", fails_at="window", fails_in_window=2),
+        Variant(label="d", directory=None, rejection="no tile sizes fit"),
+    ]
+    card = ScriptedCard(script=CardScript())
+    return compare(measure(variants, MeasureOptions(), card=card), "a")
+
+
+def test_a_comparison_survives_json(comparison: Comparison) -> None:
+    assert comparison_from_dict(through_text(comparison_to_dict(comparison))) == comparison
+
+
+def test_measurements_survive_json(comparison: Comparison) -> None:
+    for row in comparison.rows:
+        document = through_text(measurement_to_dict(row.measurement))
+        assert next(iter(document)) == "schema_version"
+        assert measurement_from_dict(document) == row.measurement
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@given(measurement=st.builds(Measurement, schema_version=st.just(SCHEMA_VERSION)))
+def test_any_measurement_survives_json(measurement: Measurement) -> None:
+    text = json.dumps(measurement_to_dict(measurement))
+    found = measurement_from_dict(json.loads(text))
+    assert json.dumps(measurement_to_dict(found)) == text
+    if "NaN" not in text:
+        assert found == measurement
+
+
+def test_a_field_with_a_default_may_be_absent(comparison: Comparison) -> None:
+    whole = replace(comparison.row("a").measurement, missing=(), notes=())
+    document = measurement_to_dict(whole)
+    for name in ("counters", "missing", "notes"):
+        del document[name]
+    assert measurement_from_dict(document) == whole
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_other_versions_are_refused(comparison: Comparison, version: object) -> None:
+    document = measurement_to_dict(comparison.row("a").measurement)
+    with pytest.raises(InputError) as caught:
+        measurement_from_dict({**document, "schema_version": version})
+    assert caught.value.code == "EATSS-E070"
+    with pytest.raises(InputError) as caught:
+        comparison_from_dict({**comparison_to_dict(comparison), "schema_version": version})
+    assert caught.value.code == "EATSS-E070"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"status": "fine"}, "'fine' is none of"),
+        ({"time_s": "fast"}, "'fast' is no float"),
+        ({"time_s": True}, "True is no float"),
+        ({"windows": 3}, "3 is no list"),
+        ({"provenance": None}, "None is no object"),
+    ],
+)
+def test_damage_is_told(comparison: Comparison, changes: dict[str, Any], said: str) -> None:
+    document = measurement_to_dict(comparison.row("a").measurement)
+    with pytest.raises(InputError) as caught:
+        measurement_from_dict({**document, **changes})
+    assert caught.value.code == "EATSS-E071"
+    assert said in str(caught.value)
+
+
+def test_a_missing_field_is_told(comparison: Comparison) -> None:
+    document = measurement_to_dict(comparison.row("a").measurement)
+    del document["device"]
+    with pytest.raises(InputError) as caught:
+        measurement_from_dict(document)
+    assert "there is no 'device'" in str(caught.value)
+
+
+def test_whole_numbers_are_read_as_seconds(comparison: Comparison) -> None:
+    document = measurement_to_dict(comparison.row("a").measurement)
+    found = measurement_from_dict({**document, "time_s": 2})
+    assert found.time_s == 2.0
+    assert isinstance(found.time_s, float)
+
+
+def test_a_list_is_no_measurement(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        measurement_from_dict([])  # type: ignore[arg-type]
+    assert caught.value.code == "EATSS-E071"

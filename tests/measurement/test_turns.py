@@ -1,0 +1,167 @@
+"""Variants of a program by turns, and the ratios that come of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eatss.diagnostics import InputError
+from eatss.measurement import Measurement, MeasureOptions, Variant, compare, measure
+from eatss.measurement.statistics import inverse, ratio_of_estimates
+from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard
+
+NOISE = 0.003
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    return Folders(tmp_path)
+
+
+def measured(
+    variants: list[Variant], *, card: ScriptedCard | None = None, **options: Any
+) -> dict[str, Measurement]:
+    """Return measurements by label."""
+    card = card or ScriptedCard(script=CardScript())
+    found = measure(variants, MeasureOptions(**options), card=card)
+    return {measurement.variant: measurement for measurement in found}
+
+
+def windows_in_order(card: ScriptedCard) -> list[str]:
+    return [label for what, label in card.log if what == "window"]
+
+
+def test_variants_take_turns_in_alternating_order(folders: Folders) -> None:
+    card = ScriptedCard(script=CardScript())
+    variants = [folders.variant(label, time_s=0.01) for label in "abc"]
+    measured(variants, card=card)
+    assert "".join(windows_in_order(card)) == "abccbaabc"
+
+
+def test_windows_of_one_round_overlap_no_other_round(folders: Folders) -> None:
+    variants = [folders.variant(label, time_s=0.01) for label in "ab"]
+    found = measured(variants)
+    rounds = zip(found["a"].windows, found["b"].windows, strict=True)
+    ends = [max(a.begin_s, b.begin_s) for a, b in rounds]
+    assert ends == sorted(ends)
+
+
+def test_a_calm_variant_stays_in_the_turn_of_a_noisy_one(folders: Folders) -> None:
+    card = ScriptedCard(script=CardScript())
+    variants = [folders.variant("calm"), folders.variant("noisy", noise=0.01)]
+    found = measured(variants, card=card)
+    assert len(found["calm"].windows) == len(found["noisy"].windows) > 3
+    assert found["calm"].method.ended == found["noisy"].method.ended == "interval"
+    order = windows_in_order(card)
+    assert all(set(pair) == {"calm", "noisy"} for pair in zip(order[::2], order[1::2], strict=True))
+
+
+def test_variants_of_other_programs_are_not_waited_for(folders: Folders) -> None:
+    calm = folders.variant("calm")
+    assert calm.directory is not None
+    (calm.directory / "matmul.c").write_text("void matmul(void) { }\n")
+    found = measured([calm, folders.variant("noisy", noise=0.01)])
+    assert len(found["calm"].windows) == 3
+    assert len(found["noisy"].windows) > 3
+
+
+def test_a_variant_whose_budget_is_spent_leaves_the_others_alone(folders: Folders) -> None:
+    variants = [folders.variant("long", time_s=9.0), folders.variant("noisy", noise=0.01)]
+    found = measured(variants, budget_s=30.0, target=0.002)
+    assert len(found["long"].windows) < len(found["noisy"].windows)
+    assert found["noisy"].method.ended == "budget"
+    ratio = compare(tuple(found.values()), "long").row("noisy").speedup
+    assert ratio is not None
+    assert ratio.low is not None
+
+
+def test_windows_that_overlap_in_time_are_no_rounds(folders: Folders) -> None:
+    apart = (
+        *measured([folders.variant("a", noise=NOISE)]).values(),
+        *measured([folders.variant("b", noise=NOISE)]).values(),
+    )
+    found = compare(apart, "a").row("b").speedup
+    a, b = (one.time_estimate for one in apart)
+    assert a is not None
+    assert b is not None
+    assert found == inverse(ratio_of_estimates(b, a))
+
+
+TRIALS = 100
+
+
+def test_ratios_cover_the_truth_under_common_drift(folders: Folders) -> None:
+    """A scatters by 0.2 %, B by 1 %, and both grow by 0.5 % a round."""
+    labels = {"a": {"time_s": 0.01, "noise": 0.002}, "b": {"time_s": 0.02, "noise": 0.01}}
+    variants = [folders.variant(label, drift=0.001, **script) for label, script in labels.items()]
+    hits, widths = 0, list[float]()
+    for seed in range(TRIALS):
+        for variant in variants:
+            assert variant.directory is not None
+            file = variant.directory / "script.json"
+            file.write_text(json.dumps(json.loads(file.read_text()) | {"seed": seed}))
+        found = measured(variants, check=False)
+        slowdown = compare(tuple(found.values()), "a").row("b").speedup
+        assert slowdown is not None
+        assert slowdown.low is not None
+        assert slowdown.high is not None
+        hits += slowdown.low <= 0.5 <= slowdown.high
+        widths.append((slowdown.high - slowdown.low) / slowdown.value)
+    assert hits / TRIALS > 0.9
+    assert sum(widths) / TRIALS < 0.012  # of the scatter, and not of the drift
+
+
+def test_a_comparison_puts_the_scripts_ratios_inside_its_intervals(folders: Folders) -> None:
+    variants = [
+        folders.variant("slow", time_s=0.02, power_w=400.0, noise=NOISE),
+        folders.variant("fast", time_s=0.01, power_w=600.0, noise=NOISE),
+    ]
+    row = compare(tuple(measured(variants).values()), "slow").row("fast")
+    assert row.speedup is not None
+    assert row.energy_ratio is not None
+    assert row.ppw_ratio is not None
+    for ratio, truth in ((row.speedup, 2.0), (row.energy_ratio, 0.75), (row.ppw_ratio, 4 / 3)):
+        assert ratio.low is not None
+        assert ratio.high is not None
+        assert ratio.low <= truth <= ratio.high
+
+
+def test_drift_that_hits_all_alike_leaves_ratios_alone(folders: Folders) -> None:
+    variants = [
+        folders.variant("a", time_s=0.02, drift=0.002),
+        folders.variant("b", time_s=0.01, drift=0.002),
+    ]
+    found = measured(variants, least_windows=4, budget_s=12.0)
+    speedup = compare(tuple(found.values()), "a").row("b").speedup
+    assert speedup is not None
+    assert speedup.value == pytest.approx(2.0, rel=0.003)
+
+
+def test_a_failed_variant_has_no_ratios_and_a_missing_baseline_is_refused(
+    folders: Folders,
+) -> None:
+    variants = [folders.variant("a"), folders.variant("b", fails_at="load")]
+    found = tuple(measured(variants).values())
+    row = compare(found, "a").row("b")
+    assert (row.speedup, row.energy_ratio, row.ppw_ratio) == (None, None, None)
+    with pytest.raises(InputError) as caught:
+        compare(found, "c")
+    assert caught.value.code == "EATSS-E078"
+
+
+def test_measurements_at_other_sizes_are_not_compared(folders: Folders) -> None:
+    small = measured([folders.variant("a")], sizes={"N": 10})["a"]
+    large = measured([folders.variant("b")], sizes={"N": 20})["b"]
+    with pytest.raises(InputError) as caught:
+        compare((small, large), "a")
+    assert caught.value.code == "EATSS-E079"
+
+
+def test_a_difference_that_rounding_explains_is_right_and_told(folders: Folders) -> None:
+    variants = [folders.variant("a"), folders.variant("b", result=2.0, magnifies="C is sensitive")]
+    found = measured(variants)["b"]
+    assert found.status == "ok"
+    assert found.method.checked[-1] == "the result of 'a' at full size (C is sensitive)"

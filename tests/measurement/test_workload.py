@@ -1,0 +1,383 @@
+"""Workloads on a stand-in for CuPy: data, graphs, timing, drift, comparing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eatss.measurement import runner
+from eatss.measurement.arguments import ArgumentStore
+from eatss.measurement.card import LaunchError, Workload
+from eatss.measurement.card_memory import CardMemory
+from eatss.measurement.compile import Compiled, Toolchain
+from eatss.measurement.reduced import OnCard
+from eatss.measurement.workload import CupyWorkload
+from eatss.program import Constant, HostLoop, Program, load_program
+from tests.measurement.fake_cupy import CudaError, FakeCupy, FakeStream, KernelBody
+
+LU = Path(__file__).parent / "programs" / "lu"
+N = 6
+TOOLCHAIN = Toolchain(name="nvrtc", version="13.0", command=("nvrtc",))
+
+
+def nothing(*_: Any) -> None:
+    """A kernel that does nothing."""
+
+
+def divide_row(k: np.int32, a: Any) -> None:
+    a[k, k + 1 :] /= a[k, k]
+
+
+def update(k: np.int32, a: Any) -> None:
+    a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+
+
+def memory_with(cupy: FakeCupy) -> CardMemory:
+    return CardMemory(
+        cupy=cupy,
+        stream=cupy.cuda.Stream(),
+        store=ArgumentStore(cupy),
+        choices={},
+        current=nullcontext,
+    )
+
+
+def lu_program() -> Program:
+    return load_program(LU)
+
+
+def loaded(
+    memory: CardMemory, program: Program | None = None, n: int = N, seed: int = 0
+) -> CupyWorkload:
+    return CupyWorkload(
+        memory,
+        program or lu_program(),
+        LU,
+        {"N": n},
+        seed,
+        Compiled(path=Path("lu.cubin"), toolchain=TOOLCHAIN),
+        OnCard(device=0, capability=90, toolchain=TOOLCHAIN, cache=Path("cache")),
+    )
+
+
+def made(
+    first: KernelBody = divide_row, second: KernelBody = update, launch_s: float = 1e-3
+) -> tuple[FakeCupy, CupyWorkload]:
+    cupy = FakeCupy({"kernel_lu_k0": first, "kernel_lu_k1": second}, launch_s)
+    return cupy, loaded(memory_with(cupy))
+
+
+def array_of(workload: CupyWorkload) -> Any:
+    return workload.keep().arrays[0][1]
+
+
+def test_it_is_a_workload() -> None:
+    _, lu = made()
+    workload: Workload = lu
+    assert workload.compiler == "nvrtc"
+    assert workload.overwrites_inputs
+
+
+def test_a_run_after_reset_computes_what_the_program_does() -> None:
+    _, lu = made()
+    lu.reset()
+    before = array_of(lu)
+    lu.run()
+    after = array_of(lu)
+    lower, upper = np.tril(after), np.triu(after, 1) + np.eye(N)
+    assert np.allclose(lower @ upper, before)
+
+
+def test_reset_gives_the_same_data_again() -> None:
+    _, lu = made()
+    lu.reset()
+    before = array_of(lu)
+    lu.run(3)
+    assert not np.array_equal(array_of(lu), before)
+    lu.reset()
+    assert np.array_equal(array_of(lu), before)
+
+
+def test_restoring_before_each_run_makes_every_run_the_same() -> None:
+    _, lu = made()
+    lu.reset()
+    lu.run(1)
+    once = array_of(lu)
+    lu.run(4, restoring=True)
+    assert np.array_equal(array_of(lu), once)
+    lu.timed(300, restoring=True)
+    assert np.array_equal(array_of(lu), once)
+
+
+def test_restoring_is_replayed_many_times_at_once_and_not_one_copy_after_another() -> None:
+    cupy, lu = made()
+    cupy.copy_s = 2**-17
+    lu.reset()
+    before = array_of(lu)
+    lu.run(1)
+    cupy.graph_launches.clear()
+    begin_s = cupy.clock_s
+    lu.restore(1000)
+    assert np.array_equal(array_of(lu), before)
+    assert cupy.clock_s - begin_s == pytest.approx(1000 * 2**-17)
+    assert cupy.graph_launches == [655] + [1] * 345
+
+
+def test_short_runs_are_replayed_several_at_a_time_and_none_is_lost() -> None:
+    cupy, lu = made(first=nothing, second=nothing, launch_s=2**-17)
+    lu.reset()
+    launches = 2 * (N - 1)
+    cupy.launched.clear()
+    cupy.graph_launches.clear()
+    lu.run(123)
+    assert len(cupy.launched) == 123 * launches
+    assert cupy.graph_launches == [65 * launches] + [launches] * 58
+    assert lu.launched_by == "graph"
+
+
+def test_long_runs_are_replayed_one_at_a_time() -> None:
+    cupy, lu = made(first=nothing, second=nothing, launch_s=1.0)
+    lu.reset()
+    cupy.graph_launches.clear()
+    lu.run(3)
+    assert cupy.graph_launches == [2 * (N - 1)] * 3
+
+
+def test_a_run_of_many_launches_is_several_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "GRAPH_LAUNCHES", 4)
+    cupy, lu = made()
+    lu.reset()
+    cupy.graph_launches.clear()
+    lu.run(2)
+    assert cupy.graph_launches == [4, 4, 2, 4, 4, 2]
+
+
+def test_a_run_of_too_many_launches_is_launched_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner, "GRAPH_LAUNCHES", 4)
+    monkeypatch.setattr(runner, "MOST_LAUNCHES", 9)
+    cupy, lu = made(first=nothing, second=nothing)
+    lu.reset()
+    cupy.launched.clear()
+    cupy.graph_launches.clear()
+    lu.run(2)
+    assert lu.launched_by == "stream"
+    assert cupy.graph_launches == []
+    assert len(cupy.launched) == 4 * (N - 1)
+
+
+def test_a_run_whose_graphs_do_not_fit_is_launched_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(stream: FakeStream) -> None:
+        stream.give_up()
+        raise CudaError("cudaErrorMemoryAllocation: out of memory", 2)
+
+    monkeypatch.setattr(FakeStream, "end_capture", refuse)
+    cupy, lu = made(first=nothing, second=nothing)
+    lu.reset()
+    cupy.launched.clear()
+    lu.run(2)
+    assert lu.launched_by == "stream"
+    assert len(cupy.launched) == 4 * (N - 1)
+
+
+@pytest.mark.parametrize("restoring", [False, True])
+@pytest.mark.parametrize("count", [1, 7, 400])
+def test_the_time_is_that_of_all_runs_by_the_clock_of_the_card(count: int, restoring: bool) -> None:
+    _, lu = made(first=nothing, second=nothing, launch_s=1e-3)
+    lu.reset()
+    assert lu.timed(count, restoring=restoring) == pytest.approx(count * 2 * (N - 1) * 1e-3)
+
+
+def test_data_on_which_the_program_stays_finite_are_found_and_kept_for_all_variants() -> None:
+    def breaks_unless_dominant(k: np.int32, a: Any) -> None:
+        if a[0, 0] < 2:
+            a[0, 1] = np.nan
+
+    cupy = FakeCupy({"kernel_lu_k0": breaks_unless_dominant, "kernel_lu_k1": nothing})
+    memory = memory_with(cupy)
+    first, second = loaded(memory), loaded(memory)
+    first.reset()
+    assert first.flavour == "dominant"
+    cupy.launched.clear()
+    second.reset()
+    assert second.flavour == "dominant"
+    second.run()
+    assert second.drifted() == ""
+    assert second.difference(first.keep()).equal
+
+
+def test_data_that_break_least_are_taken_where_all_break() -> None:
+    def breaks(k: np.int32, a: Any) -> None:
+        a[0, : 1 if a[1, 1] >= 2 else 3] = np.inf
+
+    _, lu = made(first=breaks, second=nothing)
+    lu.reset()
+    assert lu.flavour == "dominant"
+    lu.run()
+    assert "1 of 36 elements of A are infinite or NaN" in lu.drifted()
+
+
+def test_values_that_fade_under_repetition_are_seen() -> None:
+    def shrink(k: np.int32, a: Any) -> None:
+        a *= 1e-20
+
+    _, lu = made(first=shrink, second=nothing)
+    lu.reset()
+    lu.run(1)
+    assert lu.drifted() == ""
+    lu.run(5)
+    assert "36 of 36 elements of A are zero or denormal, 0 were after one run" in lu.drifted()
+
+
+def test_zeros_that_one_run_leaves_are_no_drift() -> None:
+    def clear(k: np.int32, a: Any) -> None:
+        a[0, :] = 0
+
+    _, lu = made(first=clear, second=nothing)
+    lu.reset()
+    lu.run(5)
+    assert lu.drifted() == ""
+
+
+def test_results_of_another_variant_are_compared_and_the_place_is_named() -> None:
+    cupy = FakeCupy({"kernel_lu_k0": divide_row, "kernel_lu_k1": update})
+    memory = memory_with(cupy)
+    lu = loaded(memory)
+    lu.reset()
+    lu.run()
+    kept = lu.keep()
+    lu.reset()
+    lu.run()
+    assert lu.difference(kept).equal
+
+    def wrong(k: np.int32, a: Any) -> None:
+        update(k, a)
+        a[3, 4] += 1e-6
+
+    cupy.bodies["kernel_lu_k1"] = wrong
+    lu.reset()
+    lu.run()
+    found = lu.difference(kept)
+    assert not found.equal
+    assert found.argument == "A"
+    assert found.message.startswith("A[3][4] is")
+
+
+def sensitive_sum(k: np.int32, a: Any) -> None:
+    """Magnify what the fraction of the first element is, as recurrences do."""
+    if k == 0:
+        a[1:, 1:] = np.sin(a[0, 0] * 1e12)
+
+
+@pytest.mark.parametrize(("off", "explained"), [(1e-15, True), (1.0, False)])
+def test_a_difference_is_held_against_what_the_program_makes_of_a_last_bit(
+    off: float, explained: bool
+) -> None:
+    cupy = FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": sensitive_sum})
+    lu = loaded(memory_with(cupy))
+    lu.reset()
+    lu.run()
+    kept = lu.keep()
+
+    def other(k: np.int32, a: Any) -> None:
+        sensitive_sum(k, a)
+        a[1:, 1:] += off * 1e9
+
+    cupy.bodies["kernel_lu_k1"] = other
+    lu.reset()
+    lu.run()
+    found = lu.difference(kept)
+    assert not found.equal
+    assert bool(lu.magnified(found)) == explained
+    assert "last bit" in lu.magnified(found) or not explained
+
+
+def test_other_data_are_not_compared() -> None:
+    cupy = FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": nothing})
+    memory = memory_with(cupy)
+    lu, other = loaded(memory), loaded(memory, seed=1)
+    lu.reset()
+    other.reset()
+    found = lu.difference(other.keep())
+    assert not found.equal
+    assert "no A of this shape" in found.message
+
+
+def test_variants_share_memory_and_the_last_one_frees_it() -> None:
+    cupy = FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": nothing})
+    memory = memory_with(cupy)
+    variants = [loaded(memory) for _ in range(5)]
+    assert memory.store.bytes() == 2 * 8 * N * N  # what is overwritten, and its original
+    for variant in variants:
+        variant.close()
+        variant.close()
+    assert memory.store.bytes() == 0
+
+
+def test_sizes_that_the_launcher_refuses_are_a_launch_error() -> None:
+    cupy = FakeCupy({})
+    with pytest.raises(LaunchError, match="less than 2\\^31 elements") as caught:
+        loaded(memory_with(cupy), n=50000)
+    assert not caught.value.lost
+
+
+def test_arguments_that_do_not_fit_are_a_launch_error_with_sizes() -> None:
+    cupy = FakeCupy({})
+    cupy.memory_bytes = 10**9
+    memory = memory_with(cupy)
+    with pytest.raises(LaunchError, match=r"copies of what it overwrites take 6.40 GB") as caught:
+        loaded(memory, n=20000)
+    assert not caught.value.lost
+    assert memory.store.bytes() == 0
+
+
+def test_a_block_that_the_card_has_no_registers_for_is_a_launch_error() -> None:
+    cupy = FakeCupy({})
+    kernel = cupy.RawModule(path="").get_function("kernel_lu_k1")
+    kernel.max_threads_per_block = prod(lu_program().kernels[1].block) - 32
+    with pytest.raises(LaunchError, match="kernel_lu_k1 takes 32 registers"):
+        loaded(memory_with(cupy))
+
+
+def test_dynamic_shared_memory_is_opted_in() -> None:
+    cupy = FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": nothing})
+    program = lu_program()
+    large = replace(program.kernels[1], dynamic_shared=True, shared_bytes=100_000)
+    loaded(memory_with(cupy), replace(program, kernels=(program.kernels[0], large)))
+    assert cupy.kernels["kernel_lu_k1"].max_dynamic_shared_size_bytes == 100_000
+
+
+def failing(code: int) -> Callable[..., None]:
+    def fail(*_: Any) -> None:
+        raise CudaError("cudaErrorIllegalAddress: an illegal memory access", code)
+
+    return fail
+
+
+@pytest.mark.parametrize(("code", "lost"), [(700, True), (719, True), (9, False), (701, False)])
+def test_errors_of_kernels_say_whether_the_card_is_lost(code: int, lost: bool) -> None:
+    _, lu = made(first=failing(code))
+    with pytest.raises(LaunchError, match="running lu: cudaErrorIllegalAddress") as caught:
+        lu.reset()
+    assert caught.value.lost is lost
+
+
+def test_a_program_that_launches_nothing_runs_in_no_time() -> None:
+    cupy = FakeCupy({})
+    program = lu_program()
+    none = HostLoop(counter="k", lower=Constant(1), upper=Constant(0), step=1, body=())
+    idle = replace(program, entries=(replace(program.entries[0], body=(none,)),))
+    workload = loaded(memory_with(cupy), idle)
+    workload.reset()
+    workload.run(3)
+    assert workload.timed(2) == 0
