@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
 
+from eatss.kernel.instruction import Instruction
 from eatss.program import Constant, IntExpr, multiplied, total
-from eatss.scop import ElementType, Statement
+from eatss.scop import ElementType, Expression, Statement
 
 Space: TypeAlias = Literal["global", "argument", "shared", "register"]
 """Where a buffer lives. An ``argument`` is a scalar that is passed by value."""
@@ -134,20 +135,16 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AtomicAdd:
-    """``target += source`` as one step, whatever other threads add to it."""
+class Perform:
+    """An instruction, with the element that each operand is and its integers, by their names."""
 
-    target: Element
-    source: Element
+    instruction: Instruction
+    operands: tuple[tuple[str, Element], ...]
+    immediates: tuple[tuple[str, int], ...] = ()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShuffleAdd:
-    """``register +=`` that of the lane ``delta`` up, within groups of ``width`` lanes."""
-
-    register: Element
-    delta: int
-    width: int
+    def named(self, names: Sequence[str]) -> tuple[Element, ...]:
+        """Return the operands of these names."""
+        return tuple(element for name, element in self.operands if name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +154,8 @@ class Compute:
     ``reads`` has the element of each access of the statement, the first that of its write.
     ``integers`` are the values of the affine functions in the statement's value, in the order of
     :func:`eatss.kernel.values.affine_values`. ``types`` are element types of arrays by name.
+    ``by`` is the instruction that does it, if the compiler is not to choose, and the part of the
+    value that each of its operands is.
     """
 
     statement: Statement
@@ -164,6 +163,7 @@ class Compute:
     reads: tuple[Element, ...]
     integers: tuple[IntExpr, ...]
     types: Mapping[str, ElementType]
+    by: tuple[Instruction, tuple[tuple[str, Expression], ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,18 +175,7 @@ class Source:
 
 
 Node: TypeAlias = (
-    Let
-    | Declare
-    | For
-    | If
-    | Scope
-    | Barrier
-    | Fill
-    | Copy
-    | AtomicAdd
-    | ShuffleAdd
-    | Compute
-    | Source
+    Let | Declare | For | If | Scope | Barrier | Fill | Copy | Perform | Compute | Source
 )
 
 

@@ -9,12 +9,13 @@ import islpy as isl
 
 from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
 from eatss.analysis.structure import MOST_POINTS
+from eatss.instructions import SHUFFLE_DOWN_ADD
 from eatss.isl_names import (
     coalesced,
     without_parameters,
 )
-from eatss.kernel.barriers import barrier_faults, needed_barriers_only
-from eatss.kernel.nodes import Argument, Barrier, For, If, Kernel, Let, Node, ShuffleAdd
+from eatss.kernel.barriers import barrier_faults
+from eatss.kernel.nodes import Argument, For, If, Kernel, Let, Node, Perform
 from eatss.kernel.uses import buffers_of, names_of, without_unused
 from eatss.lower.assumptions import within
 from eatss.lower.bounds import TileRange, full_tiles, guard, tile_range, union_of
@@ -48,6 +49,7 @@ from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
 from eatss.schedule.names import NameTable
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
+from eatss.transform.barriers import with_barriers
 
 _PROJECTION = 50_000
 """What isl may do to find exactly the values of one loop."""
@@ -119,7 +121,7 @@ class KernelBuilder:
         """
         launch = self._launch_params()
         ranges, known = self._block_ranges(launch)
-        body = needed_barriers_only(without_unused(self._body(ranges, known)))
+        body = with_barriers(without_unused(self._body(ranges, known)))
         for fault in barrier_faults(body):
             raise internal_error_at("EATSS-K903", f"{self._name}: {fault}", span=self._span)
         shared_bytes = sum(-(-tile.shared_bytes // 8) * 8 for tile in self._staging.tiles)
@@ -337,7 +339,11 @@ class KernelBuilder:
         summed = self._strided(loop, ranges, sums)
         shuffles = self._at_points(
             tuple(
-                ShuffleAdd(register=register, delta=loop.threads >> step, width=loop.threads)
+                Perform(
+                    instruction=SHUFFLE_DOWN_ADD,
+                    operands=(("sum", register),),
+                    immediates=(("delta", loop.threads >> step), ("width", loop.threads)),
+                )
                 for register in references.register_elements()
                 for step in range(1, loop.threads.bit_length())
             )
@@ -407,9 +413,6 @@ class KernelBuilder:
         found: list[Node] = [
             self._staging.copy(tile, known) for tile in staged if tile.depth == depth
         ]
-        copies = bool(found)
-        if copies:
-            found.append(Barrier())
         if depth == len(serial):
             found += self._compute(part, serial, known)
         else:
@@ -429,9 +432,6 @@ class KernelBuilder:
                     body=self._level(part, serial, depth + 1, inside, staged, tiles.known),
                 )
             )
-        again = depth > 0 or any(loop.grid != "x" for loop in self._mapping.spread)
-        if copies and again:
-            found.append(Barrier())
         return tuple(found)
 
     def _compute(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from eatss.instructions import ATOMIC_ADD
 from eatss.isl_names import dim_names, output_affs
-from eatss.kernel.nodes import AtomicAdd, Buffer, Copy, Declare, Element, Fill
+from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, Perform
 from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import value_of
@@ -147,7 +148,7 @@ class References:
         )
         return points.set_tuple_name(name).intersect(bound)
 
-    def transfer(self, name: str, values: Sequence[IntExpr]) -> Copy | AtomicAdd:
+    def transfer(self, name: str, values: Sequence[IntExpr]) -> Copy | Perform:
         """Return what a transfer does at a point."""
         kind, number = name.split("_")
         registers = self._registers[int(number)]
@@ -162,7 +163,8 @@ class References:
         if kind == "load":
             return Copy(target=own, source=element)
         if self.combine_atomically:
-            return AtomicAdd(target=element, source=own)
+            operands = (("target", element), ("value", own))
+            return Perform(instruction=ATOMIC_ADD, operands=operands)
         return Copy(target=element, source=own, adds=self.combine_atomically is not None)
 
     def zeros(self) -> tuple[Fill, ...]:

@@ -94,6 +94,11 @@ def c_text(expression: IntExpr) -> str:
     return _c(expression)[0]
 
 
+def binds_as_a_name(expression: IntExpr) -> bool:
+    """Tell whether the C text of an expression needs no parentheses anywhere."""
+    return _c(expression)[1] == _ATOM
+
+
 def _c(expression: IntExpr) -> tuple[str, int]:
     """Return C text and how tightly its outermost operator binds."""
     if isinstance(expression, Constant):

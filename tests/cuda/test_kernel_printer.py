@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.kernel_printer import kernel_text
+from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.kernel.nodes import (
     Argument,
-    AtomicAdd,
     Barrier,
     Buffer,
     Copy,
@@ -21,8 +21,8 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    Perform,
     Scope,
-    ShuffleAdd,
     Source,
     Unroll,
 )
@@ -85,11 +85,18 @@ BLOCK = Let(name="t", value=applied(Operator.MUL, Constant(32), Name("blockIdx.x
             "if (i) sh.T[i][n] = c[0];",
         ),
         (
-            AtomicAdd(target=element(A, AT, N), source=element(R, AT)),
+            Perform(
+                instruction=ATOMIC_ADD,
+                operands=(("target", element(A, AT, N)), ("value", element(R, AT))),
+            ),
             "eatss_atomic_add(&A[i * m + n], r[i]);",
         ),
         (
-            ShuffleAdd(register=element(R, AT), delta=8, width=16),
+            Perform(
+                instruction=SHUFFLE_DOWN_ADD,
+                operands=(("sum", element(R, AT)),),
+                immediates=(("delta", 8), ("width", 16)),
+            ),
             "r[i] += eatss_shuffle_down(r[i], 8, 16);",
         ),
         (Source(line=7, text="x = 1;"), "// some.c:7: x = 1;"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eatss.instructions import ATOMIC_ADD
 from eatss.kernel.barriers import (
     barrier_faults,
     barriers_in,
@@ -11,7 +12,6 @@ from eatss.kernel.barriers import (
     without_barrier,
 )
 from eatss.kernel.nodes import (
-    AtomicAdd,
     Barrier,
     Buffer,
     Copy,
@@ -22,6 +22,7 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    Perform,
     Scope,
 )
 from eatss.program import Apply, Constant, Name, Operator, Program
@@ -53,6 +54,7 @@ def use(box: Element) -> Copy:
 
 
 ZERO = Constant(0)
+ADD = Perform(instruction=ATOMIC_ADD, operands=(("target", S), ("value", A)))
 
 
 def loop(*body: Node, first: Name | Constant = ZERO) -> For:
@@ -89,7 +91,7 @@ ALONE = "a barrier stands where not all threads of a block get to"
         ((fill(S), Fill(target=OTHER, value=0)), (TOGETHER,)),
         ((fill(S), SYNC, Copy(target=S, source=OTHER)), ()),
         ((fill(S), Copy(target=S, source=OTHER)), (READ_EARLY,)),
-        ((fill(S), AtomicAdd(target=S, source=A)), (READ_EARLY, TOGETHER)),
+        ((fill(S), ADD), (READ_EARLY, TOGETHER)),
         ((fill(S), SYNC, Copy(target=S, source=A, adds=True), fill(S)), (WRITTEN_EARLY, TOGETHER)),
         ((If(conditions=(THREAD,), body=(SYNC,)),), (ALONE,)),
         ((If(conditions=(N,), body=(SYNC,)),), ()),

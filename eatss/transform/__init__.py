@@ -1,0 +1,1 @@
+"""Changes of a kernel that keep what it computes: ``Kernel`` in, ``Kernel`` out."""
