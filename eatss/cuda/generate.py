@@ -17,6 +17,7 @@ from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import SHARED, Kernel
+from eatss.kernel.resources import resources_of
 from eatss.lower.arrays import DeviceArray, shape_of
 from eatss.lower.assumptions import (
     assumptions_of,
@@ -52,6 +53,7 @@ from eatss.schedule.errors import input_error_at
 from eatss.schedule.names import NameTable, is_reserved
 from eatss.schedule.pieces import Piece, pieces_of
 from eatss.scop import Scop
+from eatss.transform.chain import transformed
 from eatss.work.least_work import work_of
 
 GENERATION_FACTOR = 4
@@ -383,7 +385,15 @@ class _RegionBuilder:
         kernel = KernelBuilder(
             name, unit.piece, unit.mapping, unit.parts, unit.storage, staged, context, unit.names
         ).build()
-        self.code.append(kernel.kernel)
+        code = transformed(
+            kernel.kernel,
+            transformations=self._options.transformations,
+            instructions=self._options.instructions,
+            sizes=self._scop.parameters,
+        )
+        kernel = replace(kernel, kernel=code)
+        resources = resources_of(code)
+        self.code.append(code)
         for parameter, tile in kernel.parameter_tiles:
             self.parameter_tiles[parameter] = max(tile, self.parameter_tiles.get(parameter, 0))
         self.kernels.append(
@@ -391,10 +401,10 @@ class _RegionBuilder:
                 name=name,
                 statements=tuple(s.name for s in unit.piece.statements),
                 block=unit.mapping.block,
-                shared_bytes=kernel.shared_bytes,
-                dynamic_shared=kernel.kernel.dynamic_shared,
-                registers=kernel.register_words,
-                arguments=tuple(one.name for one in kernel.kernel.arguments),
+                shared_bytes=resources.shared_bytes,
+                dynamic_shared=code.dynamic_shared,
+                registers=resources.register_words,
+                arguments=tuple(one.name for one in code.arguments),
                 tile_sizes=unit.mapping.tiles,
                 notes=(
                     *unit.notes,

@@ -51,7 +51,7 @@ class _Printer:
         if kernel.shared:
             with lines.block(f"struct {kernel.name}_shared", ";"):
                 for buffer in kernel.shared:
-                    sizes = "".join(f"[{c_text(size)}]" for size in buffer.shape)
+                    sizes = "".join(f"[{c_text(size)}]" for size in buffer.layout.allocated)
                     lines.add(f"EATSS_TRACKED({buffer.element_type.value}) {buffer.name}{sizes};")
             lines.add("")
         declared = ", ".join(self._argument(argument) for argument in kernel.arguments)
@@ -126,7 +126,7 @@ class _Printer:
             return f"const {c_type} {node.name} = {self._expression(node.value)};"
         if isinstance(node, Declare):
             buffer = node.buffer
-            sizes = "".join(f"[{c_text(size)}]" for size in buffer.shape)
+            sizes = "".join(f"[{c_text(size)}]" for size in buffer.layout.allocated)
             return f"{buffer.element_type.value} {buffer.name}{sizes};"
         if isinstance(node, Source):
             if self._line_info:
@@ -193,8 +193,8 @@ class _Printer:
         if buffer.space == "argument":
             return buffer.name
         if buffer.space == "global":
-            return f"{buffer.name}[{self._expression(buffer.address(subscripts))}]"
-        places = "".join(f"[{self._expression(one)}]" for one in subscripts)
+            return f"{buffer.name}[{self._expression(buffer.layout.address(subscripts))}]"
+        places = "".join(f"[{self._expression(one)}]" for one in buffer.layout.place(subscripts))
         home = f"{SHARED}." if buffer.space == "shared" else ""
         return f"{home}{buffer.name}{places}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eatss.kernel.instruction import Instruction
@@ -96,8 +96,8 @@ def elements(node: Node) -> tuple[Element, ...]:
     return (node.target, *node.reads) if isinstance(node, Compute) else ()
 
 
-def expressions(node: Node) -> Iterator[IntExpr]:
-    """Yield the integer expressions that a node itself computes, places of elements among them."""
+def own_expressions(node: Node) -> Iterator[IntExpr]:
+    """Yield the integer expressions of a node itself, subscripts of its elements among them."""
     if isinstance(node, Let):
         yield node.value
     elif isinstance(node, For):
@@ -109,10 +109,42 @@ def expressions(node: Node) -> Iterator[IntExpr]:
     elif isinstance(node, Compute):
         yield from node.integers
     for element in elements(node):
+        yield from element.subscripts
+
+
+def expressions(node: Node) -> Iterator[IntExpr]:
+    """Yield the integer expressions that a node computes, the places of its elements included."""
+    yield from own_expressions(node)
+    for element in elements(node):
+        layout = element.buffer.layout
         if element.buffer.space == "global":
-            yield element.buffer.address(element.subscripts)
-        else:
-            yield from element.subscripts
+            yield layout.address(element.subscripts)
+        elif layout.swizzle:
+            yield from layout.place(element.subscripts)
+
+
+def with_buffers(nodes: Iterable[Node], other: Mapping[Buffer, Buffer]) -> tuple[Node, ...]:
+    """Return nodes whose elements are of other buffers."""
+
+    def element(one: Element) -> Element:
+        return replace(one, buffer=other.get(one.buffer, one.buffer))
+
+    def changed(node: Node) -> tuple[Node, ...]:
+        if isinstance(node, Declare):
+            return (replace(node, buffer=other.get(node.buffer, node.buffer)),)
+        if isinstance(node, Fill):
+            return (replace(node, target=element(node.target)),)
+        if isinstance(node, Copy):
+            return (replace(node, target=element(node.target), source=element(node.source)),)
+        if isinstance(node, Compute):
+            reads = tuple(map(element, node.reads))
+            return (replace(node, target=element(node.target), reads=reads),)
+        if isinstance(node, Perform):
+            operands = tuple((name, element(one)) for name, one in node.operands)
+            return (replace(node, operands=operands),)
+        return (node,)
+
+    return mapped(nodes, changed)
 
 
 def names_of(nodes: Iterable[Node]) -> set[str]:

@@ -14,7 +14,6 @@ from eatss.isl_names import (
     coalesced,
     without_parameters,
 )
-from eatss.kernel.barriers import barrier_faults
 from eatss.kernel.nodes import Argument, For, If, Kernel, Let, Node, Perform
 from eatss.kernel.uses import buffers_of, names_of, without_unused
 from eatss.lower.assumptions import within
@@ -44,12 +43,10 @@ from eatss.program import (
     names_in,
 )
 from eatss.program.linear import start_plus, strict
-from eatss.schedule.errors import internal_error_at
 from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
 from eatss.schedule.names import NameTable
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
-from eatss.transform.barriers import with_barriers
 
 _PROJECTION = 50_000
 """What isl may do to find exactly the values of one loop."""
@@ -113,33 +110,26 @@ class KernelBuilder:
         )
 
     def build(self) -> BuiltKernel:
-        """Return the kernel.
+        """Return the kernel, its barriers not put yet.
 
         Raises:
-            InternalError: ``EATSS-K901`` its code does not run every instance once, ``EATSS-K903``
-                threads may meet in shared memory without a barrier.
+            InternalError: ``EATSS-K901`` its code does not run every instance once.
         """
         launch = self._launch_params()
         ranges, known = self._block_ranges(launch)
-        body = with_barriers(without_unused(self._body(ranges, known)))
-        for fault in barrier_faults(body):
-            raise internal_error_at("EATSS-K903", f"{self._name}: {fault}", span=self._span)
-        shared_bytes = sum(-(-tile.shared_bytes // 8) * 8 for tile in self._staging.tiles)
-        context = self._context
+        body = without_unused(self._body(ranges, known))
         return BuiltKernel(
             kernel=Kernel(
                 name=self._name,
                 threads=self._mapping.threads,
                 arguments=self._arguments(body),
                 shared=tuple(tile.buffer for tile in self._staging.tiles),
-                dynamic_shared=shared_bytes > context.static_shared_bytes,
-                index_bits=context.index_bits,
+                static_shared_bytes=self._context.static_shared_bytes,
+                index_bits=self._context.index_bits,
                 body=body,
             ),
             grid=self._grid(ranges),
             launch=launch,
-            shared_bytes=shared_bytes,
-            register_words=self._references.register_words,
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
             most_blocks=self._most_blocks(launch),
             notes=(*self._sharing(), *self._references.notes, *self._staging.notes),

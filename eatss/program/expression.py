@@ -28,6 +28,7 @@ class Operator(StrEnum):
     GT = ">"
     AND = "and"
     OR = "or"
+    XOR = "^"
     SELECT = "select"
 
 
@@ -53,7 +54,8 @@ class Apply:
     ``MOD`` has the sign of the divisor, as in Python; both divisors are positive.
     ``QUOTIENT`` and ``REMAINDER`` are for dividends that are not negative, or where only
     divisibility matters: there C's ``/`` and ``%`` say the same.
-    ``SELECT`` is ``condition ? if_true : if_false``.
+    ``XOR`` is bitwise, of numbers that are not negative. ``SELECT`` is
+    ``condition ? if_true : if_false``.
     """
 
     operator: Operator
@@ -113,6 +115,12 @@ def _c(expression: IntExpr) -> tuple[str, int]:
         return f"({condition} ? {yes} : {no})", _ATOM
     if len(operands) == 1:
         return f"-{_inside(operands[0], _UNARY + 1)}", _UNARY  # never "--"
+    return _infix(operator, operands)
+
+
+def _infix(operator: Operator, operands: Sequence[IntExpr]) -> tuple[str, int]:
+    if operator is Operator.XOR:  # with more parentheses than C needs, for who reads it
+        return f"({' ^ '.join(_inside(operand, _UNARY) for operand in operands)})", _ATOM
     level = _PRECEDENCE[operator]
     symbol = _C_OPERATORS.get(operator, operator.value)
     text = _inside(operands[0], level)
@@ -154,6 +162,7 @@ _FUNCTIONS: dict[Operator, Callable[[Sequence[int]], int]] = {
     Operator.GT: lambda v: int(v[0] > v[1]),
     Operator.AND: lambda v: int(all(v)),
     Operator.OR: lambda v: int(any(v)),
+    Operator.XOR: lambda v: v[0] ^ v[1],
     Operator.SELECT: lambda v: v[1] if v[0] else v[2],
 }
 

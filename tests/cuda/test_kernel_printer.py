@@ -8,6 +8,7 @@ import pytest
 
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Argument,
     Barrier,
@@ -30,13 +31,18 @@ from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.scop import ElementType
 
 N, AT = Name("n"), Name("i")
-A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, shape=(N, Name("m")))
-CELL = Buffer(name="c", space="global", element_type=ElementType.FLOAT, shape=())
-SCALAR = Buffer(name="alpha", space="argument", element_type=ElementType.FLOAT, shape=())
+A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Layout((N, Name("m"))))
+CELL = Buffer(name="c", space="global", element_type=ElementType.FLOAT, layout=Layout(()))
+SCALAR = Buffer(name="alpha", space="argument", element_type=ElementType.FLOAT, layout=Layout(()))
 TILE = Buffer(
-    name="T", space="shared", element_type=ElementType.FLOAT, shape=(Constant(8), Constant(33))
+    name="T",
+    space="shared",
+    element_type=ElementType.FLOAT,
+    layout=Layout((Constant(8), Constant(33))),
 )
-R = Buffer(name="r", space="register", element_type=ElementType.DOUBLE, shape=(Constant(4),))
+R = Buffer(
+    name="r", space="register", element_type=ElementType.DOUBLE, layout=Layout((Constant(4),))
+)
 
 
 def applied(operator: Operator, *operands: IntExpr) -> Apply:
@@ -53,7 +59,7 @@ def lines(*body: Node, bits: int = 32, line_info: bool = False) -> list[str]:
         threads=128,
         arguments=(),
         shared=(),
-        dynamic_shared=False,
+        static_shared_bytes=49152,
         index_bits=64 if bits == 64 else 32,
         body=body,
     )
@@ -165,7 +171,7 @@ def test_shared_memory_and_arguments_stand_in_front(*, dynamic: bool) -> None:
             Argument(name="alpha", buffer=SCALAR, read_only=True),
         ),
         shared=(TILE,),
-        dynamic_shared=dynamic,
+        static_shared_bytes=0 if dynamic else 49152,
         index_bits=64,
         body=(),
     )

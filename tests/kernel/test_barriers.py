@@ -11,6 +11,7 @@ from eatss.kernel.barriers import (
     needed_barriers_only,
     without_barrier,
 )
+from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Barrier,
     Buffer,
@@ -36,7 +37,7 @@ def buffer(name: str, space: str = "shared") -> Buffer:
         name=name,
         space="shared" if space == "shared" else "global",
         element_type=ElementType.DOUBLE,
-        shape=(Constant(8),),
+        layout=Layout((Constant(8),)),
     )
 
 

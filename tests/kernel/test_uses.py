@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 
 from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Buffer, Copy, Element, For, If, Kernel, Let, Scope
 from eatss.kernel.uses import Needs, buffers_of, names_of, needs_of, without_unused
 from eatss.program import Apply, Constant, Name, Operator, Program
 from eatss.scop import ElementType
 
 N, AT, T = Name("n"), Name("i"), Name("t")
-A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, shape=(N, N))
-R = Buffer(name="r", space="register", element_type=ElementType.DOUBLE, shape=(Constant(4),))
+A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Layout((N, N)))
+R = Buffer(
+    name="r", space="register", element_type=ElementType.DOUBLE, layout=Layout((Constant(4),))
+)
 
 
 def element(buffer: Buffer, *subscripts: Name | Constant | Apply) -> Element:
