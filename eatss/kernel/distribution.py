@@ -7,7 +7,7 @@ hold together says likewise which lane has which element, and in which of its sl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -52,11 +52,6 @@ class Distribution:
         names = [one.name for one in self.coordinates]
         for values in product(*(range(one.extent) for one in self.coordinates)):
             yield self.at({**(others or {}), **dict(zip(names, values, strict=True))})
-
-    def is_onto(self, extents: Sequence[int]) -> bool:
-        """Tell whether each point of a box that starts at 0 is somewhere, and no other point is."""
-        found = set(self.everywhere())
-        return found == set(product(*(range(extent) for extent in extents)))
 
 
 ALONE = Distribution(coordinates=(), points=())

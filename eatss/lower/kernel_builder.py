@@ -29,7 +29,7 @@ from eatss.lower.promotion_builder import StagingBuilder
 from eatss.lower.references import References
 from eatss.lower.storage import Candidate, StoragePlan
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
-from eatss.lower.thread_builder import ThreadBuilder, first_point, over_points
+from eatss.lower.thread_builder import ThreadBuilder, over_points
 from eatss.lower.thread_tree import Node as Tree
 from eatss.polyhedral.bounded import at_most
 from eatss.program import (
@@ -307,7 +307,7 @@ class KernelBuilder:
     def _single_points(self, loops: Sequence[MappedLoop]) -> list[Node]:
         """Declare the loops of which a thread has one point."""
         return [
-            Let(name=loop.name, value=self._index(first_point(loop).expression()))
+            Let(name=loop.name, value=self._index(loop.first.expression()))
             for loop in loops
             if loop.points == 1 and (loop.threads > 1 or loop.tile > 1)
         ]

@@ -39,8 +39,8 @@ class BuiltKernel:
 
     ``grid`` are the numbers of blocks along x, y, z; ``launch`` are the sizes and host counters
     for which there is anything to run. ``parameter_tiles`` are for sizes that bound tiled loops the
-    largest tile. ``most_blocks`` is what must hold of the sizes for the grid to launch, ``None`` for nothing.
-    ``index`` has what the kernel and its grid compute of indices.
+    largest tile. ``most_blocks`` is what must hold of the sizes for the grid to launch, ``None``
+    for nothing. ``index`` has what the kernel and its grid compute of indices.
     """
 
     kernel: Kernel
