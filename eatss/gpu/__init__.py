@@ -3,6 +3,7 @@
 Next folder: ``eatss/model``.
 """
 
+from eatss.gpu.document import profile_from_document, profile_to_document
 from eatss.gpu.load import list_profiles, load_profile, profile_directory
 from eatss.gpu.profile import FIGURES, GpuProfile, Source
 
@@ -13,4 +14,6 @@ __all__ = [
     "list_profiles",
     "load_profile",
     "profile_directory",
+    "profile_from_document",
+    "profile_to_document",
 ]

@@ -28,6 +28,7 @@ from eatss.model.selection import (
     Selection,
     Usage,
 )
+from eatss.model.selection_json import selection_from_dict, selection_to_dict
 from eatss.model.smt2 import program_to_smt2, to_smt2
 from eatss.model.solution import Conflict, Solution
 from eatss.model.solver import solve
@@ -65,6 +66,8 @@ __all__ = [
     "program_to_smt2",
     "select_kernel",
     "select_program",
+    "selection_from_dict",
+    "selection_to_dict",
     "sizes_alone",
     "solve",
     "to_smt2",

@@ -9,7 +9,7 @@ from dataclasses import fields
 from rich.table import Table
 from rich.text import Text
 
-from eatss.gpu import GpuProfile
+from eatss.gpu import GpuProfile, profile_to_document
 from eatss.report.render import render
 
 _FIGURES: tuple[tuple[str, str, str], ...] = (
@@ -68,7 +68,7 @@ def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
 def render_profile(profile: GpuProfile, output: str) -> str:
     """Return one card's figures with their sources as ``table`` or ``json``."""
     if output == "json":
-        return json.dumps(profile.to_dict(), indent=2) + "\n"
+        return json.dumps(profile_to_document(profile), indent=2) + "\n"
     head = Text(profile.title, style="bold")
     major, minor = profile.compute_capability
     head.append(f"  {profile.architecture}, compute capability {major}.{minor}", style="not bold")

@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.gpu import FIGURES, GpuProfile, list_profiles, load_profile
+from eatss.gpu import (
+    FIGURES,
+    list_profiles,
+    load_profile,
+    profile_from_document,
+    profile_to_document,
+)
 from eatss.gpu.detect import (
     DetectedGpu,
     detect,
@@ -353,7 +359,7 @@ def test_a_profile_from_a_live_card_says_that_the_driver_said_so() -> None:
     given = {name for name in FIGURES if getattr(live, name) is not None}
     assert {name for name, _ in live.sources} == given
     assert live.peak_fp64_gflops is None
-    assert GpuProfile.from_dict(live.to_dict()) == live
+    assert profile_from_document(profile_to_document(live)) == live
 
 
 def test_a_card_that_reports_too_little_is_refused_with_what_is_missing() -> None:

@@ -17,7 +17,14 @@ import eatss
 from eatss.analysis.mapping import MAX_THREADS_Z, thread_axes, threads_along
 from eatss.diagnostics import NoSolutionError
 from eatss.gpu import GpuProfile, load_profile
-from eatss.model import ModelOptions, Selection, predicted_cuda, program_to_smt2
+from eatss.model import (
+    ModelOptions,
+    Selection,
+    predicted_cuda,
+    program_to_smt2,
+    selection_from_dict,
+    selection_to_dict,
+)
 from eatss.model.cuda_lattice import lattices
 from eatss.model.cuda_layout import expected_of
 from eatss.model.objectives import costs
@@ -187,13 +194,13 @@ def test_equal_input_gives_equal_output() -> None:
 @pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "durbin"])
 def test_a_selection_survives_json(name: str) -> None:
     selection = selected(name)
-    document = json.loads(json.dumps(selection.to_dict()))
+    document = json.loads(json.dumps(selection_to_dict(selection)))
     assert document["schema_version"] == 4
-    assert Selection.from_dict(document) == selection
+    assert selection_from_dict(document) == selection
 
 
 def test_json_says_how_sums_are_spread_and_what_the_host_runs() -> None:
-    first, second = selected("trmm").to_dict()["kernels"]
+    first, second = selection_to_dict(selected("trmm"))["kernels"]
     assert first["spread"].keys() == {"lanes", "tile", "chunks"}
     assert (first["sum_loops"], first["host_loop"]) == (["k"], "i")
     assert (second["spread"], second["sum_loops"], second["host_loop"]) == (None, [], None)
