@@ -28,7 +28,7 @@ from eatss.cli.common import (
     IncludeDirs,
     MaxOperations,
     Model,
-    ObjectiveChoice,
+    Objective,
     Parameters,
     Place,
     ScopIndex,
@@ -193,14 +193,7 @@ def codegen(
             "--format", "-f", help="What to print; json: the plan.", rich_help_panel="Output"
         ),
     ] = OutputFormat.TABLE,
-    objective: Annotated[
-        ObjectiveChoice | None,
-        typer.Option(
-            help="What is best, as for eatss select --target cuda: least energy (default), time "
-            "or energy × time, or the objective of the EATSS paper.",
-            rich_help_panel="Model",
-        ),
-    ] = None,
+    objective: Objective = None,
     model: Model = None,
     volume: Volume = None,
     split: Split = "auto",
@@ -270,7 +263,7 @@ def codegen(
     )
     selecting, goal = api.resolve_model(
         target="cuda",
-        objective=None if objective is None else objective.value,
+        objective=objective,
         model=None if model is None else model.value,
         published=uniform or volume is not None or (splitting, fraction) != ("auto", "auto"),
     )

@@ -5,6 +5,7 @@ Next folders: ``eatss/report`` shows a selection, ``eatss/lower`` turns it into 
 
 from eatss.model.build import build_problem
 from eatss.model.enumerate import enumerate_best
+from eatss.model.objectives import OBJECTIVES, Objective
 from eatss.model.options import (
     PUBLISHED,
     SPLITS,
@@ -35,6 +36,7 @@ from eatss.model.solver import solve
 from eatss.model.uniform import build_uniform_problem
 
 __all__ = [
+    "OBJECTIVES",
     "PUBLISHED",
     "SCHEMA_VERSION",
     "SPLITS",
@@ -48,6 +50,7 @@ __all__ = [
     "KernelSelection",
     "ModelName",
     "ModelOptions",
+    "Objective",
     "ObjectiveName",
     "PpcgOptions",
     "Problem",

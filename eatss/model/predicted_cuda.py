@@ -20,7 +20,7 @@ from eatss.analysis.structure import Spread, Structure
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_lattice import CudaLattice, lattices
-from eatss.model.objectives import NEVER, UNITS, costs
+from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions
 from eatss.model.predicted_kernel import Places, predicted_kernel
 from eatss.model.problem import Table, TableProblem
@@ -46,6 +46,7 @@ class _Cell:
 
     lattice: CudaLattice
     prediction: CudaPrediction
+    launches: bool
     costs: npt.NDArray[np.int64]
 
 
@@ -58,7 +59,8 @@ def select_cuda(
     """Select cuts, threads, points, tiles and places of every kernel of a program.
 
     Raises:
-        NoSolutionError: ``EATSS-M020``, no layout of some kernel can launch on the card.
+        NoSolutionError: ``EATSS-M020``, no layout of some kernel can launch on the card, or
+            ``EATSS-M023``, the objective allows none of those that can.
     """
     selections: list[KernelSelection] = []
     findings: list[Diagnostic] = []
@@ -101,6 +103,8 @@ def _select(
     least = [int(cell.costs.min()) for cell in cells]
     best = least.index(min(least))
     if least[best] == NEVER:
+        if any(cell.launches for cell in cells):
+            raise NoSolutionError(nothing_allowed(facts.name, options.objective))
         raise _no_solution(facts)
     row = int(np.argmin(cells[best].costs))
     problem = _problem(facts, cells, options)
@@ -128,8 +132,9 @@ def _cells(
     for lattice in lattices(facts, structures, profile):
         prediction = model.columns(lattice.structure, lattice.candidates())
         fits = prediction.fits & (prediction.shared_bytes <= options.shared_per_block(profile))
-        value = costs(prediction.total, options.objective)
-        cells.append(_Cell(lattice, prediction, np.where(fits, value, NEVER)))
+        fits &= np.isfinite(prediction.total.time_s)
+        value = np.where(fits, costs(prediction.total, options.objective), NEVER)
+        cells.append(_Cell(lattice, prediction, bool(fits.any()), value))
     return _at_full_speed(cells)
 
 
@@ -165,7 +170,7 @@ def _problem(facts: KernelFacts, cells: Sequence[_Cell], options: ModelOptions) 
         table = np.stack([of(cell.lattice)[kept] for of in entries.values()], axis=1)
         rows += map(tuple, table.tolist())
         values += cell.costs[kept].tolist()
-    unit = UNITS[options.objective]
+    unit = OBJECTIVES.get(options.objective).unit
     return TableProblem(
         kernel=facts.name,
         variables=tuple(entries),

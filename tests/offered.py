@@ -1,0 +1,23 @@
+"""A package that is installed beside eatss and offers something by an entry point."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, group: str, entry: str, files: dict[str, str]
+) -> None:
+    """Put files and the metadata of their package where Python finds them."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+        monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
+    metadata = folder / "offered-1.0.dist-info"
+    metadata.mkdir(exist_ok=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: offered\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{group}]\n{entry}\n")
+    monkeypatch.syspath_prepend(str(folder))
