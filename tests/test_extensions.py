@@ -22,7 +22,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         offered.install(
             tmp_path,
             monkeypatch,
-            group="eatss.numbers",
+            numbers(),
             entry=entry,
             files={"offered.py": module},
         )

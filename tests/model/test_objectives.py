@@ -52,7 +52,7 @@ def test_a_package_adds_an_objective_to_the_command_line(
     offered.install(
         tmp_path,
         monkeypatch,
-        group="eatss.objectives",
+        OBJECTIVES,
         entry="ed2p = offered_objective:ED2P",
         files={"offered_objective.py": MODULE},
     )
