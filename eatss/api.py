@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from eatss.analysis import VolumeKind
-from eatss.apart import in_bounds
 from eatss.diagnostics import InputError, input_error
+from eatss.forked import in_bounds
 from eatss.frontend import FrontendOptions
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import (

@@ -18,7 +18,6 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts, VolumeKind, analyse
 from eatss.analysis.structure import Structure
-from eatss.apart import REGION_S, allow, allow_more
 from eatss.diagnostics import (
     Diagnostic,
     EatssError,
@@ -27,6 +26,7 @@ from eatss.diagnostics import (
     Severity,
     input_error,
 )
+from eatss.forked import REGION_S, allow, allow_more
 from eatss.frontend import (
     FrontendOptions,
     FrontendResult,

@@ -328,7 +328,7 @@ def _compiled(
     program: Program, profile: GpuProfile, diagnostics: DiagnosticsFormat
 ) -> tuple[KernelResources, ...]:
     """Compile with nvcc, and refuse kernels that the card cannot launch."""
-    from eatss.apart import release  # noqa: PLC0415
+    from eatss.forked import release  # noqa: PLC0415
     from eatss.verify.ptxas import check_launchable, compile_report  # noqa: PLC0415
 
     release()

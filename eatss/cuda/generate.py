@@ -10,11 +10,11 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis import KernelFacts
-from eatss.apart import left_s
 from eatss.cuda.capability import check_capability
 from eatss.cuda.file_text import file_text
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
+from eatss.forked import left_s
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import SHARED, Kernel
 from eatss.lower.arrays import DeviceArray, shape_of
