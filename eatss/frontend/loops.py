@@ -23,8 +23,6 @@ from eatss.isl_names import (
     without_parameter,
 )
 
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:

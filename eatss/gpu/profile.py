@@ -93,12 +93,3 @@ class GpuProfile:
     def calibrated(self) -> bool:
         """Whether every coefficient was measured on cards of this kind."""
         return self.calibration is not None and not self.calibration.missing
-
-    def source_of(self, figure: str) -> Source | None:
-        """Return where the figure (a field name of ``FIGURES``) comes from."""
-        key = dict(self.sources).get(figure)
-        return next((source for source in self.bibliography if source.key == key), None)
-
-    def note_on(self, field: str) -> str | None:
-        """Return the note on a field, if there is one."""
-        return dict(self.notes).get(field)

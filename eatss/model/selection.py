@@ -164,10 +164,6 @@ class KernelSelection:
             threads *= size
         return threads
 
-    def tile_size(self, loop: str) -> int:
-        """Return the tile size of ``loop``; ``KeyError`` if it is no tile loop."""
-        return dict(self.tile_sizes)[loop]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:

@@ -30,10 +30,10 @@ def find_reductions(
         if update is None:
             continue
         operator, read = update
-        loops = _carrying_loops(scop, dependences, item, read)
+        loops = _carrying_loops(dependences, item)
         still = _still_loops(item, references)
         loops = tuple(loop for loop in loops if loop in still)
-        if loops and _is_private(scop, dependences, item, read, loops):
+        if loops and _is_private(dependences, item, read, loops):
             found.append(
                 Reduction(
                     statement=item.statement.name,
@@ -138,16 +138,14 @@ def _reads_target(item: Placed, access: int) -> bool:
     return own.array == write.array and bool(own.relation.is_equal(write.relation))
 
 
-def _self_flow(scop: Scop, dependences: Dependences, item: Placed) -> isl.Map:
+def _self_flow(dependences: Dependences, item: Placed) -> isl.Map:
     space = item.statement.domain.get_space().map_from_set()
     return dependences.flow.extract_map(space)
 
 
-def _carrying_loops(
-    scop: Scop, dependences: Dependences, item: Placed, read: int
-) -> tuple[str, ...]:
+def _carrying_loops(dependences: Dependences, item: Placed) -> tuple[str, ...]:
     """Return the kernel's loops along which the statement's value flows to itself."""
-    flow = _self_flow(scop, dependences, item)
+    flow = _self_flow(dependences, item)
     if flow.is_empty():
         return ()
     steps = flow.apply_domain(item.schedule).apply_range(item.schedule)
@@ -167,9 +165,7 @@ def _still_loops(item: Placed, references: Sequence[Reference]) -> frozenset[str
     return frozenset()
 
 
-def _is_private(
-    scop: Scop, dependences: Dependences, item: Placed, read: int, loops: tuple[str, ...]
-) -> bool:
+def _is_private(dependences: Dependences, item: Placed, read: int, loops: tuple[str, ...]) -> bool:
     """Tell whether nothing but the update itself sees or sets the values in between.
 
     Along ``loops`` no other access of the statement may touch the target, every update but the
@@ -184,7 +180,7 @@ def _is_private(
         meets = statement.write.relation.apply_range(access.relation.reverse())
         if not meets.intersect(apart).is_empty():
             return False
-    carried = _self_flow(scop, dependences, item).intersect(apart)
+    carried = _self_flow(dependences, item).intersect(apart)
     earlier = statement.schedule.lex_lt_map(statement.schedule)
     later = apart.intersect(earlier).intersect_domain(statement.domain).range()
     if not later.intersect(statement.domain).is_subset(carried.range()):

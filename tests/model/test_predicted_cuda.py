@@ -78,7 +78,7 @@ def test_every_kernel_gets_a_proven_layout_that_launches(name: str, dtype: str, 
         assert one.shared_bytes <= card.shared_per_block_bytes
         threads = [size for _, size in kernel.block]
         assert threads_along("z", threads, thread_axes(threads)) <= MAX_THREADS_Z
-        assert all(kernel.tile_size(loop) % size == 0 for loop, size in kernel.block)
+        assert all(dict(kernel.tile_sizes)[loop] % size == 0 for loop, size in kernel.block)
         assert one.blocks < 2**31
         for usage in kernel.usage:
             assert usage.used <= usage.available
@@ -318,7 +318,7 @@ def test_many_parallel_loops_are_laid_out_within_seconds(free: str, trips: int) 
 def test_a_convolution_layer_reuses_both_operands_in_registers() -> None:
     source = (GOLDEN / "convolution-layer.c").read_text(encoding="utf-8")
     (kernel,) = eatss.select(source, gpu="h200", target="cuda").kernels
-    points = {name: kernel.tile_size(name) // threads for name, threads in kernel.block}
+    points = {name: dict(kernel.tile_sizes)[name] // threads for name, threads in kernel.block}
     assert points["k"] > 1  # each of the input's elements meets several filters
     assert points["x"] * points["y"] * points["n"] > 1  # and each filter several elements
     assert kernel.block[-1][0] == "x"
@@ -327,7 +327,7 @@ def test_a_convolution_layer_reuses_both_operands_in_registers() -> None:
 def test_gemm_reuses_operands_in_registers_and_shared_memory() -> None:
     for gpu in ("h200", "a100-40gb"):
         (kernel,) = selected("gemm", gpu).kernels
-        points = [kernel.tile_size(loop) // threads for loop, threads in kernel.block]
+        points = [dict(kernel.tile_sizes)[loop] // threads for loop, threads in kernel.block]
         assert all(p > 1 for p in points)
         assert {r.array for r in kernel.references if r.placement == "shared"} == {"A", "B"}
 
