@@ -206,15 +206,8 @@ def _unreadable(path: Path, error: Exception) -> InputError:
 
 def _too_long_a_key(path: Path, text: str, start: int) -> InputError:
     line = text.count("\n", 0, start) + 1
-    place = place_at(text, line, start - text.rfind("\n", 0, start), str(path))
-    return InputError(
-        Diagnostic(
-            code="EATSS-G005",
-            message=f"a key of more than {MAX_KEY_PARTS} parts is none of a profile",
-            span=place.span,
-            source_line=place.source_line,
-        )
-    )
+    message = f"a key of more than {MAX_KEY_PARTS} parts is none of a profile"
+    return _syntax_error(path, text, line, start - text.rfind("\n", 0, start), message)
 
 
 def _bad_syntax(path: Path, text: str, error: Exception) -> InputError:
@@ -229,12 +222,13 @@ def _bad_syntax(path: Path, text: str, error: Exception) -> InputError:
         message = message[: found.start()]
         if found[1] is not None:
             line, column = int(found[1]), int(found[2])
+    return _syntax_error(path, text, line, column, f"not valid TOML: {message}")
+
+
+def _syntax_error(path: Path, text: str, line: int, column: int, message: str) -> InputError:
     place = place_at(text, line, column, str(path))
     return InputError(
         Diagnostic(
-            code="EATSS-G005",
-            message=f"not valid TOML: {message}",
-            span=place.span,
-            source_line=place.source_line,
+            code="EATSS-G005", message=message, span=place.span, source_line=place.source_line
         )
     )

@@ -51,49 +51,17 @@ class _Cell:
 
 
 def select_cuda(
-    kernels: Sequence[KernelFacts],
-    structures: Structures,
-    profile: GpuProfile,
-    options: ModelOptions,
-) -> tuple[KernelSelection, ...]:
-    """Select cuts, threads, points, tiles and places of every kernel of a program.
-
-    Raises:
-        NoSolutionError: ``EATSS-M020``, no layout of some kernel can launch on the card, or
-            ``EATSS-M023``, the objective allows none of those that can.
-    """
-    selections: list[KernelSelection] = []
-    findings: list[Diagnostic] = []
-    for facts in kernels:
-        try:
-            selections.append(_select(facts, structures.get(facts.name, ()), profile, options))
-        except NoSolutionError as error:
-            findings += error.diagnostics
-    if findings:
-        raise NoSolutionError(*findings)
-    return tuple(selections)
-
-
-def cuda_problems(
-    kernels: Sequence[KernelFacts],
-    structures: Structures,
-    profile: GpuProfile,
-    options: ModelOptions,
-) -> tuple[TableProblem | None, ...]:
-    """Return the table behind each kernel, ``None`` for one without layouts."""
-    problems = []
-    for facts in kernels:
-        cells = _cells(facts, structures.get(facts.name, ()), profile, options)
-        problems.append(_problem(facts, cells, options) if cells else None)
-    return tuple(problems)
-
-
-def _select(
     facts: KernelFacts,
     structures: Sequence[Structure],
     profile: GpuProfile,
     options: ModelOptions,
 ) -> KernelSelection:
+    """Select cuts, threads, points, tiles and places of one kernel.
+
+    Raises:
+        NoSolutionError: ``EATSS-M020``, no layout of it can launch on the card, or
+            ``EATSS-M023``, the objective allows none of those that can.
+    """
     began = time.perf_counter()
     cells = _cells(facts, structures, profile, options)
     if not cells and mapped_loops(facts) and structures:
@@ -119,6 +87,20 @@ def _select(
         solve_time_s=spent_s + solution.solve_time_s,
         compared=sum(len(cell.lattice) for cell in cells),
     )
+
+
+def cuda_problems(
+    kernels: Sequence[KernelFacts],
+    structures: Structures,
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> tuple[TableProblem | None, ...]:
+    """Return the table behind each kernel, ``None`` for one without layouts."""
+    problems = []
+    for facts in kernels:
+        cells = _cells(facts, structures.get(facts.name, ()), profile, options)
+        problems.append(_problem(facts, cells, options) if cells else None)
+    return tuple(problems)
 
 
 def _cells(

@@ -162,7 +162,7 @@ def launch_of(
     launches = float(facts.work.launches or 1) * host_trips
     shape = launch_shape(structure, cut, trips, candidates, card.threads_per_block)
     statements = tuple(s for s in facts.work.statements if s.name in cut.statements)
-    fills = {s.name: _fill(s, trips, launches) for s in statements}
+    fills = {s.name: s.fill(trips, launches) for s in statements}
     return CudaLaunch(
         facts=facts,
         structure=structure,
@@ -187,11 +187,3 @@ def launch_of(
         fills=fills,
         active=np.maximum(1.0, shape.blocks * max(fills.values())),
     )
-
-
-def _fill(statement: StatementFacts, trips: Mapping[str, float], launches: float) -> float:
-    """Return the share of the box of its loops that a statement runs at, in a launch."""
-    if statement.instances is None:
-        return 1.0
-    box = prod(trips[name] for name in statement.loops if name in trips)
-    return min(1.0, statement.instances / max(1.0, box * launches))
