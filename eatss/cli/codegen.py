@@ -236,7 +236,7 @@ def codegen(
     from eatss import api, generation  # noqa: PLC0415 - keeps --help fast
     from eatss.analysis import VolumeKind  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415
-    from eatss.polyhedral.schedules_file import save_schedules  # noqa: PLC0415
+    from eatss.polyhedral.program_schedule_file import save_schedules  # noqa: PLC0415
     from eatss.recipe.recipe_json import read_recipe, recipe_text  # noqa: PLC0415
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
 

@@ -34,7 +34,7 @@ from eatss.lower.placement import staged_candidates, unstaged_notes
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.thread_ast import subtree_of
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.bounded import at_most, bounded_work, ran_out
+from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
 from eatss.program import (
     Assumption,

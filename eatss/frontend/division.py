@@ -12,7 +12,7 @@ import islpy as isl
 
 from eatss.frontend.calls import is_library_function
 from eatss.frontend.codes import Code
-from eatss.frontend.notaffine import NotAffineError, Reason, not_affine
+from eatss.frontend.not_affine import NotAffineError, Reason, not_affine
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.ranges import RangeProver
 from eatss.frontend.tree import Node, NodeKind

@@ -19,8 +19,8 @@ from eatss.model.build import (
 )
 from eatss.model.grid import SolvedCell, SolvedGrid, no_solution, solve_grid, traffic
 from eatss.model.options import Cell, ModelOptions
-from eatss.model.predicted import select_predicted
 from eatss.model.predicted_cuda import Structures, select_cuda
+from eatss.model.predicted_ppcg import select_ppcg
 from eatss.model.problem import Constraint, Problem
 from eatss.model.selection import (
     CellResult,
@@ -75,7 +75,7 @@ def select_program(
             kernels, lambda facts: select_cuda(facts, offered.get(facts.name, ()), profile, options)
         )
     elif options.model == "prediction":
-        predicted = select_predicted(kernels, profile, options)
+        predicted = select_ppcg(kernels, profile, options)
         selections, ppcg_options = predicted.kernels, predicted.options
     else:
         selections = _select_each(kernels, lambda facts: select_kernel(facts, profile, options))

@@ -16,8 +16,8 @@ import islpy as isl
 
 from eatss.isl_names import coalesced
 from eatss.polyhedral.accesses import NumberedAccess, dependent_accesses
-from eatss.polyhedral.bounded import at_most, ran_out
-from eatss.polyhedral.original import original_schedule
+from eatss.polyhedral.isl_limits import at_most, ran_out
+from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.program import Dependences
 from eatss.scop import Scop
 

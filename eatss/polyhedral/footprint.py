@@ -17,7 +17,7 @@ from itertools import pairwise, product
 from math import gcd, prod
 
 from eatss.polyhedral.kernel import Loop, Reference
-from eatss.polyhedral.lattice import column_rank, solve_columns
+from eatss.polyhedral.linear_algebra import column_rank, solve_columns
 from eatss.polynomial import Polynomial
 
 _MAX_CELLS = 20_000

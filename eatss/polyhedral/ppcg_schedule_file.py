@@ -13,7 +13,7 @@ import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError
 from eatss.isl_names import parameter_names, set_names
-from eatss.polyhedral.bounded import bounded_work, refuse_too_hard
+from eatss.polyhedral.isl_limits import bounded_work, refuse_too_hard
 from eatss.polyhedral.ppcg_constraints import ppcg_dependences
 from eatss.polyhedral.ppcg_region import PpcgRegion, ppcg_region, restricted
 from eatss.polyhedral.ppcg_tree import Carrier, UnknownNodeError, carried_over, expansions

@@ -6,7 +6,7 @@ import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError, Severity
 from eatss.isl_names import maps_of
-from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_too_hard
+from eatss.polyhedral.isl_limits import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.ppcg_constraints import (
     Grouping,
     PpcgDependences,

@@ -31,7 +31,7 @@ def find_reductions(
             continue
         operator, read = update
         loops = _carrying_loops(dependences, item)
-        still = _still_loops(item, references)
+        still = _invariant_loops(item, references)
         loops = tuple(loop for loop in loops if loop in still)
         if loops and _is_private(dependences, item, read, loops):
             found.append(
@@ -152,7 +152,7 @@ def _carrying_loops(dependences: Dependences, item: Placed) -> tuple[str, ...]:
     return moving_dims(steps, item.moving)
 
 
-def _still_loops(item: Placed, references: Sequence[Reference]) -> frozenset[str]:
+def _invariant_loops(item: Placed, references: Sequence[Reference]) -> frozenset[str]:
     """Return the loops the statement moves along while its target stays."""
     write = item.statement.write
     for reference in references:

@@ -8,10 +8,10 @@ import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError
 from eatss.isl_names import parameters_set
-from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.checks import check_coverage, check_legality
 from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.instantiate import instantiate_dependences, instantiate_schedule
+from eatss.polyhedral.isl_limits import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.program import Dependences, General, ScheduledScop
 from eatss.polyhedral.scheduling import (

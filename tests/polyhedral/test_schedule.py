@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from eatss.diagnostics import InputError, InternalError
 from eatss.forked import Cause, ForkEndedError
 from eatss.polyhedral import compute_dependences, dependences, schedule_scop, scheduling
-from eatss.polyhedral.bounded import at_most, bounded_work, ran_out
 from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.graph import statement_graph
+from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
 from tests.examples import examples
 
 STENCIL = (

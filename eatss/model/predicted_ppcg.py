@@ -41,7 +41,7 @@ from eatss.model.selection import (
 from eatss.model.table_proof import solve_table
 from eatss.prediction.demand import Demand
 from eatss.prediction.model import PpcgModel, prediction_at
-from eatss.prediction.ppcg_staging import shared_groups
+from eatss.prediction.ppcg_promotion import shared_groups
 from eatss.prediction.terms import Predicted
 
 MARGIN = 1.25
@@ -105,7 +105,7 @@ class PredictedProgram:
     options: PpcgOptions
 
 
-def select_predicted(
+def select_ppcg(
     kernels: Sequence[KernelFacts], profile: GpuProfile, options: ModelOptions
 ) -> PredictedProgram:
     """Select sizes and options of a program for PPCG.
@@ -161,7 +161,7 @@ def _require_allowed(
         raise NoSolutionError(*findings)
 
 
-def predicted_problems(
+def ppcg_problems(
     kernels: Sequence[KernelFacts], profile: GpuProfile, selection: Selection
 ) -> tuple[TableProblem | None, ...]:
     """Return the table behind each kernel of a predicted selection, ``None`` for one without sizes.
