@@ -109,7 +109,7 @@ def read_selection(file: Path | None) -> Selection | None:
     """
     if file is None:
         return None
-    from eatss.model import selection_from_dict  # noqa: PLC0415 - keeps --help fast
+    from eatss.model import Selection  # noqa: PLC0415 - keeps --help fast
 
     text = read_text("--selection", file)
     try:
@@ -120,7 +120,7 @@ def read_selection(file: Path | None) -> Selection | None:
             f"'{file}' is not JSON",
             hint="write it with: eatss select FILE.c --gpu NAME --format json",
         ) from None
-    return selection_from_dict(document)
+    return Selection.from_dict(document)
 
 
 def read_text(option: str, file: Path) -> str:

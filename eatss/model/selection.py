@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from eatss.analysis.facts import ReferenceFacts
 from eatss.analysis.structure import Spread
@@ -164,6 +165,10 @@ class KernelSelection:
             threads *= size
         return threads
 
+    def tile_size(self, loop: str) -> int:
+        """Return the tile size of ``loop``; ``KeyError`` if it is no tile loop."""
+        return dict(self.tile_sizes)[loop]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
@@ -208,9 +213,33 @@ class Selection:
         proven = all(kernel.optimal == "proven" for kernel in self.kernels)
         return "proven" if proven else "best found"
 
+    @property
+    def ppcg_sizes(self) -> str:
+        """The argument of ``ppcg --sizes``."""
+        from eatss.model.ppcg import ppcg_sizes  # noqa: PLC0415 - ppcg needs this module
+
+        return ppcg_sizes(self)
+
     def kernel(self, name: str) -> KernelSelection:
         """Return the kernel called ``name``; ``KeyError`` if there is none."""
         for kernel in self.kernels:
             if kernel.name == name:
                 return kernel
         raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the selection as plain JSON types."""
+        from eatss.model.selection_json import selection_to_dict  # noqa: PLC0415
+
+        return selection_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Selection:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises:
+            InputError: the document is not of this schema.
+        """
+        from eatss.model.selection_json import selection_from_dict  # noqa: PLC0415
+
+        return selection_from_dict(document)

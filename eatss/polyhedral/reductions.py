@@ -10,7 +10,7 @@ from eatss.isl_names import moving_dims, same_except
 from eatss.polyhedral.kernel import Reduction, Reference
 from eatss.polyhedral.program import Dependences
 from eatss.polyhedral.references import Placed
-from eatss.scop import Binary, Call, Cast, ElementType, Expression, Read, Scop, Select, Unary
+from eatss.scop import Binary, Call, Cast, ElementType, Expression, Read, Scop, Unary, preorder
 
 _FUNCTIONS = frozenset({"fmax", "fmin", "fmaxf", "fminf"})
 _INVERSE = {"-": "+"}  # t - e adds -e
@@ -66,10 +66,8 @@ def _update(item: Placed, stored: ElementType) -> tuple[str, int] | None:
     if len(own) != 1:
         return None
     (read,) = own
-    others = [a for a in _read_accesses(value) if a != read]
-    if len(others) + 1 != len(list(_read_accesses(value))):
-        return None
-    return operator, read
+    reads = [term.access for term in preorder(value) if isinstance(term, Read)]
+    return (operator, read) if reads.count(read) == 1 else None
 
 
 def _operator_of(value: Expression) -> str | None:
@@ -113,23 +111,6 @@ def _terms(
             waiting += [(argument, sign) for argument in reversed(term.arguments)]
         else:
             yield term, sign
-
-
-def _read_accesses(value: Expression) -> Iterator[int]:
-    """Yield the indices of all accesses an expression reads."""
-    waiting = [value]
-    while waiting:
-        term = waiting.pop()
-        if isinstance(term, Read):
-            yield term.access
-        elif isinstance(term, Binary):
-            waiting += [term.right, term.left]
-        elif isinstance(term, Unary | Cast):
-            waiting.append(term.operand)
-        elif isinstance(term, Call):
-            waiting += reversed(term.arguments)
-        elif isinstance(term, Select):
-            waiting += [term.if_false, term.if_true, term.condition]
 
 
 def _reads_target(item: Placed, access: int) -> bool:

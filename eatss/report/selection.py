@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.model import PUBLISHED, ModelOptions, Selection, ppcg_sizes, selection_to_dict
+from eatss.model import PUBLISHED, ModelOptions, Selection
 from eatss.model.build import bytes_text
 from eatss.model.ppcg import ppcg_arguments
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
@@ -26,9 +26,9 @@ _LIMITS = {
 def render_selection(selection: Selection, output: str, *, explain: bool = False) -> str:
     """Return a selection as ``table``, ``json``, ``ppcg`` or ``ppcg-args``."""
     if output == "json":
-        return json.dumps(selection_to_dict(selection), indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(selection.to_dict(), indent=2, ensure_ascii=False) + "\n"
     if output == "ppcg":
-        return ppcg_sizes(selection) + "\n"
+        return selection.ppcg_sizes + "\n"
     if output == "ppcg-args":
         return "".join(f"{argument}\n" for argument in ppcg_arguments(selection))
     return selection_table(selection, explain=explain)

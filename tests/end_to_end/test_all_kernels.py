@@ -11,7 +11,7 @@ import pytest
 import eatss
 from eatss.api import select_analysed
 from eatss.gpu import load_profile
-from eatss.model import ppcg_arguments, ppcg_sizes, selection_from_dict, selection_to_dict
+from eatss.model import ppcg_arguments
 from eatss.pipeline import AnalysedProgram
 from eatss.resources import data_directory
 from tests.examples import with_long
@@ -75,7 +75,7 @@ def _check_predicted(program: AnalysedProgram, card: str) -> None:
         assert found.resident_blocks >= 1
         if kernel.keeps_default:
             assert found == default
-            assert f"kernel[{kernel.index}]" not in ppcg_sizes(selection)
+            assert f"kernel[{kernel.index}]" not in selection.ppcg_sizes
 
     _check_totals(selection)
 
@@ -95,4 +95,4 @@ def _check_outline(program: AnalysedProgram, selection: eatss.Selection) -> None
     for kernel in selection.kernels:
         assert all(usage.used <= usage.available for usage in kernel.usage)
         assert {name for name, _ in kernel.tile_sizes} == set(kernel.loops)
-    assert selection_from_dict(selection_to_dict(selection)) == selection
+    assert eatss.Selection.from_dict(selection.to_dict()) == selection

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import eatss
-from eatss.model import selection_from_dict, selection_to_dict
 from eatss.resources import data_directory
 
 KERNELS = data_directory("kernels")
@@ -35,10 +34,10 @@ def test_source_text_selects_like_a_file(tmp_path) -> None:  # type: ignore[no-u
 
 def test_a_selection_is_hashable_and_survives_json() -> None:
     selection = eatss.select(SOURCE, gpu="h200")
-    again = selection_from_dict(json.loads(json.dumps(selection_to_dict(selection))))
+    again = eatss.Selection.from_dict(json.loads(json.dumps(selection.to_dict())))
     assert again == selection
     assert hash(again) == hash(selection)
-    assert selection_to_dict(selection)["schema_version"] == 4
+    assert selection.to_dict()["schema_version"] == 4
 
 
 def test_known_parameters_bound_the_sizes() -> None:

@@ -37,7 +37,7 @@ def test_matmul_sizes_read_as_ppcg_takes_them(ga100: GpuProfile, matmul: KernelF
     options = ModelOptions(model="paper", split=0.5, warp_fraction=0.5)
     selection = select_program([matmul], ga100, options)
     assert ppcg_sizes(selection) == "{ kernel[0] -> tile[16, 384, 16]; kernel[0] -> block[4, 64] }"
-    assert parse(ppcg_sizes(selection)) == {("tile", 0): (16, 384, 16), ("block", 0): (4, 64)}
+    assert parse(selection.ppcg_sizes) == {("tile", 0): (16, 384, 16), ("block", 0): (4, 64)}
 
 
 def test_kernels_keep_their_numbers_and_those_without_a_band_are_left_out(

@@ -9,14 +9,7 @@ import pytest
 
 from eatss.analysis.facts import KernelFacts
 from eatss.gpu.profile import GpuProfile
-from eatss.model import (
-    ModelOptions,
-    PpcgOptions,
-    Selection,
-    ppcg_arguments,
-    ppcg_sizes,
-    select_program,
-)
+from eatss.model import ModelOptions, PpcgOptions, Selection, ppcg_arguments, select_program
 
 DEFAULT = PpcgOptions(max_shared_memory=8192, unroll_gpu_tile=False)
 
@@ -39,7 +32,7 @@ def test_where_every_kernel_keeps_the_default_ppcg_is_told_nothing(two: Selectio
     selection = keeping(two, True, True)
     assert selection.keeps_default
     assert ppcg_arguments(selection) == ()
-    assert ppcg_sizes(selection) == "{ }"
+    assert selection.ppcg_sizes == "{ }"
 
 
 def test_shared_memory_stands_before_the_sizes(two: Selection) -> None:
@@ -73,4 +66,4 @@ def test_without_a_prediction_every_kernel_has_sizes_and_nothing_unrolls(
     assert not selection.keeps_default
     memory, sizes = ppcg_arguments(selection)
     assert memory.startswith("--max-shared-memory=")
-    assert sizes == f"--sizes={ppcg_sizes(selection)}"
+    assert sizes == f"--sizes={selection.ppcg_sizes}"

@@ -17,14 +17,7 @@ import eatss
 from eatss.analysis.mapping import MAX_THREADS_Z, thread_axes, threads_along
 from eatss.diagnostics import NoSolutionError
 from eatss.gpu import GpuProfile, load_profile
-from eatss.model import (
-    ModelOptions,
-    Selection,
-    predicted_cuda,
-    program_to_smt2,
-    selection_from_dict,
-    selection_to_dict,
-)
+from eatss.model import ModelOptions, Selection, predicted_cuda, program_to_smt2
 from eatss.model.cuda_lattice import lattices
 from eatss.model.cuda_layout import expected_of
 from eatss.model.objectives import costs
@@ -78,7 +71,7 @@ def test_every_kernel_gets_a_proven_layout_that_launches(name: str, dtype: str, 
         assert one.shared_bytes <= card.shared_per_block_bytes
         threads = [size for _, size in kernel.block]
         assert threads_along("z", threads, thread_axes(threads)) <= MAX_THREADS_Z
-        assert all(dict(kernel.tile_sizes)[loop] % size == 0 for loop, size in kernel.block)
+        assert all(kernel.tile_size(loop) % size == 0 for loop, size in kernel.block)
         assert one.blocks < 2**31
         for usage in kernel.usage:
             assert usage.used <= usage.available
@@ -194,13 +187,13 @@ def test_equal_input_gives_equal_output() -> None:
 @pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "durbin"])
 def test_a_selection_survives_json(name: str) -> None:
     selection = selected(name)
-    document = json.loads(json.dumps(selection_to_dict(selection)))
+    document = json.loads(json.dumps(selection.to_dict()))
     assert document["schema_version"] == 4
-    assert selection_from_dict(document) == selection
+    assert Selection.from_dict(document) == selection
 
 
 def test_json_says_how_sums_are_spread_and_what_the_host_runs() -> None:
-    first, second = selection_to_dict(selected("trmm"))["kernels"]
+    first, second = selected("trmm").to_dict()["kernels"]
     assert first["spread"].keys() == {"lanes", "tile", "chunks"}
     assert (first["sum_loops"], first["host_loop"]) == (["k"], "i")
     assert (second["spread"], second["sum_loops"], second["host_loop"]) == (None, [], None)
@@ -318,7 +311,7 @@ def test_many_parallel_loops_are_laid_out_within_seconds(free: str, trips: int) 
 def test_a_convolution_layer_reuses_both_operands_in_registers() -> None:
     source = (GOLDEN / "convolution-layer.c").read_text(encoding="utf-8")
     (kernel,) = eatss.select(source, gpu="h200", target="cuda").kernels
-    points = {name: dict(kernel.tile_sizes)[name] // threads for name, threads in kernel.block}
+    points = {name: kernel.tile_size(name) // threads for name, threads in kernel.block}
     assert points["k"] > 1  # each of the input's elements meets several filters
     assert points["x"] * points["y"] * points["n"] > 1  # and each filter several elements
     assert kernel.block[-1][0] == "x"
@@ -327,7 +320,7 @@ def test_a_convolution_layer_reuses_both_operands_in_registers() -> None:
 def test_gemm_reuses_operands_in_registers_and_shared_memory() -> None:
     for gpu in ("h200", "a100-40gb"):
         (kernel,) = selected("gemm", gpu).kernels
-        points = [dict(kernel.tile_sizes)[loop] // threads for loop, threads in kernel.block]
+        points = [kernel.tile_size(loop) // threads for loop, threads in kernel.block]
         assert all(p > 1 for p in points)
         assert {r.array for r in kernel.references if r.placement == "shared"} == {"A", "B"}
 

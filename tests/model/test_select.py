@@ -206,8 +206,8 @@ def test_under_one_vector_a_short_loop_is_one_tile_and_does_not_bound_the_others
         kernels, ga100, ModelOptions(model="eatss", uniform=True, split=0.5, warp_fraction=0.5)
     )
     assert selection.uniform_sizes is not None
-    assert dict(selection.kernel("long").tile_sizes)["i"] == selection.uniform_sizes[0] >= 16
-    assert dict(selection.kernel("short").tile_sizes)["i"] == 5
+    assert selection.kernel("long").tile_size("i") == selection.uniform_sizes[0] >= 16
+    assert selection.kernel("short").tile_size("i") == 5
 
 
 def test_the_program_has_no_common_vector_where_one_kernel_has_none(

@@ -13,14 +13,7 @@ import pytest
 from eatss.analysis.facts import KernelFacts
 from eatss.diagnostics import InputError
 from eatss.gpu.profile import GpuProfile
-from eatss.model import (
-    SCHEMA_VERSION,
-    ModelOptions,
-    Selection,
-    select_program,
-    selection_from_dict,
-    selection_to_dict,
-)
+from eatss.model import SCHEMA_VERSION, ModelOptions, Selection, select_program
 
 MakeFacts = Callable[..., KernelFacts]
 
@@ -52,7 +45,7 @@ def selection(ga100: GpuProfile, matmul: KernelFacts, nests: dict[str, MakeFacts
 
 
 def test_matmul_has_the_promised_entries(ga100: GpuProfile, matmul: KernelFacts) -> None:
-    document = selection_to_dict(select_program([matmul], ga100, PAPER, file="matmul.c"))
+    document = select_program([matmul], ga100, PAPER, file="matmul.c").to_dict()
     assert document["schema_version"] == SCHEMA_VERSION
     assert document["gpu"] == "ga100"
     assert document["dtype"] == "double"
@@ -84,18 +77,18 @@ def test_matmul_has_the_promised_entries(ga100: GpuProfile, matmul: KernelFacts)
 
 
 def test_a_selection_survives_json(selection: Selection) -> None:
-    text = json.dumps(selection_to_dict(selection), allow_nan=False)
-    back = selection_from_dict(json.loads(text))
+    text = json.dumps(selection.to_dict(), allow_nan=False)
+    back = Selection.from_dict(json.loads(text))
     assert back == selection
     assert hash(back) == hash(selection)
-    assert selection_to_dict(back) == selection_to_dict(selection)
+    assert back.to_dict() == selection.to_dict()
 
 
 def test_a_selection_with_one_vector_survives_json(ga100: GpuProfile, matmul: KernelFacts) -> None:
     selection = select_program(
         [matmul], ga100, ModelOptions(model="eatss", uniform=True, split=0.0)
     )
-    assert selection_from_dict(json.loads(json.dumps(selection_to_dict(selection)))) == selection
+    assert Selection.from_dict(json.loads(json.dumps(selection.to_dict()))) == selection
 
 
 def test_the_time_taken_does_not_tell_selections_apart(selection: Selection) -> None:
@@ -116,7 +109,7 @@ def test_other_sizes_tell_selections_apart(selection: Selection) -> None:
 @pytest.mark.parametrize("document", [{}, {"schema_version": 99}, {"schema_version": "1"}, []])
 def test_another_schema_is_the_users_mistake(document: Any) -> None:
     with pytest.raises(InputError) as caught:
-        selection_from_dict(document)
+        Selection.from_dict(document)
     assert caught.value.code == "EATSS-M010"
 
 
@@ -137,11 +130,11 @@ def test_another_schema_is_the_users_mistake(document: Any) -> None:
 def test_a_damaged_document_is_the_users_mistake(
     selection: Selection, path: tuple[Any, ...], value: Any
 ) -> None:
-    document = copy.deepcopy(selection_to_dict(selection))
+    document = copy.deepcopy(selection.to_dict())
     target = document
     for step in path[:-1]:
         target = target[step]
     target[path[-1]] = value
     with pytest.raises(InputError) as caught:
-        selection_from_dict(document)
+        Selection.from_dict(document)
     assert caught.value.code == "EATSS-M011"

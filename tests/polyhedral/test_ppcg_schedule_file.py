@@ -8,7 +8,6 @@ import pytest
 
 import eatss
 from eatss.diagnostics import InputError
-from eatss.model import selection_from_dict, selection_to_dict
 from eatss.pipeline import AnalysedProgram, ppcg_schedule_of
 from tests.examples import with_long
 
@@ -155,7 +154,7 @@ def test_the_selection_carries_the_doubt_and_keeps_it_in_json() -> None:
     region = CHAIN[CHAIN.index("#pragma scop") : CHAIN.index("}\n", CHAIN.index("#pragma end"))]
     selection = eatss.select(CHAIN.replace(region, region + region), gpu="a100")
     assert [warning.code for warning in selection.warnings] == ["EATSS-P020"]
-    assert selection_from_dict(selection_to_dict(selection)).warnings == selection.warnings
+    assert eatss.Selection.from_dict(selection.to_dict()).warnings == selection.warnings
 
 
 def test_sizes_are_predicted_for_the_kernels_of_the_saved_schedule(tmp_path: Path) -> None:
