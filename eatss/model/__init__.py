@@ -16,7 +16,7 @@ from eatss.model.options import (
     ObjectiveName,
     TargetName,
 )
-from eatss.model.ppcg import ppcg_arguments, ppcg_max_shared_memory, ppcg_sizes, sizes_alone
+from eatss.model.ppcg import sizes_alone
 from eatss.model.problem import Constraint, Direction, Problem, Variable
 from eatss.model.select import select_kernel, select_program
 from eatss.model.selection import (
@@ -29,7 +29,6 @@ from eatss.model.selection import (
     Selection,
     Usage,
 )
-from eatss.model.selection_json import selection_from_dict, selection_to_dict
 from eatss.model.smt2 import program_to_smt2, to_smt2
 from eatss.model.solution import Conflict, Solution
 from eatss.model.solver import solve
@@ -63,14 +62,9 @@ __all__ = [
     "build_problem",
     "build_uniform_problem",
     "enumerate_best",
-    "ppcg_arguments",
-    "ppcg_max_shared_memory",
-    "ppcg_sizes",
     "program_to_smt2",
     "select_kernel",
     "select_program",
-    "selection_from_dict",
-    "selection_to_dict",
     "sizes_alone",
     "solve",
     "to_smt2",

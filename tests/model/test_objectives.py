@@ -11,7 +11,7 @@ import pytest
 
 import eatss
 from eatss.diagnostics import InputError
-from eatss.model import OBJECTIVES, Objective, TargetName, selection_from_dict, selection_to_dict
+from eatss.model import OBJECTIVES, Objective, Selection, TargetName
 from eatss.prediction.demand import Column
 from eatss.prediction.terms import Predicted
 from eatss.resources import data_directory
@@ -78,7 +78,7 @@ def test_a_program_registers_an_objective(register: Register) -> None:
     )
     assert same.kernels[0].tile_sizes == usual.kernels[0].tile_sizes
     assert same.kernels[0].objective_formula == "least what I want, in nJ"
-    assert selection_from_dict(selection_to_dict(same)) == same
+    assert Selection.from_dict(same.to_dict()) == same
 
 
 @pytest.mark.parametrize("target", ["ppcg", "cuda"])
