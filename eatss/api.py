@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from eatss.analysis import VolumeKind
-from eatss.apart import in_bounds
 from eatss.diagnostics import InputError, input_error
+from eatss.forked import in_bounds
 from eatss.frontend import FrontendOptions
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import (
+    OBJECTIVES,
     PUBLISHED,
     ModelName,
     ModelOptions,
@@ -73,8 +74,8 @@ def select(
             profile.
         dtype: Overrides the floating-point type of the source.
         target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
-        objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted, or
-            ``"paper"``, the objective of EATSS.
+        objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted,
+            ``"paper"``, the objective of EATSS, or another name of ``eatss.model.OBJECTIVES``.
         model: For the paper's objective: ``"paper"`` keeps to EATSS as published, ``"eatss"``
             counts exact footprints.
         volume: How tile volumes are counted; by default ``"product"`` for the paper's
@@ -157,7 +158,7 @@ def resolve_model(
     """
     _one_of("target", target, ("ppcg", "cuda"))
     if objective is not None:
-        _one_of("objective", objective, ("energy", "time", "edp", "paper"))
+        OBJECTIVES.get(objective)
     if model is not None:
         _one_of("model", model, ("eatss", "paper", "prediction"))
     if (
@@ -491,7 +492,8 @@ def codegen(
             that choose something.
         schedule: Text of a saved schedule that replaces the scheduler's.
         dtype: Floating-point type to compute in, through the macro that names it in the source.
-        objective: What is best: ``"energy"`` (the default), ``"time"``, ``"edp"``, ``"paper"``.
+        objective: What is best: ``"energy"`` (the default), ``"time"``, ``"edp"``, ``"paper"``, or
+            another name of ``eatss.model.OBJECTIVES``.
         model: For the paper's objective: ``"paper"`` or ``"eatss"``.
         volume: How tile volumes are counted.
         split: Share of L1 + shared memory that is shared.

@@ -18,7 +18,6 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts, VolumeKind, analyse
 from eatss.analysis.structure import Structure
-from eatss.apart import REGION_S, allow, allow_more
 from eatss.diagnostics import (
     Diagnostic,
     EatssError,
@@ -27,6 +26,7 @@ from eatss.diagnostics import (
     Severity,
     input_error,
 )
+from eatss.forked import REGION_S, allow, allow_more
 from eatss.frontend import (
     FrontendOptions,
     FrontendResult,
@@ -39,7 +39,7 @@ from eatss.gpu import GpuProfile
 from eatss.model import PUBLISHED, KernelSelection, ModelOptions, Selection, select_program
 from eatss.model.options import DEFAULT_TIMEOUT_S
 from eatss.polyhedral import ScheduledScop, schedule_scop
-from eatss.polyhedral.bounded import bounded_work
+from eatss.polyhedral.isl_limits import bounded_work
 from eatss.polyhedral.schedule import default_operations
 from eatss.program import Original, Program
 from eatss.recipe.options import CodegenOptions
@@ -208,8 +208,8 @@ def analyse_symbolic(
     Args:
         source: a path, or C source text.
         options: as for :func:`analyse_program`.
-        schedules: what ``eatss.polyhedral.schedules_file.save_schedules`` returned; the regions
-            in it keep those schedules instead of new ones.
+        schedules: what ``eatss.polyhedral.program_schedule_file.save_schedules`` returned; the
+            regions in it keep those schedules instead of new ones.
 
     Raises:
         InputError: As :func:`analyse_program`. What only the symbolic reading cannot do is a
@@ -339,7 +339,7 @@ def _loaded_regions(
     """Return the regions whose schedules are in a file, by number."""
     if schedules is None:
         return {}
-    from eatss.polyhedral.schedules_file import load_schedules  # noqa: PLC0415 - rarely needed
+    from eatss.polyhedral.program_schedule_file import load_schedules  # noqa: PLC0415 - rarely needed
 
     numbers = {scop.index: scop for scop in parsed.numeric.scops}
     try:

@@ -77,7 +77,7 @@ def heeded_signals() -> Iterator[None]:
 
 
 _FORKING = (
-    "test_apart.py",
+    "test_forked.py",
     "test_bounded.py",
     "test_api.py",
     "test_reproducers.py",
@@ -90,7 +90,7 @@ system has no room for another: forking a process as large as this takes longer 
 @pytest.fixture(autouse=True)
 def _one_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.path.name not in _FORKING and importlib.util.find_spec("islpy") is not None:
-        monkeypatch.setattr("eatss.apart._fork", _no_room)
+        monkeypatch.setattr("eatss.forked._fork", _no_room)
 
 
 def _no_room() -> int:

@@ -28,7 +28,7 @@ from eatss.cli.common import (
     IncludeDirs,
     MaxOperations,
     Model,
-    ObjectiveChoice,
+    Objective,
     Parameters,
     Place,
     ScopIndex,
@@ -193,14 +193,7 @@ def codegen(
             "--format", "-f", help="What to print; json: the plan.", rich_help_panel="Output"
         ),
     ] = OutputFormat.TABLE,
-    objective: Annotated[
-        ObjectiveChoice | None,
-        typer.Option(
-            help="What is best, as for eatss select --target cuda: least energy (default), time "
-            "or energy × time, or the objective of the EATSS paper.",
-            rich_help_panel="Model",
-        ),
-    ] = None,
+    objective: Objective = None,
     model: Model = None,
     volume: Volume = None,
     split: Split = "auto",
@@ -243,7 +236,7 @@ def codegen(
     from eatss import api, generation  # noqa: PLC0415 - keeps --help fast
     from eatss.analysis import VolumeKind  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415
-    from eatss.polyhedral.schedules_file import save_schedules  # noqa: PLC0415
+    from eatss.polyhedral.program_schedule_file import save_schedules  # noqa: PLC0415
     from eatss.recipe.recipe_json import read_recipe, recipe_text  # noqa: PLC0415
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
 
@@ -270,7 +263,7 @@ def codegen(
     )
     selecting, goal = api.resolve_model(
         target="cuda",
-        objective=None if objective is None else objective.value,
+        objective=objective,
         model=None if model is None else model.value,
         published=uniform or volume is not None or (splitting, fraction) != ("auto", "auto"),
     )
@@ -335,7 +328,7 @@ def _compiled(
     program: Program, profile: GpuProfile, diagnostics: DiagnosticsFormat
 ) -> tuple[KernelResources, ...]:
     """Compile with nvcc, and refuse kernels that the card cannot launch."""
-    from eatss.apart import release  # noqa: PLC0415
+    from eatss.forked import release  # noqa: PLC0415
     from eatss.verify.ptxas import check_launchable, compile_report  # noqa: PLC0415
 
     release()

@@ -29,15 +29,6 @@ class TargetChoice(StrEnum):
     CUDA = "cuda"
 
 
-class ObjectiveChoice(StrEnum):
-    """Values of ``--objective``."""
-
-    ENERGY = "energy"
-    TIME = "time"
-    EDP = "edp"
-    PAPER = "paper"
-
-
 class ModelChoice(StrEnum):
     """Values of ``--model``."""
 
@@ -117,6 +108,15 @@ PpcgSchedule = Annotated[
 ]
 Card = Annotated[
     str, typer.Option("--gpu", "-g", metavar="CARD", help="Name of a card, or a TOML profile.")
+]
+Objective = Annotated[
+    str | None,
+    typer.Option(
+        metavar="energy|time|edp|paper|NAME",
+        help="What is best: least energy (default), time or energy × time of a run as predicted, "
+        "the objective of the EATSS paper, or one that a package adds.",
+        rich_help_panel="Model",
+    ),
 ]
 Model = Annotated[
     ModelChoice | None,

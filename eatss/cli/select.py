@@ -19,7 +19,7 @@ from eatss.cli.common import (
     IncludeDirs,
     MaxOperations,
     Model,
-    ObjectiveChoice,
+    Objective,
     Parameters,
     PpcgSchedule,
     ScopIndex,
@@ -82,14 +82,7 @@ def select(
             rich_help_panel="Model",
         ),
     ] = TargetChoice.PPCG,
-    objective: Annotated[
-        ObjectiveChoice | None,
-        typer.Option(
-            help="What is best: least energy (default), time or energy × time of a run as "
-            "predicted, or the objective of the EATSS paper.",
-            rich_help_panel="Model",
-        ),
-    ] = None,
+    objective: Objective = None,
     model: Model = None,
     volume: Volume = None,
     split: Split = "auto",
@@ -146,7 +139,7 @@ def select(
     profile = load_profile(gpu)
     name, goal = api.resolve_model(
         target=target.value,
-        objective=None if objective is None else objective.value,
+        objective=objective,
         model=None if model is None else model.value,
         published=uniform or volume is not None or (split, warp_fraction) != ("auto", "auto"),
     )

@@ -10,11 +10,11 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis import KernelFacts
-from eatss.apart import left_s
 from eatss.cuda.capability import check_capability
 from eatss.cuda.file_text import file_text
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
+from eatss.forked import left_s
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import SHARED, Kernel
 from eatss.kernel.resources import resources_of
@@ -35,7 +35,7 @@ from eatss.lower.placement import staged_candidates, unstaged_notes
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.thread_ast import subtree_of
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.bounded import at_most, bounded_work, ran_out
+from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
 from eatss.program import (
     Assumption,

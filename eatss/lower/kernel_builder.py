@@ -31,7 +31,7 @@ from eatss.lower.storage import Candidate, StoragePlan
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder, over_points
 from eatss.lower.thread_tree import Node as Tree
-from eatss.polyhedral.bounded import at_most
+from eatss.polyhedral.isl_limits import at_most
 from eatss.program import (
     Apply,
     Constant,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from eatss.analysis.facts import ReferenceFacts
 from eatss.analysis.structure import Spread
-from eatss.diagnostics import Diagnostic
+from eatss.diagnostics import Diagnostic, input_error
 from eatss.model.options import ModelOptions
 from eatss.prediction.expected import Prediction
 
@@ -215,10 +215,56 @@ class Selection:
 
     @property
     def ppcg_sizes(self) -> str:
-        """The argument of ``ppcg --sizes``."""
-        from eatss.model.ppcg import ppcg_sizes  # noqa: PLC0415 - ppcg needs this module
+        """The argument of ``ppcg --sizes``.
 
-        return ppcg_sizes(self)
+        Kernels that run in one thread have nothing to size and are left out, and so are those that
+        keep PPCG's own sizes.
+
+        Raises:
+            InputError: ``EATSS-M016``, the sizes were selected for generated code.
+        """
+        self._require_ppcg()
+        sized = (k for k in self.kernels if k.tile_sizes and not k.keeps_default)
+        entries = "; ".join(entry for kernel in sized for entry in _ppcg_entries(kernel))
+        return f"{{ {entries} }}" if entries else "{ }"
+
+    @property
+    def ppcg_max_shared_memory(self) -> int:
+        """The argument of ``ppcg --max-shared-memory``, in bytes.
+
+        PPCG has one limit for the whole program, so it is the largest of the kernels'
+        limits, and 0 where no kernel uses shared memory. PPCG declares shared arrays
+        statically, which never gives a block more than the default limit of the card.
+        """
+        if self.ppcg_options is not None:
+            return self.ppcg_options.max_shared_memory
+        limits = [kernel.shared_limit_bytes for kernel in self.kernels if kernel.tile_sizes]
+        return min(max(limits, default=0), self.static_shared_bytes)
+
+    @property
+    def ppcg_arguments(self) -> tuple[str, ...]:
+        """All arguments of PPCG that the selection needs, none where PPCG's default stands.
+
+        Raises:
+            InputError: ``EATSS-M016``, the sizes were selected for generated code.
+        """
+        self._require_ppcg()
+        if self.keeps_default:
+            return ()
+        unroll = self.ppcg_options is not None and self.ppcg_options.unroll_gpu_tile
+        return (
+            f"--max-shared-memory={self.ppcg_max_shared_memory}",
+            *(("--unroll-gpu-tile",) if unroll else ()),
+            f"--sizes={self.ppcg_sizes}",
+        )
+
+    def _require_ppcg(self) -> None:
+        if self.options.target != "ppcg":
+            raise input_error(
+                "EATSS-M016",
+                f"these sizes were selected for the target {self.options.target}, not for PPCG",
+                hint="select for the target ppcg",
+            )
 
     def kernel(self, name: str) -> KernelSelection:
         """Return the kernel called ``name``; ``KeyError`` if there is none."""
@@ -243,3 +289,18 @@ class Selection:
         from eatss.model.selection_json import selection_from_dict  # noqa: PLC0415
 
         return selection_from_dict(document)
+
+
+def _ppcg_entries(kernel: KernelSelection) -> list[str]:
+    """Return what ``ppcg --sizes`` says of a kernel, an isl union map's entries.
+
+    PPCG numbers kernels from 0 in launch order. The leading parallel members of a band, at most
+    three, map to threads; the last of them to ``threadIdx.x``. PPCG's own block sizes (512,
+    32 × 16, 32 × 4 × 4) need not launch where a thread takes many registers, so sizes of ours
+    always stand beside the tile.
+    """
+    domain = f"kernel[{kernel.index}]"
+    entries = [f"{domain} -> tile[{', '.join(str(size) for _, size in kernel.tile_sizes)}]"]
+    if kernel.block:
+        entries.append(f"{domain} -> block[{', '.join(str(size) for _, size in kernel.block)}]")
+    return entries

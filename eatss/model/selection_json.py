@@ -9,7 +9,6 @@ from typing import Any
 from eatss.analysis.structure import Spread
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.model.options import ModelOptions
-from eatss.model.ppcg import ppcg_arguments, ppcg_max_shared_memory, ppcg_sizes
 from eatss.model.selection import (
     SCHEMA_VERSION,
     CellResult,
@@ -46,12 +45,12 @@ def selection_to_dict(selection: Selection) -> dict[str, Any]:
         "options": _flat(selection.options),
         "optimal": selection.optimal,
         "calibrated": selection.calibrated,
-        "ppcg_sizes": ppcg_sizes(selection) if of_ppcg else None,
-        "ppcg_max_shared_memory": ppcg_max_shared_memory(selection) if of_ppcg else None,
+        "ppcg_sizes": selection.ppcg_sizes if of_ppcg else None,
+        "ppcg_max_shared_memory": selection.ppcg_max_shared_memory if of_ppcg else None,
         "static_shared_bytes": selection.static_shared_bytes,
         "uniform_sizes": None if uniform is None else list(uniform),
         "ppcg_options": None if options is None else _flat(options),
-        "ppcg_arguments": list(ppcg_arguments(selection)) if of_ppcg else None,
+        "ppcg_arguments": list(selection.ppcg_arguments) if of_ppcg else None,
         "warnings": [warning.to_dict() for warning in selection.warnings],
         "kernels": [_kernel_to_dict(kernel) for kernel in selection.kernels],
     }

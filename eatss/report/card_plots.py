@@ -123,7 +123,7 @@ def time_roofline(row: Roofs, *, axes: Axes | None = None) -> Axes:
     _programs(axes, row, lambda one: one.speed_ceiling_flops_s, lambda one: one.speed_flops_s)
     _balances(axes, machine)
     axes.set_yscale("log")
-    _finish(axes, row, x, "speed in GFLOP/s", f"{row.title}: time")
+    _finish(axes, x, "speed in GFLOP/s", f"{row.title}: time")
     return axes
 
 
@@ -146,7 +146,7 @@ def arch_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
     )
     _balances(axes, machine)
     axes.set_yscale("log")
-    _finish(axes, row, x, "efficiency in GFLOP/J", f"{row.title}: energy")
+    _finish(axes, x, "efficiency in GFLOP/J", f"{row.title}: energy")
     return axes
 
 
@@ -167,7 +167,7 @@ def power_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
         axes.axhline(machine.constant_w, color=GREY, linewidth=1, label=constant)
     _balances(axes, machine)
     axes.set_ylim(bottom=0)
-    _finish(axes, row, x, "power in W", f"{row.title}: power")
+    _finish(axes, x, "power in W", f"{row.title}: power")
     return axes
 
 
@@ -247,7 +247,7 @@ def _balances(axes: Axes, machine: EnergyRoofline) -> None:
         axes.axvline(at, color=colour, linestyle=style, linewidth=1.2, label=label)
 
 
-def _finish(axes: Axes, row: Roofs, x: _Floats, y_label: str, title: str) -> None:
+def _finish(axes: Axes, x: _Floats, y_label: str, title: str) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xlim(x[0], x[-1])
     _plain(axes, "x")

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from eatss.model import PUBLISHED, ModelOptions, Selection
 from eatss.model.build import bytes_text
-from eatss.model.ppcg import ppcg_arguments
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
 from eatss.report.expectation import cut_lines, terms_tables, uncalibrated
@@ -30,7 +29,7 @@ def render_selection(selection: Selection, output: str, *, explain: bool = False
     if output == "ppcg":
         return selection.ppcg_sizes + "\n"
     if output == "ppcg-args":
-        return "".join(f"{argument}\n" for argument in ppcg_arguments(selection))
+        return "".join(f"{argument}\n" for argument in selection.ppcg_arguments)
     return selection_table(selection, explain=explain)
 
 

@@ -11,7 +11,6 @@ import pytest
 import eatss
 from eatss.api import select_analysed
 from eatss.gpu import load_profile
-from eatss.model import ppcg_arguments
 from eatss.pipeline import AnalysedProgram
 from eatss.resources import data_directory
 from tests.examples import with_long
@@ -60,7 +59,7 @@ def _check_predicted(program: AnalysedProgram, card: str) -> None:
     selection = select_analysed(program, gpu=card, objective="energy")
     _check_outline(program, selection)
     assert selection.ppcg_options is not None
-    assert bool(ppcg_arguments(selection)) == (not selection.keeps_default)
+    assert bool(selection.ppcg_arguments) == (not selection.keeps_default)
     for kernel in selection.kernels:
         found, default = kernel.predicted, kernel.default
         assert found is not None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.prediction.access import SECTOR_BYTES, WARP, lanes_of, sectors, torn_sectors
-from eatss.prediction.tally import Tally
+from eatss.prediction.demand_builder import DemandBuilder
 
 ONES = np.ones(1)
 
@@ -71,7 +71,7 @@ def test_a_row_that_begins_inside_a_sector_tears_its_ends(offset: int) -> None:
 
 
 def test_stores_count_once_as_bytes_of_l2_and_once_as_torn_ones() -> None:
-    tally = Tally(ONES * 3)
+    demand = DemandBuilder(ONES * 3)
     each = sectors(lanes_of([ONES * WARP]), [64.0], 8)
-    tally.add_stores(ONES * 5, ONES, each, torn_sectors(lanes_of([ONES * WARP]), [64.0], 8))
-    assert tally.l2_bytes[0] == tally.torn_bytes[0] == 3 * 5 * WARP * SECTOR_BYTES
+    demand.add_stores(ONES * 5, ONES, each, torn_sectors(lanes_of([ONES * WARP]), [64.0], 8))
+    assert demand.l2_bytes[0] == demand.torn_bytes[0] == 3 * 5 * WARP * SECTOR_BYTES

@@ -1,4 +1,4 @@
-"""Accesses of a statement that differ by constants only, taken together: ``A[i-1]``, ``A[i]``."""
+"""Uniformly generated references: those that differ by constants only, ``A[i-1]`` and ``A[i]``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from eatss.analysis.work import AccessFacts, StatementFacts
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """Accesses of one statement that differ by constants only.
+class UniformSet:
+    """The accesses of one statement that are uniformly generated [Wolf and Lam, PLDI 1991].
 
     ``spans`` are, for each dimension, the differences of their constants; ``count`` is how many
     elements one point touches through them, ``rows`` in how many rows of the array. ``held`` says
@@ -27,7 +27,7 @@ class Family:
     group: int | None
 
 
-def families_of(statement: StatementFacts, launch: LaunchFacts) -> tuple[Family, ...]:
+def uniform_sets(statement: StatementFacts, launch: LaunchFacts) -> tuple[UniformSet, ...]:
     """Return the accesses of a statement, those that differ by constants together."""
     held = {at for own in launch.held for at in own.references}
     alike: dict[object, list[AccessFacts]] = {}
@@ -36,12 +36,12 @@ def families_of(statement: StatementFacts, launch: LaunchFacts) -> tuple[Family,
         form = tuple(terms for terms, _ in access.subscripts)
         key = access.array, form, access.reference in held, group, access.writes
         alike.setdefault(key, []).append(access)
-    families = []
+    uniform_sets = []
     for accesses in alike.values():
         first = accesses[0]
         offsets = list(zip(*(tuple(c for _, c in a.subscripts) for a in accesses), strict=True))
-        families.append(
-            Family(
+        uniform_sets.append(
+            UniformSet(
                 access=first,
                 spans=tuple(max(along) - min(along) for along in offsets),
                 count=len(accesses),
@@ -52,7 +52,7 @@ def families_of(statement: StatementFacts, launch: LaunchFacts) -> tuple[Family,
                 group=_group_of(first, launch),
             )
         )
-    return tuple(families)
+    return tuple(uniform_sets)
 
 
 def _group_of(access: AccessFacts, launch: LaunchFacts) -> int | None:

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.work import ASSUMED_SIZE
+from eatss.diagnostics import NoSolutionError
 from eatss.gpu.profile import GpuProfile
-from eatss.model.objectives import NEVER, UNITS, costs
+from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.model.ppcg_lattice import (
@@ -40,7 +41,7 @@ from eatss.model.selection import (
 from eatss.model.table_proof import solve_table
 from eatss.prediction.demand import Demand
 from eatss.prediction.model import PpcgModel, prediction_at
-from eatss.prediction.ppcg_staging import shared_groups
+from eatss.prediction.ppcg_promotion import shared_groups
 from eatss.prediction.terms import Predicted
 
 MARGIN = 1.25
@@ -104,10 +105,14 @@ class PredictedProgram:
     options: PpcgOptions
 
 
-def select_predicted(
+def select_ppcg(
     kernels: Sequence[KernelFacts], profile: GpuProfile, options: ModelOptions
 ) -> PredictedProgram:
-    """Select sizes and options of a program for PPCG."""
+    """Select sizes and options of a program for PPCG.
+
+    Raises:
+        NoSolutionError: ``EATSS-M023``, the objective allows no candidate that launches.
+    """
     began = time.perf_counter()
     spaces = [_space(facts, profile) for facts in kernels]
     most_bytes = options.shared_per_block(profile)
@@ -132,6 +137,7 @@ def select_predicted(
     else:
         usual = _Usual.NOTHING
     chosen, rows, cells = _best_setting(spaces, settings, costed, limits, usual)
+    _require_allowed(spaces, cells, rows, options.objective)
     share_s = (time.perf_counter() - began) / max(1, len(spaces))
     return PredictedProgram(
         kernels=tuple(
@@ -143,7 +149,19 @@ def select_predicted(
     )  # fmt: skip
 
 
-def predicted_problems(
+def _require_allowed(
+    spaces: Sequence[_Space], cells: Sequence[_Cell], rows: Sequence[int], objective: ObjectiveName
+) -> None:
+    findings = [
+        nothing_allowed(space.facts.name, objective)
+        for space, cell, row in zip(spaces, cells, rows, strict=True)
+        if cell.costs[row] == NEVER and np.isfinite(cell.expected.time_s[row])
+    ]
+    if findings:
+        raise NoSolutionError(*findings)
+
+
+def ppcg_problems(
     kernels: Sequence[KernelFacts], profile: GpuProfile, selection: Selection
 ) -> tuple[TableProblem | None, ...]:
     """Return the table behind each kernel of a predicted selection, ``None`` for one without sizes.
@@ -309,7 +327,7 @@ def _problem(
     return TableProblem(
         kernel=space.facts.name,
         variables=variable_names(space.model.kernel),
-        cost=table_of(space.vectors, allowed, UNITS[objective]),
+        cost=table_of(space.vectors, allowed, OBJECTIVES.get(objective).unit),
     )
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from eatss.prediction.access import lanes_of
 from eatss.prediction.card import Card
+from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import Column
-from eatss.prediction.habits import Habits
+from eatss.prediction.occupancy import BLOCK_SHARED_BYTES, resident_blocks
 from eatss.prediction.ppcg_groups import PpcgKernel
+from eatss.prediction.ppcg_promotion import shared_groups
 from eatss.prediction.ppcg_shapes import PpcgCandidates, Shape, guarded_share, shape_of
-from eatss.prediction.ppcg_staging import shared_groups
-from eatss.prediction.terms import BLOCK_SHARED_BYTES, resident_blocks
 
 CARVE_OUTS_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 """Shared memory that an SM can be set to; what is left is L1 [CUDA C++ Programming Guide]."""
@@ -25,7 +25,7 @@ _MOST_ADDRESSES = 16.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class CodeResources:
     """Candidates for a kernel on a card; every column has an entry a candidate.
 
     ``staged`` has a column for each group of the kernel, 1 where it is in shared memory.
@@ -39,7 +39,7 @@ class Setting:
 
     kernel: PpcgKernel
     card: Card
-    habits: Habits
+    constants: CodeConstants
     shape: Shape
     staged: list[Column]
     shared_bytes: Column
@@ -64,24 +64,24 @@ class Setting:
         return self.shape.blocks * self.warps
 
 
-def setting_of(
-    kernel: PpcgKernel, candidates: PpcgCandidates, card: Card, habits: Habits
-) -> Setting:
+def resources_of(
+    kernel: PpcgKernel, candidates: PpcgCandidates, card: Card, constants: CodeConstants
+) -> CodeResources:
     """Return what holds for all statements of candidates."""
     shape = shape_of(kernel, candidates)
     staged, shared_bytes = shared_groups(kernel, candidates)
     unrolled = _unrolled(kernel, shape, candidates.unroll)
     local = _in_local_memory(kernel, shape)
-    wanted = _registers(kernel, shape, unrolled, local, habits)
+    wanted = _registers(kernel, shape, unrolled, local, constants)
     registers = np.minimum(wanted, float(card.registers_per_thread))
     resident = resident_blocks(
         shape.threads, registers, shared_bytes, card, card.shared_per_block_bytes
     )
     carved = resident * (shared_bytes + BLOCK_SHARED_BYTES) * (shared_bytes > 0)
-    return Setting(
+    return CodeResources(
         kernel=kernel,
         card=card,
-        habits=habits,
+        constants=constants,
         shape=shape,
         staged=staged,
         shared_bytes=shared_bytes,
@@ -135,7 +135,7 @@ def _in_local_memory(kernel: PpcgKernel, shape: Shape) -> Column:
 
 
 def _registers(
-    kernel: PpcgKernel, shape: Shape, unrolled: Column, local: Column, habits: Habits
+    kernel: PpcgKernel, shape: Shape, unrolled: Column, local: Column, constants: CodeConstants
 ) -> Column:
     """Return the registers that a thread would like to have."""
     width = max(1, kernel.facts.element_bytes // 4)
@@ -146,10 +146,10 @@ def _registers(
         unrolled > 0, np.minimum(shape.points_of(kernel.threads), _MOST_ADDRESSES), 1.0
     )
     return np.asarray(
-        habits.base_registers
-        + _private_words(kernel, shape) * (1.0 - local) * habits.private_register_factor
+        constants.base_registers
+        + _private_words(kernel, shape) * (1.0 - local) * constants.private_register_factor
         + operands * width * 2
-        + addresses * habits.registers_per_point
+        + addresses * constants.registers_per_point
     )
 
 

@@ -1,4 +1,4 @@
-"""Work in a process of its own, bounded in time and memory: it may hang, crash or leak there.
+"""Work in a forked process, bounded in time and memory: it may hang, crash or leak there.
 
 isl counts most of what it does and stops at a bound, but not all of it; where it stops, now and
 then it dies; and its Python bindings keep what they are given for good. A forked process
@@ -48,13 +48,18 @@ _MOST_IDLE = 3
 
 _NEEDED = (
     "analysis",
-    "codegen",
+    "cuda",
     "frontend",
     "gpu",
+    "kernel",
+    "lower",
     "model",
     "polyhedral",
     "prediction",
     "program",
+    "recipe",
+    "schedule",
+    "work",
 )
 _loading = threading.Lock()
 _loaded: list[bool] = []
@@ -124,15 +129,15 @@ if sys.platform == "linux":
 
 
 class Cause(Enum):
-    """Why a process of its own ended without a result."""
+    """Why a forked process ended without a result."""
 
     TIME = "time"
     MEMORY = "memory"
     CRASH = "crash"
 
 
-class EndedApartError(Exception):
-    """Work in a process of its own came to no end of its own; ``cause`` says why."""
+class ForkEndedError(Exception):
+    """A forked process ended without a result; ``cause`` says why."""
 
     def __init__(self, cause: Cause, what: str) -> None:
         super().__init__(what)
@@ -154,7 +159,7 @@ class Limits:
     memory_bytes: int = 1 << 30
 
 
-def apart(work: Callable[[], T], limits: Limits) -> T:
+def run_forked(work: Callable[[], T], limits: Limits) -> T:
     """Return what ``work`` returns, or raise what it raises, run in a forked process.
 
     Elsewhere than on Linux, and where the system has no room for another process, it runs in this
@@ -166,7 +171,7 @@ def apart(work: Callable[[], T], limits: Limits) -> T:
         limits: what it may take.
 
     Raises:
-        EndedApartError: it took longer, or the process died.
+        ForkEndedError: it took longer, or the process died.
     """
     if sys.platform != "linux":
         return work()
@@ -181,7 +186,7 @@ def apart(work: Callable[[], T], limits: Limits) -> T:
     try:
         good, result = pickle.loads(answer)  # noqa: S301 - our own fork's
     except Exception as error:
-        raise EndedApartError(Cause.CRASH, f"its answer cannot be read: {error}") from None
+        raise ForkEndedError(Cause.CRASH, f"its answer cannot be read: {error}") from None
     if good:
         return result  # type: ignore[no-any-return]
     raise result
@@ -202,14 +207,14 @@ def _waited_for(child: int, pipe: int, limits: Limits) -> bytes:
         if code is None:
             _end(child)
     if code is None:
-        raise EndedApartError(Cause.TIME, "it waits for nothing that comes")
+        raise ForkEndedError(Cause.TIME, "it waits for nothing that comes")
     if answer is not None:
         return answer
     if code == -signal.SIGPROF:
-        raise EndedApartError(Cause.TIME, "more processor time than is allowed")
+        raise ForkEndedError(Cause.TIME, "more processor time than is allowed")
     if code == _NO_MEMORY:
-        raise EndedApartError(Cause.MEMORY, f"over {limits.memory_bytes >> 20} MiB of memory")
-    raise EndedApartError(Cause.CRASH, f"its process ended with code {code}")
+        raise ForkEndedError(Cause.MEMORY, f"over {limits.memory_bytes >> 20} MiB of memory")
+    raise ForkEndedError(Cause.CRASH, f"its process ended with code {code}")
 
 
 def _exit_code(child: int) -> int:
@@ -226,7 +231,7 @@ def bounded(work: Callable[[], T], *, watched: bool = True) -> T:
     As the work goes on it is allowed more. In a process that is bounded already it runs as it is.
 
     Args:
-        work: as for :func:`apart`.
+        work: as for :func:`run_forked`.
         watched: as in :class:`Limits`.
 
     Raises:
@@ -235,8 +240,8 @@ def bounded(work: Callable[[], T], *, watched: bool = True) -> T:
     if _forks.pipe is not None:
         return work()
     try:
-        return apart(work, Limits(seconds=READING_S, watched=watched))
-    except EndedApartError as error:
+        return run_forked(work, Limits(seconds=READING_S, watched=watched))
+    except ForkEndedError as error:
         raise input_error(
             "EATSS-P001",
             f"gave up: {error} (10 s for a region by default)"

@@ -11,17 +11,17 @@ import numpy.typing as npt
 from eatss.analysis.structure import MOST_POINTS, HeldFacts, held_words
 from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
-from eatss.prediction.cuda_families import Family
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
-from eatss.prediction.terms import resident_blocks
+from eatss.prediction.occupancy import resident_blocks
+from eatss.prediction.uniform_references import UniformSet
 
 _WORD_BYTES = 4
 _LEAST_L1_BYTES = 16 * 1024.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class CodeResources:
     """A launch on a card; every column has an entry a candidate.
 
     ``boxes`` are those of the stageable groups, ``shared_bytes`` those of a block. ``registers``
@@ -43,7 +43,7 @@ class Setting:
     guarded: Column
 
 
-def setting_of(of: CudaLaunch) -> Setting:
+def resources_of(of: CudaLaunch) -> CodeResources:
     """Return what holds for all statements of a launch."""
     card, threads = of.card, of.shape.block_threads
     boxes = group_boxes(of)
@@ -55,7 +55,7 @@ def setting_of(of: CudaLaunch) -> Setting:
     registers = np.minimum(wanted, cap)
     resident = resident_blocks(threads, registers, shared, card, card.shared_optin_bytes)
     present = np.clip(np.ceil(of.active / card.sms), 1.0, resident)
-    return Setting(
+    return CodeResources(
         of=of,
         boxes=boxes,
         shared_bytes=shared,
@@ -80,22 +80,22 @@ def fits(of: CudaLaunch) -> npt.NDArray[np.bool_]:
     return np.asarray((words <= held_words(most)) & (few | (words == 0)))
 
 
-def distinct(of: CudaLaunch, family: Family) -> Column:
-    """Return the elements that the points of a thread touch through a family, at one step."""
-    moving = dict(family.access.strides)
+def distinct(of: CudaLaunch, uniform: UniformSet) -> Column:
+    """Return the elements that the points of a thread touch through a uniform set, at one step."""
+    moving = dict(uniform.access.strides)
     named = [n for n in of.cut.mapped if n in moving]
     each = np.asarray(prod((of.shape.points[n] for n in named), start=of.ones))
     together = of.ones
-    for (terms, _), span in zip(family.access.subscripts, family.spans, strict=True):
+    for (terms, _), span in zip(uniform.access.subscripts, uniform.spans, strict=True):
         loops = [n for n, factor in terms if n in named and abs(factor) == 1]
         if len(loops) == 1:
             points, threads = of.shape.points[loops[0]], of.shape.threads[loops[0]]
             together = together * np.where(
-                threads == 1, points + span, points * min(span + 1, family.count)
+                threads == 1, points + span, points * min(span + 1, uniform.count)
             )
         else:
-            together = together * min(span + 1, family.count)
-    return np.minimum(each * family.count, together)
+            together = together * min(span + 1, uniform.count)
+    return np.minimum(each * uniform.count, together)
 
 
 def _registers(of: CudaLaunch) -> tuple[Column, Column]:
@@ -111,10 +111,10 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
     for statement in of.statements:
         serial = bool(of.serial(statement))
         words = of.zeros
-        for family in of.families[statement.name]:
-            if not family.held:
-                width = max(1, family.access.element_bytes // _WORD_BYTES)
-                each = distinct(of, family) if serial else of.ones * family.count / 2
+        for uniform in of.uniform_sets[statement.name]:
+            if not uniform.held:
+                width = max(1, uniform.access.element_bytes // _WORD_BYTES)
+                each = distinct(of, uniform) if serial else of.ones * uniform.count / 2
                 words = words + each * width
         most = np.maximum(most, words)
     return needed + of.code.operand_registers * most, needed

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
+class CodeConstants:
     """Constants of the prediction; instructions are those of a warp, cycles those of an SM."""
 
     base_registers: float = 24.0

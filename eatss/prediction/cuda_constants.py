@@ -3,7 +3,7 @@
 They belong to the formulas of :mod:`eatss.prediction.cuda`. *Fitted* ones are from measurements on
 one H200 (docs/model.md), and may stand for more than their names say. *Assumed* ones are what is
 usual; those *kept* could have been moved by a fit, and were not. What belongs to chips, not to
-code, is in :mod:`eatss.prediction.habits`.
+code, is in :mod:`eatss.prediction.code_constants`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CudaHabits:
+class CudaConstants:
     """Constants of generated code; instructions are those of a warp, cycles those of an SM."""
 
     base_registers: float = 24.0

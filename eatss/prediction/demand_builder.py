@@ -10,7 +10,7 @@ from eatss.prediction.arithmetic import is_wide
 from eatss.prediction.demand import Column
 
 
-class Tally:
+class DemandBuilder:
     """Sums over a launch, an entry a candidate; the names are those of ``Demand``.
 
     ``copied_bytes`` are the bytes that copies to shared memory fetch.

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from eatss import apart as module
-from eatss.apart import Cause, EndedApartError, Limits, allow, apart, bounded, in_bounds
+from eatss import forked as module
 from eatss.diagnostics import Diagnostic, InputError, NoSolutionError
+from eatss.forked import Cause, ForkEndedError, Limits, allow, bounded, in_bounds, run_forked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux")
 
@@ -30,8 +30,8 @@ def spin() -> None:
 
 def cause_of(work: object, limits: Limits) -> Cause:
     assert callable(work)
-    with pytest.raises(EndedApartError) as caught:
-        apart(work, limits)
+    with pytest.raises(ForkEndedError) as caught:
+        run_forked(work, limits)
     return caught.value.cause
 
 
@@ -55,7 +55,7 @@ def test_a_result_comes_back_and_nothing_else_changes() -> None:
         seen.append(1)
         return os.getpid(), b"x" * 5_000_000
 
-    process, data = apart(work, AMPLE)
+    process, data = run_forked(work, AMPLE)
     assert process != os.getpid()
     assert len(data) == 5_000_000
     assert seen == []
@@ -68,7 +68,7 @@ def test_findings_come_back_whole() -> None:
         raise NoSolutionError(first, second)
 
     with pytest.raises(NoSolutionError) as caught:
-        apart(refuse, AMPLE)
+        run_forked(refuse, AMPLE)
     assert caught.value.diagnostics == (first, second)
 
 
@@ -77,7 +77,7 @@ def test_an_error_says_where_it_came_from() -> None:
         raise KeyError("it")
 
     with pytest.raises(KeyError, match="it") as caught:
-        apart(fail, AMPLE)
+        run_forked(fail, AMPLE)
     assert "in fail" in caught.value.__notes__[0]
 
 
@@ -103,20 +103,20 @@ def test_a_process_that_dies_is_an_error_here(number: signal.Signals) -> None:
 
 def test_a_result_that_cannot_travel_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="lock"):
-        apart(threading.Lock, AMPLE)
+        run_forked(threading.Lock, AMPLE)
 
 
 def test_where_the_kernel_waits_for_children_the_answer_counts() -> None:
     usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        assert apart(lambda: 5, AMPLE) == 5
+        assert run_forked(lambda: 5, AMPLE) == 5
         assert cause_of(lambda: os._exit(7), AMPLE) is Cause.CRASH
     finally:
         signal.signal(signal.SIGCHLD, usual)
 
 
 def test_any_number_of_seconds_may_be_allowed() -> None:
-    apart(lambda: allow(float("inf")), Limits(seconds=1e300))
+    run_forked(lambda: allow(float("inf")), Limits(seconds=1e300))
 
 
 def test_a_process_that_waits_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_a_first_call_in_many_threads_ends() -> None:
 def test_the_end_of_a_process_is_not_awaited_through_its_own_children() -> None:
     def nested() -> None:
         threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
-        apart(lambda: time.sleep(5), AMPLE)
+        run_forked(lambda: time.sleep(5), AMPLE)
 
     began = time.monotonic()
     assert cause_of(nested, AMPLE) is Cause.CRASH
@@ -163,7 +163,7 @@ def test_without_room_for_another_process_it_runs_in_this_one(
         raise BlockingIOError("no room")
 
     monkeypatch.setattr(os, "fork", refuse)
-    assert apart(os.getpid, AMPLE) == os.getpid()
+    assert run_forked(os.getpid, AMPLE) == os.getpid()
 
 
 def test_threads_get_their_own_results() -> None:
@@ -172,7 +172,7 @@ def test_threads_get_their_own_results() -> None:
             time.sleep(0.01)
             return number
 
-        return apart(work, AMPLE)
+        return run_forked(work, AMPLE)
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(one, range(40)))
@@ -197,7 +197,7 @@ def test_ctrl_c_here_ends_it_there(tmp_path: Path) -> None:
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
-            apart(work, AMPLE)
+            run_forked(work, AMPLE)
         thread.join()
     finally:
         signal.signal(signal.SIGINT, usual)
@@ -213,7 +213,7 @@ def test_work_that_goes_on_is_allowed_more() -> None:
             pass
         return "done"
 
-    assert apart(work, Limits(seconds=0.2)) == "done"
+    assert run_forked(work, Limits(seconds=0.2)) == "done"
 
 
 def test_what_it_forks_counts_for_it() -> None:
@@ -224,10 +224,10 @@ def test_what_it_forks_counts_for_it() -> None:
 
     def work() -> None:
         for _ in range(5):
-            apart(lambda: busy(0.2), AMPLE)
+            run_forked(lambda: busy(0.2), AMPLE)
 
     assert cause_of(work, Limits(seconds=0.5)) is Cause.TIME
-    apart(work, Limits(seconds=2.0))
+    run_forked(work, Limits(seconds=2.0))
 
 
 def test_what_is_bounded_runs_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
