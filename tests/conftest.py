@@ -115,8 +115,7 @@ def _forked_workers(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _workers: Any
 ) -> None:
     if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
-        for module in ("eatss.measurement.supervise", "eatss.verify.run"):
-            monkeypatch.setattr(f"{module}.guarded", _workers.guarded)
+        monkeypatch.setattr("eatss.supervisor.guarded", _workers.guarded)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.diagnostics import InputError, input_error
 from eatss.measurement.assemble import assemble
 from eatss.measurement.card import Card
-from eatss.measurement.job import CardLost, Event, Job, Refused
+from eatss.measurement.job import CardLost, Event, Job
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.progress import Progress
 from eatss.measurement.record import Record, Records
+from eatss.measurement.restarts import measure_in_workers
 from eatss.measurement.sizes import complete_sizes
-from eatss.measurement.supervise import supervise
 from eatss.measurement.trials import run_trials
 from eatss.program import load_program
+from eatss.supervisor import Refused
 
 CUPY_CARD = "eatss.measurement.cupy_card:CupyCard"
 """The import path of the card of this machine."""
@@ -65,7 +66,7 @@ def measure(
     interrupted = False
     try:
         if card is None or isinstance(card, str):
-            supervise(records, card or CUPY_CARD, progress)
+            measure_in_workers(records, card or CUPY_CARD, progress)
         elif records.left():
             _measure_here(records, card, progress)
     except KeyboardInterrupt:
@@ -141,8 +142,7 @@ def _measure_here(
 
     def tell(event: Event) -> None:
         if isinstance(event, Refused):
-            found = Diagnostic(code=event.code, message=event.message, hint=event.hint)
-            raise InputError(found)
+            raise event.error()
         if isinstance(event, CardLost):
             records.give_up(f"the card vanished: {event.reason}")
         records.take(event)

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Literal, Protocol
 
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import Meter
+from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
 
 
@@ -222,3 +224,14 @@ class Card(MeteredCard, Protocol):
             LaunchError: it does not fit the card, or the launcher refuses the sizes.
         """
         ...
+
+
+def open_card(path: str, *, device: int | str, compiler: CompilerChoice) -> Card:
+    """Return a new card of the class at an import path, ``package.module:name``.
+
+    Raises:
+        InputError: there is no such card, or it cannot be used from here.
+        LaunchError: the card does not answer.
+    """
+    card: Card = resolve_name(path)(device=device, compiler=compiler)
+    return card

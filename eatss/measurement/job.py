@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from eatss.codec import decode, encode
 from eatss.measurement.measurement import DeviceInfo, Missing, Status, Window
 from eatss.measurement.options import MeasureOptions
 from eatss.measurement.progress import StageName
+from eatss.supervisor import Refused
 
 Ending: TypeAlias = Literal["interval", "budget"]
 """A part of :data:`eatss.measurement.measurement.HowEnded`."""
@@ -152,15 +152,6 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """The user's mistake, or a machine that cannot measure."""
-
-    code: str
-    message: str
-    hint: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CardLost:
     """The card is of no use any more to this worker, which ends."""
 
@@ -196,15 +187,4 @@ Event: TypeAlias = (
     | Done
 )
 
-_EVENTS: dict[str, type[Any]] = {kind.__name__: kind for kind in Event.__args__}
-
-
-def event_to_dict(event: Event) -> dict[str, Any]:
-    """Return an event as plain JSON types."""
-    return {"event": type(event).__name__, **encode(event)}
-
-
-def event_from_dict(document: dict[str, Any]) -> Event:
-    """Read what :func:`event_to_dict` wrote."""
-    event: Event = decode(_EVENTS[document["event"]], document)
-    return event
+EVENTS: tuple[type[Any], ...] = Event.__args__

@@ -23,7 +23,6 @@ from eatss.measurement.job import (
     Failed,
     IdleRead,
     Job,
-    Refused,
     Remarked,
     Task,
     WindowTaken,
@@ -45,6 +44,7 @@ from eatss.measurement.windows import (
     take_window,
     too_short,
 )
+from eatss.supervisor import Refused
 
 IDLE_PAUSE_S = 2.0
 """After windows, until the card has come to rest."""

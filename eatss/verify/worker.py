@@ -7,25 +7,23 @@ and the result of each run.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import re
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from importlib import import_module
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from pkgutil import resolve_name
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.diagnostics import EatssError, input_error
 from eatss.program import Entry, Program, load_program
+from eatss.supervisor import Refused, connect
 from eatss.verify.bounds import bounds_by_length, bounds_by_running, with_perturbed
 from eatss.verify.branches import counted_text
 from eatss.verify.build import Builder, CompileError
@@ -33,7 +31,7 @@ from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_eq
 from eatss.verify.coverage import Counts, Further, sum_of
 from eatss.verify.data import FLAVOURS, SIGNED, Buffer, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
-from eatss.verify.job import Job, Run, Stage, job_from_dict
+from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
 from eatss.verify.result import SizeResult, Status
 
 _SHIFT = re.compile(r"(?<![<>])(<<|>>)(?![<>])")
@@ -44,14 +42,12 @@ SECOND_ORDER_LIMIT_S = 0.5
 
 def main() -> None:
     """Run the job on standard input."""
-    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the original prints is not ours
-    job = job_from_dict(json.load(sys.stdin))
+    nowhere = os.open(os.devnull, os.O_WRONLY)  # what the original prints is not ours
+    job, tell = connect(Job, printed_to=nowhere, finite=False)
     try:
-        _Worker(job, output).work()
+        _Worker(job, tell).work()
     except EatssError as error:
-        first = error.diagnostics[0]
-        _send(output, "error", {"code": first.code, "message": first.message, "hint": first.hint})
+        tell(Refused.because(error))
 
 
 MOST_VAGUE = 0.05
@@ -72,9 +68,9 @@ class _LeftOutError(Exception):
 
 
 class _Worker:
-    def __init__(self, job: Job, output: IO[str]) -> None:
+    def __init__(self, job: Job, tell: Callable[[Event], None]) -> None:
         self._job = job
-        self._output = output
+        self._tell = tell
         directory = Path(job.directory)
         self._program: Program = load_program(directory)
         self._builder = Builder(
@@ -101,21 +97,13 @@ class _Worker:
                 list(pool.map(self._compile_ahead, self._job.runs))
             self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
         self._all_runs()
-        counts = self._counted()
-        _send(
-            self._output,
-            "done",
-            {
-                "compile_time_s": self._builder.compile_time_s,
-                "further": asdict(self._further),
-                "counts": None if counts is None else asdict(counts),
-            },
-        )
+        seconds = self._builder.compile_time_s
+        self._tell(Done(compile_time_s=seconds, further=self._further, counts=self._counted()))
 
     def _all_runs(self) -> None:
         for run in self._job.runs:
             result = self._run(run)
-            _send(self._output, "result", asdict(result))
+            self._tell(Compared(result=result))
             if self._job.first_failure and result.failed:
                 return
         for number, run in enumerate((*self._job.further, *self._job.searching)):
@@ -124,7 +112,7 @@ class _Worker:
                 return
             result = self._run(run)
             if result.failed or self._untaken() < before:
-                _send(self._output, "result", asdict(result))
+                self._tell(Compared(result=result))
             elif result.status == "ok":
                 self._further = self._further.plus(result)
             if self._job.first_failure and result.failed:
@@ -178,8 +166,7 @@ class _Worker:
                 self._counting[path] = made
             return made
         place, *further = self._job.machine
-        module, _, name = place.partition(":")
-        found: Machine = getattr(import_module(module), name)(self._program, sizes, *further)
+        found: Machine = resolve_name(place)(self._program, sizes, *further)
         return found
 
     def _both_orders(
@@ -320,7 +307,7 @@ class _Worker:
         return bounds_by_running(before, call)
 
     def _stage(self, stage: Stage, run: Run) -> None:
-        _send(self._output, "stage", {"stage": stage, **asdict(run)})
+        self._tell(Entered(stage=stage, run=run))
 
 
 def _failure(
@@ -416,11 +403,6 @@ def _shifts(program: Program) -> bool:
 def _non_finite(buffer: Buffer) -> int:
     values = buffer.array
     return 0 if values.dtype.kind != "f" else int(np.count_nonzero(~np.isfinite(values)))
-
-
-def _send(output: IO[str], event: str, fields: dict[str, Any]) -> None:
-    output.write(json.dumps({"event": event, **fields}) + "\n")
-    output.flush()
 
 
 if __name__ == "__main__":
