@@ -17,6 +17,7 @@ from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import SHARED, Kernel
+from eatss.kernel.uses import grid_strides
 from eatss.lower.arrays import DeviceArray, shape_of
 from eatss.lower.assumptions import (
     assumptions_of,
@@ -402,6 +403,7 @@ class _RegionBuilder:
                     *unstaged_notes(unit.storage, decided, self._options, unit.piece),
                 ),
                 reassociates=unit.mapping.split is not None,
+                grid_strides=grid_strides(kernel.kernel),
             )
         )
         return kernel

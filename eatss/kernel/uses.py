@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from eatss.analysis.mapping import AXES, Axis
 from eatss.kernel.nodes import (
     AtomicAdd,
     Buffer,
@@ -133,6 +134,13 @@ def without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
         return tuple(found)
 
     return kept(nodes)
+
+
+def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:
+    """Return the axes of the grid along which loops take a block from tile to tile."""
+    steps = [node.step for node in every(kernel.body) if isinstance(node, For)]
+    names = {name for step in steps for name in names_in(step)}
+    return tuple(axis for axis in AXES if f"gridDim.{axis}" in names)
 
 
 def needs_of(kernel: Kernel) -> Needs:

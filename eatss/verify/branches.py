@@ -1,19 +1,15 @@
-"""Finds the branches of the generated text and has them counted where it runs on a CPU."""
+"""Finds the branches of a program's text and has them counted where it runs on a CPU."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from eatss.program import Program
+from eatss.program.tokens import Token, closing, definition, tokens
 
-_KEYWORD = re.compile(r"\b(if|for)\s*\(")
-_ELSE = re.compile(r"\s*else\b")
-_DECLARES = re.compile(r"\s*\w+ \w+ = ")
-_STRIDE = re.compile(r"\+= \d+ \* \([\w ]+\)gridDim\.([xyz])\)")
-_VARIES = re.compile(r"(?!(?:int|long|double|float|unsigned)\b)\b[A-Za-z_]")
+_TYPES = frozenset(("int", "long", "double", "float", "unsigned"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +27,24 @@ class Branch:
     has_else: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """The tokens that an ``if`` or a ``for`` tests."""
+
+    kind: Literal["if", "for"]
+    tested: Sequence[Token]
+    has_else: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is worth counting: it is no constant, and declares no variable."""
+        words = [token.kind == "word" for token in self.tested[:2]]
+        declares = words == [True, True] and [token.text for token in self.tested[2:3]] == ["="]
+        return not declares and any(
+            token.kind == "word" and token.text not in _TYPES for token in self.tested
+        )
+
+
 def counted_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
     """Return the text with every branch counted, on the same lines, and the branches in order.
 
@@ -42,79 +56,61 @@ def counted_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
     pieces: list[str] = []
     branches: list[Branch] = []
     done = 0
-    for function, start, end in sorted(_functions(program), key=lambda found: found[1]):
-        for kind, first, last in _conditions(text, start, end):
-            condition = text[first:last]
-            if _DECLARES.match(condition) or not _VARIES.search(condition) or first < done:
-                continue
-            pieces += [text[done:first], f"eatss::took_{kind}({len(branches)}, {condition})"]
-            done = last
-            branches.append(
-                Branch(
-                    function=function,
-                    line=text.count("\n", 0, first) + 1,
-                    kind=kind,
-                    condition=" ".join(condition.split()),
-                    has_else=kind == "if" and _has_else(text, last + 1, end),
-                )
+    for function, condition in _conditions(program):
+        first, last = condition.tested[0].start, condition.tested[-1].end
+        if first < done:
+            continue
+        tested = text[first:last]
+        pieces += [text[done:first], f"eatss::took_{condition.kind}({len(branches)}, {tested})"]
+        done = last
+        branches.append(
+            Branch(
+                function=function,
+                line=text.count("\n", 0, first) + 1,
+                kind=condition.kind,
+                condition=" ".join(tested.split()),
+                has_else=condition.has_else,
             )
+        )
     counted = "".join((*pieces, text[done:]))
     return counted + "".join(_strides(program)), tuple(branches)
 
 
 def _strides(program: Program) -> Iterator[str]:
     """Yield definitions that say along which axes the blocks of a kernel take strides."""
-    kernels = {kernel.name for kernel in program.kernels}
-    for function, start, end in _functions(program):
-        axes = sorted(set(_STRIDE.findall(program.text, start, end)))
-        if function in kernels and axes:
-            call = f'eatss::strides("{function}", "{"".join(axes)}")'
-            yield f"\nstatic bool eatss_strides_{function} = {call};\n"
+    for kernel in program.kernels:
+        if kernel.grid_strides:
+            call = f'eatss::strides("{kernel.name}", "{"".join(kernel.grid_strides)}")'
+            yield f"\nstatic bool eatss_strides_{kernel.name} = {call};\n"
 
 
-def _functions(program: Program) -> Iterator[tuple[str, int, int]]:
-    """Yield the kernels and launchers with where their bodies start and end."""
+def _conditions(program: Program) -> Iterator[tuple[str, _Condition]]:
+    """Yield the conditions of the kernels and launchers that count, in the order of the text."""
+    found = tokens(program.text)
     names = [kernel.name for kernel in program.kernels]
     names += [entry.launcher for entry in program.entries]
-    for name in names:
-        for head in re.finditer(rf"\b{re.escape(name)}\s*\(", program.text):
-            close = _closing(program.text, head.end() - 1, len(program.text))
-            body = re.compile(r"\s*\{").match(program.text, close + 1)
-            if body is not None:
-                yield name, body.end(), _closing(program.text, body.end() - 1, len(program.text))
-                break
+    functions = [one for name in names if (one := definition(found, name)) and one.body]
+    for function in sorted(functions, key=lambda one: one.body[0].start):
+        for place, token in enumerate(function.body[:-1]):
+            if token.text in ("if", "for") and function.body[place + 1].text == "(":
+                condition = _condition(function.body, place)
+                if condition.counts:
+                    yield function.name, condition
 
 
-def _conditions(text: str, start: int, end: int) -> Iterator[tuple[Literal["if", "for"], int, int]]:
-    """Yield what is tested between two places: the kind, where it starts and ends."""
-    for match in _KEYWORD.finditer(text, start, end):
-        line = text.rfind("\n", 0, match.start()) + 1
-        if "//" in text[line : match.start()]:
-            continue
-        close = _closing(text, match.end() - 1, end)
-        if match[1] == "if":
-            yield "if", match.end(), close
-            continue
-        first = text.find(";", match.end(), close) + 1
-        last = text.find(";", first, close)
-        if first and last >= 0 and text[first:last].strip():
-            yield "for", first + (text[first] == " "), last
+def _condition(body: Sequence[Token], place: int) -> _Condition:
+    """Return what the keyword at a place tests."""
+    close = closing(body, place + 1)
+    head = body[place + 2 : close]
+    if body[place].text == "if":
+        return _Condition("if", head, _has_else(body, close + 1))
+    ends = [k for k, token in enumerate(head) if token.text == ";"]
+    return _Condition("for", head[ends[0] + 1 : ends[1]] if len(ends) == 2 else (), False)
 
 
-def _has_else(text: str, after: int, end: int) -> bool:
-    """Tell whether the statement in braces after an ``if`` has an ``else``."""
-    body = re.compile(r"\s*\{").match(text, after)
-    if body is None:
+def _has_else(body: Sequence[Token], place: int) -> bool:
+    """Tell whether the statement in braces at a place has an ``else``."""
+    if place >= len(body) or body[place].text != "{":
         return False
-    return bool(_ELSE.match(text, _closing(text, body.end() - 1, end) + 1))
-
-
-def _closing(text: str, opening: int, end: int) -> int:
-    """Return where the bracket at ``opening`` is closed; ``end`` if it is not."""
-    pair = {"(": ")", "{": "}"}[text[opening]]
-    depth = 0
-    for place in range(opening, end):
-        depth += (text[place] == text[opening]) - (text[place] == pair)
-        if depth == 0:
-            return place
-    return end
+    after = closing(body, place) + 1
+    return after < len(body) and body[after].text == "else"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from eatss.diagnostics import EatssError, input_error
 from eatss.program import Entry, Program, load_program
+from eatss.program.tokens import tokens
 from eatss.supervisor import Refused, connect
 from eatss.verify.bounds import bounds_by_length, bounds_by_running, with_perturbed
 from eatss.verify.branches import counted_text
@@ -34,7 +34,7 @@ from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
 from eatss.verify.result import SizeResult, Status
 
-_SHIFT = re.compile(r"(?<![<>])(<<|>>)(?![<>])")
+_SHIFTS = frozenset(("<<", ">>", "<<=", ">>="))
 
 SECOND_ORDER_LIMIT_S = 0.5
 """A run that takes longer is not repeated with blocks and threads in reverse order."""
@@ -397,7 +397,8 @@ def _with_sizes(buffer: Buffer, sizes: dict[str, int]) -> Buffer:
 
 def _shifts(program: Program) -> bool:
     """Tell whether the kernels or the launchers shift anything."""
-    return _SHIFT.search(program.text.partition("#ifdef EATSS_MAIN")[0]) is not None
+    found = tokens(program.text.partition("#ifdef EATSS_MAIN")[0])
+    return any(token.text in _SHIFTS for token in found)
 
 
 def _non_finite(buffer: Buffer) -> int:

@@ -92,6 +92,7 @@ KERNELS = st.builds(
     tile_sizes=st.lists(st.tuples(WORDS, NUMBERS), max_size=2).map(tuple),
     notes=TEXTS,
     reassociates=st.booleans(),
+    grid_strides=st.lists(st.sampled_from(("x", "y", "z")), unique=True).map(tuple),
 )
 WORK = st.builds(
     Work,

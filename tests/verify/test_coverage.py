@@ -148,6 +148,18 @@ def test_branches_of_code_in_two_versions_and_none_of_constants(matmul: Program)
     assert counted.count("\n") == text.count("\n")
 
 
+def test_fewer_blocks_than_the_plan_asks_for_run_where_it_says_that_they_take_strides(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    sizes = [{"M": 48, "N": 48, "K": 16}]
+    assert verify(folder(matmul, MATMUL_C), device="cpu", sizes=sizes).ok
+    (kernel,) = matmul.kernels
+    claims = replace(matmul, kernels=(replace(kernel, grid_strides=("x",)),))
+    found = verify(folder(claims, MATMUL_C), device="cpu", sizes=sizes)
+    assert found.status == "wrong result"
+    assert "in reverse order" in found.message
+
+
 def cube(program: Program, extent: IntExpr) -> Program:
     """Return a program of one size, with an array of three such extents."""
     argument: Argument = replace(array("A", ("1",), 0), shape=(extent,) * 3)
