@@ -44,7 +44,7 @@ _LINES_SAID = 3
 class Worker:
     """A worker process to be.
 
-    ``module`` is what Python runs, ``job`` the noun it is given, ``events`` the nouns it may tell
+    ``module`` is what Python runs, ``job`` the noun it is given, ``events`` the nouns it may emit
     of. ``start_limit_s`` bounds the seconds until its first stage. ``environment`` is set besides
     the variables of this process.
     """
@@ -209,9 +209,9 @@ def connect(
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(printed_to, 1)
 
-    def tell(event: object) -> None:
+    def emit(event: object) -> None:
         document = {"event": type(event).__name__, **encode(event)}
         output.write(json.dumps(document, allow_nan=not finite) + "\n")
         output.flush()
 
-    return decode(kind, json.load(sys.stdin)), tell
+    return decode(kind, json.load(sys.stdin)), emit

@@ -51,16 +51,16 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class RecordActivity:
     """Stands where a kernel takes whether to tell when its warps came and went: 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ActivityBuffer:
     """Stands where a kernel takes the buffer for that: busy, begun and ended cycles of each SM."""
 
 
-Argument: TypeAlias = Buffer | Repeat | Telling | Told | int
+Argument: TypeAlias = Buffer | Repeat | RecordActivity | ActivityBuffer | int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,7 +200,7 @@ def measure_options(
             are none.
     """
     from eatss.measurement.options import MeasureOptions  # noqa: PLC0415 - keeps --help fast
-    from eatss.verify.text import parse_sizes  # noqa: PLC0415
+    from eatss.verify.plain_text import parse_sizes  # noqa: PLC0415
 
     sizes = {name: value for part in parse_sizes(size or ()) or () for name, value in part.items()}
     return MeasureOptions(

@@ -140,7 +140,7 @@ def _measure_here(
 ) -> None:
     """Measure on a card of this process."""
 
-    def tell(event: Event) -> None:
+    def emit(event: Event) -> None:
         if isinstance(event, Refused):
             raise event.error()
         if isinstance(event, CardLost):
@@ -149,4 +149,4 @@ def _measure_here(
         if progress is not None:
             progress(records.progress())
 
-    run_trials(card, Job(card="", options=records.options, tasks=records.left()), tell)
+    run_trials(card, Job(card="", options=records.options, tasks=records.left()), emit)

@@ -178,7 +178,7 @@ class MeteredCard(Protocol):
         """Return clocks, temperature and throttling as they are now."""
         ...
 
-    def watching(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
+    def sampled_states(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
         """Look at the :meth:`state` every ``period_s`` while a block runs.
 
         What was seen is in the sequence after the block; nothing of it is of the time before the
@@ -186,7 +186,7 @@ class MeteredCard(Protocol):
         """
         ...
 
-    def others(self) -> tuple[str, ...] | None:
+    def other_processes(self) -> tuple[str, ...] | None:
         """Say which other processes compute on the card; ``None`` if that is not known."""
         ...
 

@@ -51,6 +51,40 @@ class Toolchain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompileTarget:
+    """What it takes to compile a program for a card in another process, and to run it there.
+
+    ``device`` is the card's number as CUDA counts, ``capability`` is as in 90 for 9.0, ``cache``
+    the folder of what is compiled.
+    """
+
+    device: int
+    capability: int
+    toolchain: Toolchain
+    cache: str
+
+    def compile(self, program: Program, sizes: Mapping[str, int]) -> Path:
+        """Return the machine code at these sizes.
+
+        Raises:
+            CompileError: it does not compile.
+        """
+        cache = Path(self.cache)
+        return compile_program((self.toolchain,), program, sizes, self.capability, cache=cache).path
+
+    def compile_text(self, text: str, file: str) -> Path:
+        """Return the machine code of CUDA that belongs to no program.
+
+        ``file`` is its name in messages.
+
+        Raises:
+            CompileError: it does not compile.
+        """
+        options = tuple(_target_options(self.toolchain, self.capability))
+        return _cubin(self.toolchain, text, file, options, Path(self.cache), COMPILE_LIMIT_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
     """A file with the machine code of a program at some sizes, and who made it."""
 
@@ -120,35 +154,6 @@ def compile_program(
         options = options_of(toolchain, program, sizes, capability)
         try:
             path = _cubin(toolchain, program.text, program.file, options, cache, limit_s)
-        except CompileError as error:
-            refused = error
-            continue
-        return Compiled(path=path, toolchain=toolchain)
-    assert refused is not None
-    raise refused
-
-
-def compile_text(
-    toolchains: Sequence[Toolchain],
-    text: str,
-    file: str,
-    capability: int,
-    *,
-    cache: Path,
-    limit_s: float = COMPILE_LIMIT_S,
-) -> Compiled:
-    """Compile CUDA that belongs to no program; ``file`` is its name in messages.
-
-    Other arguments are those of :func:`compile_program`.
-
-    Raises:
-        CompileError: none takes it; the text is the last one's first errors.
-    """
-    refused: CompileError | None = None
-    for toolchain in toolchains:
-        options = _target_options(toolchain, capability)
-        try:
-            path = _cubin(toolchain, text, file, tuple(options), cache, limit_s)
         except CompileError as error:
             refused = error
             continue

@@ -22,8 +22,8 @@ from typing import Self, get_args
 from eatss.diagnostics import input_error
 from eatss.measurement.energy_measurement import EnergyMeasurement
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
-from eatss.measurement.meters.between import EnergyBetween, energy_between
 from eatss.measurement.meters.choose import choose_meters
+from eatss.measurement.meters.interval_energy import IntervalEnergy, interval_energy
 from eatss.measurement.meters.meter import Meter, MeterError, Trace
 from eatss.measurement.meters.nvml import NvmlDevice, card_state, device_info
 from eatss.measurement.options import MeterChoice
@@ -245,9 +245,9 @@ class EnergyMeter:
 
     def _finish(self, run: _Run, end_s: float, error: BaseException | None) -> None:
         after = None if run.card is None else card_state(run.card)
-        told: list[EnergyBetween] = []
+        told: list[IntervalEnergy] = []
         for trace in self._end(run):
-            energy = energy_between(trace, run.begin_s, end_s)
+            energy = interval_energy(trace, run.begin_s, end_s)
             if isinstance(energy, str):
                 run.missing.append(Missing(what=f"energy by {trace.meter}", reason=energy))
             else:

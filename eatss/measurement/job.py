@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -52,13 +53,13 @@ class Job:
 class CardOpened:
     """The card works; ``meter`` is what results rest on, or ``no_meter`` says why there is none.
 
-    ``meter_gaps`` says why other meters were not taken.
+    ``missing_meters`` says why other meters were not taken.
     """
 
     device: DeviceInfo
     meter: str | None
     no_meter: str
-    meter_gaps: tuple[Missing, ...] = ()
+    missing_meters: tuple[Missing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,5 +187,7 @@ Event: TypeAlias = (
     | Broken
     | Done
 )
+
+Emit: TypeAlias = Callable[[Event], None]
 
 EVENTS: tuple[type[Any], ...] = Event.__args__

@@ -13,8 +13,7 @@ from typing import NoReturn
 
 from eatss.diagnostics import EatssError
 from eatss.measurement.card import LaunchError, open_card
-from eatss.measurement.job import Broken, CardLost, Job
-from eatss.measurement.lane import Tell
+from eatss.measurement.job import Broken, CardLost, Emit, Job
 from eatss.measurement.trials import run_trials
 from eatss.supervisor import Refused, connect
 
@@ -25,12 +24,12 @@ def main() -> None:
     SIGTERM ends it as an exception does, so that what it started is ended too.
     """
     signal.signal(signal.SIGTERM, _end)
-    job, tell = connect(Job, printed_to=2)
+    job, emit = connect(Job, printed_to=2)
     try:
-        _run(job, tell)
+        _run(job, emit)
     except Exception as error:
         traceback.print_exc()
-        tell(Broken(error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
+        emit(Broken(error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
         sys.exit(1)
 
 
@@ -39,16 +38,16 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _run(job: Job, tell: Tell) -> None:
+def _run(job: Job, emit: Emit) -> None:
     try:
         card = open_card(job.card, device=job.options.device, compiler=job.options.compiler)
     except LaunchError as error:
-        tell(CardLost(reason=str(error)))
+        emit(CardLost(reason=str(error)))
         return
     except EatssError as error:
-        tell(Refused.because(error))
+        emit(Refused.because(error))
         return
-    run_trials(card, job, tell)
+    run_trials(card, job, emit)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from eatss.diagnostics import input_error
 from eatss.program import Program
-from eatss.verify.branches import counted_text
+from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import Device
 from eatss.verify.sources import (
     CalledOriginal,
@@ -163,7 +163,7 @@ class Builder:
         variables = target.with_suffix(".hpp")
         names = self._macros if values is None else ()
         variables.write_text(size_variables(names, language="c++"), encoding="utf-8")
-        text, branches = counted_text(self._program)
+        text, branches = instrumented_text(self._program)
         source = target.with_suffix(".cu")
         place = (self._directory / self._program.file).resolve()
         source.write_text(f'#line 1 "{place}"\n{text}', encoding="utf-8")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from eatss.verify.branches import Branch
+from eatss.verify.instrumentation import Branch
 from eatss.verify.result import Coverage, KernelCoverage, SizeResult, Untaken
 
 
@@ -14,9 +14,9 @@ from eatss.verify.result import Coverage, KernelCoverage, SizeResult, Untaken
 class Counts:
     """What libraries have counted since they were loaded.
 
-    For every branch of :func:`eatss.verify.branches.counted_text`: how many threads found it false
-    and true, how many blocks. For every kernel that ran: blocks in which every condition held in
-    every thread, and others.
+    For every branch of :func:`eatss.verify.instrumentation.instrumented_text`: how many threads
+    found it false and true, how many blocks. For every kernel that ran: blocks in which every
+    condition held in every thread, and others.
     """
 
     branches: tuple[tuple[int, int, int, int], ...]

@@ -17,10 +17,10 @@ import numpy as np
 from eatss.diagnostics import Diagnostic, InternalError, input_error
 from eatss.program import Program, load_program
 from eatss.supervisor import Outcome, Refused, Worker, supervise
-from eatss.verify.branches import counted_text
 from eatss.verify.compare import must_be_bit_equal
 from eatss.verify.coverage import Further, coverage_of
 from eatss.verify.data import dtype_of
+from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.job import EVENTS, Compared, Done, Entered, Event, Job, Run
 from eatss.verify.result import (
     Coverage,
@@ -287,7 +287,7 @@ class _Report:
     def coverage(self) -> Coverage:
         """Return what has been covered so far."""
         kernels = [kernel.name for kernel in self.program.kernels]
-        branches = counted_text(self.program)[1]
+        branches = instrumented_text(self.program)[1]
         further, counts = (
             (Further(), None)
             if self.done is None

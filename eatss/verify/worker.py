@@ -24,15 +24,15 @@ from eatss.diagnostics import EatssError, input_error
 from eatss.program import Entry, Program, load_program
 from eatss.program.tokens import tokens
 from eatss.supervisor import Refused, connect
-from eatss.verify.bounds import bounds_by_length, bounds_by_running, with_perturbed
-from eatss.verify.branches import counted_text
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_equal
 from eatss.verify.coverage import Counts, Further, sum_of
 from eatss.verify.data import FLAVOURS, SIGNED, Buffer, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
+from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
 from eatss.verify.result import SizeResult, Status
+from eatss.verify.rounding_bounds import bounds_by_length, bounds_by_running, with_perturbed
 
 _SHIFTS = frozenset(("<<", ">>", "<<=", ">>="))
 
@@ -43,11 +43,11 @@ SECOND_ORDER_LIMIT_S = 0.5
 def main() -> None:
     """Run the job on standard input."""
     nowhere = os.open(os.devnull, os.O_WRONLY)  # what the original prints is not ours
-    job, tell = connect(Job, printed_to=nowhere, finite=False)
+    job, emit = connect(Job, printed_to=nowhere, finite=False)
     try:
-        _Worker(job, tell).work()
+        _Worker(job, emit).work()
     except EatssError as error:
-        tell(Refused.because(error))
+        emit(Refused.because(error))
 
 
 MOST_VAGUE = 0.05
@@ -68,9 +68,9 @@ class _LeftOutError(Exception):
 
 
 class _Worker:
-    def __init__(self, job: Job, tell: Callable[[Event], None]) -> None:
+    def __init__(self, job: Job, emit: Callable[[Event], None]) -> None:
         self._job = job
-        self._tell = tell
+        self._emit = emit
         directory = Path(job.directory)
         self._program: Program = load_program(directory)
         self._builder = Builder(
@@ -83,7 +83,7 @@ class _Worker:
         self._bit_equal = must_be_bit_equal(self._program, job.device)
         self._counting: dict[Path, CpuMachine] = {}
         self._further = Further()
-        branches = counted_text(self._program)[1]
+        branches = instrumented_text(self._program)[1]
         kernels = {kernel.name for kernel in self._program.kernels}
         self._branches = len(branches)
         self._in_kernels = [k for k, each in enumerate(branches) if each.function in kernels]
@@ -98,12 +98,12 @@ class _Worker:
             self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
         self._all_runs()
         seconds = self._builder.compile_time_s
-        self._tell(Done(compile_time_s=seconds, further=self._further, counts=self._counted()))
+        self._emit(Done(compile_time_s=seconds, further=self._further, counts=self._counted()))
 
     def _all_runs(self) -> None:
         for run in self._job.runs:
             result = self._run(run)
-            self._tell(Compared(result=result))
+            self._emit(Compared(result=result))
             if self._job.first_failure and result.failed:
                 return
         for number, run in enumerate((*self._job.further, *self._job.searching)):
@@ -112,7 +112,7 @@ class _Worker:
                 return
             result = self._run(run)
             if result.failed or self._untaken() < before:
-                self._tell(Compared(result=result))
+                self._emit(Compared(result=result))
             elif result.status == "ok":
                 self._further = self._further.plus(result)
             if self._job.first_failure and result.failed:
@@ -224,7 +224,7 @@ class _Worker:
             before = make_buffers(entry, sizes, flavour, self._job.seed)
             after = tuple(buffer.copy() for buffer in before)
             start = time.perf_counter()
-            if not _call_apart(run, call, after):
+            if not _call_forked(run, call, after):
                 at = ", ".join(f"{name}={value}" for name, value in run.sizes)
                 raise input_error(
                     "EATSS-V005",
@@ -300,14 +300,14 @@ class _Worker:
                 before,
                 expected,
                 sizes,
-                lambda changed: _call_apart(run, original, changed),
+                lambda changed: _call_forked(run, original, changed),
             )
         call = self._builder.call(library, run.entry)
         self._stage("bounds", run)
         return bounds_by_running(before, call)
 
     def _stage(self, stage: Stage, run: Run) -> None:
-        self._tell(Entered(stage=stage, run=run))
+        self._emit(Entered(stage=stage, run=run))
 
 
 def _failure(
@@ -334,7 +334,7 @@ _NOT_REACHED = 113
 """Exit status of a process in which the original ended before its region."""
 
 
-def _call_apart(
+def _call_forked(
     run: Run, call: Callable[[ctypes.Array[ctypes.c_void_p]], int], buffers: Sequence[Buffer]
 ) -> bool:
     """Call the original in a process of its own, which has a limit and may crash.

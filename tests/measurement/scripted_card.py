@@ -267,14 +267,14 @@ class ScriptedCard:
         return CardState(sm_clock_mhz=clock, temperature_c=60, throttle=reasons)
 
     @contextmanager
-    def watching(self, period_s: float) -> Iterator[Sequence[CardState]]:
+    def sampled_states(self, period_s: float) -> Iterator[Sequence[CardState]]:
         self._seen, self._watch_s = [], period_s
         try:
             yield self._seen
         finally:
             self._watch_s = 0.0
 
-    def others(self) -> tuple[str, ...] | None:
+    def other_processes(self) -> tuple[str, ...] | None:
         return self.script.others
 
     def meters(self, choice: str) -> tuple[Meter, ...]:
@@ -386,7 +386,7 @@ def matmul(n: int = 1000) -> Program:
     return Program(
         name="matmul",
         file="matmul.cu",
-        text="// names alone: matmul_k0, matmul_cuda\n",
+        text="__global__ void matmul_k0();  // names alone\nint matmul_cuda();\n",
         original=Original(file="matmul.c", defines=(), include_dirs=()),
         gpu="h200",
         compute_capability=90,

@@ -282,7 +282,7 @@ def test_clocks_and_reasons_are_those_of_the_load(folders: Folders) -> None:
 
 def test_other_processes_on_the_card_are_remarked_for_all(folders: Folders) -> None:
     class Busy(ScriptedCard):
-        def others(self) -> tuple[str, ...]:
+        def other_processes(self) -> tuple[str, ...]:
             windows = sum(what == "window" for what, _ in self.log)
             return ("process 7 (300 MiB)",) if windows else ()
 

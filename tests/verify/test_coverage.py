@@ -23,9 +23,9 @@ from eatss.program import (
     Program,
 )
 from eatss.verify import choose_sizes, verification_text, verify
-from eatss.verify.bounds import with_perturbed
-from eatss.verify.branches import counted_text
 from eatss.verify.data import Buffer, make_buffers
+from eatss.verify.instrumentation import instrumented_text
+from eatss.verify.rounding_bounds import with_perturbed
 from eatss.verify.sizes import (
     MEMORY_LIMIT_BYTES,
     boundary_sizes,
@@ -137,7 +137,7 @@ def test_branches_of_code_in_two_versions_and_none_of_constants(matmul: Program)
         "    return 0;\n"
         "}\n"
     )
-    counted, branches = counted_text(replace(matmul, text=text))
+    counted, branches = instrumented_text(replace(matmul, text=text))
     assert [(b.kind, b.condition, b.has_else) for b in branches] == [
         ("if", "i0 + 16 <= M", True),
         ("for", "k < M", False),

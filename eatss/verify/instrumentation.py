@@ -45,7 +45,7 @@ class _Condition:
         )
 
 
-def counted_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
+def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
     """Return the text with every branch counted, on the same lines, and the branches in order.
 
     At the end stands which kernels take what exceeds the grid in strides, so that fewer blocks do

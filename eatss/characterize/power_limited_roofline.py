@@ -25,7 +25,7 @@ _HALVINGS = 40
 _Floats: TypeAlias = NDArray[np.float64]
 
 
-def machine_of(
+def roofline_from_coefficients(
     coefficients: Mapping[str, float], width: Width, sm_count: int, limit_w: float | None
 ) -> EnergyRoofline:
     """Return the energy roofline that a card's coefficients give for multiply-adds of a width.
@@ -55,7 +55,7 @@ def machine_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoweredClocks:
+class PowerLimitedRoofline:
     """A machine that keeps to its power limit as cards do: by lower clocks of the SMs.
 
     With the clock their voltage falls, and what runs at it takes ``v²`` of its energy, as in
@@ -73,8 +73,8 @@ class LoweredClocks:
     overlap: float
 
     @classmethod
-    def of(cls, coefficients: Mapping[str, float], machine: EnergyRoofline) -> LoweredClocks:
-        """Return it for a machine of :func:`machine_of`, by the same coefficients."""
+    def of(cls, coefficients: Mapping[str, float], machine: EnergyRoofline) -> PowerLimitedRoofline:
+        """Return it for what :func:`roofline_from_coefficients` made of the same coefficients."""
         return cls(
             machine=machine,
             memory_byte_j=coefficients["dram_read_byte_pj"] * 1e-12,

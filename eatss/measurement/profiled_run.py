@@ -1,4 +1,4 @@
-"""``python -m eatss.measurement.one_run DIR``: one run of a program, for a profiler to watch."""
+"""``python -m eatss.measurement.profiled_run DIR``: one run of a program, to be profiled."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _watched(on_a_card: bool) -> Iterator[None]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m eatss.measurement.one_run", description=__doc__
+        prog="python -m eatss.measurement.profiled_run", description=__doc__
     )
     parser.add_argument("directory", type=Path)
     parser.add_argument("--size", action="append", default=[], metavar="NAME=VALUE")

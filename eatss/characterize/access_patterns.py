@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from eatss.characterize.benchmark import (
     CURVE_WINDOW_S,
+    ActivityBuffer,
     Argument,
     Benchmark,
     Buffer,
     Expected,
+    RecordActivity,
     Repeat,
-    Telling,
-    Told,
     Work,
 )
 from eatss.characterize.memory import LINE_BYTES, SECTOR_BYTES, WARP
@@ -151,8 +151,8 @@ def _benchmark(pattern: Pattern, threads: int) -> Benchmark:
     arguments: tuple[Argument, ...] = (
         whole if pattern.writes and not pattern.on_chip else small,
         small if pattern.writes or pattern.on_chip else whole,
-        Told(),
-        Telling(),
+        ActivityBuffer(),
+        RecordActivity(),
         Repeat(),
     )
     return Benchmark(
