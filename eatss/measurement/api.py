@@ -9,6 +9,7 @@ from eatss.measurement.assemble import assemble
 from eatss.measurement.card import Card
 from eatss.measurement.job import CardLost, Event, Job
 from eatss.measurement.measurement import Measurement
+from eatss.measurement.meters.choose import METERS
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.progress import Progress
 from eatss.measurement.record import Record, Records
@@ -83,8 +84,9 @@ def check_options(options: MeasureOptions) -> None:
     """Refuse options that make no sense.
 
     Raises:
-        InputError: ``EATSS-E075``.
+        InputError: ``EATSS-E075``; ``EATSS-X005`` there is no such meter.
     """
+    METERS.get(options.meter)
     if not 0 < options.confidence < 1:
         raise _bad_option("confidence", options.confidence, "between 0 and 1, like 0.95")
     for name, value in (

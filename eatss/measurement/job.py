@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from eatss.extensions import Origin
 from eatss.measurement.measurement import DeviceInfo, Missing, Status, Window
 from eatss.measurement.options import MeasureOptions
 from eatss.measurement.progress import StageName
@@ -39,6 +40,7 @@ class Job:
     """Variants measured by turns. ``card`` is the import path of what makes the card,
     ``package.module:name``. Of earlier workers: ``elapsed_s`` is how long ago the measurement
     began, ``meter`` what their windows rest on, ``idle_known`` whether the cold card was read.
+    ``meter_origin`` is where the worker finds a meter that was registered.
     """  # noqa: D205
 
     card: str
@@ -47,6 +49,7 @@ class Job:
     elapsed_s: float = 0.0
     meter: str | None = None
     idle_known: bool = False
+    meter_origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eatss.measurement.job import EVENTS, Broken, CardLost, Done, Entered, Event, Job
+from eatss.measurement.meters.choose import METERS
 from eatss.measurement.progress import Progress
 from eatss.measurement.record import Record, Records
 from eatss.supervisor import Outcome, Refused, Worker, supervise
@@ -31,10 +32,12 @@ def measure_in_workers(
     """Measure what is left of all variants; their records hold what was found.
 
     Raises:
-        InputError: the machine cannot measure, as the first worker found.
+        InputError: the machine cannot measure, as the first worker found; or a worker has no way to
+            import the meter (``EATSS-X009``).
         KeyboardInterrupt: the user interrupted; the worker has been ended.
     """
     begin_s = time.monotonic()
+    meter_origin = METERS.origin(records.options.meter)
     fruitless = 0
     while (tasks := records.left()) and fruitless < FRUITLESS_WORKERS:
         job = Job(
@@ -44,6 +47,7 @@ def measure_in_workers(
             elapsed_s=time.monotonic() - begin_s,
             meter=records.meter,
             idle_known=records.idle_asked,
+            meter_origin=meter_origin,
         )
         windows = records.windows
         ending = _run_worker(job, records, progress)

@@ -126,7 +126,7 @@ def _process(process: GpuProcess) -> str:
 
 def _period(card: NvmlDevice, trial: SensorTrial) -> Check:
     name = "energy counter"
-    meter = CounterMeter(card)
+    meter = CounterMeter(card.total_energy_j)
     try:
         card.total_energy_j()
         meter.start()
@@ -189,7 +189,7 @@ def _both(
     Raises:
         MeterError: one of them says nothing.
     """
-    meters: tuple[Meter, ...] = (CounterMeter(card), PowerMeter(card))
+    meters: tuple[Meter, ...] = (CounterMeter(card.total_energy_j), PowerMeter(card.power_w))
     card.total_energy_j()
     card.power_w()
     for meter in meters:

@@ -14,6 +14,7 @@ from typing import NoReturn
 from eatss.diagnostics import EatssError
 from eatss.measurement.card import LaunchError, open_card
 from eatss.measurement.job import Broken, CardLost, Emit, Job
+from eatss.measurement.meters.choose import METERS
 from eatss.measurement.trials import run_trials
 from eatss.supervisor import Refused, connect
 
@@ -40,6 +41,8 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 
 def _run(job: Job, emit: Emit) -> None:
     try:
+        if job.meter_origin is not None:
+            METERS.register_from(job.options.meter, job.meter_origin)
         card = open_card(job.card, device=job.options.device, compiler=job.options.compiler)
     except LaunchError as error:
         emit(CardLost(reason=str(error)))

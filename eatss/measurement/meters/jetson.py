@@ -13,9 +13,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from eatss.measurement.meters.background import BackgroundMeter
 from eatss.measurement.meters.meter import Meter, MeterError, Sample
-from eatss.measurement.meters.power import follow_power
+from eatss.measurement.meters.power import PowerMeter
 from eatss.measurement.meters.subprocess_meter import SubprocessMeter
 
 SYSFS_POLL_S = 0.02
@@ -68,13 +67,9 @@ def jetson_meter(*, root: Path = Path("/")) -> Meter:
     raise MeterError("this machine has no INA3221 power monitor and no tegrastats", _REMEDY)
 
 
-def rail_meter(rail: Rail) -> BackgroundMeter:
+def rail_meter(rail: Rail) -> PowerMeter:
     """Return a meter that samples one rail in sysfs."""
-    return BackgroundMeter(
-        f"INA3221 rail {rail.name}",
-        "power",
-        lambda ticker, record: follow_power(rail.power_w, ticker, record, poll_s=SYSFS_POLL_S),
-    )
+    return PowerMeter(rail.power_w, name=f"INA3221 rail {rail.name}", poll_s=SYSFS_POLL_S)
 
 
 def ina3221_rails(root: Path = Path("/")) -> tuple[Rail, ...]:
