@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from eatss.characterize.benchmark import (
+    WARP,
     ActivityBuffer,
     Argument,
     Benchmark,
@@ -33,7 +34,6 @@ from eatss.measurement.cuda_errors import translated
 from eatss.measurement.cupy_card import CupyCard
 
 _NEVER = np.iinfo(np.int64).max
-_WARP = 32
 
 
 class LoadedBenchmark(SteadyLoad, Protocol):
@@ -296,9 +296,9 @@ class CupyBenchmark:
         )
 
     def _block_warps(self) -> int:
-        return -(-self.benchmark.threads // _WARP)
+        return -(-self.benchmark.threads // WARP)
 
     def _most_warps(self) -> int:
         runtime = self.card.memory.cupy.cuda.runtime
         properties = runtime.getDeviceProperties(self.card.compile_target.device)
-        return int(properties["maxThreadsPerMultiProcessor"]) // _WARP
+        return int(properties["maxThreadsPerMultiProcessor"]) // WARP

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar, nnls  # type: ignore[attr-defined]
 from scipy.stats import t as student  # type: ignore[attr-defined]
 
-from eatss.characterize.memory import SECTOR_BYTES, WARP
+from eatss.characterize.benchmark import WARP
+from eatss.characterize.memory import SECTOR_BYTES
 from eatss.characterize.power_limited_roofline import (
     WIDTHS,
     PowerLimitedRoofline,

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from eatss.characterize.benchmark import LINE_BYTES, WARP
 from eatss.characterize.energy_roofline import EnergyRoofline
 from eatss.gpu.voltage import voltage_share
 
@@ -16,9 +17,7 @@ Width: TypeAlias = Literal["fp32", "fp64"]
 
 WIDTHS: tuple[Width, ...] = ("fp64", "fp32")
 
-LANES = 32
 FLOPS_OF_FMA = 2
-LINE_BYTES = 128
 _LEAST_CLOCK = 0.02
 _HALVINGS = 40
 
@@ -45,7 +44,7 @@ def roofline_from_coefficients(
     return EnergyRoofline.from_rates(
         flops_s=coefficients[f"{width}_per_cycle"] * FLOPS_OF_FMA * cycles_s,
         bytes_s=coefficients["dram_read_gb_s"] * 1e9,
-        flop_pj=coefficients[f"{width}_pj"] / (LANES * FLOPS_OF_FMA),
+        flop_pj=coefficients[f"{width}_pj"] / (WARP * FLOPS_OF_FMA),
         byte_pj=coefficients["dram_read_byte_pj"]
         + coefficients["l2_byte_pj"]
         + coefficients["l1_wavefront_pj"] / LINE_BYTES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +68,7 @@ def examine_sensors(
         card = NvmlDevice(device, module=module)
     except MeterError as error:
         return (_meters(device, None, error), *numbering)
-    with card:
+    with closing(card):
         return (
             _meters(device, card, None),
             _others(card),

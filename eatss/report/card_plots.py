@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from eatss.characterize.access_patterns import PATTERNS
 from eatss.characterize.arithmetic import TENSOR_OPERATIONS
+from eatss.characterize.benchmark import LINE_BYTES, WARP
 from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.power_limited_roofline import LANES, LINE_BYTES, PowerLimitedRoofline
+from eatss.characterize.power_limited_roofline import PowerLimitedRoofline
 from eatss.characterize.result import Record, Result
 from eatss.characterize.roofline_points import RooflinePoint
 from eatss.diagnostics import input_error
@@ -312,7 +313,7 @@ _INSTRUCTIONS: tuple[tuple[str, str], ...] = (
 
 def instruction_energies(calibration: Calibration, *, axes: Axes | None = None) -> Axes:
     """Draw pJ of an instruction of a thread, constant power left out, with 95 % intervals."""
-    rows = _known(calibration, [(name, key, 1 / LANES) for key, name in _INSTRUCTIONS])
+    rows = _known(calibration, [(name, key, 1 / WARP) for key, name in _INSTRUCTIONS])
     axes = _price_bars(axes or _axes(), rows, BLUE)
     axes.set_xlabel("energy of an instruction of a thread in pJ")
     axes.set_title("instructions")
@@ -325,9 +326,9 @@ def flop_energies(calibration: Calibration, capability: int, *, axes: Axes | Non
     ``capability``, as 90 for 9.0, says which shape the mma of tensor cores have.
     """
     scalar = [
-        ("fp64 fma", "fp64_pj", 2 * LANES),
-        ("fp32 fma", "fp32_pj", 2 * LANES),
-        ("fp16x2 fma", "fp16x2_pj", 4 * LANES),
+        ("fp64 fma", "fp64_pj", 2 * WARP),
+        ("fp32 fma", "fp32_pj", 2 * WARP),
+        ("fp16x2 fma", "fp16x2_pj", 4 * WARP),
     ]
     tensor = [
         (one.name, f"tensor_{one.name.removesuffix(' mma')}_pj", one.flops)

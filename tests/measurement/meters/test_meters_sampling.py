@@ -6,6 +6,7 @@ import itertools
 import random
 import threading
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -188,7 +189,7 @@ def test_no_thread_is_left_after_recording(fake: FakeNvml) -> None:
 
 @pytest.mark.gpu
 def test_a_real_counter_moves_in_a_steady_rhythm() -> None:
-    with NvmlDevice() as device:
+    with closing(NvmlDevice()) as device:
         meter = CounterMeter(device.total_energy_j)
         meter.start()
         time.sleep(1.5)
