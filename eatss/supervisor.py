@@ -119,7 +119,7 @@ def supervise(worker: Worker, take: Callable[[Any], float | None]) -> Outcome:
             stdout=subprocess.PIPE,
             stderr=said,
             start_new_session=True,
-            env=_environment(worker.environment),
+            env=child_environment(worker.environment),
         ) as process,
     ):
         try:
@@ -127,11 +127,11 @@ def supervise(worker: Worker, take: Callable[[Any], float | None]) -> Outcome:
             if in_time:
                 _wait(process)  # it may still be ending, and its exit code is what tells of it
         except KeyboardInterrupt:
-            _signal_group(process, signal.SIGTERM)
+            signal_group(process, signal.SIGTERM)
             _wait(process)
             raise
         finally:
-            _signal_group(process, signal.SIGKILL)
+            signal_group(process, signal.SIGKILL)
         code = process.wait()
         said.seek(0)
         lines = said.read().decode(errors="replace").strip().splitlines()
@@ -146,8 +146,8 @@ def _filled(file: IO[bytes], text: str) -> IO[bytes]:
     return file
 
 
-def _environment(added: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which the worker finds the same eatss."""
+def child_environment(added: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which a child finds the same eatss."""
     root = str(Path(__file__).resolve().parents[1])
     known = os.environ.get("PYTHONPATH")
     paths = root if not known else f"{root}{os.pathsep}{known}"
@@ -189,8 +189,8 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
         process.wait(ENDING_LIMIT_S)
 
 
-def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Send a signal to a worker, and to compilers and meters it started."""
+def signal_group(process: subprocess.Popen[Any], number: signal.Signals) -> None:
+    """Send a signal to a process that leads a group, and to what it started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 

@@ -28,6 +28,7 @@ from eatss.measurement import nvrtc
 from eatss.measurement.card import CompileError
 from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
+from eatss.supervisor import child_environment, signal_group
 
 CompilerName: TypeAlias = Literal["nvrtc", "nvcc"]
 
@@ -257,7 +258,7 @@ def _run(
             errors="replace",
             cwd=directory,
             start_new_session=True,  # so that what nvcc starts ends with it
-            env=_environment(),
+            env=child_environment({"LC_ALL": "C"}),
         )
     except OSError as error:
         raise CompileError(f"{toolchain} does not start: {error}") from None
@@ -265,8 +266,7 @@ def _run(
         try:
             said, _ = compiler.communicate(given, timeout=limit_s)
         except BaseException as error:
-            with suppress(ProcessLookupError):
-                os.killpg(compiler.pid, signal.SIGKILL)
+            signal_group(compiler, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
                 raise CompileError(f"{toolchain} did not finish within {limit_s:g} s") from None
             raise
@@ -288,17 +288,6 @@ def _nvcc() -> Toolchain:
     ).stdout
     found = _NVCC_RELEASE.search(said)
     return Toolchain(name="nvcc", version=found[1] if found else "unknown", command=(path,))
-
-
-def _environment() -> dict[str, str]:
-    """Return an environment in which a child finds the same eatss."""
-    root = str(Path(__file__).resolve().parents[2])
-    known = os.environ.get("PYTHONPATH")
-    return {
-        **os.environ,
-        "LC_ALL": "C",
-        "PYTHONPATH": root if not known else f"{root}{os.pathsep}{known}",
-    }
 
 
 def usable_cache(wanted: Path) -> Path:

@@ -71,7 +71,7 @@ def examine_sensors(
     with closing(card):
         return (
             _meters(device, card, None),
-            _others(card),
+            _other_processes(card),
             _period(card, trial),
             _agreement(card, trial) if with_load else _no_load(),
             *numbering,
@@ -99,7 +99,7 @@ def _meters(device: int | str, card: NvmlDevice | None, reason: MeterError | Non
     )
 
 
-def _others(card: NvmlDevice) -> Check:
+def _other_processes(card: NvmlDevice) -> Check:
     name = "other programs"
     try:
         processes = card.other_processes()
@@ -201,7 +201,7 @@ def _both(
         end_s = time.perf_counter()
     finally:
         traces = [_stopped(meter) for meter in meters]
-    counted, integrated = (_told(trace, begin_s, end_s, trial.settle_s) for trace in traces)
+    counted, integrated = (_reading_of(trace, begin_s, end_s, trial.settle_s) for trace in traces)
     return counted, integrated
 
 
@@ -213,7 +213,9 @@ def _stopped(meter: Meter) -> Trace | MeterError:
         return error
 
 
-def _told(trace: Trace | MeterError, begin_s: float, end_s: float, settle_s: float) -> Reading:
+def _reading_of(
+    trace: Trace | MeterError, begin_s: float, end_s: float, settle_s: float
+) -> Reading:
     if isinstance(trace, MeterError):
         raise trace
     reading = read(trace, begin_s, end_s, settle_s=settle_s)

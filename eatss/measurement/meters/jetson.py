@@ -137,21 +137,21 @@ def tegrastats_meter(command: str = "tegrastats") -> SubprocessMeter:
 
 def _reported_rail(call: list[str]) -> str:
     """Run the tool until it has named the GPU's rail."""
-    told = threading.Event()
+    named = threading.Event()
     found: list[str] = []
 
-    def look(line: str, read_s: float) -> Sample | None:
+    def sample(line: str, read_s: float) -> Sample | None:
         rail = gpu_rail(tuple(tegrastats_rails(line)))
         if rail is None:
             return None
         found.append(rail)
-        told.set()
+        named.set()
         return Sample(time_s=read_s, value=tegrastats_rails(line)[rail])
 
-    probe = SubprocessMeter("tegrastats", call, look, _REMEDY)
+    probe = SubprocessMeter("tegrastats", call, sample, _REMEDY)
     probe.start()
     deadline_s = time.monotonic() + TEGRASTATS_ANSWER_S
-    while not told.wait(0.02) and not probe.ended and time.monotonic() < deadline_s:
+    while not named.wait(0.02) and not probe.ended and time.monotonic() < deadline_s:
         pass
     probe.stop()
     if not found:
