@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from eatss.measurement import Measurement, MeasureOptions, measure
 from eatss.measurement.card import LaunchError, NotComparedError
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
@@ -66,11 +64,6 @@ class Silent(Telling):
 
     def meters(self, choice: str) -> tuple[Meter, ...]:
         return ()
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path)
 
 
 def measured(folders: Folders, card: ScriptedCard, **options: Any) -> Measurement:
