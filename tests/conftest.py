@@ -97,7 +97,7 @@ def _no_room() -> int:
     raise BlockingIOError("one process is enough")
 
 
-_STARTING = ("test_commands.py", "test_documentation.py")
+_STARTING = ("test_commands.py", "test_documentation.py", "test_supervisor.py")
 """Tests of workers that are started as users start them. Elsewhere a server forks them."""
 
 
