@@ -15,6 +15,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from eatss.version import __version__
+
 if TYPE_CHECKING:
     from eatss.api import codegen, inspect, predict, select
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from eatss.model.selection import KernelSelection, Selection
     from eatss.program import Program
     from eatss.variants import SourceOptions
-
-__version__ = "0.1.0"
 
 _HOME = {
     "Comparison": "eatss.measurement.comparison",

@@ -97,7 +97,7 @@ def _no_room() -> int:
     raise BlockingIOError("one process is enough")
 
 
-_STARTING = ("test_commands.py", "test_documentation.py")
+_STARTING = ("test_commands.py", "test_documentation.py", "test_supervisor.py")
 """Tests of workers that are started as users start them. Elsewhere a server forks them."""
 
 
@@ -115,8 +115,7 @@ def _forked_workers(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _workers: Any
 ) -> None:
     if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
-        for module in ("eatss.measurement.supervise", "eatss.verify.run"):
-            monkeypatch.setattr(f"{module}.guarded", _workers.guarded)
+        monkeypatch.setattr("eatss.supervisor.guarded", _workers.guarded)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

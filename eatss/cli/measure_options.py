@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 _PANEL = "Measuring"
 
 
-class MeterName(StrEnum):
-    """Values of ``--meter``."""
-
-    AUTO = "auto"
-    COUNTER = "counter"
-    POWER = "power"
-    NVIDIA_SMI = "nvidia-smi"
-    JETSON = "jetson"
-    NONE = "none"
-
-
 class CompilerName(StrEnum):
     """Values of ``--compiler``."""
 
@@ -73,9 +62,12 @@ Seed = Annotated[
     typer.Option(metavar="N", min=0, help="Seed of the random data.", rich_help_panel=_PANEL),
 ]
 Meter = Annotated[
-    MeterName,
+    str,
     typer.Option(
-        help="What energy is read from; auto: the best the card has.", rich_help_panel=_PANEL
+        metavar="NAME",
+        help="What energy is read from: auto (the best the card has), counter, power, nvidia-smi, "
+        "jetson, none, or a meter that a package adds.",
+        rich_help_panel=_PANEL,
     ),
 ]
 Compiler = Annotated[
@@ -181,7 +173,7 @@ def measure_options(
     *,
     size: Sequence[str] | None,
     seed: int,
-    meter: MeterName,
+    meter: str,
     compiler: CompilerName,
     device: str,
     window: float,
@@ -196,17 +188,19 @@ def measure_options(
     """Return the options of measuring from those of the command line.
 
     Raises:
-        InputError: ``EATSS-V013`` sizes, ``EATSS-E048`` a target or ``EATSS-E049`` a card that
-            are none.
+        InputError: ``EATSS-V013`` sizes, ``EATSS-E048`` a target, ``EATSS-E049`` a card or
+            ``EATSS-X005`` a meter that are none.
     """
-    from eatss.measurement.options import MeasureOptions  # noqa: PLC0415 - keeps --help fast
-    from eatss.verify.text import parse_sizes  # noqa: PLC0415
+    from eatss.measurement.meters import METERS  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.options import MeasureOptions  # noqa: PLC0415
+    from eatss.verify.plain_text import parse_sizes  # noqa: PLC0415
 
+    METERS.get(meter)
     sizes = {name: value for part in parse_sizes(size or ()) or () for name, value in part.items()}
     return MeasureOptions(
         sizes=sizes,
         seed=seed,
-        meter=meter.value,
+        meter=meter,
         compiler=compiler.value,
         device=parse_device(device),
         least_window_s=window,

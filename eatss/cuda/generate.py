@@ -18,6 +18,7 @@ from eatss.forked import left_s
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import SHARED, Kernel
 from eatss.kernel.resources import resources_of
+from eatss.kernel.uses import grid_strides
 from eatss.lower.arrays import DeviceArray, shape_of
 from eatss.lower.assumptions import (
     assumptions_of,
@@ -412,6 +413,7 @@ class _RegionBuilder:
                     *unstaged_notes(unit.storage, decided, self._options, unit.piece),
                 ),
                 reassociates=unit.mapping.split is not None,
+                grid_strides=grid_strides(kernel.kernel),
             )
         )
         return kernel

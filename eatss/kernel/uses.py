@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from eatss.analysis.mapping import AXES, Axis
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import (
     Buffer,
@@ -167,6 +168,13 @@ def without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
         return () if goes else (node,)
 
     return mapped(nodes, kept)
+
+
+def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:
+    """Return the axes of the grid along which loops take a block from tile to tile."""
+    steps = [node.step for node in every(kernel.body) if isinstance(node, For)]
+    names = {name for step in steps for name in names_in(step)}
+    return tuple(axis for axis in AXES if f"gridDim.{axis}" in names)
 
 
 def needs_of(kernel: Kernel) -> Needs:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
-from eatss.measurement.meters.between import EnergyBetween
+from eatss.measurement.meters.interval_energy import IntervalEnergy
 
 ENERGY_SCHEMA = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
@@ -29,7 +29,7 @@ class EnergyMeasurement:
     power_w: float | None
     meter: str | None
     updates: int
-    checks: tuple[EnergyBetween, ...]
+    checks: tuple[IntervalEnergy, ...]
     device: DeviceInfo | None
     before: CardState | None
     after: CardState | None

@@ -68,6 +68,8 @@ class KernelCode:
     arguments and temporaries of the entry, and counters of host loops. ``notes`` say in
     sentences what was decided and why. ``reassociates`` says that sums of it are split over
     threads or blocks, so that floating-point results may differ from the original's by rounding.
+    ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that
+    any number of blocks takes all tiles.
     """
 
     name: str
@@ -80,6 +82,7 @@ class KernelCode:
     tile_sizes: tuple[tuple[str, int], ...]
     notes: tuple[str, ...]
     reassociates: bool = False
+    grid_strides: tuple[Literal["x", "y", "z"], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from eatss.report.render import render
 from eatss.verify import SizeResult, Verification
-from eatss.verify.text import coverage_text, error_text, remarks, size_text
+from eatss.verify.plain_text import coverage_text, error_text, remarks, size_text
 
 
 def render_verifications(verifications: Sequence[Verification], output: str) -> str:

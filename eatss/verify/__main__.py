@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from eatss.diagnostics import EatssError, ExitCode
+from eatss.verify.plain_text import parse_sizes, verification_text
 from eatss.verify.run import verify
-from eatss.verify.text import parse_sizes, verification_text
 
 
 def main() -> int:

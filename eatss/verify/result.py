@@ -156,17 +156,3 @@ class Verification:
         for result in plain["results"]:
             result["sizes"] = dict(result["sizes"])
         return plain
-
-
-def size_result_from_dict(document: dict[str, Any]) -> SizeResult:
-    """Read what ``dataclasses.asdict`` and JSON made of a :class:`SizeResult`."""
-    difference = document["difference"]
-    return SizeResult(
-        **{
-            **document,
-            "sizes": tuple((name, value) for name, value in document["sizes"]),
-            "difference": None
-            if difference is None
-            else Difference(**{**difference, "indices": tuple(difference["indices"])}),
-        }
-    )

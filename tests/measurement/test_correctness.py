@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from eatss.codec import decode, encode
 from eatss.diagnostics import Diagnostic, EatssError, InternalError, input_error
-from eatss.measurement import reduced
+from eatss.measurement import correctness
 from eatss.measurement.card import CompileError, LaunchError, NotComparedError, WrongResultError
-from eatss.measurement.compile import Toolchain
-from eatss.measurement.reduced import (
+from eatss.measurement.compile import CompileTarget, Toolchain
+from eatss.measurement.correctness import (
     CupyMachine,
-    OnCard,
     compare_with_original,
     reduced_sizes,
     verdict,
@@ -33,9 +34,9 @@ PROGRAMS = Path(__file__).parent / "programs"
 LU = PROGRAMS / "lu"
 
 
-def on_card(cache: Path) -> OnCard:
+def target(cache: Path) -> CompileTarget:
     toolchain = Toolchain(name="nvcc", version="13.0", command=("nvcc", "-v"))
-    return OnCard(device=1, capability=90, toolchain=toolchain, cache=cache)
+    return CompileTarget(device=1, capability=90, toolchain=toolchain, cache=str(cache))
 
 
 def verification(*results: tuple[Status, str]) -> Verification:
@@ -55,7 +56,8 @@ def verification(*results: tuple[Status, str]) -> Verification:
 
 
 def test_what_another_process_needs_survives_as_text(tmp_path: Path) -> None:
-    assert OnCard.from_words(on_card(tmp_path).words()) == on_card(tmp_path)
+    document = json.loads(json.dumps(encode(target(tmp_path))))
+    assert decode(CompileTarget, document) == target(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["gemm", "jacobi-2d", "lu", "trisolv"])
@@ -119,10 +121,10 @@ def test_an_original_that_cannot_be_compared_with_is_a_sentence(
     def no_code(*_: Any, **__: Any) -> Path:
         raise CompileError("not here")
 
-    monkeypatch.setattr(reduced, "verify", refuse)
-    monkeypatch.setattr(reduced, "compile_program", no_code)
+    monkeypatch.setattr(correctness, "verify", refuse)
+    monkeypatch.setattr(CompileTarget, "compile", no_code)
     with pytest.raises(NotComparedError) as caught:
-        compare_with_original(load_program(LU), LU, 0, 1.0, on_card(tmp_path))
+        compare_with_original(load_program(LU), LU, 0, 1.0, target(tmp_path))
     assert str(caught.value) == words
 
 
@@ -205,7 +207,7 @@ def lu_machine(program: Program, sizes: Mapping[str, int], *words: str) -> CupyM
 
 
 def verified(*words: str) -> Verification:
-    machine: Sequence[str] = ("tests.measurement.test_reduced:lu_machine", *words)
+    machine: Sequence[str] = ("tests.measurement.test_correctness:lu_machine", *words)
     return verify(LU, device="gpu", sizes=[{"N": 9}], machine=machine)
 
 

@@ -11,16 +11,20 @@ from dataclasses import dataclass
 
 from eatss.characterize.benchmark import (
     CURVE_WINDOW_S,
+    LINE_BYTES,
+    WARP,
+    ActivityBuffer,
+    Amounts,
     Argument,
     Benchmark,
     Buffer,
     Expected,
+    RecordActivity,
     Repeat,
-    Telling,
-    Told,
     Work,
+    streamed_amounts,
 )
-from eatss.characterize.memory import LINE_BYTES, SECTOR_BYTES, WARP
+from eatss.characterize.memory import SECTOR_BYTES
 
 STEP = 32
 MOST_THREADS = 1024
@@ -151,8 +155,8 @@ def _benchmark(pattern: Pattern, threads: int) -> Benchmark:
     arguments: tuple[Argument, ...] = (
         whole if pattern.writes and not pattern.on_chip else small,
         small if pattern.writes or pattern.on_chip else whole,
-        Told(),
-        Telling(),
+        ActivityBuffer(),
+        RecordActivity(),
         Repeat(),
     )
     return Benchmark(
@@ -182,7 +186,7 @@ def _benchmark(pattern: Pattern, threads: int) -> Benchmark:
     )
 
 
-def _amounts(pattern: Pattern, accesses: float) -> tuple[tuple[str, float], ...]:
+def _amounts(pattern: Pattern, accesses: float) -> Amounts:
     """Return what the accesses move; what L1 answers of strided ones is not known beforehand."""
     moved = accesses * LINE_BYTES
     if pattern.on_chip:
@@ -190,9 +194,4 @@ def _amounts(pattern: Pattern, accesses: float) -> tuple[tuple[str, float], ...]
     dram = "dram_write_bytes" if pattern.writes else "dram_read_bytes"
     if pattern.strided:
         return (("l1_wavefronts", accesses * WARP), ("sectors", moved / SECTOR_BYTES))
-    return (
-        ("l1_wavefronts", accesses),
-        ("l1_bytes", moved),
-        ("l2_bytes", moved),
-        (dram, moved),
-    )
+    return streamed_amounts(moved, dram=dram)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,8 +21,8 @@ from eatss.measurement.card import (
     WrongResultError,
 )
 from eatss.measurement.job import (
+    Emit,
     Entered,
-    Event,
     Prepared,
     Remarked,
     RestoringMeasured,
@@ -66,11 +66,9 @@ STEADY_S = 1.0
 STEADY_WITHIN = 0.02
 """Power is steady where the means of the halves of ``STEADY_S`` differ by less than this."""
 
-Tell = Callable[[Event], None]
-
 
 @dataclass(slots=True, kw_only=True)
-class Lane:
+class Trial:
     """A variant that is loaded and right, and what was measured of it so far.
 
     ``energies_j`` are of a run in each window, ``restoring_j`` of a restoring, which takes
@@ -99,7 +97,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedVariant:
     """A variant that is loaded, and not looked at."""
 
     task: Task
@@ -122,15 +120,15 @@ class Loaded:
 class Preparation:
     """Loads variants and makes sure that they are right."""
 
-    def __init__(self, card: Card, options: MeasureOptions, tell: Tell) -> None:
+    def __init__(self, card: Card, options: MeasureOptions, emit: Emit) -> None:
         self._card = card
         self._options = options
-        self._tell = tell
+        self._emit = emit
         self._references: dict[tuple[str, ...], tuple[str, object]] = {}
         self._repeatable: dict[tuple[str, ...], int] = {}
         self._checks: dict[int, Future[str]] = {}
 
-    def load(self, task: Task) -> Loaded:
+    def load(self, task: Task) -> LoadedVariant:
         """Return a variant, compiled and on the card.
 
         Raises:
@@ -142,7 +140,7 @@ class Preparation:
         sizes = complete_sizes(program, self._options.sizes)
         self._enter(task, "compile", COMPILE_LIMIT_S)
         workload = self._card.load(program, directory, sizes, self._options.seed)
-        return Loaded(
+        return LoadedVariant(
             task=task,
             program=program,
             directory=directory,
@@ -151,7 +149,7 @@ class Preparation:
         )
 
     @contextmanager
-    def checking(self, variants: Sequence[Loaded]) -> Iterator[None]:
+    def checking(self, variants: Sequence[LoadedVariant]) -> Iterator[None]:
         """Check variants against the original ahead of their turn, several at once.
 
         Only those whose checks are processes of their own: one that crashes here would be taken
@@ -167,7 +165,7 @@ class Preparation:
             finally:
                 pool.shutdown(cancel_futures=True)
 
-    def examine(self, variant: Loaded) -> Lane:
+    def examine(self, variant: LoadedVariant) -> Trial:
         """Return a loaded variant ready to be measured.
 
         Raises:
@@ -185,7 +183,7 @@ class Preparation:
     def _needs_check(self, task: Task) -> bool:
         return self._options.check and not task.checked
 
-    def _examined(self, variant: Loaded) -> Lane:
+    def _examined(self, variant: LoadedVariant) -> Trial:
         task, workload = variant.task, variant.workload
         checked, unchecked = list(task.checked), task.unchecked
         if self._needs_check(task):
@@ -201,7 +199,7 @@ class Preparation:
             self._compare(variant, checked)
         pace = self._pace(task, workload, first_s)
         restoring, tried_runs = self._restoring(variant, pace)
-        self._tell(
+        self._emit(
             Prepared(
                 task=task.index,
                 compiler=workload.compiler,
@@ -212,7 +210,7 @@ class Preparation:
                 data=workload.flavour,
             )
         )
-        return Lane(
+        return Trial(
             task=task,
             program=variant.same_results,
             workload=workload,
@@ -238,13 +236,13 @@ class Preparation:
         workload.timed(1)
         return self._card.now() - begin_s
 
-    def _compare(self, variant: Loaded, checked: list[str]) -> None:
+    def _compare(self, variant: LoadedVariant, checked: list[str]) -> None:
         """Compare the results of the first run with those of the first variant that was right."""
         task, workload = variant.task, variant.workload
         self._enter(task, "compare", COMPILE_LIMIT_S)
         said = workload.drifted()
         if said:
-            self._tell(Remarked(task=task.index, note=f"after one run from fresh data: {said}"))
+            self._emit(Remarked(task=task.index, note=f"after one run from fresh data: {said}"))
         key = variant.same_results
         if key not in self._references:
             self._references[key] = (task.label, workload.keep())
@@ -274,7 +272,7 @@ class Preparation:
         return Pace(run_s=took_s / count, window_s=self._options.least_window_s)
 
     def _restoring(
-        self, variant: Loaded, pace: Pace
+        self, variant: LoadedVariant, pace: Pace
     ) -> tuple[Literal["none", "between windows", "inside windows"], int]:
         """Decide how inputs are restored; also return how many runs in a row do not drift.
 
@@ -288,7 +286,7 @@ class Preparation:
         if runs <= known:
             return "between windows", known
         if self._options.restoring == "between windows":
-            self._tell(Remarked(task=task.index, note="whether repeated runs drift was not tried"))
+            self._emit(Remarked(task=task.index, note="whether repeated runs drift was not tried"))
             return "between windows", 0
         self._enter(task, "try repeating", run_limit_s(self._options, runs * pace.run_s))
         workload.reset()
@@ -297,7 +295,7 @@ class Preparation:
         if not said:
             self._repeatable[variant.same_results] = runs
             return "between windows", runs
-        self._tell(
+        self._emit(
             Remarked(
                 task=task.index,
                 note=f"inputs are restored before every run, since {runs} in a row drift: {said}",
@@ -306,79 +304,79 @@ class Preparation:
         return "inside windows", 0
 
     def _enter(self, task: Task, stage: StageName, limit_s: float) -> None:
-        self._tell(Entered(task=task.index, stage=stage, limit_s=limit_s))
+        self._emit(Entered(task=task.index, stage=stage, limit_s=limit_s))
 
 
 class WarmUp:
     """Brings a card to the power of a load, and measures what restoring takes."""
 
-    def __init__(self, card: Card, metering: Metering, options: MeasureOptions, tell: Tell) -> None:
+    def __init__(self, card: Card, metering: Metering, options: MeasureOptions, emit: Emit) -> None:
         self._card = card
         self._metering = metering
         self._options = options
-        self._tell = tell
+        self._emit = emit
 
-    def warm(self, lane: Lane) -> None:
+    def warm(self, trial: Trial) -> None:
         """Run the load until power is steady, then set how long its windows last.
 
         Raises:
             LaunchError: the card refused or a kernel failed.
         """
-        index = lane.task.index
+        index = trial.task.index
         limit_s = run_limit_s(self._options, LONGEST_WARM_UP_S + self._options.warm_up_s)
-        self._tell(Entered(task=index, stage="warm-up", limit_s=limit_s))
-        lane.workload.reset()
+        self._emit(Entered(task=index, stage="warm-up", limit_s=limit_s))
+        trial.workload.reset()
         self._card.wait()
-        loaded_s, trace = self._load(lane) if self._options.warm_up_s else (0.0, None)
-        self._tell(WarmedUp(task=index, warm_up_s=loaded_s))
+        loaded_s, trace = self._load(trial) if self._options.warm_up_s else (0.0, None)
+        self._emit(WarmedUp(task=index, warm_up_s=loaded_s))
         if trace is not None and not _steady(trace):
             note = f"power had not settled after {loaded_s:.1f} s of warm-up"
-            self._tell(Remarked(task=index, note=note))
-        if lane.restores_inside:
-            self._measure_restoring(lane)
-        lane.warm = True
+            self._emit(Remarked(task=index, note=note))
+        if trial.restores_inside:
+            self._measure_restoring(trial)
+        trial.warm = True
 
-    def _load(self, lane: Lane) -> tuple[float, Trace | None]:
+    def _load(self, trial: Trial) -> tuple[float, Trace | None]:
         options = self._options
         loaded_s, piece_s = 0.0, max(options.warm_up_s, WARM_UP_PIECE_S)
         longest_s = max(LONGEST_WARM_UP_S, options.warm_up_s)
         trace: Trace | None = None
         while True:
-            count = max(1, math.ceil(piece_s / lane.pace.run_s))
+            count = max(1, math.ceil(piece_s / trial.pace.run_s))
             with self._metering.recording() as recording:
                 begin_s = self._card.now()
-                lane.workload.timed(count, restoring=lane.restores_inside)
+                trial.workload.timed(count, restoring=trial.restores_inside)
                 took_s = self._card.now() - begin_s
-            lane.pace = replace(lane.pace, run_s=took_s / count)
+            trial.pace = replace(trial.pace, run_s=took_s / count)
             loaded_s += took_s
             period_s = self._metering.period_s(recording)
             if period_s is not None:
-                window_s = max(least_window_s(options, period_s), lane.pace.window_s)
-                lane.pace = replace(lane.pace, window_s=window_s)
+                window_s = max(least_window_s(options, period_s), trial.pace.window_s)
+                trial.pace = replace(trial.pace, window_s=window_s)
             trace = _joined(trace, self._metering.primary_trace(recording))
             settled = trace is None or _steady(trace)
             if loaded_s >= longest_s or (loaded_s >= options.warm_up_s and settled):
                 return loaded_s, trace
             piece_s = WARM_UP_PIECE_S
 
-    def _measure_restoring(self, lane: Lane) -> None:
-        index, workload = lane.task.index, lane.workload
-        limit_s = run_limit_s(self._options, RESTORING_WINDOWS * 2 * lane.pace.window_s)
-        self._tell(Entered(task=index, stage="restoring", limit_s=limit_s))
+    def _measure_restoring(self, trial: Trial) -> None:
+        index, workload = trial.task.index, trial.workload
+        limit_s = run_limit_s(self._options, RESTORING_WINDOWS * 2 * trial.pace.window_s)
+        self._emit(Entered(task=index, stage="restoring", limit_s=limit_s))
         count, took_s = 1, max(restore(self._card, workload, 1), 1e-7)
         while took_s < PACE_S:
             count = min(16 * count, math.ceil(1.2 * PACE_S * count / took_s))
             took_s = max(restore(self._card, workload, count), 1e-7)
-        pace = Pace(run_s=took_s / count, window_s=lane.pace.window_s)
-        lane.restoring_s = pace.run_s
+        pace = Pace(run_s=took_s / count, window_s=trial.pace.window_s)
+        trial.restoring_s = pace.run_s
         for _ in range(RESTORING_WINDOWS):
             found = restoring_energy_j(self._card, self._metering, workload, pace)
             if isinstance(found, str):
-                lane.no_restoring = f"what restoring the inputs takes is not known: {found}"
-                lane.restoring_j.clear()
+                trial.no_restoring = f"what restoring the inputs takes is not known: {found}"
+                trial.restoring_j.clear()
                 return
-            lane.restoring_j.append(found)
-        self._tell(RestoringMeasured(task=index, energies_j=tuple(lane.restoring_j)))
+            trial.restoring_j.append(found)
+        self._emit(RestoringMeasured(task=index, energies_j=tuple(trial.restoring_j)))
 
 
 def run_limit_s(options: MeasureOptions, expected_s: float) -> float:

@@ -7,13 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from eatss.measurement import Measurement, MeasureOptions, measure
 from eatss.measurement.card import LaunchError, NotComparedError
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.meter import Meter
-from eatss.measurement.untold import device_gaps
+from eatss.measurement.missing_values import missing_device_fields
 from eatss.program import Program
 from tests.measurement.scripted_card import (
     CardScript,
@@ -50,7 +48,7 @@ class Telling(ScriptedCard):
         workload.outcome, workload.flavour = self.outcome, self.flavour
         return workload
 
-    def meter_reasons(self) -> tuple[Missing, ...]:
+    def missing_meters(self) -> tuple[Missing, ...]:
         return (GAP,)
 
 
@@ -66,11 +64,6 @@ class Silent(Telling):
 
     def meters(self, choice: str) -> tuple[Meter, ...]:
         return ()
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path)
 
 
 def measured(folders: Folders, card: ScriptedCard, **options: Any) -> Measurement:
@@ -107,8 +100,8 @@ def test_a_card_that_tells_everything_has_no_gaps() -> None:
     full = DeviceInfo(
         name="x", uuid="GPU-0", compute_capability=90, driver="1", toolkit="13", power_limit_w=700.0
     )
-    assert list(device_gaps(full)) == []
-    assert list(device_gaps(None)) == []
+    assert list(missing_device_fields(full)) == []
+    assert list(missing_device_fields(None)) == []
 
 
 def test_a_program_that_cannot_be_compared_says_why_and_is_not_called_checked(

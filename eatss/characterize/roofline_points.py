@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.lowered import LoweredClocks, Width, machine_of
+from eatss.characterize.power_limited_roofline import (
+    PowerLimitedRoofline,
+    Width,
+    roofline_from_coefficients,
+)
 from eatss.diagnostics import InputError, input_error
 from eatss.files import read_regular
 from eatss.gpu.profile import GpuProfile
@@ -37,7 +41,9 @@ def roofline_of(profile: GpuProfile, width: Width) -> EnergyRoofline:
         InputError: ``EATSS-B033``, the coefficients make no machine, as where a price is zero.
     """
     try:
-        return machine_of(calibration_of(profile), width, profile.sm_count, profile.tdp_w)
+        return roofline_from_coefficients(
+            calibration_of(profile), width, profile.sm_count, profile.tdp_w
+        )
     except ValueError as error:
         raise input_error(
             "EATSS-B033",
@@ -68,17 +74,17 @@ def capped_range(machine: EnergyRoofline) -> tuple[float, float] | None:
     return max(0.0, low), high
 
 
-def lowered_of(profile: GpuProfile, width: Width) -> LoweredClocks:
+def power_limited_roofline_of(profile: GpuProfile, width: Width) -> PowerLimitedRoofline:
     """Return :func:`roofline_of` with clocks that follow the power limit.
 
     Raises:
         InputError: ``EATSS-B033``, the coefficients make no machine.
     """
-    return LoweredClocks.of(calibration_of(profile), roofline_of(profile, width))
+    return PowerLimitedRoofline.of(calibration_of(profile), roofline_of(profile, width))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class RooflinePoint:
     """A program at its intensity under the roofs of a card.
 
     ``least_bytes`` is every element read once and every one written once, so the intensity is the
@@ -125,7 +131,7 @@ class Placed:
         return None if efficiency is None else efficiency / self.efficiency_ceiling_flops_j
 
 
-def placed_of(source: Path, profile: GpuProfile) -> tuple[Placed, ...]:
+def roofline_points_of(source: Path, profile: GpuProfile) -> tuple[RooflinePoint, ...]:
     """Place what a path holds: a folder of ``eatss codegen``, or what ``eatss measure`` wrote.
 
     A folder stands at the sizes that are its defaults.
@@ -140,7 +146,7 @@ def placed_of(source: Path, profile: GpuProfile) -> tuple[Placed, ...]:
     return tuple(_placed_measurement(one, profile, source) for one in _measurements(source))
 
 
-def _placed_folder(folder: Path, profile: GpuProfile) -> Placed:
+def _placed_folder(folder: Path, profile: GpuProfile) -> RooflinePoint:
     program = load_program(folder)
     work = count_work(program, complete_sizes(program, {}))
     reason = "; ".join(sorted({one.reason for one in work.missing}))
@@ -149,7 +155,7 @@ def _placed_folder(folder: Path, profile: GpuProfile) -> Placed:
     )
 
 
-def _placed_measurement(found: Measurement, profile: GpuProfile, source: Path) -> Placed:
+def _placed_measurement(found: Measurement, profile: GpuProfile, source: Path) -> RooflinePoint:
     name = found.program
     if found.variant:
         name = found.variant if found.variant.startswith(name) else f"{name} {found.variant}"
@@ -188,7 +194,7 @@ def _placed(
     time_s: float | None = None,
     energy_j: float | None = None,
     card: str | None = None,
-) -> Placed:
+) -> RooflinePoint:
     width = WIDTH_OF_DTYPE.get(dtype)
     if not flops or not least_bytes or width is None:
         if width is None:
@@ -202,7 +208,7 @@ def _placed(
         )
     machine = roofline_of(profile, width)
     intensity = flops / least_bytes
-    return Placed(
+    return RooflinePoint(
         name=name,
         width=width,
         flops=float(flops),

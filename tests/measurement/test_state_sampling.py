@@ -8,7 +8,7 @@ import pytest
 from eatss.measurement.cupy_card import other_processes
 from eatss.measurement.measurement import CardState, LoadState
 from eatss.measurement.meters.nvml import GpuProcess
-from eatss.measurement.watching import load_state, watched
+from eatss.measurement.state_sampling import load_state, sampled_states
 
 
 def test_a_card_is_looked_at_while_a_block_runs_and_no_longer() -> None:
@@ -18,7 +18,7 @@ def test_a_card_is_looked_at_while_a_block_runs_and_no_longer() -> None:
         looks.append(threading.current_thread())
         return CardState(sm_clock_mhz=1000 + len(looks))
 
-    with watched(state, 0.01) as seen:
+    with sampled_states(state, 0.01) as seen:
         assert not seen
         time.sleep(0.1)
     assert 2 <= len(seen) <= len(looks)
@@ -36,7 +36,7 @@ def test_a_look_that_ends_after_the_block_is_left_out() -> None:
         ended.wait(0.05)
         return CardState()
 
-    with watched(state, 0.001) as seen:
+    with sampled_states(state, 0.001) as seen:
         begun.wait(1)
     assert list(seen) == []
 
@@ -45,7 +45,7 @@ def test_a_fault_of_looking_is_raised_where_the_block_ends() -> None:
     def state() -> CardState:
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError), watched(state, 0.001):
+    with pytest.raises(ZeroDivisionError), sampled_states(state, 0.001):
         time.sleep(0.05)
 
 

@@ -22,7 +22,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnergyBetween:
+class IntervalEnergy:
     """Joules between two moments as one meter tells them.
 
     The true value lies within ``uncertainty_j`` as far as the sensor itself is right: it is what
@@ -35,7 +35,7 @@ class EnergyBetween:
     updates: int
 
 
-def energy_between(trace: Trace, begin_s: float, end_s: float) -> EnergyBetween | str:
+def interval_energy(trace: Trace, begin_s: float, end_s: float) -> IntervalEnergy | str:
     """Return the energy drawn between two moments, or why it is not known.
 
     A counter is interpolated between the updates around each moment; the uncertainty is what the
@@ -52,7 +52,7 @@ def energy_between(trace: Trace, begin_s: float, end_s: float) -> EnergyBetween 
     return _by_power(trace, begin_s, end_s)
 
 
-def _by_counter(trace: Trace, begin_s: float, end_s: float) -> EnergyBetween | str:
+def _by_counter(trace: Trace, begin_s: float, end_s: float) -> IntervalEnergy | str:
     if len(trace.samples) < 2:
         return (
             f"{trace.meter} gave fewer than two updates around a block of {end_s - begin_s:.3g} s"
@@ -69,7 +69,7 @@ def _by_counter(trace: Trace, begin_s: float, end_s: float) -> EnergyBetween | s
     times, joules = _arrays(trace)
     first, first_off = _counter_at(begin_s, times, joules, whole.power_w)
     last, last_off = _counter_at(end_s, times, joules, whole.power_w)
-    return EnergyBetween(
+    return IntervalEnergy(
         meter=trace.meter,
         energy_j=last - first,
         uncertainty_j=first_off + last_off + 2 * RESOLUTION_J,
@@ -97,7 +97,7 @@ def _counter_at(
     return value_j, max(value_j - low_j, high_j - value_j)
 
 
-def _by_power(trace: Trace, begin_s: float, end_s: float) -> EnergyBetween | str:
+def _by_power(trace: Trace, begin_s: float, end_s: float) -> IntervalEnergy | str:
     if end_s - begin_s < POWER_SETTLE_S:
         return (
             f"{trace.meter} averages over {POWER_SETTLE_S:g} s, the block took only"
@@ -110,7 +110,7 @@ def _by_power(trace: Trace, begin_s: float, end_s: float) -> EnergyBetween | str
     around = np.concatenate(([begin_s], times[(times > begin_s) & (times < end_s)], [end_s]))
     values = np.interp(around, times, watts)
     energy_j = float(np.sum(np.diff(around) * (values[1:] + values[:-1]) / 2))
-    return EnergyBetween(
+    return IntervalEnergy(
         meter=trace.meter,
         energy_j=energy_j,
         uncertainty_j=float(watts.max() - watts.min()) * POWER_SETTLE_S,

@@ -1,4 +1,4 @@
-"""``python -m eatss.measurement.one_run DIR``: one run of a program, for a profiler to watch."""
+"""``python -m eatss.measurement.profiled_run DIR``: one run of a program, to be profiled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from eatss.diagnostics import EatssError
-from eatss.measurement.card import Card, CompileError, LaunchError
+from eatss.measurement.card import CompileError, LaunchError, open_card
 from eatss.program import load_program
 
 _CARD = "eatss.measurement.cupy_card:CupyCard"
@@ -21,10 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     sizes = dict(_size(text) for text in options.size)
     try:
-        module, _, name = options.card.partition(":")
-        card: Card = getattr(importlib.import_module(module), name)(
-            device=options.device, compiler=options.compiler
-        )
+        card = open_card(options.card, device=options.device, compiler=options.compiler)
         program = load_program(options.directory)
         workload = card.load(program, options.directory, sizes, options.seed)
         workload.reset()
@@ -51,7 +48,7 @@ def _watched(on_a_card: bool) -> Iterator[None]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m eatss.measurement.one_run", description=__doc__
+        prog="python -m eatss.measurement.profiled_run", description=__doc__
     )
     parser.add_argument("directory", type=Path)
     parser.add_argument("--size", action="append", default=[], metavar="NAME=VALUE")

@@ -9,8 +9,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from eatss.characterize.benchmark import Benchmark, Buffer, Expected, Work, out_and_in
-from eatss.characterize.memory import LINE_BYTES, STREAM_BYTES, WARP
+from eatss.characterize.benchmark import (
+    WARP,
+    Benchmark,
+    Buffer,
+    Expected,
+    Work,
+    out_and_in,
+    streamed_amounts,
+)
+from eatss.characterize.memory import STREAM_BYTES
 
 THREADS = 256
 BLOCKS_PER_SM = 8
@@ -107,12 +115,7 @@ def _benchmark(sms: int, width: Literal["fp32", "fp64"], steps: int) -> Benchmar
             loops=count / VECTORS / WARP * max(1, parts),
             flops=2 * fmas,
             useful_bytes=moved,
-            amounts=(
-                ("l1_wavefronts", moved / LINE_BYTES),
-                ("l1_bytes", moved),
-                ("l2_bytes", moved),
-                ("dram_read_bytes", moved),
-            ),
+            amounts=streamed_amounts(moved),
         ),
         expected=(
             *(() if looped else (Expected(opcode=r"LDG\.E\.128(\.CONSTANT)?", count=VECTORS),)),

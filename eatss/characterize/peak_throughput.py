@@ -40,7 +40,7 @@ _TABLE: Mapping[tuple[str, int], float] = MappingProxyType(
 )
 
 
-def specified_per_cycle(benchmark: str, capability: int) -> float | None:
+def peak_per_cycle(benchmark: str, capability: int) -> float | None:
     """Return the instructions of threads that an SM is specified to do in a cycle.
 
     Args:

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.lowered import WIDTHS, LoweredClocks, Width
-from eatss.characterize.machine import (
-    capped_range,
-    lowered_of,
-    placed_of,
-    roofline_of,
-)
+from eatss.characterize.peak_throughput import CAPABILITIES, peak_per_cycle
+from eatss.characterize.power_limited_roofline import WIDTHS, PowerLimitedRoofline, Width
 from eatss.characterize.result import read_record
-from eatss.characterize.specified import CAPABILITIES, specified_per_cycle
+from eatss.characterize.roofline_points import (
+    capped_range,
+    power_limited_roofline_of,
+    roofline_of,
+    roofline_points_of,
+)
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.measurement.measurement_json import measurement_to_dict
@@ -97,7 +97,7 @@ def test_power_exceeds_the_limit_exactly_within_the_capped_range(limit_w: float)
 
 def test_without_a_limit_nothing_is_capped() -> None:
     assert capped_range(UNLIMITED) is None
-    lowered = LoweredClocks(
+    lowered = PowerLimitedRoofline(
         machine=UNLIMITED, memory_byte_j=4e-10, voltage_floor=0.3, overlap=ENTIRE
     )
     assert (lowered.clock(INTENSITIES) == 1).all()
@@ -106,7 +106,7 @@ def test_without_a_limit_nothing_is_capped() -> None:
 
 
 def test_lower_clocks_keep_to_the_limit_in_less_time_and_energy_than_a_full_clock() -> None:
-    lowered = replace(lowered_of(H200, "fp64"), overlap=ENTIRE)
+    lowered = replace(power_limited_roofline_of(H200, "fp64"), overlap=ENTIRE)
     machine, limit_w = lowered.machine, lowered.machine.power_limit_w
     assert limit_w is not None
     power_w = lowered.power_w(INTENSITIES)
@@ -126,7 +126,9 @@ def test_lower_clocks_keep_to_the_limit_in_less_time_and_energy_than_a_full_cloc
 def test_times_are_joined_between_the_longer_one_and_their_sum(
     intensity: float, overlap: float, more: float
 ) -> None:
-    some = LoweredClocks(machine=UNLIMITED, memory_byte_j=0, voltage_floor=0.3, overlap=overlap)
+    some = PowerLimitedRoofline(
+        machine=UNLIMITED, memory_byte_j=0, voltage_floor=0.3, overlap=overlap
+    )
     time_s = float(some.time_s(1.0, intensity))
     longer_s = float(UNLIMITED.time_s(1.0, intensity))
     sum_s = UNLIMITED.flop_s + UNLIMITED.byte_s / intensity
@@ -139,7 +141,7 @@ def test_times_are_joined_between_the_longer_one_and_their_sum(
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_lower_clocks_are_nearer_to_what_was_measured_than_a_full_clock(width: Width) -> None:
-    lowered = lowered_of(H200, width)
+    lowered = power_limited_roofline_of(H200, width)
     points = [
         one
         for one in read_record(RESULTS / "characterize-1.jsonl").of("intensity")
@@ -159,7 +161,7 @@ def test_lower_clocks_are_nearer_to_what_was_measured_than_a_full_clock(width: W
 
 
 def test_a_program_stands_at_its_flops_over_its_least_bytes() -> None:
-    (found,) = placed_of(GEMM, H200)
+    (found,) = roofline_points_of(GEMM, H200)
     machine = roofline_of(H200, found.width)
     assert found.flops > 0
     assert found.intensity == found.flops / found.least_bytes
@@ -181,7 +183,7 @@ def test_a_measurement_reaches_a_share_of_each_roof(tmp_path: Path) -> None:
     assert gemm.energy_j
     one = measurement_to_dict(gemm)
     for document in (one, {"measurements": [one]}):
-        (found,) = placed_of(saved(tmp_path, document), H200)
+        (found,) = roofline_points_of(saved(tmp_path, document), H200)
         speed = gemm.flops / gemm.time_s
         efficiency = gemm.flops / gemm.energy_j
         assert found.share_of_speed == pytest.approx(speed / found.speed_ceiling_flops_s)
@@ -207,30 +209,30 @@ def test_a_measurement_that_cannot_be_placed_says_why(
 ) -> None:
     document = measurement_to_dict(measured()) | changes
     with pytest.raises(InputError, match=words) as caught:
-        placed_of(saved(tmp_path, {"measurements": [document]}), H200)
+        roofline_points_of(saved(tmp_path, {"measurements": [document]}), H200)
     assert caught.value.diagnostics[0].code == code
 
 
 @pytest.mark.parametrize("document", [[], {}, {"measurements": []}, {"measurements": 3}, "text"])
 def test_other_json_is_no_measurement(tmp_path: Path, document: Any) -> None:
     with pytest.raises(InputError) as caught:
-        placed_of(saved(tmp_path, document), H200)
+        roofline_points_of(saved(tmp_path, document), H200)
     assert caught.value.diagnostics[0].code == "EATSS-B031"
 
 
 def test_specified_throughput_is_the_guide_s() -> None:
-    assert [specified_per_cycle("fp64 fma", c) for c in CAPABILITIES] == [32, 2, 32, 2, 2, 64]
-    assert [specified_per_cycle("fp32 fma", c) for c in CAPABILITIES] == [64, 64, 64, 128, 128, 128]
-    assert specified_per_cycle("fp32 div", 90) is None
-    assert specified_per_cycle("int64 add", 90) is None
-    assert specified_per_cycle("fp32 fma", 61) is None
+    assert [peak_per_cycle("fp64 fma", c) for c in CAPABILITIES] == [32, 2, 32, 2, 2, 64]
+    assert [peak_per_cycle("fp32 fma", c) for c in CAPABILITIES] == [64, 64, 64, 128, 128, 128]
+    assert peak_per_cycle("fp32 div", 90) is None
+    assert peak_per_cycle("int64 add", 90) is None
+    assert peak_per_cycle("fp32 fma", 61) is None
 
 
 def test_only_integer_additions_exceed_what_is_specified() -> None:
     record = read_record(RESULTS / "characterize-1.jsonl")
     above = []
     for one in record.of("arithmetic"):
-        specified = specified_per_cycle(one.name, 90)
+        specified = peak_per_cycle(one.name, 90)
         if specified is None or not one.sm_clock_mhz:
             continue
         rate = one.operations / (one.time_s * one.sm_clock_mhz * 1e6 * record.subject.sm_count)

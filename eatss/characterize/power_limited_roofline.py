@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from eatss.characterize.benchmark import LINE_BYTES, WARP
 from eatss.characterize.energy_roofline import EnergyRoofline
 from eatss.gpu.voltage import voltage_share
 
@@ -16,16 +17,14 @@ Width: TypeAlias = Literal["fp32", "fp64"]
 
 WIDTHS: tuple[Width, ...] = ("fp64", "fp32")
 
-LANES = 32
 FLOPS_OF_FMA = 2
-LINE_BYTES = 128
 _LEAST_CLOCK = 0.02
 _HALVINGS = 40
 
 _Floats: TypeAlias = NDArray[np.float64]
 
 
-def machine_of(
+def roofline_from_coefficients(
     coefficients: Mapping[str, float], width: Width, sm_count: int, limit_w: float | None
 ) -> EnergyRoofline:
     """Return the energy roofline that a card's coefficients give for multiply-adds of a width.
@@ -45,7 +44,7 @@ def machine_of(
     return EnergyRoofline.from_rates(
         flops_s=coefficients[f"{width}_per_cycle"] * FLOPS_OF_FMA * cycles_s,
         bytes_s=coefficients["dram_read_gb_s"] * 1e9,
-        flop_pj=coefficients[f"{width}_pj"] / (LANES * FLOPS_OF_FMA),
+        flop_pj=coefficients[f"{width}_pj"] / (WARP * FLOPS_OF_FMA),
         byte_pj=coefficients["dram_read_byte_pj"]
         + coefficients["l2_byte_pj"]
         + coefficients["l1_wavefront_pj"] / LINE_BYTES,
@@ -55,7 +54,7 @@ def machine_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoweredClocks:
+class PowerLimitedRoofline:
     """A machine that keeps to its power limit as cards do: by lower clocks of the SMs.
 
     With the clock their voltage falls, and what runs at it takes ``v²`` of its energy, as in
@@ -73,8 +72,8 @@ class LoweredClocks:
     overlap: float
 
     @classmethod
-    def of(cls, coefficients: Mapping[str, float], machine: EnergyRoofline) -> LoweredClocks:
-        """Return it for a machine of :func:`machine_of`, by the same coefficients."""
+    def of(cls, coefficients: Mapping[str, float], machine: EnergyRoofline) -> PowerLimitedRoofline:
+        """Return it for what :func:`roofline_from_coefficients` made of the same coefficients."""
         return cls(
             machine=machine,
             memory_byte_j=coefficients["dram_read_byte_pj"] * 1e-12,

@@ -12,7 +12,9 @@ from eatss.measurement.measurement import CardState, LoadState
 
 
 @contextmanager
-def watched(state: Callable[[], CardState], period_s: float) -> Iterator[Sequence[CardState]]:
+def sampled_states(
+    state: Callable[[], CardState], period_s: float
+) -> Iterator[Sequence[CardState]]:
     """Call ``state`` every ``period_s`` in a thread while the block runs.
 
     Yields:

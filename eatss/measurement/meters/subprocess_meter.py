@@ -16,7 +16,7 @@ FIRST_VALUE_S = 5.0
 """How long the program may take to its first value; a shorter recording may be empty."""
 
 
-class LineMeter:
+class SubprocessMeter:
     """Runs a program and turns the lines it prints into samples of power.
 
     ``parse`` gets a line and the moment at which it was read, and returns a sample or ``None``

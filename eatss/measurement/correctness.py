@@ -6,19 +6,20 @@ compiler and the same launches as those that are measured.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from eatss.codec import decode, encode
 from eatss.diagnostics import InputError, InternalError
 from eatss.measurement.arguments import temporaries_of
 from eatss.measurement.card import CompileError, LaunchError, NotComparedError, WrongResultError
-from eatss.measurement.compile import Toolchain, compile_program
+from eatss.measurement.compile import CompileTarget
 from eatss.measurement.cupy_module import import_cupy
 from eatss.measurement.kernels import Kernels
 from eatss.measurement.launches import entry_launches
@@ -29,7 +30,7 @@ from eatss.verify.data import Buffer
 from eatss.verify.device import Launched
 from eatss.verify.sizes import broken_assumption
 
-_MACHINE = "eatss.measurement.reduced:make_machine"
+_MACHINE = "eatss.measurement.correctness:make_machine"
 _ABOVE = 7
 """So much larger than a tile is a size that gives a whole tile and a partial one."""
 
@@ -37,52 +38,12 @@ _MOST_OPERATIONS = 1e9
 """Of the original: half a second, and ten times that for the bounds on rounding."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnCard:
-    """What it takes to run a program on a card in another process."""
-
-    device: int
-    capability: int
-    toolchain: Toolchain
-    cache: Path
-
-    def words(self) -> tuple[str, ...]:
-        """Return this as text."""
-        chain = self.toolchain
-        numbers = (str(self.device), str(self.capability))
-        return (*numbers, str(self.cache), chain.name, chain.version, *chain.command)
-
-    @staticmethod
-    def from_words(words: Sequence[str]) -> OnCard:
-        """Read what :meth:`words` returned."""
-        device, capability, cache, name, version, *command = words
-        return OnCard(
-            device=int(device),
-            capability=int(capability),
-            cache=Path(cache),
-            toolchain=Toolchain(
-                name="nvrtc" if name == "nvrtc" else "nvcc",
-                version=version,
-                command=tuple(command),
-            ),
-        )
-
-    def compile(self, program: Program, sizes: Mapping[str, int]) -> Path:
-        """Return the machine code at these sizes.
-
-        Raises:
-            CompileError: it does not compile.
-        """
-        made = compile_program((self.toolchain,), program, sizes, self.capability, cache=self.cache)
-        return made.path
-
-
 def compare_with_original(
     program: Program,
     directory: Path,
     seed: int,
     timeout_s: float,
-    on_card: OnCard,
+    target: CompileTarget,
 ) -> str:
     """Compare at a few sizes that between them give whole and partial tiles.
 
@@ -91,7 +52,7 @@ def compare_with_original(
         directory: its folder, which holds the original.
         seed: of the data.
         timeout_s: limit of one run of either program.
-        on_card: where it is measured.
+        target: where it is measured.
 
     Returns:
         What it was compared with, in words.
@@ -105,7 +66,7 @@ def compare_with_original(
     """
     sizes = reduced_sizes(program)
     with ThreadPoolExecutor(len(sizes)) as pool:  # the process that compares finds them made
-        list(pool.map(lambda each: _compile_ahead(program, each, on_card), sizes))
+        list(pool.map(lambda each: _compile_ahead(program, each, target), sizes))
     try:
         found = verify(
             directory,
@@ -113,7 +74,7 @@ def compare_with_original(
             sizes=sizes,
             seed=seed,
             timeout_s=timeout_s,
-            machine=(_MACHINE, *on_card.words()),
+            machine=(_MACHINE, json.dumps(encode(target))),
         )
     except (InputError, InternalError) as error:
         raise NotComparedError(error.diagnostics[0].message) from error
@@ -164,14 +125,14 @@ def _sizes_text(sizes: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sizes) or "its fixed sizes"
 
 
-def _compile_ahead(program: Program, sizes: Mapping[str, int], on_card: OnCard) -> None:
+def _compile_ahead(program: Program, sizes: Mapping[str, int], target: CompileTarget) -> None:
     with suppress(CompileError):  # it is said where the program is to run
-        on_card.compile(program, sizes)
+        target.compile(program, sizes)
 
 
-def make_machine(program: Program, sizes: Mapping[str, int], *on_card: str) -> CupyMachine:
+def make_machine(program: Program, sizes: Mapping[str, int], target: str) -> CupyMachine:
     """Return what runs entries of a program at these sizes; called in the comparing process."""
-    card = OnCard.from_words(on_card)
+    card = decode(CompileTarget, json.loads(target))
     try:
         path = card.compile(program, sizes)
     except CompileError as error:
