@@ -15,8 +15,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from eatss.version import __version__
-
 if TYPE_CHECKING:
     from eatss.api import codegen, inspect, predict, select
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from eatss.model.selection import KernelSelection, Selection
     from eatss.program import Program
     from eatss.variants import SourceOptions
+    from eatss.version import __version__
 
 _HOME = {
     "Comparison": "eatss.measurement.comparison",
@@ -47,6 +46,7 @@ _HOME = {
     "Program": "eatss.program",
     "Selection": "eatss.model.selection",
     "SourceOptions": "eatss.variants",
+    "__version__": "eatss.version",
     "codegen": "eatss.api",
     "compare": "eatss.measuring",
     "energy_meter": "eatss.measurement.energy_meter",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -397,8 +398,8 @@ def _with_sizes(buffer: Buffer, sizes: dict[str, int]) -> Buffer:
 
 def _shifts(program: Program) -> bool:
     """Tell whether the kernels or the launchers shift anything."""
-    found = tokens(program.text.partition("#ifdef EATSS_MAIN")[0])
-    return any(token.text in _SHIFTS for token in found)
+    texts = (token.text for token in tokens(program.text))
+    return any(text in _SHIFTS for text in takewhile("#ifdef EATSS_MAIN".__ne__, texts))
 
 
 def _non_finite(buffer: Buffer) -> int:
