@@ -40,8 +40,8 @@ class Registry(Generic[T]):
     ) -> None:
         self.group = group
         self.kind = kind
-        self._of = of
         self._built_in = frozenset(built_in)
+        self._of = of
         self._things: dict[str, T] = {}
         for name, thing in built_in.items():
             self._things[name] = self._checked(name, thing, "eatss")
@@ -69,6 +69,14 @@ class Registry(Generic[T]):
         installed = (one.name for one in entry_points(group=self.group))
         return tuple(dict.fromkeys((*self._things, *sorted(installed))))
 
+    def provider(self, name: str) -> str:
+        """Return who offers a name: ``eatss``, a package with its version, or ``this program``."""
+        if name in self._built_in:
+            return "eatss"
+        for entry in entry_points(group=self.group, name=name):
+            return entry.value if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+        return "this program"
+
     def get(self, name: str) -> T:
         """Return the thing of a name.
 
@@ -81,14 +89,6 @@ class Registry(Generic[T]):
                 raise self._unknown(name)
             self._things[name] = self._loaded(next(iter(found)))
         return self._things[name]
-
-    def origin(self, name: str) -> str:
-        """Return what a name comes from: ``eatss``, a package with its version, or this program."""
-        if name in self._built_in:
-            return "eatss"
-        for entry in entry_points(group=self.group, name=name):
-            return entry.value if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
-        return "this program"
 
     def _loaded(self, entry: EntryPoint) -> T:
         try:
