@@ -150,7 +150,7 @@ class Registry(Generic[T]):
             self._things[name] = self._loaded(name, entry.value, entry.load)
         return self._things[name]
 
-    def offered_by(self, name: str) -> str:
+    def provider(self, name: str) -> str:
         """Return whose a name is: ``eatss``, a package with its version, or this program."""
         if name in self._registered:
             return "this program"

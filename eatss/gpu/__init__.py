@@ -4,7 +4,7 @@ Next folder: ``eatss/model``.
 """
 
 from eatss.gpu.document import profile_from_document, profile_to_document
-from eatss.gpu.load import CARDS, list_profiles, load_profile, profile_directory, profile_origin
+from eatss.gpu.load import CARDS, list_profiles, load_profile, profile_directory, profile_provider
 from eatss.gpu.profile import FIGURES, GpuProfile, Source
 
 __all__ = [
@@ -16,6 +16,6 @@ __all__ = [
     "load_profile",
     "profile_directory",
     "profile_from_document",
-    "profile_origin",
+    "profile_provider",
     "profile_to_document",
 ]

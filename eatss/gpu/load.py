@@ -71,10 +71,10 @@ def list_profiles() -> tuple[GpuProfile, ...]:
     return tuple(sorted(found, key=lambda profile: profile.name))
 
 
-def profile_origin(profile: GpuProfile) -> str:
-    """Return what a known card comes from: ``eatss``, a package with its version, this program."""
+def profile_provider(profile: GpuProfile) -> str:
+    """Return who offers a known card: ``eatss``, a package with its version, or this program."""
     shipped = _shipped_cards(profile_directory())
-    return CARDS.offered_by(shipped.get(profile.name) or _added_cards(shipped)[profile.name])
+    return CARDS.provider(shipped.get(profile.name) or _added_cards(shipped)[profile.name])
 
 
 def profile_directory() -> Path:
@@ -139,8 +139,8 @@ def _added_cards(shipped: Mapping[str, str]) -> dict[str, str]:
             if name in shipped or cards.setdefault(name, card) != card:
                 raise input_error(
                     "EATSS-G022",
-                    f"the card '{card}' ({CARDS.offered_by(card)}) is called {name} like "
-                    "another card",
+                    f"the card '{card}' of {CARDS.provider(card)} is called {name}, "
+                    "like another card",
                     hint=f"change its name or aliases in {CARDS.get(card)}",
                 )
     return cards

@@ -9,7 +9,7 @@ from dataclasses import fields
 from rich.table import Table
 from rich.text import Text
 
-from eatss.gpu import GpuProfile, profile_origin, profile_to_document
+from eatss.gpu import GpuProfile, profile_provider, profile_to_document
 from eatss.report.render import render
 
 _FIGURES: tuple[tuple[str, str, str], ...] = (
@@ -41,11 +41,11 @@ _BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
     """Return the list of known cards as ``table`` or ``json``."""
-    origins = [profile_origin(profile) for profile in profiles]
+    providers = [profile_provider(profile) for profile in profiles]
     if output == "json":
         names = [
-            {"name": p.name, "title": p.title, "aliases": list(p.aliases), "origin": origin}
-            for p, origin in zip(profiles, origins, strict=True)
+            {"name": p.name, "title": p.title, "aliases": list(p.aliases), "provider": provider}
+            for p, provider in zip(profiles, providers, strict=True)
         ]
         return json.dumps({"profiles": names}, indent=2) + "\n"
     table = Table(box=None)
@@ -53,12 +53,12 @@ def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
         table.add_column(title, header_style="dim")
     for title in ("SMs", "L1+shared KiB", "L2 MiB", "GB/s", "FP64 TF", "FP32 TF", "W"):
         table.add_column(title, justify="right", header_style="dim")
-    for profile, origin in zip(profiles, origins, strict=True):
+    for profile, provider in zip(profiles, providers, strict=True):
         table.add_row(
             Text(profile.name, style="bold"),
             profile.title,
             ", ".join(profile.aliases),
-            origin,
+            provider,
             str(profile.sm_count),
             _amount(profile.l1_shared_bytes, "KiB"),
             _amount(profile.l2_bytes, "MiB"),

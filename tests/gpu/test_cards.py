@@ -10,7 +10,7 @@ import pytest
 
 import eatss
 from eatss.diagnostics import InputError
-from eatss.gpu import CARDS, list_profiles, load_profile, profile_directory, profile_origin
+from eatss.gpu import CARDS, list_profiles, load_profile, profile_directory, profile_provider
 from eatss.gpu.device import DetectedGpu
 from eatss.gpu.match import match_profile
 from eatss.resources import data_directory
@@ -53,9 +53,9 @@ def test_a_package_adds_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         },
     )
     listed = json.loads(in_process("profiles", "--format", "json").stdout)["profiles"]
-    origins = {one["name"]: one["origin"] for one in listed}
-    assert origins["lab-card"] == "offered 1.0"
-    assert origins["h200"] == "eatss"
+    providers = {one["name"]: one["provider"] for one in listed}
+    assert providers["lab-card"] == "offered 1.0"
+    assert providers["h200"] == "eatss"
     assert "offered" in in_process("profiles").stdout
     done = in_process("select", GEMM, "--gpu", "LAB", "--format", "json")
     assert done.returncode == 0, done.stderr
@@ -69,7 +69,7 @@ def test_a_package_adds_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_program_registers_a_card(registered: Path) -> None:
     names = ("mine", "lab-card", "lab", "Lab")
     assert {load_profile(name) for name in names} == {load_profile(registered)}
-    assert profile_origin(load_profile("mine")) == "this program"
+    assert profile_provider(load_profile("mine")) == "this program"
     assert "lab-card" in [profile.name for profile in list_profiles()]
     assert eatss.select(GEMM, gpu="mine").gpu == "lab-card"
     assert eatss.predict(GEMM, gpu="mine").gpu == "lab-card"
@@ -85,7 +85,7 @@ def test_an_unknown_name_is_told_with_the_added_ones(registered: Path) -> None:
 def test_a_card_is_not_called_like_another(registered: Path) -> None:
     registered.write_text(card(name='"h200"'))
     assert load_profile("h200").title != load_profile(registered).title
-    with pytest.raises(InputError, match="is called h200 like another") as raised:
+    with pytest.raises(InputError, match="is called h200, like another") as raised:
         list_profiles()
     assert raised.value.code == "EATSS-G022"
     with pytest.raises(InputError, match="there is a card 'h200' already"):
