@@ -8,6 +8,8 @@ from enum import StrEnum
 from math import prod
 from typing import TypeAlias
 
+from eatss.codec import Layout
+
 
 class Operator(StrEnum):
     """Operators of an integer expression; relations and ``and``, ``or`` give 0 or 1."""
@@ -35,12 +37,16 @@ class Operator(StrEnum):
 class Constant:
     """An integer."""
 
+    json_layout = Layout(shape="value")
+
     value: int
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
     """A parameter or a counter."""
+
+    json_layout = Layout(shape="value")
 
     name: str
 
@@ -55,6 +61,8 @@ class Apply:
     divisibility matters: there C's ``/`` and ``%`` say the same.
     ``SELECT`` is ``condition ? if_true : if_false``.
     """
+
+    json_layout = Layout(shape="list")
 
     operator: Operator
     operands: tuple[IntExpr, ...]

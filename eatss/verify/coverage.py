@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from eatss.verify.branches import Branch
 from eatss.verify.result import Coverage, KernelCoverage, SizeResult, Untaken
@@ -85,14 +85,6 @@ def sum_of(counts: Sequence[Counts]) -> Counts:
             for false, true, false_blocks, true_blocks in branches
         ),
         tuple((name, *both) for name, both in blocks.items()),
-    )
-
-
-def counts_from_dict(document: dict[str, Any]) -> Counts:
-    """Read what ``dataclasses.asdict`` and JSON made of :class:`Counts`."""
-    return Counts(
-        tuple((false, true, f, t) for false, true, f, t in document["branches"]),
-        tuple((name, whole, partial) for name, whole, partial in document["blocks"]),
     )
 
 

@@ -20,12 +20,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from eatss.codec import decode
 from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
 from eatss.guard import guarded
 from eatss.program import Program, load_program
 from eatss.verify.branches import counted_text
 from eatss.verify.compare import must_be_bit_equal
-from eatss.verify.coverage import Counts, Further, counts_from_dict, coverage_of
+from eatss.verify.coverage import Counts, Further, coverage_of
 from eatss.verify.data import dtype_of
 from eatss.verify.job import Job, Run
 from eatss.verify.result import (
@@ -34,7 +35,6 @@ from eatss.verify.result import (
     SizeResult,
     Status,
     Verification,
-    size_result_from_dict,
 )
 from eatss.verify.sizes import (
     boundary_sizes,
@@ -309,12 +309,12 @@ class _Report:
         if kind == "stage":
             self.stage = event
         elif kind == "result":
-            self.results.append(size_result_from_dict(event))
+            self.results.append(decode(SizeResult, event))
         elif kind == "done":
             self.compile_time_s = event["compile_time_s"]
             self.further = Further(**event["further"])
             counts = event["counts"]
-            self.counts = None if counts is None else counts_from_dict(counts)
+            self.counts = None if counts is None else decode(Counts, counts)
             self.finished = True
         else:
             raise InputError(

@@ -24,6 +24,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from eatss.codec import encode
 from eatss.diagnostics import EatssError, input_error
 from eatss.program import Entry, Program, load_program
 from eatss.verify.bounds import bounds_by_length, bounds_by_running, with_perturbed
@@ -115,7 +116,7 @@ class _Worker:
     def _all_runs(self) -> None:
         for run in self._job.runs:
             result = self._run(run)
-            _send(self._output, "result", asdict(result))
+            _send(self._output, "result", encode(result))
             if self._job.first_failure and result.failed:
                 return
         for number, run in enumerate((*self._job.further, *self._job.searching)):
@@ -124,7 +125,7 @@ class _Worker:
                 return
             result = self._run(run)
             if result.failed or self._untaken() < before:
-                _send(self._output, "result", asdict(result))
+                _send(self._output, "result", encode(result))
             elif result.status == "ok":
                 self._further = self._further.plus(result)
             if self._job.first_failure and result.failed:

@@ -188,7 +188,7 @@ def test_equal_input_gives_equal_output() -> None:
 def test_a_selection_survives_json(name: str) -> None:
     selection = selected(name)
     document = json.loads(json.dumps(selection.to_dict()))
-    assert document["schema_version"] == 4
+    assert document["schema_version"] == 5
     assert Selection.from_dict(document) == selection
 
 
