@@ -115,11 +115,8 @@ def layout_of(kind: type) -> Layout:
 def getters(kind: type) -> Mapping[str, Callable[[Any], Any]]:
     """Return what is written of a noun besides its fields, by name."""
     return {
-        one if isinstance(one, str) else one.__name__: vars(kind)[one].fget
-        if isinstance(one, str)
-        else one
-        for one in layout_of(kind).also
-    }
+        one: getattr(kind, one).fget for one in layout_of(kind).also if isinstance(one, str)
+    } | {one.__name__: one for one in layout_of(kind).also if not isinstance(one, str)}
 
 
 def unknown(given: Any, known: Any, where: str = "") -> Iterator[str]:
