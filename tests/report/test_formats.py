@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,17 +19,21 @@ def names(found):
 """
 
 
-def installed(folder: Path) -> Path:
-    (folder / "offered.py").write_text(OWN)
-    info = folder / "offered-1.0.dist-info"
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put a package that offers a format where Python finds it."""
+    (tmp_path / "offered.py").write_text(OWN)
+    info = tmp_path / "offered-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offered\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[eatss.formats]\nnames = offered:names\n")
-    return folder
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    FORMATS.remove("names")
 
 
-def test_a_package_adds_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(installed(tmp_path)))
+@pytest.mark.usefixtures("package")
+def test_a_package_adds_a_format() -> None:
     done = eatss("select", GEMM, "--gpu", "h200", "--format", "names")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("kernel0 {'i': ")
@@ -36,7 +41,15 @@ def test_a_package_adds_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     wrong = eatss("select", GEMM, "--gpu", "h200", "--format", "xml")
     assert wrong.returncode == 2
     assert "there is no format 'xml' [EATSS-X005]" in wrong.stderr
-    assert "there is table, json, ppcg, ppcg-args, smt2, names" in wrong.stderr
+    assert "table, json, ppcg, ppcg-args, smt2, names" in " ".join(wrong.stderr.split())
+
+
+def test_a_program_adds_a_format() -> None:
+    FORMATS.register("names", lambda found: f"{found.selection.gpu}\n")
+    try:
+        assert eatss("select", GEMM, "--gpu", "h200", "--format", "names").stdout == "h200\n"
+    finally:
+        FORMATS.remove("names")
 
 
 def test_help_lists_the_formats_that_are_built_in() -> None:
