@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache
 from reprlib import repr as brief
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -145,7 +145,7 @@ class _Entry:
     required: bool
 
 
-@lru_cache
+@cache
 def _entries(kind: type) -> tuple[_Entry, ...]:
     """Return the fields of a noun, its version first."""
     hints = get_type_hints(kind, include_extras=True)

@@ -40,5 +40,5 @@ class Prediction:
 
     @property
     def bound(self) -> str:
-        """What takes longest on its own: ``memory``, ``issue``, ``latency`` and so on."""
-        return self.times_s[0][0]
+        """What takes longest on its own: ``memory``, ``issue``, ``latency`` …, or nothing."""
+        return self.times_s[0][0] if self.times_s else ""

@@ -129,6 +129,12 @@ def test_schema_and_reader_refuse_the_same(
         eatss.Selection.from_dict(document)
 
 
+def test_a_prediction_without_parts_is_read(selection: eatss.Selection) -> None:
+    document = plain(selection)
+    document["kernels"][0]["predicted"]["times_s"] = {}
+    assert eatss.Selection.from_dict(document).to_dict()["kernels"][0]["predicted"]["bound"] == ""
+
+
 def test_fields_say_their_unit() -> None:
     time = eatss.schema("measurement")["properties"]["time_s"]
     assert time["description"].endswith("In seconds.")
