@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from eatss.measuring import Interrupted, compare, measure
     from eatss.model.selection import KernelSelection, Selection
     from eatss.program import Program
+    from eatss.schemas import schema
     from eatss.variants import SourceOptions
     from eatss.version import __version__
 
@@ -55,6 +56,7 @@ _HOME = {
     "load_profile": "eatss.gpu",
     "measure": "eatss.measuring",
     "predict": "eatss.api",
+    "schema": "eatss.schemas",
     "select": "eatss.api",
 }
 
@@ -83,6 +85,7 @@ __all__ = [
     "load_profile",
     "measure",
     "predict",
+    "schema",
     "select",
 ]
 

@@ -26,6 +26,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 _SELECTING = (
     "clang",
     "islpy",
+    "jsonschema",
     "markdown_it",
     "matplotlib",
     "networkx",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -50,23 +49,19 @@ Examples:
 """
 
 
-class OutputFormat(StrEnum):
-    """Values of ``--format``."""
-
-    TABLE = "table"
-    JSON = "json"
-    PPCG = "ppcg"
-    PPCG_ARGS = "ppcg-args"
-    SMT2 = "smt2"
-
-
 def select(
     file: SourceFile,
     gpu: Card,
     output: Annotated[
-        OutputFormat,
-        typer.Option("--format", "-f", help="What to print.", rich_help_panel="Output"),
-    ] = OutputFormat.TABLE,
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help="What to print: table, json, ppcg, ppcg-args, smt2, or a format of a package.",
+            rich_help_panel="Output",
+        ),
+    ] = "table",
     explain: Annotated[
         bool,
         typer.Option(
@@ -119,16 +114,17 @@ def select(
     """Select energy-aware tile sizes for every kernel of a C file."""
     from eatss import api  # noqa: PLC0415 - keeps --help fast
     from eatss.gpu import load_profile  # noqa: PLC0415
-    from eatss.model import program_to_smt2, sizes_alone  # noqa: PLC0415
-    from eatss.pipeline import ppcg_schedule_of, structures_for  # noqa: PLC0415
-    from eatss.report.selection import render_selection  # noqa: PLC0415
+    from eatss.model import sizes_alone  # noqa: PLC0415
+    from eatss.pipeline import ppcg_schedule_of  # noqa: PLC0415
+    from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415
 
+    render = FORMATS.get(output)
     api.check_target(
         target.value,
         ppcg=[
             name
             for name, given in (
-                (f"--format {output.value}", output.value.startswith("ppcg")),
+                (f"--format {output}", output in ("ppcg", "ppcg-args")),
                 ("--ppcg-schedule", ppcg_schedule is not None),
                 ("--save-ppcg-schedule", save_ppcg_schedule is not None),
             )
@@ -171,13 +167,9 @@ def select(
             timeout_s=timeout,
             shared_per_block=parse_shared_limit(shared_per_block),
         )
-    if output is OutputFormat.PPCG:
+    if output == "ppcg":
         report_warnings(sizes_alone(selection), diagnostics)
-    if output is OutputFormat.SMT2:
-        structures = structures_for(program, profile) if target is TargetChoice.CUDA else None
-        text = program_to_smt2(program.facts, profile, selection, structures)
-    else:
-        text = render_selection(selection, output.value, explain=explain)
+    text = render(Selected(selection=selection, program=program, profile=profile, explain=explain))
     if save_ppcg_schedule is not None:
         write_schedule(save_ppcg_schedule, ppcg_schedule_of(program))
     typer.echo(text, nl=False)

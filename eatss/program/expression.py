@@ -8,6 +8,8 @@ from enum import StrEnum
 from math import prod
 from typing import TypeAlias
 
+from eatss.codec import Layout
+
 
 class Operator(StrEnum):
     """Operators of an integer expression; relations and ``and``, ``or`` give 0 or 1."""
@@ -36,12 +38,16 @@ class Operator(StrEnum):
 class Constant:
     """An integer."""
 
+    json_layout = Layout(shape="value")
+
     value: int
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
     """A parameter or a counter."""
+
+    json_layout = Layout(shape="value")
 
     name: str
 
@@ -57,6 +63,8 @@ class Apply:
     ``XOR`` is bitwise, of numbers that are not negative. ``SELECT`` is
     ``condition ? if_true : if_false``.
     """
+
+    json_layout = Layout(shape="list")
 
     operator: Operator
     operands: tuple[IntExpr, ...]

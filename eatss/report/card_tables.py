@@ -124,55 +124,43 @@ def _net(one: Result, fit: EnergyFit, amount: float) -> float | None:
 
 def arithmetic_table(record: Record, fit: EnergyFit) -> Table:
     """Return the table of MIPP, Tables I and II: instructions of a thread."""
-    numbers = (
-        "spec/cycle",
-        "real/cycle",
-        "avg W",
-        "max W",
-        "gross pJ",
-        "net pJ",
-        "GFLOP/s/W",
-        "MIPS/W",
-    )
-    table = indented_table("instruction", *numbers, numbers=numbers)
-    for row in arithmetic_rows(record, fit):
-        table.add_row(
-            row.name,
-            figure(row.peak_per_cycle, 3),
-            figure(row.per_cycle, 4),
-            figure(row.power_w),
-            figure(row.most_power_w),
-            figure(row.gross_pj, 3),
-            figure(row.net_pj, 3),
-            figure(row.gflops_w, 3),
-            figure(row.mips_w, 4),
-        )
-    return table
+    columns = {
+        "spec/cycle": ("peak_per_cycle", 3),
+        "real/cycle": ("per_cycle", 4),
+        "avg W": ("power_w", 4),
+        "max W": ("most_power_w", 4),
+        "gross pJ": ("gross_pj", 3),
+        "net pJ": ("net_pj", 3),
+        "GFLOP/s/W": ("gflops_w", 3),
+        "MIPS/W": ("mips_w", 4),
+    }
+    return _table("instruction", columns, arithmetic_rows(record, fit))
 
 
 def memory_table(record: Record, fit: EnergyFit) -> Table:
     """Return the table of MIPP, Tables III and IV: accesses of a warp."""
-    numbers = (
-        "accesses/cycle",
-        "GB/s",
-        "avg W",
-        "max W",
-        "nJ/transaction",
-        "gross pJ/B",
-        "net pJ/B",
-    )
-    table = indented_table("memory", *numbers, numbers=numbers)
-    for row in memory_rows(record, fit):
-        table.add_row(
-            row.name,
-            figure(row.per_cycle, 4),
-            figure(row.gb_s, 4),
-            figure(row.power_w),
-            figure(row.most_power_w),
-            figure(row.nj_transaction, 3),
-            figure(row.gross_pj_byte, 3),
-            figure(row.net_pj_byte, 3),
-        )
+    columns = {
+        "accesses/cycle": ("per_cycle", 4),
+        "GB/s": ("gb_s", 4),
+        "avg W": ("power_w", 4),
+        "max W": ("most_power_w", 4),
+        "nJ/transaction": ("nj_transaction", 3),
+        "gross pJ/B": ("gross_pj_byte", 3),
+        "net pJ/B": ("net_pj_byte", 3),
+    }
+    return _table("memory", columns, memory_rows(record, fit))
+
+
+def _table(
+    first: str,
+    columns: Mapping[str, tuple[str, int]],
+    rows: Sequence[ArithmeticRow] | Sequence[MemoryRow],
+) -> Table:
+    """Return a table of rows by name; a column is of a field, with so many digits."""
+    table = indented_table(first, *columns, numbers=tuple(columns))
+    for row in rows:
+        cells = (figure(getattr(row, field), digits) for field, digits in columns.values())
+        table.add_row(row.name, *cells)
     return table
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from eatss.codec import BY_NAME
 
 Device: TypeAlias = Literal["cpu", "gpu"]
 
@@ -55,7 +57,7 @@ class SizeResult:
     """
 
     launcher: str
-    sizes: tuple[tuple[str, int], ...]
+    sizes: Annotated[tuple[tuple[str, int], ...], BY_NAME]
     status: Status
     message: str = ""
     worst_error: float = 0.0
@@ -150,9 +152,9 @@ class Verification:
         """Whether the program does what the original does."""
         return self.status == "ok"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the verification as plain JSON types; sizes as an object by name."""
-        plain = asdict(self)
-        for result in plain["results"]:
-            result["sizes"] = dict(result["sizes"])
-        return plain
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verifications:
+    """What ``eatss verify --format json`` prints: a verification for each folder."""
+
+    verifications: tuple[Verification, ...]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eatss.codec import encode
 from eatss.program import (
     Apply,
     Argument,
@@ -106,7 +107,7 @@ def test_what_was_covered_is_counted(matmul: Program, folder: Callable[..., Path
     assert any(
         each.never == "false" and each.condition == "M > 0 && N > 0" for each in coverage.untaken
     )
-    document = found.to_dict()["coverage"]
+    document = encode(found)["coverage"]
     assert document["elements"] == coverage.elements
     assert document["kernels"][0] == {"kernel": "matmul_k0", "full_tiles": 4, "partial_tiles": 4}
 
