@@ -51,6 +51,23 @@ def load_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
     return _read(index[name])
 
 
+def given_profile(gpu: object) -> GpuProfile:
+    """Return the profile that a user gives: itself, by name, or by the path of a TOML file.
+
+    Raises:
+        InputError: ``EATSS-C004`` it is none of these; those of :func:`load_profile`.
+    """
+    if isinstance(gpu, GpuProfile):
+        return gpu
+    if isinstance(gpu, str | os.PathLike):
+        return load_profile(gpu)
+    raise input_error(
+        "EATSS-C004",
+        f"gpu is {gpu!r}",
+        hint="give the name of a card, the path of a profile, or a profile",
+    )
+
+
 def list_profiles() -> tuple[GpuProfile, ...]:
     """Return all shipped profiles, in order of their names."""
     paths = sorted(set(_index(profile_directory()).values()))

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from eatss.analysis import KernelFacts, ReferenceFacts, Volume
-from eatss.pipeline import AnalysedProgram, AnalysedScop
+from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.polyhedral.graph import statement_graph
 from eatss.polyhedral.kernel import Kernel, Loop, Reduction
 from eatss.report.inspection_table import inspection_table

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measurement import MeasureOptions, Variant, measure
+from eatss.measurement import MeasureOptions, Variant, measure_variants
 from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard
 
 
@@ -16,7 +16,7 @@ def folders(tmp_path: Path) -> Folders:
 
 
 def measured(variants: list[Variant], **options: Any) -> None:
-    measure(variants, MeasureOptions(**options), card=ScriptedCard(script=CardScript()))
+    measure_variants(variants, MeasureOptions(**options), card=ScriptedCard(script=CardScript()))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measurement import Measurement, MeasureOptions, Variant, compare, measure
+from eatss.measurement import Measurement, MeasureOptions, Variant, compare, measure_variants
 from eatss.measurement.statistics import inverse, ratio_of_estimates
 from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard
 
@@ -26,7 +26,7 @@ def measured(
 ) -> dict[str, Measurement]:
     """Return measurements by label."""
     card = card or ScriptedCard(script=CardScript())
-    found = measure(variants, MeasureOptions(**options), card=card)
+    found = measure_variants(variants, MeasureOptions(**options), card=card)
     return {measurement.variant: measurement for measurement in found}
 
 

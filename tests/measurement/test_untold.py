@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eatss.measurement import Measurement, MeasureOptions, measure
+from eatss.measurement import Measurement, MeasureOptions, measure_variants
 from eatss.measurement.card import LaunchError, NotComparedError
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.meter import Meter
@@ -74,7 +74,7 @@ def folders(tmp_path: Path) -> Folders:
 
 
 def measured(folders: Folders, card: ScriptedCard, **options: Any) -> Measurement:
-    (found,) = measure([folders.variant("a")], MeasureOptions(**options), card=card)
+    (found,) = measure_variants([folders.variant("a")], MeasureOptions(**options), card=card)
     return found
 
 
