@@ -25,15 +25,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import eatss
-from eatss.analysis import VolumeKind
-from eatss.api import select_analysed
 from eatss.diagnostics import EatssError
-from eatss.frontend import FrontendOptions
-from eatss.generation import CodegenInput, analyse_for_codegen, generated, recipe_for
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import Selection
+from eatss.model.options import SelectOptions
 from eatss.program import Program
+from eatss.recipe.requests import CodeRequest
 from eatss.resources import data_directory
+from eatss.session.session import Session
 
 TILES = (8, 32, 128)
 
@@ -58,43 +57,28 @@ def timed(run: Callable[[], T]) -> tuple[T, float]:
     return result, time.perf_counter() - start
 
 
-def analysed(path: Path) -> CodegenInput:
+def analysed(path: Path) -> Session:
     """Take a file to schedules and facts."""
-    return analyse_for_codegen(
-        path,
-        FrontendOptions(),
-        volume=VolumeKind.FOOTPRINT,
-        dtype=None,
-        schedules=None,
-        max_operations=None,
-    )
+    session = Session(path, code=True)
+    session.symbolic  # noqa: B018 - it is kept
+    return session
 
 
 def generate(
-    program: CodegenInput, selection: Selection, profile: GpuProfile, tile: int | None
+    session: Session, selection: Selection, profile: GpuProfile, tile: int | None
 ) -> Program:
     """Generate code with the sizes selected, or with one size along every loop."""
-    loops = {loop.name for kernel in program.symbolic.program.facts for loop in kernel.loops}
-    recipe = recipe_for(
-        program,
-        selection,
-        profile,
-        tiles={} if tile is None else dict.fromkeys(sorted(loops), tile),
-        block=(),
-        placements={},
-        strict_fp=False,
-        index_bits=None,
-        line_info=False,
-        shared_limit_bytes=None,
-    )
-    return generated(program, recipe, profile)
+    loops = {loop.name for kernel in session.analysed.facts for loop in kernel.loops}
+    tiles = {} if tile is None else dict.fromkeys(sorted(loops), tile)
+    recipe = session.recipe(selection, profile, CodeRequest(tiles=tiles))
+    return session.generate(recipe, profile)
 
 
 def measure(path: Path, profile: GpuProfile, repeat: int) -> Latency:
     """Measure every step of one kernel file."""
-    program = analysed(path)
-    selection = select_analysed(program.symbolic.program, gpu=profile, model="eatss")
-    text = generate(program, selection, profile, None).text
+    session = analysed(path)
+    selection = session.select(profile, SelectOptions(model="eatss"))
+    text = generate(session, selection, profile, None).text
 
     def median(run: Callable[[], object]) -> float:
         return statistics.median(timed(run)[1] for _ in range(repeat))
@@ -103,7 +87,7 @@ def measure(path: Path, profile: GpuProfile, repeat: int) -> Latency:
         kernel=path.stem,
         analyse_s=median(lambda: analysed(path)),
         generate_s=tuple(
-            median(lambda tile=tile: generate(program, selection, profile, tile))  # type: ignore[misc]
+            median(lambda tile=tile: generate(session, selection, profile, tile))  # type: ignore[misc]
             for tile in (None, *TILES)
         ),
         total_s=median(lambda: eatss.codegen(path, gpu=profile)),

@@ -28,7 +28,7 @@ from benchmarks.recorded import (
     print_measurement,
     save,
 )
-from eatss.measurement import measure
+from eatss.measurement import measure_variants
 from eatss.measurement.measurement import Measurement
 from eatss.resources import data_directory
 
@@ -65,39 +65,23 @@ LAYOUTS: dict[str, dict[str, Layout]] = {
 def prepare_all(directory: Path, gpu: str) -> None:
     """Generate every layout."""
     # not on the machine with the card
-    from eatss.analysis import VolumeKind  # noqa: PLC0415
-    from eatss.api import frontend_options, select_analysed  # noqa: PLC0415
-    from eatss.generation import analyse_for_codegen, generated, recipe_for, written  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415
+    from eatss.model.options import SelectOptions  # noqa: PLC0415
+    from eatss.recipe.requests import CodeRequest  # noqa: PLC0415
+    from eatss.session.session import Session  # noqa: PLC0415
 
     profile = load_profile(gpu)
     for kernel, layouts in LAYOUTS.items():
-        program = analyse_for_codegen(
-            data_directory("kernels") / f"{kernel}.c",
-            frontend_options((), (), None, None, None),
-            volume=VolumeKind.FOOTPRINT,
-            dtype=None,
-            schedules=None,
-            max_operations=None,
-        )
-        analysed = program.symbolic.program
-        selection = select_analysed(analysed, gpu=profile, target="cuda")
-        nests = [facts.name for facts in analysed.facts]
+        session = Session(data_directory("kernels") / f"{kernel}.c", code=True)
+        selection = session.select(profile, SelectOptions(target="cuda"))
+        nests = [facts.name for facts in session.analysed.facts]
         for name, (tile, threads) in layouts.items():
-            recipe = recipe_for(
-                program,
-                selection,
-                profile,
-                tiles=dict.fromkeys(nests, tile),
-                block=dict.fromkeys(nests, threads),
-                placements={},
-                strict_fp=False,
-                index_bits=None,
-                line_info=False,
-                shared_limit_bytes=None,
+            wanted = CodeRequest(
+                tiles=dict.fromkeys(nests, tile), block=dict.fromkeys(nests, threads)
             )
-            result = generated(program, recipe, profile)
-            written(program, result, directory / kernel / name, force=True)
+            recipe = session.recipe(selection, profile, wanted)
+            result = session.generate(recipe, profile)
+            session.write(result, directory / kernel / name, force=True)
         print(f"{kernel}: {len(layouts)} layouts")
 
 
@@ -107,7 +91,7 @@ def measure_all(directory: Path, results: Path) -> None:
     compile_ahead(one for folder in folders for one in prepared(folder))
     done: tuple[Measurement, ...] = ()
     for folder in folders:
-        found = measure(prepared(folder), OPTIONS)
+        found = measure_variants(prepared(folder), OPTIONS)
         done += found
         save(done, results / FILE)
         for one in found:

@@ -37,10 +37,11 @@ from pathlib import Path
 import islpy as isl
 
 from eatss import api
+from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.diagnostics import EatssError
-from eatss.pipeline import AnalysedProgram, AnalysedScop, ppcg_schedule_of
 from eatss.polyhedral.kernel import Kernel
 from eatss.resources import data_directory
+from eatss.session.steps import ppcg_schedule_of
 
 TIMEOUT_S = 300
 

@@ -46,8 +46,8 @@ REJECTED = "rejected.txt"
 def prepare(directory: Path, kernel: str, choices: Sequence[str], gpu: str) -> None:
     """Generate ``directory/kernel/choice`` for every choice of ``--tiles``."""
     # not on the machine with the card
-    from eatss.tile_choice import parse_tile_choices  # noqa: PLC0415
-    from eatss.variants import SourceOptions, generate_variants  # noqa: PLC0415
+    from eatss.measurement.tile_choice import parse_tile_choices  # noqa: PLC0415
+    from eatss.session.variants import SourceOptions, generate_variants  # noqa: PLC0415
 
     folder = directory / kernel
     made = generate_variants(

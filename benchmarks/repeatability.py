@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.recorded import command_line, load, prepare, prepared, print_measurement, save
-from eatss.measurement import measure
+from eatss.measurement import measure_variants
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions
 
@@ -50,7 +50,7 @@ def measure_all(directory: Path, results: Path) -> None:
         for number in range(1, REPETITIONS + 1)
         for one in once
     ]
-    done = measure(variants, OPTIONS)
+    done = measure_variants(variants, OPTIONS)
     save(done, results / FILE)
     for one in done:
         print_measurement(one)

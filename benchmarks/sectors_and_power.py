@@ -34,7 +34,7 @@ from benchmarks.recorded import (
     print_measurement,
     save,
 )
-from eatss.measurement import measure
+from eatss.measurement import measure_variants
 from eatss.measurement.counters import find_ncu
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
@@ -68,7 +68,7 @@ def measure_all(directory: Path, results: Path) -> None:
     """Measure power of every variant, then count the sectors of one run of each."""
     variants = [one for kernel in KERNELS for one in prepared(directory / kernel)]
     compile_ahead(variants)
-    done = measure(variants, OPTIONS)
+    done = measure_variants(variants, OPTIONS)
     save(done, results / FILE)
     for one in done:
         print_measurement(one)

@@ -30,7 +30,7 @@ from benchmarks.recorded import (
     print_measurement,
     save,
 )
-from eatss.measurement import compare, measure
+from eatss.measurement import compare, measure_variants
 from eatss.measurement.comparison import Comparison
 from eatss.measurement.estimate import Ratio
 from eatss.measurement.measurement import Measurement
@@ -56,7 +56,7 @@ def measure_all(directory: Path, results: Path) -> None:
     done: tuple[Measurement, ...] = ()
     for group in range(GROUPS):
         variants = [one for folder in folders[group::GROUPS] for one in prepared(folder)]
-        found = measure(variants, TWO_WINDOWS)
+        found = measure_variants(variants, TWO_WINDOWS)
         done += found
         save(done, results / FILE)
         for one in found:

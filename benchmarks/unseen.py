@@ -36,7 +36,7 @@ from benchmarks.recorded import (
     save,
 )
 from eatss.diagnostics import EatssError
-from eatss.measurement import measure
+from eatss.measurement import measure_variants
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions
 
@@ -109,44 +109,27 @@ def random_layout(source: random.Random, kernels: Sequence[Any], arrays: Sequenc
 def _prepare(job: tuple[Path, Path, str, int, int]) -> str:
     """Analyse and select once, generate every layout."""
     # not on the machine with the card
-    from eatss.analysis import VolumeKind  # noqa: PLC0415
-    from eatss.api import frontend_options, select_analysed  # noqa: PLC0415
-    from eatss.generation import analyse_for_codegen, generated, recipe_for, written  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415
+    from eatss.model.options import SelectOptions  # noqa: PLC0415
+    from eatss.recipe.requests import CodeRequest  # noqa: PLC0415
+    from eatss.session.session import Session  # noqa: PLC0415
 
     directory, source, gpu, count, seed = job
     profile = load_profile(gpu)
-    program = analyse_for_codegen(
-        source,
-        frontend_options((), (), None, None, None),
-        volume=VolumeKind.FOOTPRINT,
-        dtype=None,
-        schedules=None,
-        max_operations=None,
-    )
-    selection = select_analysed(program.symbolic.program, gpu=profile, target="cuda")
+    session = Session(source, code=True)
+    selection = session.select(profile, SelectOptions(target="cuda"))
 
     def one(name: str, layout: Layout) -> None:
-        recipe = recipe_for(
-            program,
-            selection,
-            profile,
-            tiles=layout[0],
-            block=layout[1],
-            placements=layout[2],
-            strict_fp=False,
-            index_bits=None,
-            line_info=False,
-            shared_limit_bytes=None,
-        )
-        result = generated(program, recipe, profile)
-        written(program, result, directory / source.stem / name, force=True)
+        wanted = CodeRequest(tiles=layout[0], block=layout[1], placements=layout[2])
+        recipe = session.recipe(selection, profile, wanted)
+        result = session.generate(recipe, profile)
+        session.write(result, directory / source.stem / name, force=True)
         (directory / source.stem / name / "layout.json").write_text(
             json.dumps([seed, *layout]) + "\n", encoding="utf-8"
         )
 
     one(SELECTED, ({}, {}, {}))
-    arrays = sorted({array.name for scop in program.scops for array in scop.arrays})
+    arrays = sorted({array.name for scop in session.scops for array in scop.arrays})
     made, refusals = 0, []
     for number in range(count):
         for draw in range(DRAWS):
@@ -154,7 +137,7 @@ def _prepare(job: tuple[Path, Path, str, int, int]) -> str:
             try:
                 one(
                     f"random-{number:02}",
-                    random_layout(drawer, program.symbolic.program.facts, arrays),
+                    random_layout(drawer, session.analysed.facts, arrays),
                 )
             except EatssError as error:
                 refusals.append(error.code)
@@ -186,7 +169,7 @@ def measure_all(directory: Path, results: Path, budget_s: float) -> None:
         if time.monotonic() > end:
             print("the budget is spent")
             return
-        found = measure(variants, options)
+        found = measure_variants(variants, options)
         done += found
         save(done, results)
         for one in found:

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from eatss.measurement.comparison import Comparison
     from eatss.measurement.energy_measurement import EnergyMeasurement
     from eatss.measurement.energy_meter import energy_meter
+    from eatss.measurement.measured import Interrupted
     from eatss.measurement.measurement import Measurement
     from eatss.measurement.options import MeasureOptions
-    from eatss.measuring import Interrupted, compare, measure
+    from eatss.measuring import compare, measure
     from eatss.model.selection import KernelSelection, Selection
     from eatss.program import Program
     from eatss.schemas import schema
-    from eatss.variants import SourceOptions
+    from eatss.session.variants import SourceOptions
     from eatss.version import __version__
 
 _HOME = {
@@ -39,14 +40,14 @@ _HOME = {
     "GpuProfile": "eatss.gpu",
     "InputError": "eatss.diagnostics",
     "InternalError": "eatss.diagnostics",
-    "Interrupted": "eatss.measuring",
+    "Interrupted": "eatss.measurement.measured",
     "KernelSelection": "eatss.model.selection",
     "MeasureOptions": "eatss.measurement.options",
     "Measurement": "eatss.measurement.measurement",
     "NoSolutionError": "eatss.diagnostics",
     "Program": "eatss.program",
     "Selection": "eatss.model.selection",
-    "SourceOptions": "eatss.variants",
+    "SourceOptions": "eatss.session.variants",
     "__version__": "eatss.version",
     "codegen": "eatss.api",
     "compare": "eatss.measuring",

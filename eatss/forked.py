@@ -51,6 +51,7 @@ _NEEDED = (
     "cuda",
     "frontend",
     "gpu",
+    "instructions",
     "kernel",
     "lower",
     "model",
@@ -59,6 +60,8 @@ _NEEDED = (
     "program",
     "recipe",
     "schedule",
+    "session",
+    "transform",
     "work",
 )
 _loading = threading.Lock()

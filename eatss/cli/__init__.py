@@ -37,7 +37,7 @@ def _bounded_command() -> int:
         with ended_as_interrupted():
             return bounded(command, watched=False)  # it may wait for nvcc
     except InputError as error:  # it took too long: other errors are told where they occur
-        from eatss.cli.common import report_error  # noqa: PLC0415
+        from eatss.cli.messages import report_error  # noqa: PLC0415
 
         report_error(error, as_json=_wants_json_diagnostics(sys.argv))
         return error.exit_code
@@ -49,7 +49,7 @@ def command() -> int:
 
     gc.set_threshold(_OBJECTS)
     from eatss.cli.commands import app  # noqa: PLC0415
-    from eatss.cli.common import internal_fault, report_error  # noqa: PLC0415
+    from eatss.cli.messages import internal_fault, report_error  # noqa: PLC0415
     from eatss.diagnostics import EatssError, ExitCode  # noqa: PLC0415
     from eatss.interrupts import ended_as_interrupted  # noqa: PLC0415
     from eatss.streams import standard_streams  # noqa: PLC0415

@@ -6,13 +6,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.common import Debug, Diagnostics, DiagnosticsFormat, report_warnings
+from eatss.cli.messages import report_warnings
+from eatss.cli.options import Debug, Diagnostics, FindingsFormat, Format, TableOrJson
 
 if TYPE_CHECKING:
     from eatss.characterize.result import Record
@@ -32,13 +32,6 @@ Examples:
 """
 
 _LOST = 1
-
-
-class CharacterizeFormat(StrEnum):
-    """Values of ``--format``."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def characterize(
@@ -85,10 +78,8 @@ def characterize(
     force: Annotated[
         bool, typer.Option("--force", help="Run although other programs use the card.")
     ] = False,
-    format_: Annotated[
-        CharacterizeFormat, typer.Option("--format", "-f", help="What to print.")
-    ] = CharacterizeFormat.TABLE,
-    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    format_: Format = "table",
+    diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
     """Find a card's own prices, rates and latencies with microbenchmarks, and fit them.
@@ -139,7 +130,7 @@ def _measured(
     device: str,
     fresh: bool,
     force: bool,
-    diagnostics: DiagnosticsFormat,
+    diagnostics: FindingsFormat,
 ) -> Record:
     from eatss.characterize.session import characterise_card  # noqa: PLC0415
     from eatss.measurement.card import LaunchError  # noqa: PLC0415
@@ -172,7 +163,7 @@ def _measured(
 
 
 def _report(
-    records: tuple[Record, ...], gpu: str, output: Path | None, format_: CharacterizeFormat
+    records: tuple[Record, ...], gpu: str, output: Path | None, format_: TableOrJson
 ) -> None:
     """Print the tables of the last record, and write the profile that all of them give."""
     from eatss.characterize.fit import calibrated, joined  # noqa: PLC0415
@@ -180,9 +171,7 @@ def _report(
 
     fits = tuple(calibrated(one) for one in records)
     calibration = joined([found for found, _ in fits])
-    typer.echo(
-        render_characterisation(records[-1], fits[-1][1], calibration, format_.value), nl=False
-    )
+    typer.echo(render_characterisation(records[-1], fits[-1][1], calibration, format_), nl=False)
     if output is not None:
         from eatss.gpu.write import write_profile  # noqa: PLC0415
 

@@ -2,54 +2,38 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.codegen_options import (
-    parse_blocks,
-    parse_placements,
-    parse_tiles,
-    read_selection,
-    read_text,
-    write_text,
-)
-from eatss.cli.common import (
-    Block,
+from eatss.cli.messages import read, report_warnings, working
+from eatss.cli.option_groups import takes
+from eatss.cli.option_values import read_selection, read_text, write_text
+from eatss.cli.options import (
     Card,
     Debug,
-    Defines,
     Diagnostics,
-    DiagnosticsFormat,
-    Dtype,
-    Function,
-    IncludeDirs,
-    MaxOperations,
-    Model,
-    Objective,
-    Parameters,
-    Place,
-    ScopIndex,
+    FindingsFormat,
+    Force,
     SourceFile,
-    Split,
-    Tile,
-    Timeout,
-    Uniform,
-    Volume,
-    WarpFraction,
-    parse_parameters,
-    report_warnings,
-    working,
+    TableOrJson,
+    code_options,
+    of_code,
+    of_output,
+    reading_options,
+    select_options,
 )
-from eatss.cli.select import parse_fraction, parse_shared_limit
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
 
 if TYPE_CHECKING:
+    from eatss.frontend.options import ReadingKeywords
     from eatss.gpu import GpuProfile
+    from eatss.model.options import SelectKeywords
     from eatss.program import Program
+    from eatss.recipe.requests import CodeRequest
     from eatss.verify.ptxas import KernelResources
 
 EXAMPLES = """
@@ -71,29 +55,10 @@ Examples:
 """
 
 
-class OutputFormat(StrEnum):
-    """Values of ``--format``."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-class IndexWidth(StrEnum):
-    """Values of ``--index``."""
-
-    AUTO = "auto"
-    BITS_32 = "32"
-    BITS_64 = "64"
-
-
-_INDEX: dict[IndexWidth, Literal[32, 64] | None] = {
-    IndexWidth.AUTO: None,
-    IndexWidth.BITS_32: 32,
-    IndexWidth.BITS_64: 64,
-}
-
-
+@takes(wanted=code_options, choosing=select_options, reading=reading_options)
 def codegen(
+    context: typer.Context,
+    *,
     file: SourceFile,
     gpu: Card,
     directory: Annotated[
@@ -106,226 +71,104 @@ def codegen(
             help="Folder for the program; made if need be.",
         ),
     ] = None,
-    tile: Tile = None,
-    block: Block = None,
-    place: Place = None,
-    strict_fp: Annotated[
-        bool,
-        typer.Option(
-            "--strict-fp",
-            help="Keep the order of every floating-point operation: no sum is split.",
-            rich_help_panel="Code",
-        ),
-    ] = False,
-    index: Annotated[
-        IndexWidth,
-        typer.Option(
-            help="Bits of index arithmetic; auto: the fewest that are proven to do.",
-            rich_help_panel="Code",
-        ),
-    ] = IndexWidth.AUTO,
-    line_info: Annotated[
-        bool,
-        typer.Option(
-            "--line-info", help="Map the code back to lines of the C file.", rich_help_panel="Code"
-        ),
-    ] = False,
-    selection_file: Annotated[
+    wanted: CodeRequest,
+    selection: Annotated[
         Path | None,
-        typer.Option(
+        of_code(
             "--selection",
             metavar="FILE",
             help="Take sizes from what eatss select --format json printed; nothing is solved.",
-            rich_help_panel="Code",
         ),
     ] = None,
     recipe_file: Annotated[
         Path | None,
-        typer.Option(
+        of_code(
             "--recipe",
             metavar="FILE|DIR",
             help="Carry out what was decided before: a file of --save-recipe, or a folder that "
             "this command wrote. Nothing is chosen anew.",
-            rich_help_panel="Code",
         ),
     ] = None,
     save_recipe: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Save everything that is decided, as JSON to keep or edit.",
-            rich_help_panel="Code",
-        ),
+        of_code(metavar="FILE", help="Save everything that is decided, as JSON to keep or edit."),
     ] = None,
     save_schedule: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Save the schedule, as JSON to edit.", rich_help_panel="Code"
-        ),
+        Path | None, of_code(metavar="FILE", help="Save the schedule, as JSON to edit.")
     ] = None,
     load_schedule: Annotated[
         Path | None,
-        typer.Option(
+        of_code(
             metavar="FILE",
             help="Use a saved schedule instead of the scheduler's, after all checks.",
-            rich_help_panel="Code",
         ),
     ] = None,
     nvcc: Annotated[
         bool,
-        typer.Option(
-            "--nvcc",
-            help="Compile with nvcc and check that every kernel can be launched.",
-            rich_help_panel="Output",
-        ),
+        of_output("--nvcc", help="Compile with nvcc and check that every kernel can be launched."),
     ] = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Replace files that were edited or that eatss did not write.",
-            rich_help_panel="Output",
-        ),
-    ] = False,
+    force: Force = False,
     output: Annotated[
-        OutputFormat,
-        typer.Option(
-            "--format", "-f", help="What to print; json: the plan.", rich_help_panel="Output"
-        ),
-    ] = OutputFormat.TABLE,
-    objective: Objective = None,
-    model: Model = None,
-    volume: Volume = None,
-    split: Split = "auto",
-    warp_fraction: WarpFraction = "auto",
-    uniform: Uniform = False,
-    shared_per_block: Annotated[
-        str | None,
-        typer.Option(
-            metavar="default|opt-in|BYTES",
-            help="Shared memory a block may have, in the model and in the code.",
-            rich_help_panel="Model",
-        ),
-    ] = None,
-    timeout: Timeout = None,
-    dtype: Dtype = None,
-    define: Defines = None,
-    include: IncludeDirs = None,
-    param: Parameters = None,
-    function: Function = None,
-    scop: ScopIndex = None,
-    max_operations: MaxOperations = None,
-    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+        TableOrJson, of_output("--format", "-f", help="What to print; json: the plan.")
+    ] = "table",
+    choosing: SelectKeywords,
+    reading: ReadingKeywords,
+    diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
     """Generate tiled CUDA for every kernel of a C file."""
-    tiles, blocks, placements = parse_tiles(tile), parse_blocks(block), parse_placements(place)
-    chosen = read_selection(selection_file)
-    schedules = None if load_schedule is None else read_text("--load-schedule", load_schedule)
-    shared = None if shared_per_block is None else parse_shared_limit(shared_per_block)
-    splitting = parse_fraction("--split", split)
-    fraction = parse_fraction("--warp-fraction", warp_fraction)
+    sizes = None if selection is None else read_selection(selection)
+    schedule = None if load_schedule is None else read_text("--load-schedule", load_schedule)
     saves = save_schedule is not None or save_recipe is not None
-    if directory is None and output is OutputFormat.TABLE and not saves:
+    if directory is None and output == "table" and not saves:
         raise input_error(
             "EATSS-C011",
             "there is no folder to write to",
             hint="name one with -o, or print the launch plan with --format json",
         )
 
-    from eatss import api, generation  # noqa: PLC0415 - keeps --help fast
-    from eatss.analysis import VolumeKind  # noqa: PLC0415
+    from eatss.frontend.options import Reading  # noqa: PLC0415 - keeps --help fast
     from eatss.gpu import load_profile  # noqa: PLC0415
+    from eatss.model.options import SelectOptions  # noqa: PLC0415
     from eatss.polyhedral.program_schedule_file import save_schedules  # noqa: PLC0415
     from eatss.recipe.recipe_json import read_recipe, recipe_text  # noqa: PLC0415
+    from eatss.recipe.requests import check_alone  # noqa: PLC0415
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
+    from eatss.session.session import Session  # noqa: PLC0415
+    from eatss.session.steps import choices  # noqa: PLC0415
 
     profile = load_profile(gpu)
     recipe = None if recipe_file is None else read_recipe(recipe_file)
-    generation.check_alone(
-        recipe,
-        {
-            "--tile": tile,
-            "--block": block,
-            "--place": place,
-            "--strict-fp": strict_fp,
-            "--index": _INDEX[index],
-            "--line-info": line_info,
-            "--selection": selection_file,
-            "--objective": objective,
-            "--model": model,
-            "--volume": volume,
-            "--split": splitting != "auto",
-            "--warp-fraction": fraction != "auto",
-            "--uniform": uniform,
-            "--shared-per-block": shared_per_block,
-        },
+    options = SelectOptions(target="cuda", **choosing)
+    spelled = {str(one.name): one.opts[0] for one in context.command.params}
+    check_alone(recipe, [spelled[name] for name in choices(wanted, options, sizes)])
+    session = Session(
+        file, Reading(**reading, schedule=schedule), volume=options.volume_name(), code=True
     )
-    selecting, goal = api.resolve_model(
-        target="cuda",
-        objective=objective,
-        model=None if model is None else model.value,
-        published=uniform or volume is not None or (splitting, fraction) != ("auto", "auto"),
-    )
-    with working(f"analysing {file}"):
-        program = generation.analyse_for_codegen(
-            file,
-            api.frontend_options(
-                define or (), include or (), parse_parameters(param), function, scop
-            ),
-            volume=VolumeKind(api.default_volume(selecting) if volume is None else volume.value),
-            dtype=None if dtype is None else dtype.value,
-            schedules=schedules,
-            max_operations=max_operations,
-        )
-    report_warnings(program.symbolic.warnings, diagnostics)
+    read(session, diagnostics)
     if save_schedule is not None:
-        scheduled = [region.scheduled for region in program.symbolic.regions]
+        scheduled = [region.scheduled for region in session.symbolic.regions]
         write_text("--save-schedule", save_schedule, save_schedules(scheduled))
-    if chosen is None and recipe is None:
+    if recipe is None and sizes is None:
         with working(f"solving for {profile.title}"):
-            chosen = api.select_analysed(
-                program.symbolic.program,
-                gpu=profile,
-                target="cuda",
-                objective=goal,
-                model=selecting,
-                strict_fp=strict_fp,
-                split=splitting,
-                warp_fraction=fraction,
-                uniform=uniform,
-                timeout_s=timeout,
-                shared_per_block="default" if shared is None else shared,
-            )
+            sizes = session.select(profile, options, strict_fp=wanted.strict_fp)
     with working(f"generating code for {profile.title}"):
         if recipe is None:
-            assert chosen is not None
-            recipe = generation.recipe_for(
-                program,
-                chosen,
-                profile,
-                tiles=tiles,
-                block=blocks,
-                placements=placements,
-                strict_fp=strict_fp,
-                index_bits=_INDEX[index],
-                line_info=line_info,
-                shared_limit_bytes=None
-                if shared is None
-                else api.shared_limit_bytes(profile, shared),
-            )
-        result = generation.generated(program, recipe, profile)
+            assert sizes is not None
+            limit = options.shared_limit_bytes(profile)
+            recipe = session.recipe(sizes, profile, replace(wanted, shared_limit_bytes=limit))
+        result = session.generate(recipe, profile)
     if save_recipe is not None:
         write_text("--save-recipe", save_recipe, recipe_text(recipe))
     resources = _compiled(result, profile, diagnostics) if nvcc else None
-    files = () if directory is None else generation.written(program, result, directory, force=force)
-    typer.echo(render_program(result, output.value, resources), nl=False)
-    if directory is not None and output is OutputFormat.TABLE:
+    files = () if directory is None else session.write(result, directory, force=force)
+    typer.echo(render_program(result, output, resources), nl=False)
+    if directory is not None and output == "table":
         typer.echo(files_text(result, files, str(directory)), nl=False, err=True)
 
 
 def _compiled(
-    program: Program, profile: GpuProfile, diagnostics: DiagnosticsFormat
+    program: Program, profile: GpuProfile, diagnostics: FindingsFormat
 ) -> tuple[KernelResources, ...]:
     """Compile with nvcc, and refuse kernels that the card cannot launch."""
     from eatss.forked import release  # noqa: PLC0415

@@ -8,53 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.common import (
-    Debug,
-    Defines,
-    Diagnostics,
-    DiagnosticsFormat,
-    Dtype,
-    Function,
-    IncludeDirs,
-    MaxOperations,
-    Parameters,
-    ScopIndex,
-    report_warnings,
-    working,
-)
 from eatss.cli.measure import MEASURED, show, stop_interrupted
 from eatss.cli.measure import finish as finish_measured
 from eatss.cli.measure_options import (
-    Budget,
-    CardClass,
-    Compiler,
-    CompilerName,
-    Counters,
-    Device,
-    Force,
-    Format,
-    Gpu,
-    KeepIn,
-    Meter,
-    NoCheck,
-    ResultFormat,
-    Seed,
-    Sizes,
-    Target,
-    Timeout,
-    Updates,
-    Windows,
-    WindowSeconds,
-    measure_options,
-    source_options,
+    Generating,
+    Measuring,
+    Results,
+    generating_options,
+    measuring_options,
 )
-from eatss.cli.measure_progress import showing
+from eatss.cli.option_groups import takes
+from eatss.cli.options import Debug, of_output
 from eatss.diagnostics import EatssError, ExitCode, input_error
 
 if TYPE_CHECKING:
-    from eatss.measurement.options import MeasureOptions, Variant
+    from eatss.measurement.measured import Measured
+    from eatss.measurement.options import Variant
     from eatss.measurement.requirement import Requirement, Verdict
-    from eatss.measuring import Measured
 
 EXAMPLES = """
 Examples:
@@ -74,7 +44,9 @@ NOT_MET = 3
 _HARMLESS = (*MEASURED, "rejected by the model")
 
 
+@takes(measuring=measuring_options, generating=generating_options)
 def compare(
+    *,
     sources: Annotated[
         list[Path],
         typer.Argument(
@@ -107,113 +79,59 @@ def compare(
             "selected or else the first other variant.",
         ),
     ] = None,
-    gpu: Gpu = "auto",
-    size: Sizes = None,
-    seed: Seed = 0,
-    meter: Meter = "auto",
-    compiler: Compiler = CompilerName.AUTO,
-    device: Device = "0",
-    window: WindowSeconds = 2.0,
-    updates: Updates = 20,
-    windows: Windows = 3,
-    target: Target = "1%",
-    budget: Budget = 60.0,
-    timeout: Timeout = 60.0,
-    no_check: NoCheck = False,
-    counters: Counters = False,
-    directory: KeepIn = None,
-    force: Force = False,
-    output: Format = ResultFormat.TABLE,
+    measuring: Measuring,
+    generating: Generating,
+    output: Results = "table",
     plot: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw performance, energy and PPW into a PNG, SVG or PDF.",
-            rich_help_panel="Output",
-        ),
+        of_output(metavar="FILE", help="Draw performance, energy and PPW into a PNG, SVG or PDF."),
     ] = None,
-    dtype: Dtype = None,
-    define: Defines = None,
-    include: IncludeDirs = None,
-    param: Parameters = None,
-    function: Function = None,
-    scop: ScopIndex = None,
-    max_operations: MaxOperations = None,
-    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
     debug: Debug = False,
-    card: CardClass = None,
 ) -> None:
     """Measure variants of one program by turns and compare time, energy and PPW.
 
     Exits with 0, with 1 if a program failed or none was measured, with 3 if a requirement is not
     met, with 130 after Ctrl-C, which keeps what was measured.
     """
-    from eatss import measuring, tile_choice  # noqa: PLC0415 - keeps --help fast
-    from eatss.measurement.comparable import check_comparable  # noqa: PLC0415
+    from eatss.measurement.comparable import check_comparable  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.labels import (  # noqa: PLC0415
+        baseline_label,
+        folder_variants,
+        is_program,
+    )
     from eatss.measurement.requirement import check_required, parse_requirements  # noqa: PLC0415
+    from eatss.measurement.tile_choice import parse_tile_choices  # noqa: PLC0415
+    from eatss.measuring import DEFAULT_TILES, keeping, refuse_output  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
 
-    options = measure_options(
-        size=size,
-        seed=seed,
-        meter=meter,
-        compiler=compiler,
-        device=device,
-        window=window,
-        updates=updates,
-        windows=windows,
-        target=target,
-        budget=budget,
-        timeout=timeout,
-        no_check=no_check,
-        counters=counters,
-    )
     requirements = parse_requirements(require or ())
     if plot is not None:
         check_plot_file(plot)
-    folders = [measuring.is_program(source) for source in sources]
+    folders = [is_program(source) for source in sources]
     if all(folders):
         if tiles:
             raise _tiles_of_folders()
-        measuring.refuse_output(directory)
-        variants = measuring.folder_variants(sources)
+        refuse_output(generating.directory)
+        variants: Sequence[Variant] = folder_variants(sources)
         labels = [variant.label for variant in variants]
-        label = measuring.baseline_label(baseline, labels)
-        check_required(requirements, labels, label)
-        check_comparable(variants, options)
-        finish(_measured(variants, options, card), label, requirements, output, plot)
-        return
-    source = _one_file(sources)
-    choices = tile_choice.parse_tile_choices(tiles or measuring.DEFAULT_TILES)
-    labels = [choice.label for choice in choices]
-    label = measuring.baseline_label(baseline, labels)
+    else:
+        source = _one_file(sources)
+        choices = parse_tile_choices(tiles or DEFAULT_TILES)
+        labels = [choice.label for choice in choices]
+    label = baseline_label(baseline, labels)
     check_required(requirements, labels, label)
-    reading = source_options(
-        gpu=gpu,
-        dtype=dtype,
-        define=define,
-        include=include,
-        param=param,
-        function=function,
-        scop=scop,
-        max_operations=max_operations,
-        force=force,
-    )
-    from eatss.variants import generate_variants  # noqa: PLC0415 - folders need no generator
-
-    with measuring.keeping(directory) as folder:
-        with working(f"generating {len(choices)} programs from {source}"):
-            made = generate_variants(source, choices, reading, folder, device=options.device)
-        report_warnings(made.warnings, diagnostics)
-        check_comparable(made.variants, options)
-        finish(_measured(made.variants, options, card), label, requirements, output, plot)
+    with keeping(generating.directory) as folder:
+        if not all(folders):
+            variants = generating.several(source, choices, folder, measuring.options.device)
+        check_comparable(variants, measuring.options)
+        finish(_measured(variants, measuring), label, requirements, output, plot)
 
 
 def finish(
     found: Measured,
     baseline: str,
     requirements: Sequence[Requirement],
-    output: ResultFormat,
+    output: Results,
     plot: Path | None,
 ) -> None:
     """Print and draw a comparison and end with the exit code it calls for."""
@@ -230,7 +148,7 @@ def finish(
         show(measurements, output)  # what was measured is not lost
         raise
     verdicts = judge(comparison, requirements)
-    typer.echo(render_comparison(comparison, output.value, verdicts), nl=False)
+    typer.echo(render_comparison(comparison, output, verdicts), nl=False)
     if plot is not None:
         from eatss.report.comparison_plot import plot_comparisons  # noqa: PLC0415 - matplotlib
 
@@ -252,12 +170,11 @@ def _stop_if_not_met(verdicts: Sequence[Verdict]) -> None:
         raise typer.Exit(NOT_MET)
 
 
-def _measured(variants: Sequence[Variant], options: MeasureOptions, card: str | None) -> Measured:
-    from eatss.measuring import Measured, measured  # noqa: PLC0415 - keeps --help fast
+def _measured(variants: Sequence[Variant], measuring: Measuring) -> Measured:
+    from eatss.measurement.measured import Measured  # noqa: PLC0415 - keeps --help fast
 
     try:
-        with showing() as progress:
-            return measured(variants, options, progress=progress, card=card)
+        return measuring.measured(variants)
     except KeyboardInterrupt:
         return Measured(measurements=(), interrupted=True)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.common import Debug
 from eatss.cli.measure_options import DEVICE_HELP, parse_device
+from eatss.cli.options import Debug, Format
 from eatss.diagnostics import ExitCode
 
 if TYPE_CHECKING:
@@ -25,17 +24,8 @@ Examples:
 """
 
 
-class DoctorFormat(StrEnum):
-    """Values of ``--format``."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 def doctor(
-    output: Annotated[
-        DoctorFormat, typer.Option("--format", "-f", help="What to print.")
-    ] = DoctorFormat.TABLE,
+    output: Format = "table",
     sensors: Annotated[
         bool,
         typer.Option(
@@ -52,7 +42,7 @@ def doctor(
     from eatss.report.environment import render_checks  # noqa: PLC0415
 
     checks = (*examine(), *_sensor_checks(parse_device(device), with_load=sensors))
-    typer.echo(render_checks(checks, output.value), nl=False)
+    typer.echo(render_checks(checks, output), nl=False)
     if any(check.ok is False for check in checks):
         raise typer.Exit(ExitCode.NO_SOLUTION)
 

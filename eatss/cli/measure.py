@@ -8,52 +8,21 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from eatss.cli.common import (
-    Debug,
-    Defines,
-    Diagnostics,
-    DiagnosticsFormat,
-    Dtype,
-    Function,
-    IncludeDirs,
-    MaxOperations,
-    Parameters,
-    ScopIndex,
-    report_warnings,
-    working,
-)
 from eatss.cli.measure_options import (
-    Budget,
-    CardClass,
-    Compiler,
-    CompilerName,
-    Counters,
-    Device,
-    Force,
-    Format,
-    Gpu,
-    KeepIn,
-    Meter,
-    NoCheck,
-    ResultFormat,
-    Seed,
-    Sizes,
-    Target,
-    Timeout,
-    Updates,
-    Windows,
-    WindowSeconds,
-    measure_options,
-    source_options,
+    Generating,
+    Measuring,
+    Results,
+    generating_options,
+    measuring_options,
 )
-from eatss.cli.measure_progress import showing
+from eatss.cli.option_groups import takes
+from eatss.cli.options import Debug
 from eatss.diagnostics import ExitCode, NoSolutionError
 
 if TYPE_CHECKING:
+    from eatss.measurement.measured import Measured
     from eatss.measurement.measurement import Measurement
-    from eatss.measurement.options import MeasureOptions, Variant
-    from eatss.measuring import Measured
-    from eatss.variants import SourceOptions
+    from eatss.measurement.options import Variant
 
 EXAMPLES = """
 Examples:
@@ -74,7 +43,9 @@ MEASURED = ("ok", "unstable")
 """Statuses of programs that are right and were measured."""
 
 
+@takes(measuring=measuring_options, generating=generating_options)
 def measure(
+    *,
     sources: Annotated[
         list[Path],
         typer.Argument(
@@ -82,96 +53,49 @@ def measure(
             help="Folders of eatss codegen, measured as they are, or C files.",
         ),
     ],
-    gpu: Gpu = "auto",
-    size: Sizes = None,
-    seed: Seed = 0,
-    meter: Meter = "auto",
-    compiler: Compiler = CompilerName.AUTO,
-    device: Device = "0",
-    window: WindowSeconds = 2.0,
-    updates: Updates = 20,
-    windows: Windows = 3,
-    target: Target = "1%",
-    budget: Budget = 60.0,
-    timeout: Timeout = 60.0,
-    no_check: NoCheck = False,
-    counters: Counters = False,
-    directory: KeepIn = None,
-    force: Force = False,
-    output: Format = ResultFormat.TABLE,
-    dtype: Dtype = None,
-    define: Defines = None,
-    include: IncludeDirs = None,
-    param: Parameters = None,
-    function: Function = None,
-    scop: ScopIndex = None,
-    max_operations: MaxOperations = None,
-    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    measuring: Measuring,
+    generating: Generating,
+    output: Results = "table",
     debug: Debug = False,
-    card: CardClass = None,
 ) -> None:
     """Measure time and energy of generated programs on the card of this machine.
 
     Exits with 0 if all were measured and are right (unstable ones are), with 1 if one failed,
     with 130 after Ctrl-C, which keeps what was measured.
     """
-    options = measure_options(
-        size=size,
-        seed=seed,
-        meter=meter,
-        compiler=compiler,
-        device=device,
-        window=window,
-        updates=updates,
-        windows=windows,
-        target=target,
-        budget=budget,
-        timeout=timeout,
-        no_check=no_check,
-        counters=counters,
+    from eatss.measurement.labels import (  # noqa: PLC0415 - keeps --help fast
+        is_program,
+        rejected_variant,
+        source_labels,
     )
-    from eatss import measuring  # noqa: PLC0415 - keeps --help fast
     from eatss.measurement.options import Variant  # noqa: PLC0415
+    from eatss.measuring import keeping, refuse_output  # noqa: PLC0415
 
-    folders = [measuring.is_program(source) for source in sources]
+    device = measuring.options.device
+
+    def one_of_several(label: str, source: Path, folder: Path) -> Variant:
+        """Return a program beside others, which a card too small for it does not stop."""
+        if source.is_dir():
+            return Variant(label=label, directory=source)
+        try:
+            made = generating.one(source, folder / label, device)
+        except NoSolutionError as error:
+            return rejected_variant(label, error)
+        return Variant(label=label, directory=made.directory)
+
+    folders = [is_program(source) for source in sources]
     if all(folders):
-        measuring.refuse_output(directory)
-        labels = measuring.source_labels(sources)
-        variants = [
-            Variant(label=label, directory=source)
-            for label, source in zip(labels, sources, strict=True)
-        ]
-        finish(_all_measured(variants, options, card, output), output)
-        return
-    reading = source_options(
-        gpu=gpu,
-        dtype=dtype,
-        define=define,
-        include=include,
-        param=param,
-        function=function,
-        scop=scop,
-        max_operations=max_operations,
-        force=force,
-    )
-    with measuring.keeping(directory) as folder:
-        if len(sources) == 1:
-            variants = [_generated(sources[0], reading, folder, options.device, diagnostics)]
+        refuse_output(generating.directory)
+    with keeping(generating.directory) as folder:
+        if len(sources) == 1 and not all(folders):
+            variants = [generating.one(sources[0], folder, device)]
         else:
-            variants = [
-                Variant(label=label, directory=source)
-                if is_folder
-                else _one_of_several(
-                    label, source, reading, folder / label, options.device, diagnostics
-                )
-                for label, source, is_folder in zip(
-                    measuring.source_labels(sources), sources, folders, strict=True
-                )
-            ]
-        finish(_all_measured(variants, options, card, output), output)
+            pairs = zip(source_labels(sources), sources, strict=True)
+            variants = [one_of_several(label, source, folder) for label, source in pairs]
+        finish(_all_measured(variants, measuring, output), output)
 
 
-def finish(found: Measured, output: ResultFormat) -> None:
+def finish(found: Measured, output: Results) -> None:
     """Print measurements and end with the exit code they call for."""
     if found.measurements or not found.interrupted:
         show(found.measurements, output)
@@ -181,11 +105,11 @@ def finish(found: Measured, output: ResultFormat) -> None:
         raise typer.Exit(ExitCode.NO_SOLUTION)
 
 
-def show(measurements: Sequence[Measurement], output: ResultFormat) -> None:
+def show(measurements: Sequence[Measurement], output: Results) -> None:
     """Print measurements."""
     from eatss.report.measurement import render_measurements  # noqa: PLC0415 - keeps --help fast
 
-    typer.echo(render_measurements(measurements, output.value), nl=False)
+    typer.echo(render_measurements(measurements, output), nl=False)
 
 
 def stop_interrupted(*, anything: bool) -> NoReturn:
@@ -195,57 +119,20 @@ def stop_interrupted(*, anything: bool) -> NoReturn:
     raise typer.Exit(INTERRUPTED)
 
 
-def _generated(
-    source: Path,
-    reading: SourceOptions,
-    folder: Path,
-    device: int | str,
-    diagnostics: DiagnosticsFormat,
-) -> Variant:
-    from eatss.variants import generate_one  # noqa: PLC0415 - folders need no generator
-
-    with working(f"generating a program from {source}"):
-        variant, warnings = generate_one(source, reading, folder, device=device)
-    report_warnings(warnings, diagnostics)
-    return variant
-
-
-def _one_of_several(
-    label: str,
-    source: Path,
-    reading: SourceOptions,
-    folder: Path,
-    device: int | str,
-    diagnostics: DiagnosticsFormat,
-) -> Variant:
-    """Return a program generated beside others, which a card too small for it does not stop."""
-    from eatss.measurement.options import Variant  # noqa: PLC0415 - keeps --help fast
-
-    try:
-        made = _generated(source, reading, folder, device, diagnostics)
-    except NoSolutionError as error:
-        reason = "; ".join(found.message for found in error.diagnostics)
-        return Variant(label=label, directory=None, rejection=reason)
-    return Variant(label=label, directory=made.directory)
-
-
-def _all_measured(
-    variants: Sequence[Variant], options: MeasureOptions, card: str | None, output: ResultFormat
-) -> Measured:
+def _all_measured(variants: Sequence[Variant], measuring: Measuring, output: Results) -> Measured:
     """Measure programs one after another; Ctrl-C ends the rest as well.
 
     All are looked at before the first is measured; where one fails later all the same, what was
     measured is printed first.
     """
     from eatss.measurement.comparable import check_measurable  # noqa: PLC0415 - keeps --help fast
-    from eatss.measuring import Measured, measured  # noqa: PLC0415
+    from eatss.measurement.measured import Measured  # noqa: PLC0415
 
-    check_measurable(variants, options)
+    check_measurable(variants, measuring.options)
     done: list[Measurement] = []
     for variant in variants:
         try:
-            with showing() as progress:
-                found = measured((variant,), options, progress=progress, card=card)
+            found = measuring.measured((variant,))
         except KeyboardInterrupt:
             return Measured(measurements=tuple(done), interrupted=True)
         except Exception:

@@ -4,204 +4,228 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from enum import StrEnum
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from eatss.cli.common import DataType, parse_parameters
+from eatss.cli.measure_progress import showing
+from eatss.cli.messages import report_warnings, working
+from eatss.cli.option_groups import takes
+from eatss.cli.options import (
+    Diagnostics,
+    FindingsFormat,
+    Force,
+    of_output,
+    of_source,
+    reading_options,
+)
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
 
 if TYPE_CHECKING:
-    from eatss.measurement.options import MeasureOptions
-    from eatss.variants import SourceOptions
+    from eatss.frontend.options import ReadingKeywords
+    from eatss.measurement.measured import Measured
+    from eatss.measurement.options import MeasureOptions, Variant
+    from eatss.measurement.tile_choice import TileChoice
+    from eatss.session.variants import SourceOptions
 
-_PANEL = "Measuring"
+_of_measuring = partial(typer.Option, rich_help_panel="Measuring")
 
-
-class CompilerName(StrEnum):
-    """Values of ``--compiler``."""
-
-    AUTO = "auto"
-    NVRTC = "nvrtc"
-    NVCC = "nvcc"
-
-
-class ResultFormat(StrEnum):
-    """Values of ``--format``."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
-Gpu = Annotated[
-    str,
-    typer.Option(
-        "--gpu",
-        "-g",
-        metavar="auto|CARD",
-        help="Card that FILE.c is compiled for: the one in this machine, a name, or a TOML "
-        "profile.",
-        rich_help_panel="Source",
-    ),
-]
-Sizes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--size",
-        metavar="NAME=VALUE,...",
-        help="Problem sizes instead of the program's own.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Seed = Annotated[
-    int,
-    typer.Option(metavar="N", min=0, help="Seed of the random data.", rich_help_panel=_PANEL),
-]
-Meter = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="What energy is read from: auto (the best the card has), counter, power, nvidia-smi, "
-        "jetson, none, or a meter that a package adds.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Compiler = Annotated[
-    CompilerName,
-    typer.Option(
-        help="What compiles the CUDA text; auto: NVRTC where it is there.", rich_help_panel=_PANEL
-    ),
-]
 DEVICE_HELP = (
     "Which card: its number as CUDA counts the cards it sees (CUDA_VISIBLE_DEVICES changes that), "
     "or its UUID (nvidia-smi -L)."
 )
 
-Device = Annotated[str, typer.Option(metavar="N|UUID", help=DEVICE_HELP, rich_help_panel=_PANEL)]
-WindowSeconds = Annotated[
-    float,
-    typer.Option(
-        "--window",
-        metavar="SECONDS",
-        min=0.001,
-        help="Shortest stretch of repeated runs that energy is read over.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Updates = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        min=2,
-        help="Fewest values of the sensor in a window.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Windows = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Fewest windows.", rich_help_panel=_PANEL)
-]
-Target = Annotated[
-    str,
-    typer.Option(
-        metavar="PERCENT",
-        help="Measure until the 95 % interval is this narrow (half of it over the mean), ...",
-        rich_help_panel=_PANEL,
-    ),
-]
-Budget = Annotated[
-    float,
-    typer.Option(
-        metavar="SECONDS",
-        min=0.0,
-        help="... or until so much time went into a variant.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Timeout = Annotated[
-    float,
-    typer.Option(metavar="SECONDS", min=0.01, help="Limit of one run.", rich_help_panel=_PANEL),
-]
-NoCheck = Annotated[
-    bool,
-    typer.Option(
-        "--no-check",
-        help="Do not compare results with the original C first.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Counters = Annotated[
-    bool,
-    typer.Option(
-        "--counters",
-        help="Add DRAM bytes, L2 sectors, occupancy and instructions (needs Nsight Compute).",
-        rich_help_panel=_PANEL,
-    ),
-]
-KeepIn = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="DIR",
-        parser=folder_named,
-        help="Keep what is generated from FILE.c in this folder.",
-        rich_help_panel="Output",
-    ),
-]
-Force = Annotated[
-    bool,
-    typer.Option(
-        "--force",
-        help="Replace files that were edited or that eatss did not write.",
-        rich_help_panel="Output",
-    ),
-]
-Format = Annotated[
-    ResultFormat, typer.Option("--format", "-f", help="What to print.", rich_help_panel="Output")
-]
-CardClass = Annotated[
-    str | None,
-    typer.Option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
+Results = Annotated[
+    Literal["table", "json", "csv"], of_output("--format", "-f", help="What to print.")
 ]
 
 
-def measure_options(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring:
+    """How to measure, and what stands in for the card, if anything."""
+
+    options: MeasureOptions
+    card: str | None
+
+    def measured(self, variants: Sequence[Variant]) -> Measured:
+        """Measure variants of one program, and show on a terminal how far it is.
+
+        Raises:
+            InputError: they cannot be measured.
+            KeyboardInterrupt: the user interrupted before anything was measured.
+        """
+        from eatss.measurement.measured import measured  # noqa: PLC0415 - keeps --help fast
+
+        with showing() as progress:
+            return measured(variants, self.options, progress=progress, card=self.card)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generating:
+    """How programs are generated from C files: for which card, how C is read, and where to.
+
+    ``force`` replaces files in ``directory`` that eatss did not write.
+    """
+
+    gpu: str
+    directory: Path | None
+    force: bool
+    reading: ReadingKeywords
+    diagnostics: FindingsFormat
+
+    def one(self, source: Path, folder: Path, device: int | str) -> Variant:
+        """Generate the program of a C file, and print the warnings of reading it.
+
+        Raises:
+            InputError: the source, the profile or the folder is wrong.
+            NoSolutionError: no tile sizes satisfy the limits of the card.
+        """
+        from eatss.session.variants import generate_one  # noqa: PLC0415 - folders need none
+
+        with working(f"generating a program from {source}"):
+            variant, warnings = generate_one(source, self._options(), folder, device=device)
+        report_warnings(warnings, self.diagnostics)
+        return variant
+
+    def several(
+        self, source: Path, choices: Sequence[TileChoice], folder: Path, device: int | str
+    ) -> Sequence[Variant]:
+        """Generate a program for every choice of tile sizes; warnings are printed once.
+
+        Raises:
+            InputError: the source, the profile or the words of a choice are wrong.
+        """
+        from eatss.session.variants import generate_variants  # noqa: PLC0415 - folders need none
+
+        with working(f"generating {len(choices)} programs from {source}"):
+            made = generate_variants(source, choices, self._options(), folder, device=device)
+        report_warnings(made.warnings, self.diagnostics)
+        return made.variants
+
+    def _options(self) -> SourceOptions:
+        from eatss.session.variants import SourceOptions  # noqa: PLC0415 - folders need none
+
+        return SourceOptions(gpu=self.gpu, force=self.force, **self.reading)
+
+
+@takes(reading=reading_options)
+def generating_options(
     *,
-    size: Sequence[str] | None,
-    seed: int,
-    meter: str,
-    compiler: CompilerName,
-    device: str,
-    window: float,
-    updates: int,
-    windows: int,
-    target: str,
-    budget: float,
-    timeout: float,
-    no_check: bool,
-    counters: bool,
-) -> MeasureOptions:
-    """Return the options of measuring from those of the command line.
+    gpu: Annotated[
+        str,
+        of_source(
+            "--gpu",
+            "-g",
+            metavar="auto|CARD",
+            help="Card that FILE.c is compiled for: the one in this machine, a name, or a TOML "
+            "profile.",
+        ),
+    ] = "auto",
+    directory: Annotated[
+        Path | None,
+        of_output(
+            "--output",
+            "-o",
+            metavar="DIR",
+            parser=folder_named,
+            help="Keep what is generated from FILE.c in this folder.",
+        ),
+    ] = None,
+    force: Force = False,
+    diagnostics: Diagnostics = "text",
+    reading: ReadingKeywords,
+) -> Generating:
+    """Return how programs are generated."""
+    return Generating(
+        gpu=gpu, directory=directory, force=force, reading=reading, diagnostics=diagnostics
+    )
+
+
+def measuring_options(
+    *,
+    size: Annotated[
+        list[str] | None,
+        _of_measuring(
+            "--size", metavar="NAME=VALUE,...", help="Problem sizes instead of the program's own."
+        ),
+    ] = None,
+    seed: Annotated[int, _of_measuring(metavar="N", min=0, help="Seed of the random data.")] = 0,
+    meter: Annotated[
+        str,
+        _of_measuring(
+            metavar="NAME",
+            help="What energy is read from: auto (the best the card has), counter, power, "
+            "nvidia-smi, jetson, none, or a meter that a package adds.",
+        ),
+    ] = "auto",
+    compiler: Annotated[
+        Literal["auto", "nvrtc", "nvcc"],
+        _of_measuring(help="What compiles the CUDA text; auto: NVRTC where it is there."),
+    ] = "auto",
+    device: Annotated[str, _of_measuring(metavar="N|UUID", help=DEVICE_HELP)] = "0",
+    window: Annotated[
+        float,
+        _of_measuring(
+            metavar="SECONDS",
+            min=0.001,
+            help="Shortest stretch of repeated runs that energy is read over.",
+        ),
+    ] = 2.0,
+    updates: Annotated[
+        int, _of_measuring(metavar="N", min=2, help="Fewest values of the sensor in a window.")
+    ] = 20,
+    windows: Annotated[int, _of_measuring(metavar="N", min=1, help="Fewest windows.")] = 3,
+    target: Annotated[
+        str,
+        _of_measuring(
+            metavar="PERCENT",
+            help="Measure until the 95 % interval is this narrow (half of it over the mean), ...",
+        ),
+    ] = "1%",
+    budget: Annotated[
+        float,
+        _of_measuring(
+            metavar="SECONDS", min=0.0, help="... or until so much time went into a variant."
+        ),
+    ] = 60.0,
+    timeout: Annotated[
+        float, _of_measuring(metavar="SECONDS", min=0.01, help="Limit of one run.")
+    ] = 60.0,
+    no_check: Annotated[
+        bool,
+        _of_measuring("--no-check", help="Do not compare results with the original C first."),
+    ] = False,
+    counters: Annotated[
+        bool,
+        _of_measuring(
+            "--counters",
+            help="Add DRAM bytes, L2 sectors, occupancy and instructions (needs Nsight Compute).",
+        ),
+    ] = False,
+    card: Annotated[
+        str | None,
+        typer.Option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
+    ] = None,
+) -> Measuring:
+    """Return how to measure.
 
     Raises:
-        InputError: ``EATSS-V013`` sizes, ``EATSS-E048`` a target, ``EATSS-E049`` a card or
-            ``EATSS-X005`` a meter that are none.
+        InputError: ``EATSS-V013`` sizes, ``EATSS-E048`` a target or ``EATSS-E049`` a card that
+            are none.
     """
-    from eatss.measurement.meters import METERS  # noqa: PLC0415 - keeps --help fast
-    from eatss.measurement.options import MeasureOptions  # noqa: PLC0415
+    from eatss.measurement.options import MeasureOptions  # noqa: PLC0415 - keeps --help fast
     from eatss.verify.plain_text import parse_sizes  # noqa: PLC0415
 
-    METERS.get(meter)
     sizes = {name: value for part in parse_sizes(size or ()) or () for name, value in part.items()}
-    return MeasureOptions(
+    options = MeasureOptions(
         sizes=sizes,
         seed=seed,
         meter=meter,
-        compiler=compiler.value,
+        compiler=compiler,
         device=parse_device(device),
         least_window_s=window,
         least_updates=updates,
@@ -212,6 +236,7 @@ def measure_options(
         check=not no_check,
         counters=counters,
     )
+    return Measuring(options=options, card=card)
 
 
 def parse_device(text: str) -> int | str:
@@ -249,32 +274,4 @@ def parse_target(text: str) -> float:
         "EATSS-E048",
         f"--target is '{text}'",
         hint="write a percentage like 1%, or the same as a fraction: 0.01",
-    )
-
-
-def source_options(
-    *,
-    gpu: str,
-    dtype: DataType | None,
-    define: Sequence[str] | None,
-    include: Sequence[Path] | None,
-    param: Sequence[str] | None,
-    function: str | None,
-    scop: int | None,
-    max_operations: int | None,
-    force: bool,
-) -> SourceOptions:
-    """Return how a C file is read; loads what generates code."""
-    from eatss.variants import SourceOptions  # noqa: PLC0415 - folders need no generator
-
-    return SourceOptions(
-        gpu=gpu,
-        dtype=None if dtype is None else dtype.value,
-        defines=tuple(define or ()),
-        include_dirs=tuple(include or ()),
-        parameters=parse_parameters(param),
-        function=function,
-        scop=scop,
-        max_operations=max_operations,
-        force=force,
     )

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.codegen_options import parse_blocks, parse_placements, parse_tiles
-from eatss.cli.common import (
-    Block,
+from eatss.cli.messages import read, report_warnings, working
+from eatss.cli.option_groups import takes
+from eatss.cli.options import (
     Card,
     Debug,
-    Defines,
     Diagnostics,
-    DiagnosticsFormat,
-    Dtype,
-    Function,
-    IncludeDirs,
-    MaxOperations,
-    Parameters,
-    Place,
-    PpcgSchedule,
-    ScopIndex,
     SourceFile,
+    TableOrJson,
     TargetChoice,
-    Tile,
-    parse_parameters,
-    report_warnings,
-    working,
+    ppcg_reading_options,
+    size_options,
 )
+
+if TYPE_CHECKING:
+    from eatss.frontend.options import PpcgReadingKeywords
+    from eatss.recipe.requests import CodeRequest
 
 EXAMPLES = """
 Examples:
@@ -43,101 +36,56 @@ Examples:
     eatss predict kernels/2mm.c --gpu h200 --tile k1:i=16 --max-shared-memory 49152 --format json
 """
 
-
-class PredictFormat(StrEnum):
-    """Values of ``--format``."""
-
-    TABLE = "table"
-    JSON = "json"
+_of_ppcg = partial(typer.Option, rich_help_panel="PPCG")
 
 
+@takes(sizes=size_options, reading=ppcg_reading_options)
 def predict(
+    *,
     file: SourceFile,
     gpu: Card,
     target: Annotated[
-        TargetChoice,
-        typer.Option(help="Whose code: PPCG's, or that of eatss codegen (cuda)."),
-    ] = TargetChoice.PPCG,
-    tile: Tile = None,
-    block: Block = None,
-    place: Place = None,
+        TargetChoice, typer.Option(help="Whose code: PPCG's, or that of eatss codegen (cuda).")
+    ] = "ppcg",
+    sizes: CodeRequest,
     max_shared_memory: Annotated[
         int | None,
-        typer.Option(
-            metavar="BYTES",
-            min=0,
-            help="As PPCG's option of that name; 8192 by default.",
-            rich_help_panel="PPCG",
-        ),
+        _of_ppcg(metavar="BYTES", min=0, help="As PPCG's option of that name; 8192 by default."),
     ] = None,
     unroll_gpu_tile: Annotated[
-        bool,
-        typer.Option(
-            "--unroll-gpu-tile", help="As PPCG's option of that name.", rich_help_panel="PPCG"
-        ),
+        bool, _of_ppcg("--unroll-gpu-tile", help="As PPCG's option of that name.")
     ] = False,
-    output: Annotated[
-        PredictFormat, typer.Option("--format", "-f", help="What to print.")
-    ] = PredictFormat.TABLE,
-    dtype: Dtype = None,
-    define: Defines = None,
-    include: IncludeDirs = None,
-    param: Parameters = None,
-    function: Function = None,
-    scop: ScopIndex = None,
-    max_operations: MaxOperations = None,
-    ppcg_schedule: PpcgSchedule = None,
-    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    output: Annotated[TableOrJson, typer.Option("--format", "-f", help="What to print.")] = "table",
+    reading: PpcgReadingKeywords,
+    diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
     """Predict time and energy at sizes of your own. Needs no GPU.
 
     What is not given is PPCG's default, or with --target cuda what is selected for least energy.
     """
-    from eatss import api  # noqa: PLC0415 - keeps --help fast
+    from eatss.frontend.options import Reading  # noqa: PLC0415 - keeps --help fast
     from eatss.gpu import load_profile  # noqa: PLC0415
+    from eatss.model.options import check_target  # noqa: PLC0415
     from eatss.report.expectation import render_expectation  # noqa: PLC0415
+    from eatss.session.analysis import cut_for  # noqa: PLC0415
+    from eatss.session.session import Session  # noqa: PLC0415
 
-    api.check_target(
-        target.value,
-        ppcg=[
-            name
-            for name, given in (
-                ("--max-shared-memory", max_shared_memory is not None),
-                ("--unroll-gpu-tile", unroll_gpu_tile),
-                ("--ppcg-schedule", ppcg_schedule is not None),
-            )
-            if given
-        ],
-        cuda=["--place"] if place else [],
+    check_target(
+        target,
+        ppcg={
+            "--max-shared-memory": max_shared_memory is not None,
+            "--unroll-gpu-tile": unroll_gpu_tile,
+            "--ppcg-schedule": reading["ppcg_schedule"] is not None,
+        },
+        cuda={"--place": bool(sizes.placements)},
     )
     profile = load_profile(gpu)
-    with working(f"analysing {file}"):
-        program = api.inspect(
-            file,
-            dtype=None if dtype is None else dtype.value,
-            defines=tuple(define or ()),
-            include_dirs=tuple(include or ()),
-            parameters=parse_parameters(param),
-            function=function,
-            scop=scop,
-            max_operations=max_operations,
-            ppcg_schedule=ppcg_schedule,
-            cut=api.cut_for(target.value),
-        )
-    report_warnings(program.warnings, diagnostics)
+    session = Session(file, Reading(**reading), cut=cut_for(target))
+    read(session, diagnostics)
     with working(f"predicting for {profile.title}"):
-        expectation = api.expect_analysed(
-            program,
-            gpu=profile,
-            target=target.value,
-            tiles=parse_tiles(tile),
-            block=parse_blocks(block),
-            placements=parse_placements(place),
-            max_shared_memory=max_shared_memory,
-            unroll_gpu_tile=unroll_gpu_tile,
+        found = session.predict(
+            profile, sizes, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
         )
-    report_warnings(
-        tuple(w for w in expectation.warnings if w not in program.warnings), diagnostics
-    )
-    typer.echo(render_expectation(expectation, output.value), nl=False)
+    report_warnings(tuple(w for w in found.warnings if w not in session.warnings), diagnostics)
+    typer.echo(render_expectation(found, output), nl=False)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from eatss.cli.common import Debug, Diagnostics, DiagnosticsFormat
+from eatss.cli.options import Debug, Diagnostics, Format
 
 EXAMPLES = """
 Examples:
@@ -20,21 +19,12 @@ Examples:
 """
 
 
-class ProfilesFormat(StrEnum):
-    """Values of ``--format``."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 def profiles(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A card, or a TOML file; default: all.")
     ] = None,
-    output: Annotated[
-        ProfilesFormat, typer.Option("--format", "-f", help="What to print.")
-    ] = ProfilesFormat.TABLE,
-    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    output: Format = "table",
+    diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
     """List the known cards, or one card's figures with their sources."""
@@ -42,6 +32,6 @@ def profiles(
     from eatss.report.profiles import render_profile, render_profiles  # noqa: PLC0415
 
     if name is None:
-        typer.echo(render_profiles(list_profiles(), output.value), nl=False)
+        typer.echo(render_profiles(list_profiles(), output), nl=False)
     else:
-        typer.echo(render_profile(load_profile(name), output.value), nl=False)
+        typer.echo(render_profile(load_profile(name), output), nl=False)

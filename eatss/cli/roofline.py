@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from eatss.cli.common import DataType, Debug, Diagnostics, DiagnosticsFormat
+from eatss.cli.options import DataType, Debug, Diagnostics, Format
 
 EXAMPLES = """
 Examples:
@@ -21,13 +20,6 @@ Examples:
 
     eatss roofline ./mycard.toml --record mycard.jsonl --plot mycard.svg
 """
-
-
-class RooflineFormat(StrEnum):
-    """Values of ``--format``."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def roofline(
@@ -59,10 +51,8 @@ def roofline(
             rich_help_panel="Output",
         ),
     ] = None,
-    output: Annotated[
-        RooflineFormat, typer.Option("--format", "-f", help="What to print.")
-    ] = RooflineFormat.TABLE,
-    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    output: Format = "table",
+    diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
     """Show where a card is bound by memory or arithmetic, in time and in energy. Needs no GPU.
@@ -86,11 +76,11 @@ def roofline(
         same_kind(found, measured.subject)
     card = CardRoofline(
         profile=found,
-        widths=WIDTHS if dtype is None else (WIDTH_OF_DTYPE[dtype.value],),
+        widths=WIDTHS if dtype is None else (WIDTH_OF_DTYPE[dtype],),
         programs=tuple(one for path in program or () for one in roofline_points_of(path, found)),
         record=measured,
     )
-    typer.echo(render_roofline(card, output.value), nl=False)
+    typer.echo(render_roofline(card, output), nl=False)
     if plot is not None:
         from eatss.report.card_plots import roofline_figure  # noqa: PLC0415
         from eatss.report.plot_file import save_figure  # noqa: PLC0415

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from eatss.cli.common import Debug, Diagnostics, DiagnosticsFormat
+from eatss.cli.options import Debug, Diagnostics
 
 EXAMPLES = """
 Examples:
@@ -23,7 +23,7 @@ def schema(
     document: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A document; default: list them.")
     ] = None,
-    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
     """List the JSON documents of eatss, or print the JSON Schema of one."""

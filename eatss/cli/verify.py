@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from eatss.cli.common import Debug, Diagnostics, DiagnosticsFormat, working
+from eatss.cli.messages import working
+from eatss.cli.options import Debug, Diagnostics, Format
 from eatss.diagnostics import ExitCode
 
 EXAMPLES = """
@@ -24,28 +24,14 @@ Examples:
 """
 
 
-class DeviceChoice(StrEnum):
-    """Values of ``--device``."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    GPU = "gpu"
-
-
-class OutputFormat(StrEnum):
-    """Values of ``--format``."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 def verify(
     directories: Annotated[
         list[Path], typer.Argument(metavar="DIR...", help="Folders that eatss codegen wrote.")
     ],
     device: Annotated[
-        DeviceChoice, typer.Option(help="Where to run; auto: a GPU if there is one.")
-    ] = DeviceChoice.AUTO,
+        Literal["auto", "cpu", "gpu"],
+        typer.Option(help="Where to run; auto: a GPU if there is one."),
+    ] = "auto",
     size: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,11 +45,8 @@ def verify(
         float,
         typer.Option(metavar="SECONDS", min=0.01, help="Limit of one run at one choice of sizes."),
     ] = 60.0,
-    output: Annotated[
-        OutputFormat,
-        typer.Option("--format", "-f", help="What to print.", rich_help_panel="Output"),
-    ] = OutputFormat.TABLE,
-    diagnostics: Diagnostics = DiagnosticsFormat.TEXT,
+    output: Format = "table",
+    diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
     """Run generated programs against the original C and compare the results.
@@ -78,10 +61,8 @@ def verify(
     for directory in directories:
         with working(f"verifying {directory}"):
             found.append(
-                package.verify(
-                    directory, device=device.value, sizes=sizes, seed=seed, timeout_s=timeout
-                )
+                package.verify(directory, device=device, sizes=sizes, seed=seed, timeout_s=timeout)
             )
-    typer.echo(render_verifications(found, output.value), nl=False)
+    typer.echo(render_verifications(found, output), nl=False)
     if not all(verification.ok for verification in found):
         raise typer.Exit(ExitCode.NO_SOLUTION)

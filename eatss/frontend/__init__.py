@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eatss.frontend.codes import Code
-    from eatss.frontend.options import FrontendOptions, FrontendResult
+    from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
     from eatss.frontend.parse import parse_file, parse_source
     from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 
@@ -19,6 +19,7 @@ __all__ = [
     "Code",
     "FrontendOptions",
     "FrontendResult",
+    "Reading",
     "SymbolicResult",
     "parse_file",
     "parse_source",
@@ -30,6 +31,7 @@ _HOME = {
     "Code": "codes",
     "FrontendOptions": "options",
     "FrontendResult": "options",
+    "Reading": "options",
     "parse_file": "parse",
     "parse_source": "parse",
     "SymbolicResult": "symbolic",

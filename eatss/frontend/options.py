@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from typing import Literal, TypedDict, get_args
 
-from eatss.diagnostics import Diagnostic
+from eatss.diagnostics import Diagnostic, input_error
 from eatss.scop import Scop
 
 
@@ -31,3 +34,79 @@ class FrontendResult:
 
     scops: tuple[Scop, ...]
     warnings: tuple[Diagnostic, ...]
+
+
+DtypeName = Literal["float", "double"]
+"""Floating-point types that C can be read in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How C is read, in the words of the user.
+
+    Attributes:
+        dtype: Overrides the floating-point type of the source.
+        defines: Preprocessor macros, as a mapping or as ``"NAME=VALUE"`` strings.
+        include_dirs: Folders searched for included files.
+        parameters: Values of integer parameters of the region (``{"n": 4000}``).
+        function: Only regions of this function.
+        scop: Only the region with this number, from 0.
+        max_operations: Bound on isl's work for one region.
+        ppcg_schedule: Path of a schedule that PPCG saved (``ppcg --save-schedule``): sizes are for
+            the kernels that PPCG makes of it. Without it eatss schedules as PPCG does, and
+            ``warnings`` say where that is not sure.
+        schedule: Text of a saved schedule that replaces the scheduler's.
+
+    Raises:
+        InputError: ``EATSS-A001``, the type is none.
+    """
+
+    dtype: DtypeName | None = None
+    defines: Mapping[str, str | int] | Sequence[str] = ()
+    include_dirs: Sequence[str | PathLike[str]] = ()
+    parameters: Mapping[str, int] | None = None
+    function: str | None = None
+    scop: int | None = None
+    max_operations: int | None = None
+    ppcg_schedule: str | PathLike[str] | None = None
+    schedule: str | None = None
+
+    def __post_init__(self) -> None:
+        known = get_args(DtypeName)
+        if self.dtype not in (None, *known):
+            raise input_error(
+                "EATSS-A001",
+                f"unknown dtype '{self.dtype}'",
+                hint=f"write one of: {', '.join(known)}",
+            )
+
+    def frontend(self) -> FrontendOptions:
+        """Return what the front end is asked."""
+        defines = self.defines
+        if isinstance(defines, Mapping):
+            defines = tuple(f"{name}={value}" for name, value in defines.items())
+        return FrontendOptions(
+            include_dirs=tuple(map(str, self.include_dirs)),
+            defines=tuple(defines),
+            function=self.function,
+            scop=self.scop,
+            parameter_values=tuple(sorted((self.parameters or {}).items())),
+        )
+
+
+class ReadingKeywords(TypedDict, total=False):
+    """What functions that read C take, as keywords: fields of :class:`Reading`."""
+
+    dtype: DtypeName | None
+    defines: Mapping[str, str | int] | Sequence[str]
+    include_dirs: Sequence[str | PathLike[str]]
+    parameters: Mapping[str, int] | None
+    function: str | None
+    scop: int | None
+    max_operations: int | None
+
+
+class PpcgReadingKeywords(ReadingKeywords, total=False):
+    """Those of functions that know PPCG's kernels besides."""
+
+    ppcg_schedule: str | PathLike[str] | None

@@ -74,20 +74,26 @@ class _Program:
 
 
 def parse_symbolic(
-    source: str | os.PathLike[str], options: FrontendOptions = _DEFAULT
+    source: str | os.PathLike[str],
+    options: FrontendOptions = _DEFAULT,
+    numeric: FrontendResult | None = None,
 ) -> SymbolicResult:
     """Read the regions of a file with its overridable macro sizes as parameters.
 
     Args:
         source: a path, or C source text: a ``str`` of more than one line is text.
         options: as for ``parse_file``; a macro given there stays the number it is.
+        numeric: the file as it is, where it was read with these options before; its sets and
+            those of the result live in one isl context.
 
     Raises:
         InputError: With all findings of the run, if the file as it is is refused.
     """
     file, data = _named_bytes(source)
-    program = _Program(file=file, data=data, options=options, context=isl.Context())
-    numeric = parse_bytes(file, data, options, context=program.context)
+    if numeric is None:
+        numeric = parse_bytes(file, data, options)
+    context = numeric.scops[0].isl_context
+    program = _Program(file=file, data=data, options=options, context=context)
     names = _macro_names(program)
     macros = tuple(m for m in _macros(program, names) if m.name not in names.tested)
     kept, scops = _most_parameters(program, macros, numeric)

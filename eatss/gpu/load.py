@@ -63,6 +63,23 @@ def load_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
     return _read(CARDS.get(card))
 
 
+def given_profile(gpu: object) -> GpuProfile:
+    """Return the profile that a user gives: itself, by name, or by the path of a TOML file.
+
+    Raises:
+        InputError: ``EATSS-C004`` it is none of these; those of :func:`load_profile`.
+    """
+    if isinstance(gpu, GpuProfile):
+        return gpu
+    if isinstance(gpu, str | os.PathLike):
+        return load_profile(gpu)
+    raise input_error(
+        "EATSS-C004",
+        f"gpu is {gpu!r}",
+        hint="give the name of a card, the path of a profile, or a profile",
+    )
+
+
 def list_profiles() -> tuple[GpuProfile, ...]:
     """Return the profiles of all known cards, in order of their names."""
     shipped = _shipped_cards(profile_directory())

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from eatss.measurement.api import measure
+    from eatss.measurement.api import measure_variants
     from eatss.measurement.compare_variants import compare
     from eatss.measurement.comparison import Comparison, ComparisonRow
     from eatss.measurement.estimate import Estimate, Ratio
@@ -36,7 +36,7 @@ _HOME = {
     "Variant": "options",
     "comparison_from_dict": "measurement_json",
     "comparison_to_dict": "measurement_json",
-    "measure": "api",
+    "measure_variants": "api",
     "measurement_from_dict": "measurement_json",
     "measurement_to_dict": "measurement_json",
 }
@@ -53,7 +53,7 @@ __all__ = [
     "compare",
     "comparison_from_dict",
     "comparison_to_dict",
-    "measure",
+    "measure_variants",
     "measurement_from_dict",
     "measurement_to_dict",
 ]

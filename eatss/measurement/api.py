@@ -1,4 +1,4 @@
-"""``measure`` and ``compare``: variants in, ``Measurement``s and a ``Comparison`` out."""
+"""Variants in, ``Measurement``s out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OPTIONS = {
 """What the fields of the options are called on the command line."""
 
 
-def measure(
+def measure_variants(
     variants: Sequence[Variant],
     options: MeasureOptions | None = None,
     *,

@@ -12,7 +12,7 @@ from eatss.codec import Layout
 from eatss.diagnostics import InputError, input_error
 from eatss.measurement.comparison import Comparison, ComparisonRow
 from eatss.measurement.estimate import Ratio
-from eatss.tile_choice import SELECTED
+from eatss.measurement.labels import SELECTED
 
 Quantity: TypeAlias = Literal["time", "energy", "ppw", "speedup"]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
-from eatss.diagnostics import input_error
+from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile
 
 ModelName = Literal["prediction", "eatss", "paper"]
@@ -18,6 +19,13 @@ TargetName = Literal["ppcg", "cuda"]
 
 ObjectiveName = str
 """What is best, a name of ``OBJECTIVES``: least energy, time, … or most of the paper's ``OBJ``."""
+
+VolumeName = Literal["product", "footprint"]
+"""How the elements of a tile are counted."""
+
+Auto = Literal["auto"]
+SharedLimit = Literal["default", "opt-in"]
+"""Shared memory of a block: the static limit of CUDA, or the most the card has on request."""
 
 PUBLISHED: tuple[ModelName, ...] = ("eatss", "paper")
 
@@ -165,3 +173,200 @@ class Cell:
     def __str__(self) -> str:
         """Return the cell in words."""
         return f"split {self.split:g}, warp fraction {self.warp_fraction:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectOptions:
+    """What sizes are selected for, in the words of the user.
+
+    Attributes:
+        target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
+        objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted, or
+            ``"paper"``, the objective of EATSS; or another name of ``eatss.model.OBJECTIVES``.
+        model: For the paper's objective: ``"paper"`` keeps to EATSS as published, ``"eatss"``
+            counts exact footprints.
+        volume: How tile volumes are counted; by default ``"product"`` for the paper's
+            model, else ``"footprint"``.
+        split: Share of L1 + shared memory that is shared, 0 to 1; ``"auto"`` tries the
+            grid of Sec. V.
+        warp_fraction: Tile sizes are multiples of this fraction of a warp; ``"auto"``
+            tries the grid.
+        uniform: One vector of tile sizes for the whole program, as in the paper.
+        timeout_s: Bound on the solving of each kernel, all cells of the grid together (20 s
+            by default); when it ends one, ``optimal`` says ``best found``.
+        shared_per_block: Shared memory one block may have, in the model and in generated code:
+            ``"default"``, the static limit of CUDA; ``"opt-in"``, the maximum of the card; or
+            bytes. Not given, the model keeps to the former and code to the latter.
+
+    Raises:
+        InputError: ``EATSS-C004`` a word is none of these, ``EATSS-C012`` options do not go
+            together.
+    """
+
+    target: TargetName = "ppcg"
+    objective: ObjectiveName | None = None
+    model: ModelName | None = None
+    volume: VolumeName | None = None
+    split: float | Auto = "auto"
+    warp_fraction: float | Auto = "auto"
+    uniform: bool = False
+    timeout_s: float | None = None
+    shared_per_block: int | SharedLimit | None = None
+
+    def __post_init__(self) -> None:
+        self.resolved()
+        if self.volume is not None:
+            one_of("volume", self.volume, get_args(VolumeName))
+
+    def resolved(self) -> tuple[ModelName, ObjectiveName]:
+        """Return how the objective is computed, and the objective."""
+        grid = (self.split, self.warp_fraction)
+        return resolve_model(
+            target=self.target,
+            objective=self.objective,
+            model=self.model,
+            published=self.uniform or self.volume is not None or grid != ("auto", "auto"),
+        )
+
+    def volume_name(self) -> VolumeName:
+        """Return how the model counts volumes."""
+        return self.volume or ("product" if self.resolved()[0] == "paper" else "footprint")
+
+    def shared_limit_bytes(self, profile: GpuProfile) -> int | None:
+        """Return the shared memory one block may have, in bytes; ``None`` where nobody says."""
+        limit = self.shared_per_block
+        if limit == "default":
+            return profile.shared_per_block_bytes
+        if limit == "opt-in":
+            return profile.shared_per_block_optin_bytes
+        if limit is None or (isinstance(limit, int) and not isinstance(limit, bool)):
+            return limit
+        raise wrong("shared_per_block", limit, "default, opt-in or a number of bytes")
+
+    def for_card(self, profile: GpuProfile) -> ModelOptions:
+        """Return the options of the model for a card.
+
+        Raises:
+            InputError: ``EATSS-C004`` or ``EATSS-M0xx``, a value is out of its range.
+        """
+        model, objective = self.resolved()
+        shared = self.shared_limit_bytes(profile)
+        return ModelOptions(
+            model=model,
+            target=self.target,
+            objective=objective,
+            split=_number("split", self.split),
+            warp_fraction=_number("warp_fraction", self.warp_fraction),
+            uniform=self.uniform,
+            timeout_s=self.timeout_s,
+            shared_per_block_bytes=profile.shared_per_block_bytes if shared is None else shared,
+        )
+
+
+class SelectKeywords(TypedDict, total=False):
+    """What functions that select take, as keywords: fields of :class:`SelectOptions`."""
+
+    objective: ObjectiveName | None
+    model: ModelName | None
+    volume: VolumeName | None
+    split: float | Auto
+    warp_fraction: float | Auto
+    uniform: bool
+    timeout_s: float | None
+    shared_per_block: int | SharedLimit | None
+
+
+def resolve_model(
+    *,
+    target: TargetName,
+    objective: ObjectiveName | None,
+    model: ModelName | None,
+    published: bool,
+) -> tuple[ModelName, ObjectiveName]:
+    """Return how the objective is computed, and the objective.
+
+    Args:
+        target: what makes the code.
+        objective: what the user names, if anything.
+        model: likewise.
+        published: whether an option is given that only the paper's objective has (a split, a warp
+            fraction, one vector, a way to count volumes).
+
+    Raises:
+        InputError: ``EATSS-C012``, they do not go together.
+    """
+    one_of("target", target, ("ppcg", "cuda"))
+    if objective is not None:
+        from eatss.model.objectives import OBJECTIVES  # noqa: PLC0415 - options need no NumPy
+
+        OBJECTIVES.get(objective)
+    if model is not None:
+        one_of("model", model, ("eatss", "paper", "prediction"))
+    if (
+        model in PUBLISHED
+        or objective == "paper"
+        or (published and objective is None and model is None)
+    ):
+        if objective not in (None, "paper") or model not in (None, *PUBLISHED):
+            raise input_error(
+                "EATSS-C012",
+                f"the model {model} has an objective of its own, not {objective}",
+                hint="leave out one of the two",
+            )
+        return model or ("paper" if objective == "paper" else "eatss"), "paper"
+    goal = objective or "energy"
+    if published:
+        raise input_error(
+            "EATSS-C012",
+            "splits, warp fractions, volumes and one vector belong to the paper's objective, "
+            f"not to {goal}",
+            hint="leave them out, or take --objective paper",
+        )
+    return "prediction", goal
+
+
+def check_target(target: str, *, ppcg: Mapping[str, bool], cuda: Mapping[str, bool]) -> None:
+    """Refuse options that belong to the other target.
+
+    Args:
+        target: what makes the code.
+        ppcg: the options that only PPCG's code has, as the user spells them, and whether each is
+            given.
+        cuda: those that only generated code has, likewise.
+
+    Raises:
+        InputError: ``EATSS-C013``.
+    """
+    one_of("target", target, get_args(TargetName))
+    others, other = (ppcg, "ppcg") if target == "cuda" else (cuda, "cuda")
+    for option, is_given in others.items():
+        if is_given:
+            raise input_error(
+                "EATSS-C013",
+                f"{option} has no meaning for the target {target}",
+                hint=f"leave it out, or take the target {other}",
+            )
+
+
+def one_of(option: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse a word that is none of those known.
+
+    Raises:
+        InputError: ``EATSS-C004``.
+    """
+    if value not in known:
+        raise wrong(option, value, " or ".join(known))
+
+
+def wrong(option: str, value: object, wanted: str) -> InputError:
+    """Return the error of an option's value."""
+    return input_error("EATSS-C004", f"{option} is {value!r}", hint=f"give {wanted}")
+
+
+def _number(option: str, value: object) -> float | None:
+    """Return a number, or ``None`` for ``"auto"``."""
+    if value == "auto":
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise wrong(option, value, "auto or a number from 0 to 1")

@@ -8,10 +8,12 @@ instance that PPCG schedules, and no other.
 from __future__ import annotations
 
 import re
+from os import PathLike, fspath
+from pathlib import Path
 
 import islpy as isl
 
-from eatss.diagnostics import Diagnostic, InputError, InternalError
+from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
 from eatss.isl_names import parameter_names, set_names
 from eatss.polyhedral.isl_limits import bounded_work, refuse_too_hard
 from eatss.polyhedral.ppcg_constraints import ppcg_dependences
@@ -24,6 +26,23 @@ from eatss.scop import Scop
 
 _MAX_CHARACTERS = 4 * 1024 * 1024
 _AGAIN = "save it again with ppcg --save-schedule from this file, with the same -D and -I"
+
+
+def read_ppcg_schedule(path: str | PathLike[str]) -> str:
+    """Return the text of a schedule file.
+
+    Raises:
+        InputError: ``EATSS-P021``, it cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise input_error(
+            "EATSS-P021",
+            f"cannot read the PPCG schedule '{fspath(path)}': {reason}",
+            hint="write one with ppcg --save-schedule=FILE",
+        ) from None
 
 
 def load_ppcg_schedule(

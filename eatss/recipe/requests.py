@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypedDict
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.mapping import MAX_BLOCKS_YZ
@@ -32,17 +33,58 @@ Block: TypeAlias = Sequence[int] | Mapping[str, int | Sequence[int] | Mapping[st
 kernel."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeRequest:
+    """What the user wants of generated code instead of what is selected.
+
+    Attributes:
+        tiles: Tile sizes instead of the selected ones, by loop (``{"i": 32}``) or by kernel and
+            loop (``{"kernel0": {"i": 32}}``).
+        block: Threads of a block in the order of the loops (``(8, 32)``), the last one along
+            ``x``, or by loop (``{"i": 8, "j": 32}``); also by kernel, in a mapping.
+        placements: ``"l1"`` or ``"shared"`` for arrays (``"A"``) and references (``"A[i][k]"``) in
+            code of eatss.
+        strict_fp: Keep the order of every floating-point operation.
+        index_bits: Width of index arithmetic; by default the narrowest that is proven to do.
+        line_info: Let compilers, debuggers and profilers name lines of the C source.
+        transformations: Changes of the generated code by name, in their order; there is
+            ``"swizzle"``, and what packages add (``eatss.transform.TRANSFORMATIONS``).
+        instructions: Instructions that take the place of statements whose value they compute,
+            ``"fma"`` or another name of ``eatss.instructions.INSTRUCTIONS``.
+        shared_limit_bytes: Bound on the shared memory of a block; by default the card's.
+    """
+
+    tiles: Tiles | None = None
+    block: Block = ()
+    placements: Mapping[str, str] | None = None
+    strict_fp: bool = False
+    index_bits: Literal[32, 64] | None = None
+    line_info: bool = False
+    transformations: Sequence[str] = ()
+    instructions: Sequence[str] = ()
+    shared_limit_bytes: int | None = None
+
+
+class SizeKeywords(TypedDict, total=False):
+    """Sizes as keywords of functions: fields of :class:`CodeRequest`."""
+
+    tiles: Tiles | None
+    block: Block
+    placements: Mapping[str, str] | None
+
+
+class CodeKeywords(SizeKeywords, total=False):
+    """Those of functions that generate code besides."""
+
+    strict_fp: bool
+    index_bits: Literal[32, 64] | None
+    line_info: bool
+    transformations: Sequence[str]
+    instructions: Sequence[str]
+
+
 def checked_options(
-    facts: Sequence[KernelFacts],
-    scops: Sequence[Scop],
-    *,
-    tiles: Tiles,
-    block: Block,
-    placements: Mapping[str, str],
-    strict_fp: bool,
-    index_bits: Literal[32, 64] | None,
-    line_info: bool,
-    shared_limit_bytes: int | None,
+    facts: Sequence[KernelFacts], scops: Sequence[Scop], wanted: CodeRequest
 ) -> CodegenOptions:
     """Return the options of code generation.
 
@@ -54,18 +96,20 @@ def checked_options(
             placement of something that is not there, ``EATSS-K013`` a kernel that is not there.
     """
     names = [kernel.name for kernel in facts]
-    if index_bits not in (None, 32, 64):
+    if wanted.index_bits not in (None, 32, 64):
         raise input_error(
-            "EATSS-C004", f"index_bits is {index_bits!r}", hint="give 32, 64, or None"
+            "EATSS-C004", f"index_bits is {wanted.index_bits!r}", hint="give 32, 64, or None"
         )
     return CodegenOptions(
-        tile_sizes=tuple(_tile_sizes(tiles, facts, names)),
-        block=tuple(_blocks(block, facts, names)),
-        placements=tuple(_placements(placements, scops)),
-        strict_fp=strict_fp,
-        index_bits=index_bits,
-        line_info=line_info,
-        shared_limit_bytes=shared_limit_bytes,
+        tile_sizes=tuple(_tile_sizes(wanted.tiles or {}, facts, names)),
+        block=tuple(_blocks(wanted.block, facts, names)),
+        placements=tuple(_placements(wanted.placements or {}, scops)),
+        strict_fp=wanted.strict_fp,
+        index_bits=wanted.index_bits,
+        line_info=wanted.line_info,
+        shared_limit_bytes=wanted.shared_limit_bytes,
+        transformations=tuple(wanted.transformations),
+        instructions=tuple(wanted.instructions),
     )
 
 
@@ -122,6 +166,24 @@ def check_selection(
         sized = tuple(name for name, size in chosen.tile_sizes if size >= 1)
         if sized != chosen.loops and chosen.tile_sizes:
             raise _foreign(f"its {kernel.name} does not have a tile size for each loop")
+
+
+def check_alone(recipe: Recipe | None, given: Sequence[str]) -> None:
+    """Refuse choices beside a recipe, which has all of them.
+
+    Args:
+        recipe: everything that is decided, if it is.
+        given: the choices, as the user spells them.
+
+    Raises:
+        InputError: ``EATSS-C015``.
+    """
+    if recipe is not None and given:
+        raise input_error(
+            "EATSS-C015",
+            f"{', '.join(given)} beside a recipe: it has everything that is decided",
+            hint="leave them out, or edit the recipe",
+        )
 
 
 def check_recipe(
@@ -196,17 +258,13 @@ def _check_options(
         threads = dict(block.threads) if isinstance(block, NamedThreads) else block
         blocks.append({kernel: threads} if kernel else threads)
     for one in blocks:
-        checked_options(
-            facts,
-            scops,
+        wanted = CodeRequest(
             tiles=tiles,
             block=one,
             placements=dict(options.placements),
-            strict_fp=options.strict_fp,
             index_bits=options.index_bits,
-            line_info=options.line_info,
-            shared_limit_bytes=options.shared_limit_bytes,
         )
+        checked_options(facts, scops, wanted)
 
 
 def _of_another(why: str) -> InputError:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.analysis import KernelFacts, VolumeKind
-from eatss.pipeline import AnalysedProgram, AnalysedScop
+from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.report.render import render
 from eatss.scop import Scop

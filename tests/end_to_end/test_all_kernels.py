@@ -9,10 +9,11 @@ from typing import Literal
 import pytest
 
 import eatss
-from eatss.api import select_analysed
+from eatss.analysis.program import AnalysedProgram
 from eatss.gpu import load_profile
-from eatss.pipeline import AnalysedProgram
+from eatss.model import ModelOptions
 from eatss.resources import data_directory
+from eatss.session.steps import select_for
 from tests.examples import with_long
 
 FILES = sorted(data_directory("kernels").glob("*.c"))
@@ -45,7 +46,7 @@ def test_every_kernel_selects_or_says_why_not(file: Path) -> None:
 
 
 def _check_published(program: AnalysedProgram, card: str) -> None:
-    selection = select_analysed(program, gpu=card, model="eatss")
+    selection = select_for(program, load_profile(card), ModelOptions(model="eatss"))
     _check_outline(program, selection)
     assert selection.options.objective == "paper"
     assert selection.ppcg_options is None
@@ -56,7 +57,7 @@ def _check_published(program: AnalysedProgram, card: str) -> None:
 
 def _check_predicted(program: AnalysedProgram, card: str) -> None:
     profile = load_profile(card)
-    selection = select_analysed(program, gpu=card, objective="energy")
+    selection = select_for(program, profile, ModelOptions())
     _check_outline(program, selection)
     assert selection.ppcg_options is not None
     assert bool(selection.ppcg_arguments) == (not selection.keeps_default)

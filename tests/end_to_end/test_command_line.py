@@ -277,8 +277,8 @@ def test_time_and_energy_of_a_sum_of_hundreds_of_terms_are_predicted(tmp_path: P
 
 def test_our_own_fault_is_exit_code_70_and_no_traceback() -> None:
     script = (
-        "import sys, eatss.api, eatss.cli\n"
-        "eatss.api.inspect = lambda *a, **k: 1 // 0\n"
+        "import sys, eatss.cli, eatss.session.session\n"
+        "eatss.session.session.Session.analysed = property(lambda _: 1 // 0)\n"
         f"sys.argv = ['eatss', 'inspect', {str(KERNELS / 'gemm.c')!r}]\n"
         "eatss.cli.main()\n"
     )

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import eatss as package
-from eatss import generation
 from eatss.diagnostics import input_error
+from eatss.gpu import GpuProfile
 from eatss.measurement.measurement_json import comparison_from_dict
-from eatss.tile_choice import parse_tile_choices
-from eatss.variants import SourceOptions, generate_variants
+from eatss.measurement.tile_choice import parse_tile_choices
+from eatss.model import Selection
+from eatss.recipe.recipe import Recipe
+from eatss.recipe.requests import CodeRequest
+from eatss.session.session import Session
+from eatss.session.variants import SourceOptions, generate_variants
 from tests.end_to_end.measuring import KERNELS, eatss, mistake, python
 from tests.end_to_end.scripted_for_any import AT_ONCE, INTERRUPTED, PATH, WRONG, AnyProgram
 
@@ -84,14 +87,16 @@ def test_a_wrong_variant_is_exit_code_1_and_the_others_are_shown() -> None:
 def test_sizes_that_are_refused_are_a_row_rejected_by_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide = generation.recipe_for
+    decide = Session.recipe
 
-    def refuse(*arguments: Any, tiles: dict[str, Any], **keywords: Any) -> Any:
-        if tiles.get("kernel0") == {"i": 64, "j": 64, "k": 64}:
+    def refuse(
+        session: Session, selection: Selection, profile: GpuProfile, wanted: CodeRequest
+    ) -> Recipe:
+        if (wanted.tiles or {}).get("kernel0") == {"i": 64, "j": 64, "k": 64}:
             raise input_error("EATSS-K012", "the card is too old for such tiles")
-        return decide(*arguments, tiles=tiles, **keywords)
+        return decide(session, selection, profile, wanted)
 
-    monkeypatch.setattr(generation, "recipe_for", refuse)
+    monkeypatch.setattr(Session, "recipe", refuse)
     found = package.compare(
         GEMM,
         tiles=("selected", "64", "32"),

@@ -15,7 +15,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import eatss
-from eatss.pipeline import ppcg_schedule_of
+from eatss.session.steps import ppcg_schedule_of
 from tests.end_to_end.in_process import eatss as in_process
 
 REPOSITORY = Path(__file__).resolve().parents[2]

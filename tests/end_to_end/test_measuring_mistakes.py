@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 import eatss as package
-from eatss import variants as generating
 from eatss.diagnostics import Diagnostic, InputError, NoSolutionError
 from eatss.measurement import api
+from eatss.measurement.labels import numbered
 from eatss.measurement.options import MeasureOptions, Variant
-from eatss.measuring import numbered
 from eatss.program import Program
+from eatss.session import variants as generating
 from tests.end_to_end.measuring import KERNELS, eatss, mistake
 from tests.end_to_end.scripted_for_any import PATH, AnyProgram
 from tests.measurement.scripted_card import Script, ScriptedWorkload
@@ -113,14 +113,14 @@ def test_what_cannot_be_compared_is_refused_before_it_is_measured(
 def test_what_was_measured_is_printed_where_a_later_program_fails(
     programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = api.measure
+    run = api.measure_variants
 
     def fail_at_lu(variants: tuple[Variant, ...], *rest: object, **named: object) -> object:
         if variants[0].label == "lu":
             raise InputError(Diagnostic(code="EATSS-E074", message="the meter is gone", hint="x"))
         return run(variants, *rest, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(api, "measure", fail_at_lu)
+    monkeypatch.setattr(api, "measure_variants", fail_at_lu)
     done = eatss("measure", programs / "gemm", programs / "lu", card=PATH)
     assert done.returncode == 2
     assert done.stdout.startswith("gemm  ok\n")

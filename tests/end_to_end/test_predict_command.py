@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.pipeline import ppcg_schedule_of
+from eatss.recipe.requests import CodeRequest
 from eatss.resources import data_directory
+from eatss.session.session import Session
+from eatss.session.steps import ppcg_schedule_of
 from tests.end_to_end.in_process import eatss as eatss_command
 
 KERNELS = data_directory("kernels")
@@ -98,10 +100,10 @@ def test_the_library_predicts_what_the_command_prints(gemm_json: dict[str, Any])
 
 
 def test_threads_are_given_in_order_or_by_loop() -> None:
-    program = eatss.inspect(KERNELS / "2mm.c")
+    session = Session(KERNELS / "2mm.c", cut="ppcg")
 
     def blocks(block: Any) -> list[dict[str, int]]:
-        found = eatss.api.expect_analysed(program, gpu="h200", tiles={}, block=block)
+        found = session.predict("h200", CodeRequest(block=block))
         return [dict(kernel.block) for kernel in found.kernels]
 
     ours, default = {"i": 8, "j": 32}, {"i": 32, "j": 16}

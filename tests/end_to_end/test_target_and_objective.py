@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.api import resolve_model
+from eatss.model.options import SelectOptions, resolve_model
 from eatss.report.selection import selection_table
 from eatss.resources import data_directory
+from eatss.session.session import Session
 
 KERNELS = data_directory("kernels")
 NOTHING: dict[str, Any] = {"target": "ppcg", "objective": None, "model": None, "published": False}
@@ -113,13 +114,13 @@ def test_what_is_least_is_least_in_what_was_asked_for(objective: str) -> None:
             "edp": found.energy_j * found.time_s,
         }[objective]
 
-    program = eatss.inspect(KERNELS / "gemm.c")
+    session = Session(KERNELS / "gemm.c", cut="ppcg")
     asked: Any = objective
-    best = eatss.api.select_analysed(program, gpu="a100", objective=asked)
+    best = session.select("a100", SelectOptions(objective=asked))
     assert best.options.objective == objective
     others: tuple[Any, ...] = ("energy", "time", "edp")
     for other in others:
-        there = eatss.api.select_analysed(program, gpu="a100", objective=other)
+        there = session.select("a100", SelectOptions(objective=other))
         assert cost(best) <= cost(there) * 1.0001
 
 

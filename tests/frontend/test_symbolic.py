@@ -16,7 +16,8 @@ from eatss.frontend import FrontendOptions, SymbolicResult, parse_file, parse_sy
 from eatss.frontend.agreement import agree
 from eatss.frontend.parse import parse_bytes
 from eatss.isl_names import fix_parameters
-from eatss.pipeline import AnalysisOptions, analyse_symbolic, same_kernels
+from eatss.polyhedral.any_size import same_kernels
+from eatss.session.session import Session
 from tests.examples import with_long
 
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
@@ -103,7 +104,7 @@ def test_nothing_is_assumed_of_macro_sizes_and_at_zero_nothing_runs(
     ids=NAMES,
 )
 def test_every_kernel_is_scheduled_alike_for_unknown_sizes(path: Path) -> None:
-    program = analyse_symbolic(path, AnalysisOptions())
+    program = Session(path).symbolic
     (region,) = program.regions
     assert region.generic
     assert same_kernels(region.scheduled, region.numeric_scheduled)
@@ -288,7 +289,7 @@ def test_refused_files_are_refused_as_ever() -> None:
 
 def test_a_region_with_other_kernels_for_unknown_sizes_keeps_its_numbers() -> None:
     text = region("for (i = 0; i < N; i++) p[i] = p[i + M];", head=HEAD)
-    program = analyse_symbolic(text, AnalysisOptions())
+    program = Session(text).symbolic
     (found,) = program.regions
     if found.generic:
         assert same_kernels(found.scheduled, found.numeric_scheduled)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from eatss.analysis import VolumeKind
-from eatss.api import frontend_options, select_analysed
-from eatss.generation import analyse_for_codegen, generated, recipe_for
 from eatss.gpu import load_profile
 from eatss.kernel.nodes import Kernel
+from eatss.model.options import SelectOptions
 from eatss.program import Program
+from eatss.recipe.requests import CodeRequest
 from eatss.resources import data_directory
+from eatss.session.session import Session
 
 LONG = ("heat-3d", "seidel-2d", "gramschmidt", "3mm")
 PROGRAMS = (
@@ -41,29 +41,11 @@ def made(request: pytest.FixtureRequest) -> tuple[Program, list[Kernel]]:
 
     source = data_directory("kernels") / f"{request.param}.c"
     profile = load_profile("h200")
-    analysed = analyse_for_codegen(
-        source,
-        frontend_options((), (), None, None, None),
-        volume=VolumeKind.FOOTPRINT,
-        dtype=None,
-        schedules=None,
-        max_operations=None,
-    )
-    selection = select_analysed(analysed.symbolic.program, gpu=profile, target="cuda")
+    session = Session(source, code=True)
+    selection = session.select(profile, SelectOptions(target="cuda"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "file_text", noted)
-        recipe = recipe_for(
-            analysed,
-            selection,
-            profile,
-            tiles={},
-            block={},
-            placements={},
-            strict_fp=False,
-            index_bits=None,
-            line_info=False,
-            shared_limit_bytes=None,
-        )
-        program = generated(analysed, recipe, profile)
+        recipe = session.recipe(selection, profile, CodeRequest())
+        program = session.generate(recipe, profile)
     assert len(kernels) == len(program.kernels)
     return program, kernels

@@ -11,20 +11,16 @@ from typing import TypeAlias
 
 import pytest
 
-from eatss.frontend import FrontendOptions
+from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import ModelOptions, Selection
-from eatss.pipeline import (
-    AnalysisOptions,
-    SymbolicProgram,
-    analyse_symbolic,
-    generate_for,
-    select_for,
-)
 from eatss.program import Original, Program, save_program
 from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
+from eatss.session.analysis import SymbolicProgram
+from eatss.session.session import Session
+from eatss.session.steps import generate_for, select_for
 from eatss.verify import Verification, verify
 
 KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
@@ -41,8 +37,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @cache
 def analysed(source: Path, dtype: str) -> SymbolicProgram:
     """Return a C file analysed for symbolic sizes."""
-    defines = (f"DATA_TYPE={dtype}",)
-    return analyse_symbolic(source, AnalysisOptions(frontend=FrontendOptions(defines=defines)))
+    return Session(source, Reading(defines={"DATA_TYPE": dtype})).symbolic
 
 
 @cache
@@ -128,7 +123,7 @@ def verify_text(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Verif
         folder = tmp_path_factory.mktemp("text")
         source = folder / "program.c"
         source.write_text(text, encoding="utf-8")
-        symbolic = analyse_symbolic(source, AnalysisOptions())
+        symbolic = Session(source).symbolic
         profile = load_profile(gpu)
         program = generate_for(
             symbolic,

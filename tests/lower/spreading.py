@@ -8,17 +8,12 @@ from pathlib import Path
 from eatss.analysis.structure import Spread
 from eatss.gpu import load_profile
 from eatss.model import KernelSelection, ModelOptions, Selection
-from eatss.pipeline import (
-    AnalysisOptions,
-    SymbolicProgram,
-    analyse_symbolic,
-    generate_for,
-    select_for,
-    structures_for,
-)
 from eatss.program import Original, Program, save_program
 from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
+from eatss.session.analysis import SymbolicProgram
+from eatss.session.session import Session
+from eatss.session.steps import generate_for, select_for, structures_for
 from eatss.verify import Verification, verify
 
 H200 = load_profile("h200")
@@ -71,7 +66,7 @@ def spread_and_verified(
     folder.mkdir(exist_ok=True)
     source = folder / "program.c"
     source.write_text(text, encoding="utf-8")
-    symbolic = analyse_symbolic(source, AnalysisOptions())
+    symbolic = Session(source).symbolic
     program = made(symbolic, spread_as(symbolic, spread, threads=threads), source)
     save_program(program, folder)
     return program, verify(folder, device="cpu", sizes=sizes)

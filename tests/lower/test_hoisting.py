@@ -19,7 +19,6 @@ from eatss.diagnostics import InputError, InternalError
 from eatss.lower import checks, planning
 from eatss.lower.checks import check_launches
 from eatss.lower.planning import Unit, UnitPlanner
-from eatss.pipeline import AnalysisOptions, SymbolicProgram, analyse_symbolic
 from eatss.polyhedral import Dependences
 from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program
 from eatss.recipe.options import CodegenOptions
@@ -30,6 +29,8 @@ from eatss.schedule.launch_order import may_follow, never_runs_back, only_update
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
 from eatss.schedule.units import restricted
+from eatss.session.analysis import SymbolicProgram
+from eatss.session.session import Session
 from eatss.verify import Verification, verify
 from tests.examples import examples
 from tests.lower.spreading import spread_and_verified
@@ -97,7 +98,7 @@ def eager() -> Iterator[None]:
 
 @cache
 def symbolic(source: Path | str) -> SymbolicProgram:
-    return analyse_symbolic(source, AnalysisOptions())
+    return Session(source).symbolic
 
 
 def pieces(source: Path | str) -> tuple[tuple[Piece, ...], Dependences]:

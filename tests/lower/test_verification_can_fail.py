@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from eatss.analysis.structure import Spread
-from eatss.pipeline import SymbolicProgram
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
+from eatss.session.analysis import SymbolicProgram
 from eatss.verify import Verification
 from tests.lower.spreading import made, spread_as
 

@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 
 from eatss.analysis.mapping import grid_axes, thread_axes
 from eatss.api import codegen, select
-from eatss.cli.codegen_options import parse_blocks
+from eatss.cli.option_values import parse_blocks
 from eatss.diagnostics import InputError, InternalError, SourceSpan
 from eatss.lower import digits as digits_module
 from eatss.lower.assumptions import within
 from eatss.lower.digits import digits
-from eatss.pipeline import AnalysisOptions, analyse_symbolic
 from eatss.polyhedral.program_schedule_file import save_schedules
 from eatss.program import (
     Constant,
@@ -36,6 +35,7 @@ from eatss.program import (
     save_program,
 )
 from eatss.recipe.requests import Block
+from eatss.session.session import Session
 from eatss.verify import Verification, verify
 from tests.examples import examples
 
@@ -331,7 +331,7 @@ def test_the_contiguous_loop_is_along_x_where_it_is_not_the_last(tmp_path: Path)
 
 
 def test_a_parallel_loop_behind_a_serial_one_is_mapped(tmp_path: Path) -> None:
-    symbolic = analyse_symbolic(BEHIND_A_SERIAL_LOOP, AnalysisOptions())
+    symbolic = Session(BEHIND_A_SERIAL_LOOP).symbolic
     saved = json.loads(save_schedules([region.scheduled for region in symbolic.regions]))
     band = saved["schedule"]["child"]
     head, _, functions = band["schedule"].partition(" -> [")

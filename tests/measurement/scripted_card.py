@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from eatss.diagnostics import input_error
-from eatss.measurement import Measurement, MeasureOptions, measure
+from eatss.measurement import Measurement, MeasureOptions, measure_variants
 from eatss.measurement.card import CompileError, Difference, LaunchError, WrongResultError
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import Meter, MeterError
@@ -351,7 +351,7 @@ def measured(
 ) -> dict[str, Measurement]:
     """Return measurements by label."""
     card = card or ScriptedCard(script=CardScript())
-    found = measure(variants, MeasureOptions(**options), card=card)
+    found = measure_variants(variants, MeasureOptions(**options), card=card)
     return {measurement.variant: measurement for measurement in found}
 
 

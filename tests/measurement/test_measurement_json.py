@@ -17,7 +17,7 @@ from eatss.measurement import (
     compare,
     comparison_from_dict,
     comparison_to_dict,
-    measure,
+    measure_variants,
     measurement_from_dict,
     measurement_to_dict,
 )
@@ -41,7 +41,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
         Variant(label="d", directory=None, rejection="no tile sizes fit"),
     ]
     card = ScriptedCard(script=CardScript())
-    return compare(measure(variants, MeasureOptions(), card=card), "a")
+    return compare(measure_variants(variants, MeasureOptions(), card=card), "a")
 
 
 def test_a_comparison_survives_json(comparison: Comparison) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eatss.measurement import Measurement, MeasureOptions, measure
+from eatss.measurement import Measurement, MeasureOptions, measure_variants
 from eatss.measurement.card import LaunchError, NotComparedError
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.meter import Meter
@@ -67,7 +67,7 @@ class Silent(Telling):
 
 
 def measured(folders: Folders, card: ScriptedCard, **options: Any) -> Measurement:
-    (found,) = measure([folders.variant("a")], MeasureOptions(**options), card=card)
+    (found,) = measure_variants([folders.variant("a")], MeasureOptions(**options), card=card)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measurement import Measurement, MeasureOptions, Progress, Variant, measure
+from eatss.measurement import Measurement, MeasureOptions, Progress, Variant, measure_variants
 from eatss.measurement.restarts import FRUITLESS_WORKERS
 from tests.measurement.scripted_card import PATH, Folders
 
@@ -24,7 +24,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folders:
 
 
 def measured(variants: list[Variant], **options: Any) -> dict[str, Measurement]:
-    found = measure(variants, MeasureOptions(**options), card=PATH)
+    found = measure_variants(variants, MeasureOptions(**options), card=PATH)
     return {measurement.variant: measurement for measurement in found}
 
 
@@ -148,7 +148,7 @@ def test_a_fresh_worker_does_not_read_the_cold_card_again(folders: Folders) -> N
         if not seen or seen[-1] != progress.stage:
             seen.append(progress.stage)
 
-    (_, good) = measure(variants, MeasureOptions(), progress=note, card=PATH)
+    (_, good) = measure_variants(variants, MeasureOptions(), progress=note, card=PATH)
     assert is_right(good)
     assert seen.count("idle power") == 2
     assert seen.index("idle power") < seen.index("compile")
@@ -249,7 +249,7 @@ def test_an_interrupt_keeps_what_is_done(folders: Folders) -> None:
         folders.variant("a"),
         folders.variant("b"),
     ]
-    found = measure(variants, MeasureOptions(), progress=interrupt, card=PATH)
+    found = measure_variants(variants, MeasureOptions(), progress=interrupt, card=PATH)
     assert [measurement.variant for measurement in found] == ["failed", "a", "b"]
     assert [measurement.method.ended for measurement in found] == [
         "failed",
@@ -269,4 +269,4 @@ def test_an_interrupt_before_anything_was_measured_is_an_interrupt(folders: Fold
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        measure([folders.variant("a")], MeasureOptions(), progress=interrupt, card=PATH)
+        measure_variants([folders.variant("a")], MeasureOptions(), progress=interrupt, card=PATH)

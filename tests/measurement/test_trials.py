@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measurement import Progress, Variant, measure
+from eatss.measurement import Progress, Variant, measure_variants
 from eatss.measurement.measurement import CardState
 from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import Meter, MeterError
@@ -368,7 +368,7 @@ def test_a_variant_that_was_rejected_is_reported_as_such(folders: Folders) -> No
 def test_progress_tells_what_runs_and_how_much_is_left(folders: Folders) -> None:
     seen: list[Progress] = []
     card = ScriptedCard(script=CardScript())
-    measure([folders.variant("a"), folders.variant("b")], progress=seen.append, card=card)
+    measure_variants([folders.variant("a"), folders.variant("b")], progress=seen.append, card=card)
     stages = [stage for stage, _ in itertools.groupby(progress.stage for progress in seen)]
     assert stages[:6] == ["start", "idle power", "compile", "check", "first run", "compare"]
     assert next(p.window for p in seen if p.stage == "window") == 1

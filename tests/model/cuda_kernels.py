@@ -11,23 +11,18 @@ import numpy as np
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import Spread, Structure
-from eatss.frontend import FrontendOptions
+from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import KernelSelection, ModelOptions, Selection
 from eatss.model.cuda_lattice import CudaLattice, lattices
-from eatss.pipeline import (
-    AnalysisOptions,
-    SymbolicProgram,
-    analyse_symbolic,
-    generate_for,
-    select_for,
-    structures_for,
-)
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 from eatss.program import Original, Program
 from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
+from eatss.session.analysis import SymbolicProgram
+from eatss.session.session import Session
+from eatss.session.steps import generate_for, select_for, structures_for
 
 KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
 ENERGY = ModelOptions(target="cuda")
@@ -36,9 +31,8 @@ ENERGY = ModelOptions(target="cuda")
 @cache
 def analysed(kernel: str, dtype: str = "double") -> SymbolicProgram:
     """Return a kernel as codegen sees it."""
-    defines = FrontendOptions(defines=(f"DATA_TYPE={dtype}",))
     source = data_directory("kernels") / f"{kernel}.c"
-    return analyse_symbolic(source, AnalysisOptions(frontend=defines))
+    return Session(source, Reading(defines={"DATA_TYPE": dtype})).symbolic
 
 
 @cache

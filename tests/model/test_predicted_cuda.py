@@ -23,9 +23,9 @@ from eatss.model.cuda_layout import expected_of
 from eatss.model.objectives import costs
 from eatss.model.predicted_cuda import FULL_SPEED, cuda_problems
 from eatss.model.table_proof import table_to_smt2
-from eatss.pipeline import select_for, structures_for
 from eatss.prediction.cuda_model import CudaModel
 from eatss.report.selection import selection_table
+from eatss.session.steps import select_for, structures_for
 from tests.examples import with_long
 from tests.model.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
 
@@ -296,7 +296,7 @@ def test_many_parallel_loops_are_laid_out_within_seconds(free: str, trips: int) 
     card = load_profile("h200")
     own = structures_for(program, card)
     began = time.process_time()
-    (kernel,) = eatss.api.select_analysed(program, gpu=card, target="cuda").kernels
+    (kernel,) = select_for(program, card, ENERGY).kernels
     assert time.process_time() - began < 20
     assert own[kernel.name]
     assert kernel.optimal == "proven"

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import eatss
-from eatss.api import select_analysed
+from eatss.analysis.program import AnalysedProgram
 from eatss.gpu import GpuProfile, load_profile
-from eatss.model import Selection
+from eatss.model import ModelOptions, Selection
 from eatss.model.objectives import costs
 from eatss.model.options import ObjectiveName
 from eatss.model.ppcg_lattice import candidates, lattice
-from eatss.pipeline import AnalysedProgram
 from eatss.prediction.model import PpcgModel
 from eatss.resources import data_directory
+from eatss.session.steps import select_for
 
 KERNELS = data_directory("kernels")
 H200 = load_profile("h200")
@@ -36,7 +36,7 @@ def analysed(name: str) -> AnalysedProgram:
 
 @cache
 def selected(name: str, objective: ObjectiveName = "energy") -> Selection:
-    return select_analysed(analysed(name), gpu="h200", objective=objective)
+    return select_for(analysed(name), H200, ModelOptions(objective=objective))
 
 
 def least_cost(name: str, objective: ObjectiveName, profile: GpuProfile) -> tuple[int, int]:
@@ -121,7 +121,7 @@ def test_what_is_known_least_needs_twice_the_energy(name: str) -> None:
 
 @pytest.mark.parametrize("limit", [0, 1000, 8192, 20_000])
 def test_a_block_never_has_more_shared_memory_than_it_may(limit: int) -> None:
-    selection = select_analysed(analysed("gemm"), gpu="h200", shared_per_block=limit)
+    selection = select_for(analysed("gemm"), H200, ModelOptions(shared_per_block_bytes=limit))
     assert selection.ppcg_options is not None
     assert selection.ppcg_options.max_shared_memory <= limit
     for kernel in selection.kernels:
@@ -132,7 +132,7 @@ def test_a_block_never_has_more_shared_memory_than_it_may(limit: int) -> None:
 
 
 def test_the_default_may_stay_where_it_needs_no_shared_memory() -> None:
-    selection = select_analysed(analysed("jacobi-2d"), gpu="h200", shared_per_block=0)
+    selection = select_for(analysed("jacobi-2d"), H200, ModelOptions(shared_per_block_bytes=0))
     for kernel in selection.kernels:
         assert kernel.predicted is not None
         assert kernel.predicted.shared_bytes == 0
@@ -140,5 +140,5 @@ def test_the_default_may_stay_where_it_needs_no_shared_memory() -> None:
 
 def test_a_card_on_which_nothing_is_faster_keeps_the_default() -> None:
     slow = replace(H200, name="slow", bandwidth_gb_s=1.0)
-    selection = select_analysed(analysed("atax"), gpu=slow)
+    selection = select_for(analysed("atax"), slow, ModelOptions())
     assert selection.keeps_default

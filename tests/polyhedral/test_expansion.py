@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from eatss.api import codegen, inspect, select
-from eatss.frontend import FrontendOptions
-from eatss.pipeline import parse
+from eatss.frontend import parse_source
 from eatss.polyhedral.expansion import expanded_arrays, with_expanded_sums
 from eatss.scop import Scop
 from eatss.verify import verify
@@ -38,7 +37,7 @@ def source(loops: str, arguments: str) -> str:
 
 
 def region(loops: str, arguments: str) -> Scop:
-    (scop,) = parse(source(loops, arguments), FrontendOptions()).scops
+    (scop,) = parse_source(source(loops, arguments)).scops
     return scop
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import eatss
+from eatss.analysis.program import AnalysedProgram
 from eatss.codec import encode
 from eatss.diagnostics import InputError
-from eatss.pipeline import AnalysedProgram, ppcg_schedule_of
+from eatss.session.steps import ppcg_schedule_of
 from tests.examples import with_long
 
 KERNELS = Path(__file__).parents[2] / "kernels"

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from eatss.diagnostics import ExitCode, InputError
 from eatss.frontend import FrontendOptions, parse_file, parse_source
 from eatss.isl_names import node_kind
-from eatss.pipeline import same_kernels
 from eatss.polyhedral import ScheduledScop, schedule_scop
+from eatss.polyhedral.any_size import same_kernels
 from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
 from eatss.scop import Scop

@@ -13,12 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis import VolumeKind
 from eatss.analysis.structure import Spread
-from eatss.api import frontend_options, select_analysed
 from eatss.diagnostics import InputError
-from eatss.generation import CodegenInput, analyse_for_codegen, check_alone, generated, recipe_for
 from eatss.gpu import load_profile
+from eatss.model.options import SelectOptions
 from eatss.program import load_program, save_program
 from eatss.recipe.options import CodegenOptions, NamedThreads
 from eatss.recipe.recipe import KernelRecipe, PlacedReference, Recipe
@@ -29,36 +27,23 @@ from eatss.recipe.recipe_json import (
     recipe_text,
     recipe_to_dict,
 )
+from eatss.recipe.requests import CodeRequest, check_alone
 from eatss.resources import data_directory
+from eatss.session.session import Session
+from eatss.session.steps import choices
 
 H200 = load_profile("h200")
 
 
 @cache
-def analysed(kernel: str) -> CodegenInput:
-    return analyse_for_codegen(
-        data_directory("kernels") / f"{kernel}.c",
-        frontend_options((), (), None, None, None),
-        volume=VolumeKind.FOOTPRINT,
-        dtype=None,
-        schedules=None,
-        max_operations=None,
-    )
+def analysed(kernel: str) -> Session:
+    return Session(data_directory("kernels") / f"{kernel}.c", code=True)
 
 
-def decided(kernel: str, *, strict_fp: bool = False, **own: Any) -> Recipe:
-    program = analysed(kernel)
-    selection = select_analysed(
-        program.symbolic.program, gpu=H200, target="cuda", strict_fp=strict_fp
-    )
-    given_: dict[str, Any] = {"tiles": {}, "block": (), "placements": {}}
-    return recipe_for(
-        program,
-        selection,
-        H200,
-        strict_fp=strict_fp,
-        **(given_ | {"index_bits": None, "line_info": False, "shared_limit_bytes": None} | own),
-    )
+def decided(kernel: str, **own: Any) -> Recipe:
+    session, wanted = analysed(kernel), CodeRequest(**own)
+    selection = session.select(H200, SelectOptions(target="cuda"), strict_fp=wanted.strict_fp)
+    return session.recipe(selection, H200, wanted)
 
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -86,14 +71,14 @@ def test_a_recipe_that_was_kept_makes_the_same_program(
     if kernel == "gramschmidt" and "block" in options:
         options = {"tiles": {"j": 32}}
     recipe = decided(kernel, **options)
-    program = generated(analysed(kernel), recipe, H200)
+    program = analysed(kernel).generate(recipe, H200)
     kept = tmp_path / "recipe.json"
     kept.write_text(recipe_text(recipe))
     save_program(program, tmp_path)
     for path in (kept, tmp_path):
         again = read_recipe(path)
         assert again == recipe
-        assert generated(analysed(kernel), again, H200) == program
+        assert analysed(kernel).generate(again, H200) == program
     assert load_program(tmp_path) == program
     assert program.recipe == recipe_to_dict(recipe)
 
@@ -104,8 +89,8 @@ def test_a_recipe_that_was_kept_makes_the_same_program(
 )
 def test_every_kernel_is_made_again_from_its_recipe(source: Path) -> None:
     recipe = decided(source.stem)
-    program = generated(analysed(source.stem), recipe, H200)
-    assert generated(analysed(source.stem), recipe_from_dict(program.recipe or {}), H200) == program
+    program = analysed(source.stem).generate(recipe, H200)
+    assert analysed(source.stem).generate(recipe_from_dict(program.recipe or {}), H200) == program
 
 
 def test_an_edited_recipe_is_carried_out() -> None:
@@ -113,9 +98,9 @@ def test_an_edited_recipe_is_carried_out() -> None:
     document = recipe_to_dict(recipe)
     document["kernels"][0]["tile_sizes"]["k"] = 8
     edited = recipe_from_dict(document)
-    (kernel,) = generated(analysed("gemm"), edited, H200).kernels
+    (kernel,) = analysed("gemm").generate(edited, H200).kernels
     assert dict(kernel.tile_sizes)["k"] == 8
-    assert dict(generated(analysed("gemm"), recipe, H200).kernels[0].tile_sizes)["k"] != 8
+    assert dict(analysed("gemm").generate(recipe, H200).kernels[0].tile_sizes)["k"] != 8
 
 
 # as JSON
@@ -246,7 +231,7 @@ def changed(**changes: Any) -> Recipe:
 )
 def test_a_recipe_for_another_program_is_refused(recipe: Any, why: str) -> None:
     with pytest.raises(InputError, match=why) as caught:
-        generated(analysed("gemm"), recipe(), H200)
+        analysed("gemm").generate(recipe(), H200)
     assert caught.value.code == "EATSS-K018"
 
 
@@ -262,14 +247,16 @@ def test_a_recipe_for_another_program_is_refused(recipe: Any, why: str) -> None:
 )
 def test_what_the_user_wanted_is_checked_as_options_are(recipe: Any, code: str) -> None:
     with pytest.raises(InputError) as caught:
-        generated(analysed("gemm"), recipe(), H200)
+        analysed("gemm").generate(recipe(), H200)
     assert caught.value.code == code
 
 
 def test_nothing_is_chosen_beside_a_recipe() -> None:
     recipe = decided("gemm")
-    check_alone(recipe, {"--tile": None, "--block": ()})
-    check_alone(None, {"--tile": ["i=3"]})
-    with pytest.raises(InputError, match="--tile, --index beside a recipe") as caught:
-        check_alone(recipe, {"--tile": ["i=3"], "--block": (), "--index": 64})
+    nothing = choices(CodeRequest(), SelectOptions(target="cuda", timeout_s=3), None)
+    check_alone(recipe, nothing)
+    check_alone(None, ["--tile"])
+    wanted, paper = CodeRequest(tiles={"i": 3}, index_bits=64), SelectOptions(split=0.0)
+    with pytest.raises(InputError, match="tiles, index_bits, split beside a recipe") as caught:
+        check_alone(recipe, choices(wanted, paper, None))
     assert caught.value.code == "EATSS-C015"

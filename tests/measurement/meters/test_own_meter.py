@@ -14,7 +14,7 @@ import pytest
 import eatss
 from eatss.diagnostics import InputError
 from eatss.extensions import Origin
-from eatss.measurement import MeasureOptions, measure
+from eatss.measurement import MeasureOptions, measure_variants
 from eatss.measurement.meters import METERS, ChosenMeters, Meter, MeterTarget, choose_meters
 from tests.end_to_end.measuring import python
 from tests.measurement.scripted_card import Folders, ScriptedCard
@@ -79,7 +79,7 @@ def test_a_meter_that_is_registered_reaches_the_process_that_measures(
 ) -> None:
     del watts
     variant = Folders(tmp_path).variant("a")
-    (found,) = measure([variant], MeasureOptions(meter="watts"), card=CARD)
+    (found,) = measure_variants([variant], MeasureOptions(meter="watts"), card=CARD)
     assert (found.status, found.method.meter) == ("ok", "wall socket")
     assert found.energy_j == pytest.approx(2.5, rel=0.01)  # 250 W for 10 ms
 
@@ -111,7 +111,9 @@ def test_a_meter_that_no_other_process_can_import_is_refused(tmp_path: Path) -> 
     try:
         assert choose_meters("mine").meters == ()
         with pytest.raises(InputError, match="'mine' is needed in another process") as caught:
-            measure([Folders(tmp_path).variant("a")], MeasureOptions(meter="mine"), card=CARD)
+            measure_variants(
+                [Folders(tmp_path).variant("a")], MeasureOptions(meter="mine"), card=CARD
+            )
         assert caught.value.code == "EATSS-X009"
     finally:
         METERS.remove("mine")
@@ -126,7 +128,7 @@ def test_only_what_was_registered_has_to_be_carried(watts: Any, outside: Path) -
 def test_a_meter_that_is_not_there_is_said_with_all_that_are(watts: Any) -> None:
     del watts
     for ask in (
-        lambda: measure([], MeasureOptions(meter="amperes"), card=CARD),
+        lambda: measure_variants([], MeasureOptions(meter="amperes"), card=CARD),
         lambda: eatss.energy_meter(meter="amperes"),
     ):
         with pytest.raises(InputError, match="there is no energy meter 'amperes'") as caught:

@@ -9,7 +9,7 @@ import pytest
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.gpu.device import DetectedGpu, Detection
-from eatss.variants import in_order_of_cuda, profile_for, profile_of_device
+from eatss.gpu.this_machine import in_order_of_cuda, profile_for, profile_of_device
 
 H200 = DetectedGpu(
     name="NVIDIA H200", uuid="GPU-a", readers=("NVML", "CuPy"), compute_capability=(9, 0)

@@ -1,4 +1,4 @@
-"""The values of ``eatss codegen``'s options, from text to what the API takes."""
+"""The values of options, from text to what the API takes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from eatss.diagnostics import InputError, input_error
 from eatss.files import read_regular, write_whole
@@ -20,14 +20,14 @@ _THREADS = re.compile(r"\s*(-?\d{1,18})\s*")
 _MAX_BYTES = 64 * 1024 * 1024
 
 
-def parse_tiles(texts: Sequence[str] | None) -> dict[str, int | dict[str, int]]:
+def parse_tiles(texts: Sequence[str]) -> dict[str, int | dict[str, int]]:
     """Turn values of ``--tile`` (``i=32,j=64``, ``k0:i=32``) into what the API takes.
 
     Raises:
         InputError: ``EATSS-C005``.
     """
     tiles: dict[str, int | dict[str, int]] = {}
-    for text in texts or ():
+    for text in texts:
         kernel, rest = _split(text)
         for part in rest.split(","):
             match = _SIZE.fullmatch(part)
@@ -49,7 +49,7 @@ def parse_tiles(texts: Sequence[str] | None) -> dict[str, int | dict[str, int]]:
 
 
 def parse_blocks(
-    texts: Sequence[str] | None,
+    texts: Sequence[str],
 ) -> dict[str, int | tuple[int, ...] | dict[str, int]]:
     """Turn values of ``--block`` (``8,32``, ``k0:8,32``, ``i=8,j=32``) into what the API takes.
 
@@ -57,7 +57,7 @@ def parse_blocks(
         InputError: ``EATSS-C006``.
     """
     blocks: dict[str, int | tuple[int, ...] | dict[str, int]] = {}
-    for text in texts or ():
+    for text in texts:
         kernel, rest = _split(text)
         parts = rest.split(",")
         named = [match for part in parts if (match := _SIZE.fullmatch(part))]
@@ -80,14 +80,14 @@ def parse_blocks(
     return blocks
 
 
-def parse_placements(texts: Sequence[str] | None) -> dict[str, str]:
+def parse_placements(texts: Sequence[str]) -> dict[str, str]:
     """Turn values of ``--place`` (``A=shared``, ``A[i][k]=l1``) into what the API takes.
 
     Raises:
         InputError: ``EATSS-C007``.
     """
     placements: dict[str, str] = {}
-    for text in texts or ():
+    for text in texts:
         name, _, memory = text.rpartition("=")
         if not name.strip() or memory.strip() not in ("l1", "shared"):
             raise input_error(
@@ -100,15 +100,74 @@ def parse_placements(texts: Sequence[str] | None) -> dict[str, str]:
     return placements
 
 
-def read_selection(file: Path | None) -> Selection | None:
+def parse_parameters(pairs: Sequence[str]) -> dict[str, int]:
+    """Turn values of ``--param`` (``NAME=VALUE``) into a mapping.
+
+    Raises:
+        InputError: ``EATSS-C001``, a pair has no name or no integer value.
+    """
+    values: dict[str, int] = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator or not name.isidentifier() or not _is_integer(value):
+            raise input_error(
+                "EATSS-C001",
+                f"'{pair}' does not fix a parameter",
+                hint="write a name and an integer, like --param n=4000",
+            )
+        values[name] = int(value)
+    return values
+
+
+def parse_fraction(option: str, text: str) -> float | Literal["auto"]:
+    """Turn the value of ``--split`` or ``--warp-fraction`` into what the API takes.
+
+    Raises:
+        InputError: ``EATSS-C002``.
+    """
+    if text == "auto":
+        return "auto"
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise input_error(
+            "EATSS-C002",
+            f"{option} is '{text}'",
+            hint=f"write {option} auto, or a number from 0 to 1 such as 0.5",
+        )
+    return value
+
+
+def parse_shared_limit(text: str | None) -> int | Literal["default", "opt-in"] | None:
+    """Turn the value of ``--shared-per-block`` into what the API takes.
+
+    Raises:
+        InputError: ``EATSS-C003``.
+    """
+    if text is None:
+        return None
+    if text == "default":
+        return "default"
+    if text == "opt-in":
+        return "opt-in"
+    if not text.isdecimal():
+        raise input_error(
+            "EATSS-C003",
+            f"--shared-per-block is '{text}'",
+            hint="write default, opt-in, or a number of bytes such as 49152",
+        )
+    return int(text)
+
+
+def read_selection(file: Path) -> Selection:
     """Read what ``eatss select --format json`` printed.
 
     Raises:
         InputError: ``EATSS-C009`` the file cannot be read, ``EATSS-M010`` or ``EATSS-M011`` it
             is no selection.
     """
-    if file is None:
-        return None
     from eatss.model import Selection  # noqa: PLC0415 - keeps --help fast
 
     text = read_text("--selection", file)
@@ -166,3 +225,11 @@ def _split(text: str) -> tuple[str | None, str]:
     """Return the kernel before a colon, and the rest."""
     match = _KERNEL.fullmatch(text)
     return (None, text) if match is None else (match[1], match[2])
+
+
+def _is_integer(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True

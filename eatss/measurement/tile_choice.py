@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eatss.diagnostics import InputError, input_error
-
-SELECTED = "selected"
-"""The word for the sizes that the model selects."""
+from eatss.measurement.labels import SELECTED, check_labels
 
 _NUMBER = re.compile(r"\d{1,18}")
 _NAMED = re.compile(r"(?:(k\w*)\s*:\s*)?([A-Za-z_]\w*)\s*=\s*(\d{1,18})")
@@ -86,21 +84,6 @@ def parse_tile_choices(texts: Sequence[str]) -> tuple[TileChoice, ...]:
     choices = tuple(parse_tile_choice(text) for text in texts)
     check_labels([choice.label for choice in choices])
     return choices
-
-
-def check_labels(labels: Sequence[str]) -> None:
-    """Refuse two variants of one name.
-
-    Raises:
-        InputError: ``EATSS-E043``.
-    """
-    for label in labels:
-        if labels.count(label) > 1:
-            raise input_error(
-                "EATSS-E043",
-                f"two variants are called '{label}'",
-                hint="leave one of them out, or give folders of different names",
-            )
 
 
 def _malformed(text: str) -> InputError:

@@ -1,0 +1,63 @@
+"""A C file with the facts of all its kernels: what sizes are selected for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eatss.analysis.facts import KernelFacts
+from eatss.diagnostics import Diagnostic
+from eatss.polyhedral.program import ScheduledScop
+from eatss.scop import Scop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysedScop:
+    """One region with its schedule and the facts of its kernels.
+
+    ``scop`` is the region as read; what is scheduled may lack its dead code. ``warnings`` say why
+    the kernels may be others than PPCG's.
+    """
+
+    scop: Scop
+    scheduled: ScheduledScop
+    facts: tuple[KernelFacts, ...]
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysedProgram:
+    """All regions of a C file; kernels are numbered through the file.
+
+    ``dtype`` is the element type selected for, in its C spelling. ``max_operations`` bounds isl's
+    work on one region, ``None`` for the default.
+    """
+
+    file: str
+    dtype: str
+    scops: tuple[AnalysedScop, ...]
+    warnings: tuple[Diagnostic, ...]
+    max_operations: int | None = None
+
+    @property
+    def facts(self) -> tuple[KernelFacts, ...]:
+        """The facts of all kernels of the file, in launch order."""
+        return tuple(fact for scop in self.scops for fact in scop.facts)
+
+    @property
+    def doubts(self) -> tuple[Diagnostic, ...]:
+        """Why the kernels may be others than PPCG's."""
+        return tuple(warning for scop in self.scops for warning in scop.warnings)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions the regions stand in, each once, in source order."""
+        return tuple(dict.fromkeys(scop.scheduled.scop.function for scop in self.scops))
+
+    @property
+    def host_statements(self) -> tuple[str, ...]:
+        """The statements that no kernel has, as ``function: S0``."""
+        return tuple(
+            f"{scop.scheduled.scop.function}: {name}"
+            for scop in self.scops
+            for name in scop.scheduled.host_statements
+        )

@@ -1,0 +1,253 @@
+"""Options that several commands share, and the groups they come in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+import typer
+
+from eatss.cli.option_groups import takes
+from eatss.cli.option_values import (
+    parse_blocks,
+    parse_fraction,
+    parse_parameters,
+    parse_placements,
+    parse_shared_limit,
+    parse_tiles,
+)
+
+if TYPE_CHECKING:
+    from eatss.frontend.options import PpcgReadingKeywords, ReadingKeywords
+    from eatss.model.options import SelectKeywords
+    from eatss.recipe.requests import CodeRequest
+
+of_source = partial(typer.Option, rich_help_panel="Source")
+of_model = partial(typer.Option, rich_help_panel="Model")
+of_code = partial(typer.Option, rich_help_panel="Code")
+of_output = partial(typer.Option, rich_help_panel="Output")
+
+FindingsFormat: TypeAlias = Literal["text", "json"]
+TableOrJson: TypeAlias = Literal["table", "json"]
+DataType: TypeAlias = Literal["float", "double"]
+TargetChoice: TypeAlias = Literal["ppcg", "cuda"]
+VolumeChoice: TypeAlias = Literal["product", "footprint"]
+
+SourceFile = Annotated[
+    Path, typer.Argument(metavar="FILE.c", help="C file with #pragma scop regions.")
+]
+Card = Annotated[
+    str, typer.Option("--gpu", "-g", metavar="CARD", help="Name of a card, or a TOML profile.")
+]
+Format = Annotated[TableOrJson, of_output("--format", "-f", help="What to print.")]
+Force = Annotated[
+    bool, of_output("--force", help="Replace files that were edited or that eatss did not write.")
+]
+Diagnostics = Annotated[FindingsFormat, of_output(help="How findings are printed on stderr.")]
+Debug = Annotated[bool, of_output("--debug", help="Show a traceback for our own faults.")]
+
+
+def reading_options(
+    *,
+    dtype: Annotated[
+        DataType | None, of_source(help="Floating-point type to select for; default: as written.")
+    ] = None,
+    defines: Annotated[
+        list[str] | None,
+        of_source("-D", metavar="NAME[=VALUE]", help="Define a macro, as for cc."),
+    ] = None,
+    include_dirs: Annotated[
+        list[Path] | None, of_source("-I", metavar="DIR", help="Search DIR for headers.")
+    ] = None,
+    parameters: Annotated[
+        list[str] | None,
+        of_source(
+            "--param",
+            metavar="NAME=VALUE",
+            help="Fix an integer parameter of the region (a size passed as an argument).",
+        ),
+    ] = None,
+    function: Annotated[
+        str | None, of_source(metavar="NAME", help="Only regions in this function.")
+    ] = None,
+    scop: Annotated[
+        int | None, of_source("--scop", metavar="N", min=0, help="Only region N, from 0.")
+    ] = None,
+    max_operations: Annotated[
+        int | None,
+        of_source(metavar="N", min=1, help="Bound on the polyhedral work for one region."),
+    ] = None,
+) -> ReadingKeywords:
+    """Return how C is read, as fields of ``Reading``: folders need no front end."""
+    return {
+        "dtype": dtype,
+        "defines": defines or (),
+        "include_dirs": include_dirs or (),
+        "parameters": parse_parameters(parameters or ()),
+        "function": function,
+        "scop": scop,
+        "max_operations": max_operations,
+    }
+
+
+@takes(reading=reading_options)
+def ppcg_reading_options(
+    *,
+    reading: ReadingKeywords,
+    ppcg_schedule: Annotated[
+        Path | None,
+        of_source(
+            "--ppcg-schedule",
+            metavar="FILE",
+            help="Take the kernels of a schedule that PPCG saved (ppcg --save-schedule=FILE).",
+        ),
+    ] = None,
+) -> PpcgReadingKeywords:
+    """Return how C is read where PPCG's kernels are known."""
+    return {**reading, "ppcg_schedule": ppcg_schedule}
+
+
+def select_options(
+    *,
+    objective: Annotated[
+        str | None,
+        of_model(
+            metavar="energy|time|edp|paper|NAME",
+            help="What is best: least energy (default), time or energy × time of a run as "
+            "predicted, the objective of the EATSS paper, or one that a package adds.",
+        ),
+    ] = None,
+    model: Annotated[
+        Literal["eatss", "paper"] | None,
+        of_model(help="For --objective paper: as published, or with exact footprints (eatss)."),
+    ] = None,
+    volume: Annotated[
+        VolumeChoice | None,
+        of_model(
+            help="Count a tile's elements as products of sizes or as exact footprints; "
+            "default: product for --model paper, else footprint."
+        ),
+    ] = None,
+    split: Annotated[
+        str, of_model(metavar="auto|0..1", help="Share of L1 + shared memory that is shared.")
+    ] = "auto",
+    warp_fraction: Annotated[
+        str, of_model(metavar="auto|0..1", help="Sizes are multiples of this fraction of a warp.")
+    ] = "auto",
+    uniform: Annotated[
+        bool, of_model("--uniform", help="One vector of sizes for all kernels.")
+    ] = False,
+    shared_per_block: Annotated[
+        str | None,
+        of_model(
+            metavar="default|opt-in|BYTES",
+            help="Shared memory a block may have; default: default in the model, opt-in in code "
+            "of eatss.",
+        ),
+    ] = None,
+    timeout_s: Annotated[
+        float | None,
+        of_model(
+            "--timeout", metavar="SECONDS", min=0.0, help="Bound on the solving of each kernel."
+        ),
+    ] = None,
+) -> SelectKeywords:
+    """Return what sizes are selected for, as fields of ``SelectOptions``."""
+    return {
+        "objective": objective,
+        "model": model,
+        "volume": volume,
+        "split": parse_fraction("--split", split),
+        "warp_fraction": parse_fraction("--warp-fraction", warp_fraction),
+        "uniform": uniform,
+        "shared_per_block": parse_shared_limit(shared_per_block),
+        "timeout_s": timeout_s,
+    }
+
+
+def size_options(
+    *,
+    tiles: Annotated[
+        list[str] | None,
+        of_code(
+            "--tile",
+            metavar="[KERNEL:]LOOP=SIZE,...",
+            help="Tile sizes of your own, for all kernels or for one (k0:).",
+        ),
+    ] = None,
+    block: Annotated[
+        list[str] | None,
+        of_code(
+            metavar="[KERNEL:]THREADS,...|LOOP=THREADS,...",
+            help="Threads of a block in the order of the loops, the last along x, or by loop.",
+        ),
+    ] = None,
+    placements: Annotated[
+        list[str] | None,
+        of_code(
+            "--place",
+            metavar="REFERENCE=shared|l1",
+            help="Memory of an array (A) or a reference ('A[i][k]') in code of eatss.",
+        ),
+    ] = None,
+) -> CodeRequest:
+    """Return sizes and placements of the user's own."""
+    from eatss.recipe.requests import CodeRequest  # noqa: PLC0415 - keeps --help fast
+
+    return CodeRequest(
+        tiles=parse_tiles(tiles or ()),
+        block=parse_blocks(block or ()),
+        placements=parse_placements(placements or ()),
+    )
+
+
+@takes(sizes=size_options)
+def code_options(
+    *,
+    sizes: CodeRequest,
+    strict_fp: Annotated[
+        bool,
+        of_code(
+            "--strict-fp",
+            help="Keep the order of every floating-point operation: no sum is split.",
+        ),
+    ] = False,
+    index_bits: Annotated[
+        Literal["auto", "32", "64"],
+        of_code(
+            "--index", help="Bits of index arithmetic; auto: the fewest that are proven to do."
+        ),
+    ] = "auto",
+    line_info: Annotated[
+        bool, of_code("--line-info", help="Map the code back to lines of the C file.")
+    ] = False,
+    transformations: Annotated[
+        list[str] | None,
+        of_code(
+            "--transform",
+            metavar="NAME",
+            help="Change the code: swizzle (instead of padding), or one that a package adds.",
+        ),
+    ] = None,
+    instructions: Annotated[
+        list[str] | None,
+        of_code(
+            "--instruction",
+            metavar="NAME",
+            help="Use an instruction wherever it computes what a statement does: fma, or one that "
+            "a package adds.",
+        ),
+    ] = None,
+) -> CodeRequest:
+    """Return what the user wants of generated code."""
+    widths: dict[str, Literal[32, 64]] = {"32": 32, "64": 64}
+    return replace(
+        sizes,
+        strict_fp=strict_fp,
+        index_bits=widths.get(index_bits),
+        line_info=line_info,
+        transformations=tuple(transformations or ()),
+        instructions=tuple(instructions or ()),
+    )

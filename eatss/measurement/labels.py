@@ -1,0 +1,128 @@
+"""What programs and variants are called, and which of them others are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from os import PathLike, fspath
+from pathlib import Path
+
+from eatss.diagnostics import EatssError, input_error
+from eatss.measurement.options import Variant
+from eatss.program import load_program
+
+SELECTED = "selected"
+"""The word for the sizes that the model selects."""
+
+_C_SUFFIXES = (".c", ".h", ".i")
+
+
+def is_program(source: str | PathLike[str]) -> bool:
+    """Tell a folder with a generated program from C, a file or text.
+
+    Raises:
+        InputError: ``EATSS-E051`` there is neither, ``EATSS-V0xx`` the folder holds no program.
+    """
+    if isinstance(source, str) and "\n" in source:
+        return False
+    path = Path(fspath(source))
+    if path.is_dir():
+        load_program(path)
+        return True
+    if path.suffix in _C_SUFFIXES or path.is_file():
+        return False
+    raise input_error(
+        "EATSS-E051",
+        f"there is no '{path}'",
+        hint="give a C file, or a folder made with: eatss codegen FILE.c --gpu NAME -o DIR",
+    )
+
+
+def folder_variants(folders: Sequence[Path]) -> tuple[Variant, ...]:
+    """Return folders with generated programs as variants named after them.
+
+    Raises:
+        InputError: ``EATSS-E043`` two have one name, ``EATSS-E045`` one is no folder,
+            ``EATSS-V0xx`` one holds no program.
+    """
+    for folder in folders:
+        if not is_program(folder):
+            raise input_error(
+                "EATSS-E045",
+                f"'{folder}' is no folder with a generated program",
+                hint="compare one C file under several --tiles, or folders of eatss codegen",
+            )
+    labels = [folder_label(folder) for folder in folders]
+    check_labels(labels)
+    return tuple(program_variant(folder) for folder in folders)
+
+
+def program_variant(folder: Path) -> Variant:
+    """Return a folder with a generated program as a variant named after it."""
+    return Variant(label=folder_label(folder), directory=folder)
+
+
+def rejected_variant(label: str, error: EatssError) -> Variant:
+    """Return a variant that could not be generated, with the reason."""
+    reason = "; ".join(found.message for found in error.diagnostics)
+    return Variant(label=label, directory=None, rejection=reason)
+
+
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of which no two are equal: ``gemm`` and ``gemm-2`` for twice ``gemm``."""
+    found: list[str] = []
+    for name in names:
+        ways = (name if turn == 1 else f"{name}-{turn}" for turn in count(1))
+        found.append(
+            next(way for way in ways if way not in found and (way == name or way not in names))
+        )
+    return tuple(found)
+
+
+def source_labels(sources: Sequence[Path]) -> tuple[str, ...]:
+    """Return what several sources, and what is generated from them, are called."""
+    return numbered(
+        [folder_label(source) if source.is_dir() else source.stem for source in sources]
+    )
+
+
+def folder_label(folder: Path) -> str:
+    """Return what a folder is called in tables."""
+    return folder.resolve().name or str(folder)
+
+
+def check_labels(labels: Sequence[str]) -> None:
+    """Refuse two variants of one name.
+
+    Raises:
+        InputError: ``EATSS-E043``.
+    """
+    for label in labels:
+        if labels.count(label) > 1:
+            raise input_error(
+                "EATSS-E043",
+                f"two variants are called '{label}'",
+                hint="leave one of them out, or give folders of different names",
+            )
+
+
+def baseline_label(baseline: str | None, labels: Sequence[str]) -> str:
+    """Return the label of the baseline, spelled as in ``labels``.
+
+    Raises:
+        InputError: ``EATSS-E042``: there is no such variant.
+    """
+    if baseline is None:
+        others = [label for label in labels if label != SELECTED]
+        if SELECTED in labels:
+            return others[0] if others else SELECTED
+        return labels[-1]
+    wanted = "".join(baseline.split())
+    for label in (baseline, wanted, folder_label(Path(wanted)) if wanted else ""):
+        if label in labels:
+            return label
+    raise input_error(
+        "EATSS-E042",
+        f"the baseline '{baseline}' is none of the variants",
+        hint=f"the variants: {', '.join(labels)}",
+    )

@@ -1,0 +1,319 @@
+"""Regions in; their kernels and facts out, for the sizes of the source and for any."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import islpy as isl
+
+from eatss.analysis import VolumeKind, analyse
+from eatss.analysis.program import AnalysedProgram, AnalysedScop
+from eatss.diagnostics import (
+    Diagnostic,
+    EatssError,
+    InputError,
+    InternalError,
+    Severity,
+    SourceSpan,
+    input_error,
+)
+from eatss.forked import REGION_S, allow
+from eatss.frontend import FrontendResult, SymbolicResult
+from eatss.polyhedral import ScheduledScop, schedule_scop
+from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for_any_size
+from eatss.polyhedral.expansion import expanded_arrays, with_expanded_sums
+from eatss.polyhedral.schedule import default_operations
+from eatss.scop import ElementType, Scop
+
+Cut: TypeAlias = Literal["ppcg", "eatss"]
+"""Whose kernels are wanted: PPCG's, or those that eatss generates code for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisOptions:
+    """How regions become kernel facts.
+
+    ``volume`` is how the elements of tiles are counted. ``dtype`` (``float`` or ``double``)
+    overrides the width of every floating-point array. ``max_operations`` bounds isl's work on one
+    region. ``ppcg_schedule`` is the text of a schedule that PPCG saved. ``expand`` says whether
+    sums in scalars may get elements of their own, where code of eatss is wanted.
+    """
+
+    cut: Cut
+    volume: VolumeKind
+    dtype: str | None
+    max_operations: int | None
+    ppcg_schedule: str | None
+    expand: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolicProgram:
+    """A C file, analysed for its own sizes and scheduled for any.
+
+    ``program`` is what sizes are selected for. ``values`` are the macros (name, value) that may
+    be parameters of ``regions``. ``warnings`` are those of ``program`` and why code is
+    not generic where it is not.
+    """
+
+    file: str
+    regions: tuple[SymbolicRegion, ...]
+    program: AnalysedProgram
+    values: tuple[tuple[str, int], ...]
+    warnings: tuple[Diagnostic, ...]
+
+
+def cut_for(target: str) -> Cut:
+    """Return whose kernels are selected for: the generator's own, or PPCG's."""
+    return "eatss" if target == "cuda" else "ppcg"
+
+
+def analyse_regions(
+    file: str,
+    parsed: FrontendResult,
+    options: AnalysisOptions,
+    scheduled: Mapping[int, ScheduledScop],
+) -> AnalysedProgram:
+    """Take the regions of a file to kernel facts.
+
+    Args:
+        file: what the file is called.
+        parsed: the regions.
+        options: whose kernels, and how they are analysed.
+        scheduled: regions that are scheduled already, by number.
+
+    Raises:
+        InputError: a region is too hard, or the schedule of PPCG does not fit.
+    """
+    if options.ppcg_schedule is not None:
+        require_one_region(parsed.scops, "keeps")
+    allow(sum(_seconds(scop, options.max_operations) for scop in parsed.scops))
+    scops: list[AnalysedScop] = []
+    first_index = 0
+    for scop in parsed.scops:
+        analysed = _analysed(scop, options, first_index, scheduled.get(scop.index))
+        first_index += len(analysed.facts)
+        scops.append(analysed)
+    return AnalysedProgram(
+        file=file,
+        dtype=options.dtype or _widest_type(parsed.scops),
+        scops=tuple(scops),
+        warnings=parsed.warnings + tuple(w for scop in scops for w in scop.warnings),
+        max_operations=options.max_operations,
+    )
+
+
+def saved_regions(
+    parsed: SymbolicResult, schedule: str | None, max_operations: int | None
+) -> dict[int, SymbolicRegion]:
+    """Return the regions whose schedules were saved, by number.
+
+    Raises:
+        InputError: ``EATSS-P01x``, they do not fit.
+    """
+    if schedule is None:
+        return {}
+    numbers = {scop.index: scop for scop in parsed.numeric.scops}
+    pairs = [(scop, numbers[scop.index]) for scop in parsed.scops]
+    with source_lines():
+        return loaded_regions(pairs, schedule, parsed.values, max_operations)
+
+
+def for_any_size(
+    parsed: SymbolicResult,
+    program: AnalysedProgram,
+    saved: Mapping[int, SymbolicRegion],
+    max_operations: int | None,
+) -> SymbolicProgram | None:
+    """Schedule an analysed file for any size; ``None`` where expanded sums keep it from that.
+
+    Args:
+        parsed: the regions over their macro sizes, and over the numbers.
+        program: what :func:`analyse_regions` made of the latter.
+        saved: regions whose schedules were saved, by number.
+        max_operations: bound on isl's work for one region.
+    """
+    raws = parsed.numeric.scops
+    regions = tuple(
+        saved.get(symbolic.index)
+        or region_for_any_size(
+            _like(symbolic, raw, analysed.scop), analysed.scheduled, max_operations
+        )
+        for symbolic, raw, analysed in zip(parsed.scops, raws, program.scops, strict=True)
+    )
+    fixed = tuple(_not_generic(region) for region in regions if not region.generic)
+    pairs = zip(program.scops, raws, strict=True)
+    if fixed and any(analysed.scop is not raw for analysed, raw in pairs):
+        return None
+    scops = zip(program.scops, regions, strict=True)
+    return SymbolicProgram(
+        file=program.file,
+        regions=regions,
+        program=replace(program, scops=tuple(_with_open_loops(*pair) for pair in scops)),
+        values=parsed.values,
+        warnings=parsed.warnings + fixed,
+    )
+
+
+def require_one_region(regions: Sequence[object], does: str) -> None:
+    """Refuse several regions where a schedule of PPCG is read or written.
+
+    Raises:
+        InputError: ``EATSS-P025``.
+    """
+    if len(regions) != 1:
+        raise input_error(
+            "EATSS-P025",
+            f"the file has {len(regions)} regions, and PPCG {does} the schedule of one",
+            hint="put each region into a file of its own",
+        )
+
+
+@contextmanager
+def source_lines(what: str = "", span: SourceSpan | None = None) -> Iterator[None]:
+    """Add the lines of the source to findings of later passes, and name what isl failed at.
+
+    Raises:
+        InternalError: ``EATSS-X002``, isl failed.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(*map(with_source_line, error.diagnostics)) from None
+    except isl.Error as error:
+        message = f"isl failed {what}: {error}"
+        raise InternalError(Diagnostic(code="EATSS-X002", message=message, span=span)) from error
+
+
+def with_source_line(finding: Diagnostic) -> Diagnostic:
+    """Add the text of the line that a finding points at."""
+    if finding.span is None or finding.source_line is not None:
+        return finding
+    line = linecache.getline(finding.span.file, finding.span.line).rstrip("\r\n")
+    return replace(finding, source_line=line or None)
+
+
+def _seconds(scop: Scop, max_operations: int | None) -> float:
+    """Return how long a region may take where its time is bounded; more operations take longer."""
+    usual = default_operations(scop)
+    return REGION_S * max(1.0, (max_operations or usual) / usual)
+
+
+def _analysed(
+    scop: Scop, options: AnalysisOptions, first_index: int, scheduled: ScheduledScop | None
+) -> AnalysedScop:
+    """Analyse a region, sums in scalars expanded where code of eatss keeps them in registers."""
+    if scheduled is None and options.cut == "eatss" and options.expand:
+        expanded = with_expanded_sums(scop)
+        if expanded is not scop:
+            with suppress(EatssError, isl.Error):  # then the scalar stays one
+                tried = schedule_scop(
+                    expanded,
+                    max_operations=options.max_operations,
+                    positive=True,
+                    patient=False,
+                )
+                if _stay_in_kernels(scop, tried):
+                    return _analyse_scop(expanded, options, first_index, tried)
+    return _analyse_scop(scop, options, first_index, scheduled)
+
+
+def _stay_in_kernels(before: Scop, scheduled: ScheduledScop) -> bool:
+    """Tell whether each scalar that was expanded is used by one kernel alone."""
+    names = expanded_arrays(before, scheduled.scop)
+    using = [
+        {
+            access.array
+            for statement in kernel.statements
+            for access in scheduled.scop.statement(statement).accesses
+        }
+        for kernel in scheduled.kernels
+    ]
+    return all(sum(name in arrays for arrays in using) == 1 for name in names)
+
+
+def _analyse_scop(
+    scop: Scop, options: AnalysisOptions, first_index: int, scheduled: ScheduledScop | None
+) -> AnalysedScop:
+    """Schedule a region, if it is not scheduled yet, and analyse its kernels."""
+    warnings: tuple[Diagnostic, ...] = ()
+    with source_lines(f"on region {scop.index} of '{scop.function}'", scop.span):
+        if scheduled is None:
+            scheduled, warnings = _scheduled(scop, options)
+        facts = analyse(
+            scheduled,
+            volume=options.volume,
+            element_type=None if options.dtype is None else ElementType(options.dtype),
+            first_index=first_index,
+        )
+    return AnalysedScop(
+        scop=scop,
+        scheduled=scheduled,
+        facts=facts,
+        warnings=tuple(map(with_source_line, warnings)),
+    )
+
+
+def _scheduled(
+    scop: Scop, options: AnalysisOptions
+) -> tuple[ScheduledScop, tuple[Diagnostic, ...]]:
+    """Schedule a region as the options say."""
+    limit = options.max_operations
+    if options.ppcg_schedule is not None:
+        from eatss.polyhedral.ppcg_schedule_file import load_ppcg_schedule  # noqa: PLC0415
+
+        return load_ppcg_schedule(scop, options.ppcg_schedule, max_operations=limit), ()
+    if options.cut == "ppcg":
+        from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg  # noqa: PLC0415
+
+        return schedule_as_ppcg(scop, max_operations=limit)
+    return schedule_scop(scop, max_operations=limit), ()
+
+
+def _like(symbolic: Scop, raw: Scop, analysed: Scop) -> Scop:
+    """Return the region for any size with sums expanded where they are in that for its numbers."""
+    if analysed is raw:
+        return symbolic
+    return analysed if symbolic is raw else with_expanded_sums(symbolic)
+
+
+def _with_open_loops(analysed: AnalysedScop, region: SymbolicRegion) -> AnalysedScop:
+    """Note which inner loops have a length that code for any size does not know."""
+    if not region.generic:
+        return analysed
+    kernels = {kernel.name: kernel for kernel in region.scheduled.kernels}
+    facts = tuple(
+        replace(
+            fact,
+            open_loops=tuple(
+                loop.name for loop in kernels[kernel.name].inner_loops if loop.trip_count is None
+            ),
+        )
+        for fact, kernel in zip(analysed.facts, analysed.scheduled.kernels, strict=True)
+    )
+    return replace(analysed, facts=facts)
+
+
+def _not_generic(region: SymbolicRegion) -> Diagnostic:
+    return with_source_line(
+        Diagnostic(
+            code="EATSS-P005",
+            severity=Severity.WARNING,
+            message="code for this region is for the sizes in the source only: for unknown "
+            "sizes its loops would be arranged otherwise",
+            span=region.scheduled.scop.span,
+            hint="give other sizes with -D when generating the code",
+        )
+    )
+
+
+def _widest_type(scops: Sequence[Scop]) -> str:
+    """Return the widest element type of the arrays, a floating-point one if there is any."""
+    types = {array.element_type for scop in scops for array in scop.arrays if array.n_dims}
+    types = types or {array.element_type for scop in scops for array in scop.arrays}
+    widest = max(types, key=lambda t: (t.is_floating, t.size_bytes, t.value))
+    return widest.value

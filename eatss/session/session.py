@@ -1,0 +1,342 @@
+"""The chain from a C file to a folder with CUDA, each line below one package.
+
+kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts ─model→ Selection
+                                              Selection ─recipe→ Recipe ─lower, cuda→ Program
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eatss.analysis import VolumeKind
+from eatss.analysis.program import AnalysedProgram
+from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.files import folder_named
+from eatss.frontend import (
+    FrontendOptions,
+    FrontendResult,
+    SymbolicResult,
+    parse_file,
+    parse_source,
+    parse_symbolic,
+    type_macros,
+)
+from eatss.frontend.options import Reading
+from eatss.gpu import GpuProfile
+from eatss.gpu.load import given_profile
+from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
+from eatss.model.options import SelectOptions, VolumeName, wrong
+from eatss.model.ppcg import PPCG_SHARED_BYTES
+from eatss.program import Program
+from eatss.scop import Scop
+from eatss.session.analysis import (
+    AnalysisOptions,
+    Cut,
+    SymbolicProgram,
+    analyse_regions,
+    for_any_size,
+    saved_regions,
+)
+from eatss.session.steps import expect_code, expect_ppcg, generate_for, select_for
+
+if TYPE_CHECKING:
+    from eatss.cuda.original import OriginalFiles
+    from eatss.model.expectation import ProgramExpectation
+    from eatss.recipe.recipe import Recipe
+    from eatss.recipe.requests import CodeRequest
+
+_DEFAULT = Reading()
+_SELECTION = SelectOptions()
+
+
+class Session:
+    """A C file and what is found out about it: every step is done once, when it is asked for.
+
+    The isl objects of a session belong to one isl context: use it in one thread at a time.
+
+    Args:
+        source: path of a C file, or C source text (a ``str`` of more than one line).
+        reading: how it is read.
+        cut: whose kernels are wanted: PPCG's, or those that eatss generates code for.
+        volume: how the elements of tiles are counted.
+        code: whether code is generated: ``analysed`` then is of the kernels for any size, and
+            the source is read in the type of ``reading``.
+    """
+
+    def __init__(
+        self,
+        source: str | PathLike[str],
+        reading: Reading = _DEFAULT,
+        *,
+        cut: Cut = "eatss",
+        volume: VolumeName = "footprint",
+        code: bool = False,
+    ) -> None:
+        self.source = source
+        self.reading = reading
+        self.cut = cut
+        self.volume = volume
+        self.code = code
+
+    @cached_property
+    def file(self) -> str:
+        """What the source is called in messages."""
+        return "<source>" if self._is_text else str(Path(fspath(self.source)))
+
+    @cached_property
+    def frontend(self) -> FrontendOptions:
+        """What the front end is asked; for code the macros that name the type are defined."""
+        options = self.reading.frontend()
+        if not self.code or self.reading.dtype is None:
+            return options
+        macros = type_macros(self.source, options)
+        types = (f"{macro}={self.reading.dtype}" for macro in macros)
+        return replace(options, defines=(*options.defines, *types))
+
+    @cached_property
+    def parsed(self) -> FrontendResult:
+        """The regions of the source.
+
+        Raises:
+            InputError: with all findings, if the source is refused.
+        """
+        if isinstance(self.source, str) and self._is_text:
+            return parse_source(self.source, options=self.frontend)
+        return parse_file(self.source, self.frontend)
+
+    @cached_property
+    def parsed_symbolic(self) -> SymbolicResult:
+        """The regions with the sizes that macros name as parameters."""
+        return parse_symbolic(self.source, self.frontend, self.parsed)
+
+    @cached_property
+    def analysed(self) -> AnalysedProgram:
+        """Domains, dependences, schedule, kernels and facts of the source.
+
+        Code of eatss is for any size where it can be: what it knows of inner loops is noted then.
+
+        Raises:
+            InputError: the source is refused.
+        """
+        if self.code:
+            return self.symbolic.program
+        program = self._numeric
+        if self.cut == "eatss" and any(fact.inner_loops for fact in program.facts):
+            return self.symbolic.program
+        return program
+
+    @cached_property
+    def symbolic(self) -> SymbolicProgram:
+        """The kernels for the sizes of the source and for any size.
+
+        Raises:
+            InputError: the source is refused, or ``EATSS-K010``: its type cannot be changed. What
+                only the symbolic reading cannot do is a warning, and the region keeps its numbers.
+        """
+        parsed, options = self.parsed_symbolic, self._options
+        limit = options.max_operations
+        saved = saved_regions(parsed, self.reading.schedule, limit)
+        numeric = {index: region.numeric_scheduled for index, region in saved.items()}
+        program = self._numeric
+        if numeric:
+            program = analyse_regions(self.file, self.parsed, options, numeric)
+        found = for_any_size(parsed, program, saved, limit)
+        if found is None:  # with sums expanded, some region is for its numbers alone
+            plain = replace(options, expand=False)
+            program = analyse_regions(self.file, self.parsed, plain, numeric)
+            found = for_any_size(parsed, program, saved, limit)
+        assert found is not None
+        if self.code and self.reading.dtype is not None:
+            _check_type(found, self.reading.dtype)
+        return found
+
+    @cached_property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What is to be said of the source and its kernels."""
+        return self.symbolic.warnings if self.code else self.analysed.warnings
+
+    def select(
+        self,
+        gpu: str | PathLike[str] | GpuProfile,
+        options: SelectOptions = _SELECTION,
+        *,
+        strict_fp: bool = False,
+    ) -> Selection:
+        """Select tile sizes for a card: once analysed, for many.
+
+        Args:
+            gpu: name of a card, path of a profile, or a profile.
+            options: what is best.
+            strict_fp: whether generated code keeps the order of all operations.
+
+        Raises:
+            InputError: the profile or an option is wrong.
+            NoSolutionError: no tile sizes satisfy the limits of the card.
+        """
+        profile = given_profile(gpu)
+        return select_for(self.analysed, profile, options.for_card(profile), strict_fp=strict_fp)
+
+    def predict(
+        self,
+        gpu: str | PathLike[str] | GpuProfile,
+        wanted: CodeRequest,
+        *,
+        max_shared_memory: int | None = None,
+        unroll_gpu_tile: bool = False,
+    ) -> ProgramExpectation:
+        """Predict time and energy at sizes of the user's: of PPCG's code, or of that of eatss.
+
+        Args:
+            gpu: as for :meth:`select`.
+            wanted: tile sizes, blocks and, for code of eatss, placements.
+            max_shared_memory: bytes of shared memory that PPCG may use for a block.
+            unroll_gpu_tile: whether PPCG unrolls the points of a thread.
+
+        Raises:
+            InputError: the profile, sizes or placements are wrong.
+            NoSolutionError: for code of eatss, no sizes satisfy the limits of the card.
+        """
+        profile = given_profile(gpu)
+        if self.cut == "eatss":
+            return expect_code(self.analysed, profile, wanted)
+        limit = PPCG_SHARED_BYTES if max_shared_memory is None else max_shared_memory
+        if limit < 0:
+            raise wrong("max_shared_memory", limit, "a number of bytes, or 0")
+        options = PpcgOptions(max_shared_memory=limit, unroll_gpu_tile=unroll_gpu_tile)
+        return expect_ppcg(self.analysed, profile, wanted, options)
+
+    def recipe(self, selection: Selection, profile: GpuProfile, wanted: CodeRequest) -> Recipe:
+        """Return what a selection and the user decide about the code.
+
+        Raises:
+            InputError: ``EATSS-K0xx``, they do not fit the program.
+        """
+        from eatss.recipe.from_selection import recipe_of  # noqa: PLC0415 - select needs none
+        from eatss.recipe.requests import check_selection, checked_options  # noqa: PLC0415
+
+        program = self.analysed
+        check_selection(selection, program.facts, profile, program.dtype)
+        options = checked_options(program.facts, self.scops, wanted)
+        if selection.options.model in PUBLISHED and not wanted.strict_fp:
+            selection = self._with_cuts(selection, profile)
+        return recipe_of(selection, options)
+
+    def generate(self, recipe: Recipe, profile: GpuProfile) -> Program:
+        """Generate CUDA: what a recipe says.
+
+        Raises:
+            InputError: ``EATSS-K018``, the recipe is for another program; ``EATSS-K0xx``, sizes or
+                placements that cannot be.
+        """
+        from eatss.recipe.requests import check_recipe  # noqa: PLC0415 - select needs none
+
+        check_recipe(recipe, self.analysed.facts, self.scops, profile, self.analysed.dtype)
+        return generate_for(
+            self.symbolic,
+            recipe,
+            profile,
+            name=self.name,
+            original=self.originals.original,
+            max_operations=self.reading.max_operations,
+        )
+
+    def write(
+        self, program: Program, folder: str | PathLike[str], *, force: bool = False
+    ) -> tuple[str, ...]:
+        """Write the folder of a program; return its files, as ``write_program``."""
+        from eatss.cuda.folder import write_program  # noqa: PLC0415 - select needs none
+
+        return write_program(program, self.originals, folder_named(folder), force=force)
+
+    @cached_property
+    def scops(self) -> tuple[Scop, ...]:
+        """The regions that code is generated for."""
+        return tuple(region.scheduled.scop for region in self.symbolic.regions)
+
+    @cached_property
+    def name(self) -> str:
+        """What the program is called."""
+        from eatss.cuda.original import program_name  # noqa: PLC0415 - select needs none
+
+        return program_name(self.source, self.scops[0].function)
+
+    @cached_property
+    def originals(self) -> OriginalFiles:
+        """The files that the source was read from."""
+        from eatss.cuda.original import original_files  # noqa: PLC0415 - select needs none
+
+        return original_files(
+            self.source,
+            self.name,
+            defines=self.frontend.defines,
+            include_dirs=self.frontend.include_dirs,
+        )
+
+    @property
+    def _is_text(self) -> bool:
+        return isinstance(self.source, str) and "\n" in self.source
+
+    @cached_property
+    def _options(self) -> AnalysisOptions:
+        schedule = self.reading.ppcg_schedule
+        if schedule is not None:
+            from eatss.polyhedral.ppcg_schedule_file import read_ppcg_schedule  # noqa: PLC0415
+
+            schedule = read_ppcg_schedule(schedule)
+        return AnalysisOptions(
+            cut=self.cut,
+            volume=VolumeKind(self.volume),
+            dtype=self.reading.dtype,
+            max_operations=self.reading.max_operations,
+            ppcg_schedule=schedule,
+        )
+
+    @cached_property
+    def _numeric(self) -> AnalysedProgram:
+        """The kernels for the sizes of the source."""
+        options = self._options
+        return analyse_regions(self.file, self.parsed, options, {})
+
+    def _with_cuts(self, selection: Selection, profile: GpuProfile) -> Selection:
+        """Return sizes of a published model with what it has no variables for, as predicted.
+
+        That is how sums are spread and which loop runs on the host.
+        """
+        predicted = select_for(self.analysed, profile, ModelOptions(target="cuda"))
+        kernels = tuple(
+            replace(kernel, spread=cut.spread, sum_loops=cut.sum_loops, host_loop=cut.host_loop)
+            for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
+        )
+        return replace(selection, kernels=kernels)
+
+
+def _check_type(program: SymbolicProgram, dtype: str) -> None:
+    """Refuse arrays and numbers that are not of the type asked for."""
+    floating = [
+        (array, region.scheduled.scop)
+        for region in program.regions
+        for array in region.scheduled.scop.arrays
+        if array.element_type.is_floating
+    ]
+    for array, scop in floating:
+        if array.element_type.value != dtype:
+            raise InputError(
+                Diagnostic(
+                    code="EATSS-K010",
+                    message=f"'{array.name}' is of type {array.element_type.value}, which --dtype "
+                    f"{dtype} cannot change",
+                    span=scop.span,
+                    hint="spell the type by a macro: #ifndef DATA_TYPE, #define DATA_TYPE double, "
+                    "#endif; or give the macro that chooses it with -D",
+                )
+            )
+    if not floating:
+        raise input_error(
+            "EATSS-K010",
+            f"nothing in the source is of a floating-point type that --dtype {dtype} could change",
+            hint="leave --dtype out",
+        )

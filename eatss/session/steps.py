@@ -1,0 +1,246 @@
+"""The steps after analysis, as functions: selection, prediction, code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from eatss.analysis.program import AnalysedProgram
+from eatss.analysis.structure import Structure
+from eatss.diagnostics import Diagnostic, Severity
+from eatss.forked import allow_more
+from eatss.gpu import GpuProfile
+from eatss.keywords import changed
+from eatss.model import (
+    PUBLISHED,
+    KernelSelection,
+    ModelOptions,
+    PpcgOptions,
+    Selection,
+    TargetName,
+    select_program,
+)
+from eatss.model.options import DEFAULT_TIMEOUT_S, SelectOptions
+from eatss.polyhedral.isl_limits import bounded_work
+from eatss.polyhedral.schedule import default_operations
+from eatss.program import Original, Program
+from eatss.recipe.options import CodegenOptions
+from eatss.recipe.recipe import Recipe
+from eatss.session.analysis import SymbolicProgram, require_one_region, source_lines
+
+if TYPE_CHECKING:
+    from eatss.model.expectation import KernelExpectation, ProgramExpectation
+    from eatss.recipe.requests import CodeRequest
+
+
+def select_for(
+    program: AnalysedProgram,
+    profile: GpuProfile,
+    options: ModelOptions,
+    *,
+    strict_fp: bool = False,
+) -> Selection:
+    """Take kernel facts and a card to a selection.
+
+    Args:
+        program: the kernels.
+        profile: the card.
+        options: target, objective and bounds.
+        strict_fp: whether generated code keeps the order of all operations.
+    """
+    if options.timeout_s is not None or options.model in PUBLISHED:
+        allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
+    structures = None
+    if options.target == "cuda" and options.model == "prediction":
+        structures = structures_for(program, profile, strict_fp=strict_fp)
+    selection = select_program(
+        program.facts,
+        profile,
+        options,
+        file=program.file,
+        functions=program.functions,
+        host_statements=program.host_statements,
+        dtype=program.dtype,
+        structures=structures,
+    )
+    return replace(selection, warnings=program.doubts)
+
+
+def expect_ppcg(
+    program: AnalysedProgram, profile: GpuProfile, wanted: CodeRequest, options: PpcgOptions
+) -> ProgramExpectation:
+    """Predict PPCG's code at sizes of the user's; what they leave out is PPCG's default.
+
+    Raises:
+        InputError: ``EATSS-K0xx``, sizes that cannot be.
+    """
+    from eatss.model.expectation import expect  # noqa: PLC0415
+    from eatss.recipe.requests import blocks_of, tile_sizes_of  # noqa: PLC0415
+
+    found = expect(
+        program.facts,
+        profile,
+        tiles=tile_sizes_of(wanted.tiles or {}, program.facts),
+        blocks=blocks_of(wanted.block, program.facts),
+        options=options,
+    )
+    return _expectation(program, profile, found, options=options)
+
+
+def expect_code(
+    program: AnalysedProgram, profile: GpuProfile, wanted: CodeRequest
+) -> ProgramExpectation:
+    """Predict generated code at sizes of the user's; what they leave out is selected for energy.
+
+    Raises:
+        InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
+        NoSolutionError: no sizes satisfy the limits of the card.
+    """
+    from eatss.lower.own_sizes import (  # noqa: PLC0415 - PPCG's target needs none
+        places_without_effect,
+        with_own_sizes,
+    )
+    from eatss.model.expectation import expect_cuda  # noqa: PLC0415
+    from eatss.recipe.requests import checked_options  # noqa: PLC0415
+
+    options = checked_options(program.facts, [scop.scop for scop in program.scops], wanted)
+    structures = structures_for(program, profile)
+    selection = select_for(program, profile, ModelOptions(target="cuda"))
+    own = with_own_sizes(selection, program.facts, structures, profile, options)
+    unused = places_without_effect(program.facts, structures, options)
+    found = expect_cuda(program.facts, structures, profile, selection, own)
+    warnings = (
+        *map(_not_staged, unused),
+        *(_on_host(kernel) for kernel in own.kernels if _asks_for_host_loop(kernel, options)),
+    )
+    return _expectation(program, profile, found, target="cuda", warnings=warnings)
+
+
+def _expectation(
+    program: AnalysedProgram,
+    profile: GpuProfile,
+    kernels: tuple[KernelExpectation, ...],
+    *,
+    options: PpcgOptions | None = None,
+    target: TargetName = "ppcg",
+    warnings: tuple[Diagnostic, ...] = (),
+) -> ProgramExpectation:
+    from eatss.model.expectation import ProgramExpectation  # noqa: PLC0415 - select needs none
+
+    return ProgramExpectation(
+        file=program.file,
+        functions=program.functions,
+        gpu=profile.name,
+        calibrated=profile.calibrated,
+        dtype=program.dtype,
+        options=options,
+        kernels=kernels,
+        target=target,
+        warnings=(*program.doubts, *warnings),
+    )
+
+
+def structures_for(
+    program: AnalysedProgram,
+    profile: GpuProfile,
+    *,
+    strict_fp: bool = False,
+) -> dict[str, tuple[Structure, ...]]:
+    """Return how the generator can cut each kernel of a program, by the kernel's name.
+
+    Raises:
+        InputError: ``EATSS-P001``, isl needs more than the program's ``max_operations`` for one
+            region.
+    """
+    from eatss.lower.structures import structures_of  # noqa: PLC0415 - PPCG's target needs none
+
+    found: dict[str, tuple[Structure, ...]] = {}
+    for region in program.scops:
+        options = CodegenOptions(strict_fp=strict_fp)
+        limit = program.max_operations or default_operations(region.scop)
+        with source_lines("on what code can be made"), bounded_work(region.scop, limit):
+            found |= structures_of(region.scheduled, region.facts, profile, options)
+    return found
+
+
+def choices(wanted: CodeRequest, choosing: SelectOptions, selection: object) -> tuple[str, ...]:
+    """Return the names of what the user chose and a recipe decides.
+
+    Args:
+        wanted: choices about the code.
+        choosing: choices about the sizes; how long may be looked for them is none.
+        selection: sizes, if they are given.
+    """
+    sizes = () if selection is None else ("selection",)
+    return (*changed(wanted), *sizes, *changed(choosing, but=("target", "timeout_s")))
+
+
+def generate_for(
+    program: SymbolicProgram,
+    recipe: Recipe,
+    profile: GpuProfile,
+    *,
+    name: str,
+    original: Original,
+    max_operations: int | None = None,
+) -> Program:
+    """Take schedules and a recipe to CUDA.
+
+    Raises:
+        InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
+    """
+    from eatss.cuda.generate import RegionInput, generate  # noqa: PLC0415 - select needs none
+
+    regions = [
+        RegionInput(scheduled=region.scheduled, facts=analysed.facts, generic=region.generic)
+        for region, analysed in zip(program.regions, program.program.scops, strict=True)
+    ]
+    with source_lines("when code was generated"):
+        return generate(
+            regions,
+            recipe,
+            profile,
+            name=name,
+            original=original,
+            parameters=program.values,
+            max_operations=max_operations,
+        )
+
+
+def ppcg_schedule_of(program: AnalysedProgram) -> str:
+    """Return the schedule of a program as ``ppcg --load-schedule`` reads it.
+
+    Raises:
+        InputError: ``EATSS-P024`` PPCG schedules other instances, ``EATSS-P025`` there is more than
+            one region.
+    """
+    from eatss.polyhedral.ppcg_schedule_file import save_ppcg_schedule  # noqa: PLC0415
+
+    require_one_region(program.scops, "loads")
+    (region,) = program.scops
+    with source_lines("on the schedule for PPCG"):
+        return save_ppcg_schedule(region.scheduled, region.scop)
+
+
+def _asks_for_host_loop(kernel: KernelSelection, options: CodegenOptions) -> bool:
+    asked = {loop for name, sizes in options.tile_sizes if name == kernel.name for loop, _ in sizes}
+    return kernel.host_loop in asked
+
+
+def _on_host(kernel: KernelSelection) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-M017",
+        severity=Severity.WARNING,
+        message=f"the loop {kernel.host_loop} of {kernel.name} runs on the host: "
+        "its tile size has no effect",
+        hint="give tile sizes of its other loops",
+    )
+
+
+def _not_staged(name: str) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-M017",
+        severity=Severity.WARNING,
+        message=f"{name} is not staged in shared memory: no tile of it can be",
+        hint="codegen says why: it lives in registers, or its tile has no fixed shape",
+    )
