@@ -25,7 +25,7 @@ from rich.console import RenderableType
 
 from benchmarks.recorded import RESULTS
 from eatss.characterize.fit import EnergyFit, calibrated
-from eatss.characterize.lowered import WIDTHS
+from eatss.characterize.power_limited_roofline import WIDTHS
 from eatss.characterize.result import read_record
 from eatss.gpu import load_profile
 from eatss.report.card_plots import (

@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import eatss
 from benchmarks.ppcg_records import DEFAULT, Row, load_rows
 from benchmarks.recorded import RESULTS, geometric_mean
-from eatss.model import ppcg_arguments
 from eatss.resources import data_directory
 
 RUNS = (
@@ -73,7 +72,7 @@ def current(results: Path) -> list[Current]:
     found = []
     for dtype in TYPES:
         for source in sorted(data_directory("kernels").glob("*.c")):
-            arguments = ppcg_arguments(eatss.select(source, gpu="h200", dtype=dtype))
+            arguments = eatss.select(source, gpu="h200", dtype=dtype).ppcg_arguments
             if not arguments:
                 found.append(Current(kernel=source.stem, dtype=dtype, state="default"))
             else:

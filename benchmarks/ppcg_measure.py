@@ -40,7 +40,7 @@ from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import Meter
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
 from eatss.measurement.meters.reading import read
-from eatss.measurement.watching import load_state, watched
+from eatss.measurement.state_sampling import load_state, sampled_states
 
 CHILD = Path(__file__).resolve().parent / "ppcg_child.py"
 WARM_UP_S = 10.0
@@ -223,7 +223,7 @@ class _MeterCard:
         self._missing = chosen.missing
         return chosen.meters
 
-    def meter_reasons(self) -> tuple[Missing, ...]:
+    def missing_meters(self) -> tuple[Missing, ...]:
         """Return why some were left out."""
         return self._missing
 
@@ -403,7 +403,7 @@ class Bench:
     def _metered(self, child: _Child, what: str, timeout_s: float, **arguments: object) -> _Energy:
         with (
             self._metering.recording() as recording,
-            watched(lambda: card_state(self._nvml), 0.1) as seen,
+            sampled_states(lambda: card_state(self._nvml), 0.1) as seen,
         ):
             answer = child.do(what, timeout_s, **arguments)
         trace = self._metering.primary_trace(recording)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from eatss.measuring import compare, measure
     from eatss.model.selection import KernelSelection, Selection
     from eatss.program import Program
+    from eatss.schemas import schema
     from eatss.session.variants import SourceOptions
-
-__version__ = "0.1.0"
+    from eatss.version import __version__
 
 _HOME = {
     "Comparison": "eatss.measurement.comparison",
@@ -48,6 +48,7 @@ _HOME = {
     "Program": "eatss.program",
     "Selection": "eatss.model.selection",
     "SourceOptions": "eatss.session.variants",
+    "__version__": "eatss.version",
     "codegen": "eatss.api",
     "compare": "eatss.measuring",
     "energy_meter": "eatss.measurement.energy_meter",
@@ -56,6 +57,7 @@ _HOME = {
     "load_profile": "eatss.gpu",
     "measure": "eatss.measuring",
     "predict": "eatss.api",
+    "schema": "eatss.schemas",
     "select": "eatss.api",
 }
 
@@ -84,6 +86,7 @@ __all__ = [
     "load_profile",
     "measure",
     "predict",
+    "schema",
     "select",
 ]
 

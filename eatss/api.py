@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from eatss.analysis.program import AnalysedProgram
-from eatss.apart import in_bounds
+from eatss.forked import in_bounds
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
 from eatss.gpu import GpuProfile
 from eatss.gpu.load import given_profile

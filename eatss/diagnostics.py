@@ -7,10 +7,8 @@ traceback.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any
 
 
 class ExitCode(IntEnum):
@@ -46,16 +44,6 @@ class SourceSpan:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the span as plain JSON types."""
-        return {
-            "file": self.file,
-            "line": self.line,
-            "column": self.column,
-            "end_line": self.end_line,
-            "end_column": self.end_column,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
@@ -76,30 +64,6 @@ class Diagnostic:
     def __str__(self) -> str:
         where = f"{self.span}: " if self.span is not None else ""
         return f"{where}{self.severity.value}: {self.message} [{self.code}]"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as plain JSON types."""
-        return {
-            "code": self.code,
-            "severity": self.severity.value,
-            "message": self.message,
-            "span": None if self.span is None else self.span.to_dict(),
-            "source_line": self.source_line,
-            "hint": self.hint,
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Diagnostic:
-        """Read what :meth:`to_dict` wrote."""
-        span = document["span"]
-        return cls(
-            code=document["code"],
-            message=document["message"],
-            severity=Severity(document["severity"]),
-            span=None if span is None else SourceSpan(**span),
-            source_line=document["source_line"],
-            hint=document["hint"],
-        )
 
 
 class EatssError(Exception):

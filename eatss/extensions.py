@@ -15,14 +15,48 @@ Entry points are read when a name is asked for that is not built in, or all name
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from importlib.metadata import entry_points
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, Generic, TypeVar
 
 from eatss.diagnostics import InputError, input_error
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where another process finds a thing: ``module:name``, and the folder the module is in."""
+
+    path: str
+    folder: str
+
+    @classmethod
+    def of(cls, thing: object) -> Origin | None:
+        """Return that of a thing; ``None`` if another process cannot import it."""
+        module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
+        home = sys.modules.get(str(module).partition(".")[0])
+        if home is None or module == "__main__" or "<" in name:
+            return None
+        path = f"{module}:{name}"
+        try:
+            if resolve_name(path) is not thing:
+                return None
+        except (AttributeError, ImportError, ValueError):
+            return None
+        files = [*getattr(home, "__path__", ()), getattr(home, "__file__", None) or ""]
+        return cls(path=path, folder=str(Path(files[0]).absolute().parent))
+
+    def load(self) -> Any:
+        """Import the thing."""
+        if self.folder not in sys.path:
+            sys.path.append(self.folder)
+        return resolve_name(self.path)
 
 
 class Registry(Generic[T]):
@@ -42,6 +76,7 @@ class Registry(Generic[T]):
         self.kind = kind
         self._of = of
         self._things: dict[str, T] = {}
+        self._registered: set[str] = set()
         for name, thing in built_in.items():
             self._things[name] = self._checked(name, thing, "eatss")
 
@@ -58,10 +93,43 @@ class Registry(Generic[T]):
                 hint="register it under another name",
             )
         self._things[name] = self._checked(name, thing, "this program")
+        self._registered.add(name)
+
+    def origin(self, name: str) -> Origin | None:
+        """Return what another process needs to know to have a thing, which it may already.
+
+        Returns:
+            Where it finds what :meth:`register` added; ``None`` for what it has without that.
+
+        Raises:
+            InputError: ``EATSS-X005`` there is no such thing, ``EATSS-X009`` it was registered, and
+                another process cannot import it.
+        """
+        thing = self.get(name)
+        if name not in self._registered:
+            return None
+        found = Origin.of(thing)
+        if found is None:
+            raise input_error(
+                "EATSS-X009",
+                f"the {self.kind} '{name}' is needed in another process, which cannot import it",
+                hint="define it at the top of a module of its own, not in a function or the script "
+                "that is run, and register it from there",
+            )
+        return found
+
+    def register_from(self, name: str, origin: Origin) -> None:
+        """Add what another process registered; see :meth:`origin`.
+
+        Raises:
+            InputError: as :meth:`register`; ``EATSS-X004`` it cannot be loaded.
+        """
+        self.register(name, self._loaded(name, origin.path, origin.load))
 
     def remove(self, name: str) -> None:
         """Forget a thing that :meth:`register` added; nothing happens where there is none."""
         self._things.pop(name, None)
+        self._registered.discard(name)
 
     def names(self) -> tuple[str, ...]:
         """Return all names: those of eatss, those registered, those of packages."""
@@ -78,20 +146,29 @@ class Registry(Generic[T]):
             found = entry_points(group=self.group, name=name)
             if not found:
                 raise self._unknown(name)
-            self._things[name] = self._loaded(next(iter(found)))
+            entry = next(iter(found))
+            self._things[name] = self._loaded(name, entry.value, entry.load)
         return self._things[name]
 
-    def _loaded(self, entry: EntryPoint) -> T:
+    def provider(self, name: str) -> str:
+        """Return whose a name is: ``eatss``, a package with its version, or this program."""
+        if name in self._registered:
+            return "this program"
+        for entry in entry_points(group=self.group, name=name):
+            return entry.value if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+        return "eatss"
+
+    def _loaded(self, name: str, where: str, load: Callable[[], T]) -> T:
         try:
-            thing = entry.load()
+            thing = load()
         except Exception as error:  # code of another package: anything may come of it
             raise input_error(
                 "EATSS-X004",
-                f"the {self.kind} '{entry.name}' ({entry.value}) cannot be loaded: "
+                f"the {self.kind} '{name}' ({where}) cannot be loaded: "
                 f"{type(error).__name__}: {error}",
                 hint="mend or remove the package that offers it",
             ) from error
-        return self._checked(entry.name, thing, entry.value)
+        return self._checked(name, thing, where)
 
     def _checked(self, name: str, thing: T, where: str) -> T:
         fits = callable(thing) if self._of is None else isinstance(thing, self._of)

@@ -26,6 +26,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 _SELECTING = (
     "clang",
     "islpy",
+    "jsonschema",
     "markdown_it",
     "matplotlib",
     "networkx",
@@ -77,7 +78,7 @@ def heeded_signals() -> Iterator[None]:
 
 
 _FORKING = (
-    "test_apart.py",
+    "test_forked.py",
     "test_bounded.py",
     "test_api.py",
     "test_reproducers.py",
@@ -90,14 +91,14 @@ system has no room for another: forking a process as large as this takes longer 
 @pytest.fixture(autouse=True)
 def _one_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.path.name not in _FORKING and importlib.util.find_spec("islpy") is not None:
-        monkeypatch.setattr("eatss.apart._fork", _no_room)
+        monkeypatch.setattr("eatss.forked._fork", _no_room)
 
 
 def _no_room() -> int:
     raise BlockingIOError("one process is enough")
 
 
-_STARTING = ("test_commands.py", "test_documentation.py")
+_STARTING = ("test_commands.py", "test_documentation.py", "test_supervisor.py")
 """Tests of workers that are started as users start them. Elsewhere a server forks them."""
 
 
@@ -115,8 +116,7 @@ def _forked_workers(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _workers: Any
 ) -> None:
     if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
-        for module in ("eatss.measurement.supervise", "eatss.verify.run"):
-            monkeypatch.setattr(f"{module}.guarded", _workers.guarded)
+        monkeypatch.setattr("eatss.supervisor.guarded", _workers.guarded)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from eatss.diagnostics import InputError
 from eatss.extensions import Registry
+from tests import offered
 
 Install = Callable[[str, str], None]
 
@@ -19,13 +19,13 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Return what puts a package with one entry point where Python finds it."""
 
     def put(entry: str, module: str) -> None:
-        (tmp_path / "offered.py").write_text(module)
-        info = tmp_path / "offered-1.0.dist-info"
-        info.mkdir(exist_ok=True)
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offered\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[eatss.numbers]\n{entry}\n")
-        monkeypatch.syspath_prepend(str(tmp_path))
-        monkeypatch.delitem(sys.modules, "offered", raising=False)
+        offered.install(
+            tmp_path,
+            monkeypatch,
+            numbers(),
+            entry=entry,
+            files={"offered.py": module},
+        )
 
     return put
 

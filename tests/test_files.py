@@ -13,7 +13,10 @@ from eatss.diagnostics import InputError
 from eatss.files import folder_named, read_regular, write_whole
 from eatss.frontend import parse_source
 from eatss.frontend.files import path_for_clang
-from eatss.verify.run import _environment, _for_compilers
+from eatss.supervisor import Outcome, Worker
+from eatss.verify import verify
+from eatss.verify.job import Job
+from eatss.verify.run import _for_compilers
 from tests.end_to_end.in_process import eatss as command
 
 PROGRAMS = Path(__file__).parent / "measurement" / "programs"
@@ -121,5 +124,18 @@ def test_compilers_get_a_path_that_an_include_can_name(tmp_path: Path, name: str
     assert '"' not in str(path)
 
 
-def test_what_a_killed_compiler_leaves_goes_with_the_folder_of_the_run() -> None:
-    assert _environment("/the/work")["TMPDIR"] == "/the/work"
+def test_what_a_killed_compiler_leaves_goes_with_the_folder_of_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[Worker] = []
+
+    def end_at_once(worker: Worker, take: object) -> Outcome:
+        started.append(worker)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eatss.verify.run.supervise", end_at_once)
+    with pytest.raises(KeyboardInterrupt):
+        verify(PROGRAMS / "gemm", device="cpu", sizes=[{}])
+    (worker,) = started
+    assert isinstance(worker.job, Job)
+    assert worker.environment["TMPDIR"] == worker.job.work

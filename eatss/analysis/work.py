@@ -6,7 +6,9 @@ time and energy starts from here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 import islpy as isl
 
@@ -66,6 +68,16 @@ class StatementFacts:
     coupled: tuple[str, ...] = ()
     tied: bool = False
     repeated: tuple[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ...] = ()
+
+    def fill(self, trips: Mapping[str, float], launches: float) -> float:
+        """Return the share of the box of its loops that it runs at, in one of its launches.
+
+        ``trips`` are those of the loops that a launch runs.
+        """
+        if self.instances is None:
+            return 1.0
+        box = prod(trips[name] for name in self.loops if name in trips)
+        return min(1.0, self.instances / max(1.0, box * launches))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

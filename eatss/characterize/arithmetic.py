@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eatss.characterize.benchmark import Benchmark, Buffer, Expected, Work, out_and_in
+from eatss.characterize.benchmark import WARP, Benchmark, Buffer, Expected, Work, out_and_in
 
-WARP = 32
 THREADS = 512
 BLOCKS_PER_SM = 2
 PAIRS = 4
@@ -72,6 +71,25 @@ _TO_AND_FRO = "mul.{0} %0, %0, %2; mul.{0} %0, %0, %3; mul.{0} %1, %1, %2; mul.{
 _TURNING = "t = -s;"
 _INVERSE = "t = 1 / s;"
 
+
+def _of_floats(width: str, type_: str, letter: str) -> tuple[Operation, ...]:
+    """Return sums, products and multiply-adds of a width, as ``FADD`` or ``DADD``."""
+    return (
+        Operation(
+            name=f"{width} add", type=type_, step=_SUM.format(type_), flops=1,
+            opcodes={f"{letter}ADD": 2},
+        ),
+        Operation(
+            name=f"{width} mul", type=type_, step=_TO_AND_FRO.format(type_), flops=1, count=4,
+            opcodes={f"{letter}MUL": 4}, prepare=_INVERSE, unroll=32,
+        ),
+        Operation(
+            name=f"{width} fma", type=type_, step=_TURN.format(type_), flops=2,
+            opcodes={f"{letter}FMA": 2}, prepare=_TURNING,
+        ),
+    )  # fmt: skip
+
+
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="int32 add", type="u32", step=_chain("add.u32", "%0, %1", "%1, %0"),
@@ -112,18 +130,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="int64 add", type="u64", step=_chain("add.u64", "%0, %1", "%1, %0"),
         opcodes={r"IADD3(\.X)?|IMAD\.X|IMAD\.IADD|IADD\.64": 4}, sequence="int64_add",
     ),
-    Operation(
-        name="fp32 add", type="f32", step=_SUM.format("f32"), flops=1,
-        opcodes={r"FADD": 2},
-    ),
-    Operation(
-        name="fp32 mul", type="f32", step=_TO_AND_FRO.format("f32"), flops=1, count=4, unroll=32,
-        opcodes={r"FMUL": 4}, prepare=_INVERSE,
-    ),
-    Operation(
-        name="fp32 fma", type="f32", step=_TURN.format("f32"), flops=2,
-        opcodes={r"FFMA": 2}, prepare=_TURNING,
-    ),
+    *_of_floats("fp32", "f32", "F"),
     *(
         Operation(
             name=f"fp32 {name}", type="f32", step=_chain(opcode, "%2, %0", "%2, %1"), flops=1,
@@ -152,18 +159,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ("rcp", "rcp", "RCP", "", {}, "s *= -2;"),
         )
     ),
-    Operation(
-        name="fp64 add", type="f64", step=_SUM.format("f64"), flops=1,
-        opcodes={r"DADD": 2},
-    ),
-    Operation(
-        name="fp64 mul", type="f64", step=_TO_AND_FRO.format("f64"), flops=1, count=4, unroll=32,
-        opcodes={r"DMUL": 4}, prepare=_INVERSE,
-    ),
-    Operation(
-        name="fp64 fma", type="f64", step=_TURN.format("f64"), flops=2,
-        opcodes={r"DFMA": 2}, prepare=_TURNING,
-    ),
+    *_of_floats("fp64", "f64", "D"),
     Operation(
         name="fp64 div", type="f64", step=_chain("div.rn.f64", "%2, %0", "%2, %1"), flops=1,
         opcodes={r"MUFU\.RCP64H": 2}, sequence="fp64_div", unroll=4,

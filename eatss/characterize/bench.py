@@ -16,18 +16,24 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from eatss.characterize.benchmark import Argument, Benchmark, Buffer, Repeat, Telling, Told
+from eatss.characterize.benchmark import (
+    WARP,
+    ActivityBuffer,
+    Argument,
+    Benchmark,
+    Buffer,
+    RecordActivity,
+    Repeat,
+)
 from eatss.characterize.result import Occupancy
 from eatss.characterize.sass import MachineCode, disassembled, find_disassembler, machine_code
 from eatss.characterize.sm_clock import MOST_SMS, SmClock, sm_clock_of
 from eatss.diagnostics import input_error
 from eatss.measurement.card import CompileError, MeteredCard, SteadyLoad
-from eatss.measurement.compile import compile_text
 from eatss.measurement.cuda_errors import translated
 from eatss.measurement.cupy_card import CupyCard
 
 _NEVER = np.iinfo(np.int64).max
-_WARP = 32
 
 
 class LoadedBenchmark(SteadyLoad, Protocol):
@@ -126,10 +132,7 @@ class CupyBench:
             self._compiled(benchmark)
 
     def _compiled(self, benchmark: Benchmark) -> tuple[Path, MachineCode]:
-        place = self._card.on_card
-        path = compile_text(
-            (place.toolchain,), benchmark.text, "benchmark.cu", place.capability, cache=place.cache
-        ).path
+        path = self._card.compile_target.compile_text(benchmark.text, "benchmark.cu")
         if benchmark.text not in self._codes:
             try:
                 text = disassembled(self._disassembler, path)
@@ -145,9 +148,9 @@ class CupyBench:
         for number, argument in enumerate(wanted):
             if isinstance(argument, Buffer):
                 found.append(self._buffer(argument, first=number == 0))
-            elif isinstance(argument, Told):
+            elif isinstance(argument, ActivityBuffer):
                 found.append(cupy.zeros((MOST_SMS, 3), dtype=cupy.int64))
-            elif isinstance(argument, Repeat | Telling):
+            elif isinstance(argument, Repeat | RecordActivity):
                 found.append(None)
             else:
                 found.append(np.int32(argument))
@@ -248,7 +251,7 @@ class CupyBenchmark:
         """Launch once and return its occupancy."""
         memory = self.card.memory
         with translated(self.benchmark.name), memory.current():
-            told = self.arguments[self.benchmark.arguments.index(Told())]
+            told = self.arguments[self.benchmark.arguments.index(ActivityBuffer())]
             told[:] = memory.cupy.asarray(np.array([0, _NEVER, 0]))
             self._launch(telling=1)
             busy, begun, ended = (memory.cupy.asnumpy(told[:, n]) for n in range(3))
@@ -272,7 +275,10 @@ class CupyBenchmark:
 
     def _launch(self, *, telling: int) -> None:
         benchmark = self.benchmark
-        given: Mapping[type, Any] = {Repeat: np.int32(self.repeats), Telling: np.int32(telling)}
+        given: Mapping[type, Any] = {
+            Repeat: np.int32(self.repeats),
+            RecordActivity: np.int32(telling),
+        }
         passed = tuple(
             given.get(type(wanted), held)
             for wanted, held in zip(benchmark.arguments, self.arguments, strict=True)
@@ -290,9 +296,9 @@ class CupyBenchmark:
         )
 
     def _block_warps(self) -> int:
-        return -(-self.benchmark.threads // _WARP)
+        return -(-self.benchmark.threads // WARP)
 
     def _most_warps(self) -> int:
         runtime = self.card.memory.cupy.cuda.runtime
-        properties = runtime.getDeviceProperties(self.card.on_card.device)
-        return int(properties["maxThreadsPerMultiProcessor"]) // _WARP
+        properties = runtime.getDeviceProperties(self.card.compile_target.device)
+        return int(properties["maxThreadsPerMultiProcessor"]) // WARP

@@ -21,10 +21,16 @@ Group: TypeAlias = Literal[
     "launch",
 ]
 
+Amounts: TypeAlias = tuple[tuple[str, float], ...]
+"""Features of the fit, each with how much of it."""
+
 Fill: TypeAlias = Literal["bits", "fp32", "fp64", "ring", "chain", "nothing"]
 """What a buffer holds. ``bits`` are random, ``fp32`` and ``fp64`` random numbers from 1 to 2. In a
 ``ring`` each word holds the number of one beside it in its line, in a ``chain`` that of the next in
 a random cycle through the whole buffer. ``nothing`` is there to be written."""
+
+WARP = 32
+LINE_BYTES = 128
 
 COEFFICIENT_WINDOW_S = 2.0
 """Seconds of a window whose energy a coefficient is fitted to: 20 updates of the counter."""
@@ -51,16 +57,16 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class RecordActivity:
     """Stands where a kernel takes whether to tell when its warps came and went: 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ActivityBuffer:
     """Stands where a kernel takes the buffer for that: busy, begun and ended cycles of each SM."""
 
 
-Argument: TypeAlias = Buffer | Repeat | Telling | Told | int
+Argument: TypeAlias = Buffer | Repeat | RecordActivity | ActivityBuffer | int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +97,7 @@ class Work:
     loops: float
     flops: float = 0.0
     useful_bytes: float = 0.0
-    amounts: tuple[tuple[str, float], ...] = ()
+    amounts: Amounts = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +126,16 @@ class Benchmark:
     shared_bytes: int = 0
     reports_cycles: bool = False
     parameters: tuple[tuple[str, float], ...] = ()
+
+
+def streamed_amounts(bytes_: float, *, dram: str = "dram_read_bytes") -> Amounts:
+    """Return the amounts of streaming: each line passes L1, L2 and memory once."""
+    return (
+        ("l1_wavefronts", bytes_ / LINE_BYTES),
+        ("l1_bytes", bytes_),
+        ("l2_bytes", bytes_),
+        (dram, bytes_),
+    )
 
 
 def out_and_in(threads: int, given: Buffer) -> tuple[Argument, ...]:

@@ -315,36 +315,17 @@ def energy_j_of_levels(
     return flops * flop_j + moved_j + constant_w * time_s
 
 
-def cache_byte_j(
-    *,
-    energy_j: float,
-    cache_bytes: float,
-    flops: float,
-    flop_j: float,
-    bytes_by_level: Sequence[float],
-    joules_by_level: Sequence[float],
-    constant_w: float,
-    time_s: float,
-) -> float:
+def cache_byte_j(*, energy_j: float, known_j: float, cache_bytes: float) -> float:
     """Return the joules of one byte of a cache from a measured energy [4.3, eqs. (11) and (12)].
 
-    The levels given are those whose bytes have known joules: memory for L2 [eq. (11)], memory and
-    L2 for L1 [eq. (12)]. What they, flops and constant power leave of ``energy_j`` is the cache's.
-    A negative result is returned as it is: the known parts explain more than was measured.
+    ``known_j`` is :func:`energy_j_of_levels` of those whose bytes have known joules: memory for L2
+    [eq. (11)], memory and L2 for L1 [eq. (12)]. What it leaves of ``energy_j`` is the cache's. A
+    negative result is returned as it is: the known parts explain more than was measured.
 
     Raises:
-        ValueError: ``cache_bytes`` is not positive and finite, or the levels of bytes and of joules
-            are not equally many.
+        ValueError: ``cache_bytes`` is not positive and finite.
     """
     _require_positive(cache_bytes=cache_bytes)
-    known_j = energy_j_of_levels(
-        flops=flops,
-        flop_j=flop_j,
-        bytes_by_level=bytes_by_level,
-        joules_by_level=joules_by_level,
-        constant_w=constant_w,
-        time_s=time_s,
-    )
     return (energy_j - known_j) / cache_bytes
 
 

@@ -20,8 +20,13 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar, nnls  # type: ignore[attr-defined]
 from scipy.stats import t as student  # type: ignore[attr-defined]
 
-from eatss.characterize.lowered import WIDTHS, LoweredClocks, machine_of
-from eatss.characterize.memory import SECTOR_BYTES, WARP
+from eatss.characterize.benchmark import WARP
+from eatss.characterize.memory import SECTOR_BYTES
+from eatss.characterize.power_limited_roofline import (
+    WIDTHS,
+    PowerLimitedRoofline,
+    roofline_from_coefficients,
+)
 from eatss.characterize.result import Record, Result
 from eatss.diagnostics import input_error
 from eatss.gpu.calibration import COEFFICIENTS, Calibration, Coefficient
@@ -396,7 +401,7 @@ def _overlap(record: Record, found: Mapping[str, float]) -> dict[str, Coefficien
     for width in WIDTHS:
         own = [one for one in record.of("intensity") if one.flops and one.name.startswith(width)]
         try:
-            machine = machine_of(
+            machine = roofline_from_coefficients(
                 found, width, record.subject.sm_count, record.subject.power_limit_w
             )
         except (KeyError, ValueError):
@@ -411,7 +416,7 @@ def _overlap(record: Record, found: Mapping[str, float]) -> dict[str, Coefficien
     def squares(overlap: float) -> float:
         shares = [
             float(
-                LoweredClocks.of({**found, "overlap": overlap}, machine).time_s(
+                PowerLimitedRoofline.of({**found, "overlap": overlap}, machine).time_s(
                     one.flops, one.flops / one.useful_bytes
                 )
             )

@@ -8,6 +8,8 @@ the same chase gives the latency of a level.
 from __future__ import annotations
 
 from eatss.characterize.benchmark import (
+    LINE_BYTES,
+    WARP,
     Argument,
     Benchmark,
     Buffer,
@@ -16,7 +18,7 @@ from eatss.characterize.benchmark import (
     Work,
     out_and_in,
 )
-from eatss.characterize.memory import GIB, KIB, LINE_BYTES, WARP
+from eatss.characterize.memory import GIB, KIB
 
 THREADS = 1024
 _CHASED = 64

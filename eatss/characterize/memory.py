@@ -6,9 +6,14 @@ so that no load can be left out, and the machine code is checked for the loads.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from eatss.characterize.benchmark import (
     COEFFICIENT_WINDOW_S,
     CURVE_WINDOW_S,
+    LINE_BYTES,
+    WARP,
+    Amounts,
     Benchmark,
     Buffer,
     Expected,
@@ -16,10 +21,9 @@ from eatss.characterize.benchmark import (
     Repeat,
     Work,
     out_and_in,
+    streamed_amounts,
 )
 
-WARP = 32
-LINE_BYTES = 128
 SECTOR_BYTES = 32
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -31,8 +35,6 @@ MOST_STRIDE_BYTES = 256 * KIB
 THREADS = 512
 UNROLL = 8
 """Loads of a thread under way at a time."""
-
-Amounts = tuple[tuple[str, float], ...]
 
 _HEAD = r"""
 extern "C" __global__ void __launch_bounds__(1024)
@@ -87,8 +89,8 @@ def memory_benchmarks(sms: int, l2_bytes: int) -> tuple[Benchmark, ...]:
     """
     held = 1 << (l2_bytes // 4).bit_length() - 1
     return (
-        _dram_read(sms),
-        _dram_write(sms),
+        _dram(sms, "read"),
+        _dram(sms, "write"),
         _copy(sms, 16, "DRAM copy", "memory", window_s=COEFFICIENT_WINDOW_S),
         _cached(sms, "L2 read", held, ".cg", "l2_bytes"),
         _cached(sms, "L1 read", 64 * KIB, ".ca", ""),
@@ -106,76 +108,39 @@ def _even(count: int, sms: int, unroll: int = UNROLL) -> tuple[int, int]:
     return count // (threads * unroll) * (threads * unroll), sms * 2
 
 
-def _moved(bytes_: float, *, dram: str) -> Amounts:
-    """Return the amounts of streaming: each line passes L1, L2 and memory once."""
-    return (
-        ("l1_wavefronts", bytes_ / LINE_BYTES),
-        ("l1_bytes", bytes_),
-        ("l2_bytes", bytes_),
-        (dram, bytes_),
-    )
-
-
-def _dram_read(sms: int) -> Benchmark:
+def _dram(sms: int, way: Literal["read", "write"]) -> Benchmark:
+    """Return a benchmark that streams through memory, 16 bytes a thread."""
+    reads = way == "read"
     count, blocks = _even(STREAM_BYTES // 16, sms)
+    body = _READ % {"unroll": UNROLL, "cache": "", "fold": _FOLD} if reads else _WRITE
     text = _STREAM % {
-        "parameters": "unsigned *out, const uint4 *in",
+        "parameters": f"{'unsigned' if reads else 'uint4'} *out, const uint4 *in",
         "type": "uint4",
         "count": count,
         "unroll": UNROLL,
-        "body": _READ % {"unroll": UNROLL, "cache": "", "fold": _FOLD},
-        "end": "    out[id] = sum.x ^ sum.y ^ sum.z ^ sum.w;",
+        "body": body if reads else body % {"unroll": UNROLL},
+        "end": "    out[id] = sum.x ^ sum.y ^ sum.z ^ sum.w;" if reads else "",
     }
+    if not reads:
+        salt = "const uint4 salt = in[id]; unsigned seed = salt.w ^ (unsigned)id;"
+        text = text.replace("uint4 sum = {};", salt)
+    streamed, beside = Buffer(size_bytes=16 * count), blocks * THREADS
+    out = Buffer(size_bytes=4 * beside if reads else streamed.size_bytes, fill="nothing")
     warps = count / WARP
     return Benchmark(
-        name="DRAM read",
+        name=f"DRAM {way}",
         group="memory",
         text=text,
         blocks=blocks,
         threads=THREADS,
-        arguments=out_and_in(blocks * THREADS, Buffer(size_bytes=16 * count)),
+        arguments=(out, streamed if reads else Buffer(size_bytes=16 * beside), Repeat()),
         work=Work(
             operations=warps,
             useful_bytes=16.0 * count,
             loops=warps / UNROLL,
-            amounts=_moved(16.0 * count, dram="dram_read_bytes"),
+            amounts=streamed_amounts(16.0 * count, dram=f"dram_{way}_bytes"),
         ),
-        expected=(Expected(opcode=r"LDG\.E\.128", count=UNROLL),),
-    )
-
-
-def _dram_write(sms: int) -> Benchmark:
-    count, blocks = _even(STREAM_BYTES // 16, sms)
-    text = _STREAM % {
-        "parameters": "uint4 *out, const uint4 *in",
-        "type": "uint4",
-        "count": count,
-        "unroll": UNROLL,
-        "body": _WRITE % {"unroll": UNROLL},
-        "end": "",
-    }
-    text = text.replace(
-        "uint4 sum = {};", "const uint4 salt = in[id]; unsigned seed = salt.w ^ (unsigned)id;"
-    )
-    warps = count / WARP
-    return Benchmark(
-        name="DRAM write",
-        group="memory",
-        text=text,
-        blocks=blocks,
-        threads=THREADS,
-        arguments=(
-            Buffer(size_bytes=16 * count, fill="nothing"),
-            Buffer(size_bytes=16 * blocks * THREADS),
-            Repeat(),
-        ),
-        work=Work(
-            operations=warps,
-            useful_bytes=16.0 * count,
-            loops=warps / UNROLL,
-            amounts=_moved(16.0 * count, dram="dram_write_bytes"),
-        ),
-        expected=(Expected(opcode=r"STG\.E\.128", count=UNROLL),),
+        expected=(Expected(opcode=rf"{'LDG' if reads else 'STG'}\.E\.128", count=UNROLL),),
     )
 
 

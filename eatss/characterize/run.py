@@ -16,7 +16,7 @@ from eatss.characterize.sass import missing
 from eatss.diagnostics import Diagnostic, Severity, input_error
 from eatss.measurement.card import CompileError, LaunchError
 from eatss.measurement.metering import Metering
-from eatss.measurement.watching import load_state
+from eatss.measurement.state_sampling import load_state
 from eatss.measurement.windows import LOOK_S, Pace, RawWindow, idle_power_w, take_window
 
 LAUNCH_S = 0.02
@@ -66,7 +66,7 @@ def check_card(bench: Bench, metering: Metering, *, force: bool) -> None:
             f"the card tells no energy: {metering.failure}",
             hint="`eatss doctor` says which sensors work; a MIG slice has none of its own",
         )
-    others = bench.card.others()
+    others = bench.card.other_processes()
     if others and not force:
         raise input_error(
             "EATSS-B004",
@@ -115,7 +115,7 @@ def characterise(
 
 def _idle(bench: Bench, metering: Metering) -> Result:
     card = bench.card
-    with card.watching(LOOK_S) as seen:
+    with card.sampled_states(LOOK_S) as seen:
         power_w = idle_power_w(card, metering, pause_s=IDLE_PAUSE_S, seconds=IDLE_S)
     state = load_state(seen)
     told = None if isinstance(power_w, str) else power_w

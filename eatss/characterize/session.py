@@ -31,7 +31,7 @@ from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.provenance import package_revision
 
-Told = Callable[[Step], None]
+OnStep = Callable[[Step], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ def characterise_card(
     groups: Sequence[str] = (),
     fresh: bool = False,
     force: bool = False,
-    progress: Told | None = None,
+    progress: OnStep | None = None,
 ) -> Characterised:
     """Run the benchmarks on a card of this machine and keep every result as soon as it is there.
 
@@ -91,7 +91,7 @@ def run_bench(
     profile: str = "",
     fresh: bool = False,
     force: bool = False,
-    progress: Told | None = None,
+    progress: OnStep | None = None,
 ) -> Characterised:
     """Run benchmarks on a card and keep a record; see :func:`characterise_card`."""
     info = bench.card.info
@@ -147,7 +147,7 @@ def _metering(bench: Bench) -> Metering:
 
 
 def _chip(card: CupyCard) -> Chip:
-    place = card.on_card
+    place = card.compile_target
     properties = card.memory.cupy.cuda.runtime.getDeviceProperties(place.device)
     return Chip(
         sms=int(properties["multiProcessorCount"]),

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.measurement.card import CompileError, LaunchError
-from eatss.measurement.compile import compile_text
 from eatss.measurement.cuda_errors import translated
 from eatss.measurement.cupy_card import CupyCard
 
@@ -76,13 +75,11 @@ class SmClock:
     @classmethod
     def on(cls, card: CupyCard) -> SmClock:
         """Return that of a card."""
-        memory, place = card.memory, card.on_card
-        path = compile_text(
-            (place.toolchain,), _TEXT, "sm_clock.cu", place.capability, cache=place.cache
-        ).path
+        memory, target = card.memory, card.compile_target
+        path = target.compile_text(_TEXT, "sm_clock.cu")
         with translated("the clock of the SMs"), memory.current():
             cupy = memory.cupy
-            properties = cupy.cuda.runtime.getDeviceProperties(place.device)
+            properties = cupy.cuda.runtime.getDeviceProperties(target.device)
             return cls(
                 kernel=cupy.RawModule(path=str(path)).get_function(_KERNEL),
                 blocks=_BLOCKS_PER_SM * int(properties["multiProcessorCount"]),

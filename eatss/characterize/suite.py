@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eatss.characterize.access_patterns import pattern_benchmarks
 from eatss.characterize.arithmetic import scalar_benchmarks, tensor_benchmarks
 from eatss.characterize.benchmark import Benchmark
-from eatss.characterize.intensity import intensity_benchmarks
+from eatss.characterize.intensity_sweep import intensity_benchmarks
 from eatss.characterize.latency import (
     awake_benchmark,
     chase_benchmarks,
@@ -20,7 +21,6 @@ from eatss.characterize.memory import (
     memory_benchmarks,
     stride_benchmarks,
 )
-from eatss.characterize.patterns import pattern_benchmarks
 from eatss.gpu.profile import GpuProfile
 
 

@@ -29,8 +29,8 @@ def main() -> None:
 
 
 def _bounded_command() -> int:
-    from eatss.apart import bounded  # noqa: PLC0415
     from eatss.diagnostics import InputError  # noqa: PLC0415
+    from eatss.forked import bounded  # noqa: PLC0415
     from eatss.interrupts import ended_as_interrupted  # noqa: PLC0415
 
     try:

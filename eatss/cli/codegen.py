@@ -130,7 +130,7 @@ def codegen(
     from eatss.frontend.options import Reading  # noqa: PLC0415 - keeps --help fast
     from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model.options import SelectOptions  # noqa: PLC0415
-    from eatss.polyhedral.schedules_file import save_schedules  # noqa: PLC0415
+    from eatss.polyhedral.program_schedule_file import save_schedules  # noqa: PLC0415
     from eatss.recipe.recipe_json import read_recipe, recipe_text  # noqa: PLC0415
     from eatss.recipe.requests import check_alone  # noqa: PLC0415
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
@@ -171,7 +171,7 @@ def _compiled(
     program: Program, profile: GpuProfile, diagnostics: FindingsFormat
 ) -> tuple[KernelResources, ...]:
     """Compile with nvcc, and refuse kernels that the card cannot launch."""
-    from eatss.apart import release  # noqa: PLC0415
+    from eatss.forked import release  # noqa: PLC0415
     from eatss.verify.ptxas import check_launchable, compile_report  # noqa: PLC0415
 
     release()

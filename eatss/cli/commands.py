@@ -14,6 +14,7 @@ from eatss.cli import (
     predict,
     profiles,
     roofline,
+    schema,
     select,
     verify,
 )
@@ -38,6 +39,7 @@ app.command(epilog=characterize.EXAMPLES)(characterize.characterize)
 app.command(epilog=roofline.EXAMPLES)(roofline.roofline)
 app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command(epilog=profiles.EXAMPLES)(profiles.profiles)
+app.command(epilog=schema.EXAMPLES)(schema.schema)
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 
 

@@ -112,10 +112,11 @@ def ppcg_reading_options(
 def select_options(
     *,
     objective: Annotated[
-        Literal["energy", "time", "edp", "paper"] | None,
+        str | None,
         of_model(
+            metavar="energy|time|edp|paper|NAME",
             help="What is best: least energy (default), time or energy × time of a run as "
-            "predicted, or the objective of the EATSS paper."
+            "predicted, the objective of the EATSS paper, or one that a package adds.",
         ),
     ] = None,
     model: Annotated[

@@ -60,10 +60,10 @@ def roofline(
     A program that stands left of a balance saves most by moving fewer bytes, right of it by doing
     fewer operations.
     """
-    from eatss.characterize.lowered import WIDTHS  # noqa: PLC0415 - keeps --help fast
-    from eatss.characterize.machine import WIDTH_OF_DTYPE, placed_of  # noqa: PLC0415
+    from eatss.characterize.power_limited_roofline import WIDTHS  # noqa: PLC0415 - keeps --help fast
     from eatss.characterize.profile import same_kind  # noqa: PLC0415
     from eatss.characterize.result import read_record  # noqa: PLC0415
+    from eatss.characterize.roofline_points import WIDTH_OF_DTYPE, roofline_points_of  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
     from eatss.report.roofline import CardRoofline, render_roofline  # noqa: PLC0415
@@ -77,7 +77,7 @@ def roofline(
     card = CardRoofline(
         profile=found,
         widths=WIDTHS if dtype is None else (WIDTH_OF_DTYPE[dtype],),
-        programs=tuple(one for path in program or () for one in placed_of(path, found)),
+        programs=tuple(one for path in program or () for one in roofline_points_of(path, found)),
         record=measured,
     )
     typer.echo(render_roofline(card, output), nl=False)

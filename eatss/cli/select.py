@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -45,8 +45,13 @@ def select(
     file: SourceFile,
     gpu: Card,
     output: Annotated[
-        Literal["table", "json", "ppcg", "ppcg-args", "smt2"],
-        of_output("--format", "-f", help="What to print."),
+        str,
+        of_output(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help="What to print: table, json, ppcg, ppcg-args, smt2, or a format of a package.",
+        ),
     ] = "table",
     explain: Annotated[
         bool,
@@ -74,17 +79,18 @@ def select(
     """Select energy-aware tile sizes for every kernel of a C file."""
     from eatss.frontend.options import Reading  # noqa: PLC0415 - keeps --help fast
     from eatss.gpu import load_profile  # noqa: PLC0415
-    from eatss.model import program_to_smt2, sizes_alone  # noqa: PLC0415
+    from eatss.model import sizes_alone  # noqa: PLC0415
     from eatss.model.options import SelectOptions, check_target  # noqa: PLC0415
-    from eatss.report.selection import render_selection  # noqa: PLC0415
+    from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415
     from eatss.session.analysis import cut_for  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
-    from eatss.session.steps import ppcg_schedule_of, structures_for  # noqa: PLC0415
+    from eatss.session.steps import ppcg_schedule_of  # noqa: PLC0415
 
+    render = FORMATS.get(output)
     check_target(
         target,
         ppcg={
-            f"--format {output}": output.startswith("ppcg"),
+            f"--format {output}": output in {"ppcg", "ppcg-args"},
             "--ppcg-schedule": reading["ppcg_schedule"] is not None,
             "--save-ppcg-schedule": save_ppcg_schedule is not None,
         },
@@ -99,11 +105,7 @@ def select(
         selection = session.select(profile, options)
     if output == "ppcg":
         report_warnings(sizes_alone(selection), diagnostics)
-    if output == "smt2":
-        structures = structures_for(program, profile) if target == "cuda" else None
-        text = program_to_smt2(program.facts, profile, selection, structures)
-    else:
-        text = render_selection(selection, output, explain=explain)
+    text = render(Selected(selection=selection, program=program, profile=profile, explain=explain))
     if save_ppcg_schedule is not None:
         write_text("--save-ppcg-schedule", save_ppcg_schedule, ppcg_schedule_of(program))
     typer.echo(text, nl=False)

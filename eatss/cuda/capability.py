@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import input_error
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import Kernel
 from eatss.kernel.uses import Needs, needs_of
-from eatss.scop import ElementType
-
-_ATOMIC_DOUBLE = (6, 0)
-_SHUFFLE = (3, 0)
 
 
 def check_capability(kernels: Sequence[Kernel], profile: GpuProfile) -> None:
@@ -24,17 +20,17 @@ def check_capability(kernels: Sequence[Kernel], profile: GpuProfile) -> None:
     for kernel in kernels:
         needs = needs.joined(needs_of(kernel))
     has = profile.compute_capability
-    if ElementType.DOUBLE in needs.atomics and has < _ATOMIC_DOUBLE:
-        raise _error("atomicAdd on double", _ATOMIC_DOUBLE, profile)
-    if needs.shuffles and has < _SHUFFLE:
-        raise _error("shuffles between threads", _SHUFFLE, profile)
-
-
-def _error(what: str, needed: tuple[int, int], profile: GpuProfile) -> InputError:
-    return input_error(
-        "EATSS-K012",
-        f"the code needs compute capability {needed[0]}.{needed[1]} for {what}, and "
-        f"{profile.title} has {profile.compute_capability[0]}.{profile.compute_capability[1]}",
-        hint="--strict-fp keeps sums whole and needs neither atomics nor shuffles; "
-        "or choose another card with --gpu",
-    )
+    for instruction, element_type in sorted(needs.instructions, key=lambda one: one[0].name):
+        needed = instruction.least(element_type)
+        if has < needed.least:
+            what = instruction.what
+            if needed.element_type is not None:
+                what += f" on {element_type.value}"
+            major, minor = needed.least
+            raise input_error(
+                "EATSS-K012",
+                f"the code needs compute capability {major}.{minor} for {what}, and "
+                f"{profile.title} has {has[0]}.{has[1]}",
+                hint="--strict-fp keeps sums whole and needs neither atomics nor shuffles; "
+                "or choose another card with --gpu",
+            )

@@ -10,13 +10,15 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis import KernelFacts
-from eatss.apart import left_s
 from eatss.cuda.capability import check_capability
 from eatss.cuda.file_text import file_text
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
 from eatss.cuda.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
+from eatss.forked import left_s
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import SHARED, Kernel
+from eatss.kernel.resources import resources_of
+from eatss.kernel.uses import grid_strides
 from eatss.lower.arrays import DeviceArray, shape_of
 from eatss.lower.assumptions import (
     assumptions_of,
@@ -34,7 +36,7 @@ from eatss.lower.placement import staged_candidates, unstaged_notes
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.thread_ast import subtree_of
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.bounded import at_most, bounded_work, ran_out
+from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
 from eatss.program import (
     Assumption,
@@ -52,6 +54,7 @@ from eatss.schedule.errors import input_error_at
 from eatss.schedule.names import NameTable, is_reserved
 from eatss.schedule.pieces import Piece, pieces_of
 from eatss.scop import Scop
+from eatss.transform.chain import transformed
 from eatss.work.least_work import work_of
 
 GENERATION_FACTOR = 4
@@ -383,7 +386,15 @@ class _RegionBuilder:
         kernel = KernelBuilder(
             name, unit.piece, unit.mapping, unit.parts, unit.storage, staged, context, unit.names
         ).build()
-        self.code.append(kernel.kernel)
+        code = transformed(
+            kernel.kernel,
+            transformations=self._options.transformations,
+            instructions=self._options.instructions,
+            sizes=self._scop.parameters,
+        )
+        kernel = replace(kernel, kernel=code)
+        resources = resources_of(code)
+        self.code.append(code)
         for parameter, tile in kernel.parameter_tiles:
             self.parameter_tiles[parameter] = max(tile, self.parameter_tiles.get(parameter, 0))
         self.kernels.append(
@@ -391,10 +402,10 @@ class _RegionBuilder:
                 name=name,
                 statements=tuple(s.name for s in unit.piece.statements),
                 block=unit.mapping.block,
-                shared_bytes=kernel.shared_bytes,
-                dynamic_shared=kernel.kernel.dynamic_shared,
-                registers=kernel.register_words,
-                arguments=tuple(one.name for one in kernel.kernel.arguments),
+                shared_bytes=resources.shared_bytes,
+                dynamic_shared=code.dynamic_shared,
+                registers=resources.register_words,
+                arguments=tuple(one.name for one in code.arguments),
                 tile_sizes=unit.mapping.tiles,
                 notes=(
                     *unit.notes,
@@ -402,6 +413,7 @@ class _RegionBuilder:
                     *unstaged_notes(unit.storage, decided, self._options, unit.piece),
                 ),
                 reassociates=unit.mapping.split is not None,
+                grid_strides=grid_strides(kernel.kernel),
             )
         )
         return kernel

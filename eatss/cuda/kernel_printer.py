@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eatss.cuda.lines import Lines
-from eatss.cuda.value_text import assignment_text
+from eatss.cuda.value_text import ValuePrinter
 from eatss.kernel.nodes import (
     SHARED,
     Argument,
-    AtomicAdd,
     Barrier,
     Compute,
     Copy,
@@ -21,8 +20,8 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    Perform,
     Scope,
-    ShuffleAdd,
     Source,
 )
 from eatss.kernel.values import affine_values
@@ -52,7 +51,7 @@ class _Printer:
         if kernel.shared:
             with lines.block(f"struct {kernel.name}_shared", ";"):
                 for buffer in kernel.shared:
-                    sizes = "".join(f"[{c_text(size)}]" for size in buffer.shape)
+                    sizes = "".join(f"[{c_text(size)}]" for size in buffer.layout.allocated)
                     lines.add(f"EATSS_TRACKED({buffer.element_type.value}) {buffer.name}{sizes};")
             lines.add("")
         declared = ", ".join(self._argument(argument) for argument in kernel.arguments)
@@ -127,7 +126,7 @@ class _Printer:
             return f"const {c_type} {node.name} = {self._expression(node.value)};"
         if isinstance(node, Declare):
             buffer = node.buffer
-            sizes = "".join(f"[{c_text(size)}]" for size in buffer.shape)
+            sizes = "".join(f"[{c_text(size)}]" for size in buffer.layout.allocated)
             return f"{buffer.element_type.value} {buffer.name}{sizes};"
         if isinstance(node, Source):
             if self._line_info:
@@ -143,30 +142,33 @@ class _Printer:
             return self._compute(node)
         if isinstance(node, Fill):
             return f"{self._element(node.target)} = {node.value};"
-        if isinstance(node, ShuffleAdd):
-            register = self._element(node.register)
-            return f"{register} += eatss_shuffle_down({register}, {node.delta}, {node.width});"
-        assert isinstance(node, Copy | AtomicAdd)
+        if isinstance(node, Perform):
+            texts = {name: self._element(element) for name, element in node.operands}
+            return node.instruction.cuda.format(**texts, **dict(node.immediates))
+        assert isinstance(node, Copy)
         target, source = self._element(node.target), self._element(node.source)
-        if isinstance(node, AtomicAdd):
-            return f"eatss_atomic_add(&{target}, {source});"
         prefix = "" if node.condition is None else f"if ({self._expression(node.condition)}) "
         return f"{prefix}{target} {'+=' if node.adds else '='} {source};"
 
     def _compute(self, node: Compute) -> str:
         functions = affine_values(node.statement.value)
         values = {
-            id(function.value): self._expression(value)
+            id(function.value): self._cast(value)
             for function, value in zip(functions, node.integers, strict=True)
         }
-        return assignment_text(
-            node.statement,
-            self._element(node.target),
-            [self._element(read) for read in node.reads],
-            lambda function: values[id(function)],
+        printer = ValuePrinter(
+            statement=node.statement,
+            reads=[self._element(read) for read in node.reads],
+            affine=lambda function: values[id(function)],
             types=node.types,
             index_bits=self._kernel.index_bits,
         )
+        target = self._element(node.target)
+        if node.by is None:
+            return printer.assigned(target)
+        instruction, parts = node.by
+        texts = {name: printer.operand(part) for name, part in parts}
+        return instruction.cuda.format(**texts)
 
     # Expressions -------------------------------------------------------------------------
 
@@ -174,21 +176,25 @@ class _Printer:
         return "int" if narrow else self._index
 
     def _expression(self, expression: IntExpr) -> str:
-        """Return the text of an expression; the hardware's unsigned numbers become indices."""
+        """Return the text of an expression."""
+        return c_text(self._cast(expression))
+
+    def _cast(self, expression: IntExpr) -> IntExpr:
+        """Return an expression in which the hardware's unsigned numbers become indices."""
         cast = {
             name: Name(f"({self._index}){name}")
             for name in names_in(expression)
             if name.startswith(("blockIdx.", "gridDim."))
         }
-        return c_text(substitute(expression, cast) if cast else expression)
+        return substitute(expression, cast) if cast else expression
 
     def _element(self, element: Element) -> str:
         buffer, subscripts = element.buffer, element.subscripts
         if buffer.space == "argument":
             return buffer.name
         if buffer.space == "global":
-            return f"{buffer.name}[{self._expression(buffer.address(subscripts))}]"
-        places = "".join(f"[{self._expression(one)}]" for one in subscripts)
+            return f"{buffer.name}[{self._expression(buffer.layout.address(subscripts))}]"
+        places = "".join(f"[{self._expression(one)}]" for one in buffer.layout.place(subscripts))
         home = f"{SHARED}." if buffer.space == "shared" else ""
         return f"{home}{buffer.name}{places}"
 

@@ -5,6 +5,7 @@ No name in it is one that a size macro of the user is likely to have (``N``, ``T
 
 from __future__ import annotations
 
+from eatss.instructions import INSTRUCTIONS
 from eatss.kernel.uses import Needs
 from eatss.program import Operator
 
@@ -30,45 +31,6 @@ _DYNAMIC_SHARED = """\
 #define EATSS_DYNAMIC_SHARED(type, name) \\
     extern __shared__ __align__(16) unsigned char eatss_shared_bytes[]; \\
     type &name = *reinterpret_cast<type *>(eatss_shared_bytes)
-"""
-
-_SHUFFLE = """\
-
-// The value of the thread `delta` lanes up, within groups of `width`; all of the warp call it.
-template <typename Value>
-__device__ __forceinline__ Value eatss_shuffle_down(Value value, unsigned int delta, int width)
-{
-    return __shfl_down_sync(0xffffffffu, value, delta, width);
-}
-"""
-
-_ATOMICS = """\
-
-// *pointer += value as one step; the cast is to the same bits, for which addition is the same.
-__device__ __forceinline__ void eatss_atomic_add(float *pointer, float value)
-{
-    atomicAdd(pointer, value);
-}
-__device__ __forceinline__ void eatss_atomic_add(double *pointer, double value)
-{
-    atomicAdd(pointer, value);
-}
-__device__ __forceinline__ void eatss_atomic_add(int *pointer, int value)
-{
-    atomicAdd(pointer, value);
-}
-__device__ __forceinline__ void eatss_atomic_add(unsigned int *pointer, unsigned int value)
-{
-    atomicAdd(pointer, value);
-}
-__device__ __forceinline__ void eatss_atomic_add(unsigned long *pointer, unsigned long value)
-{
-    atomicAdd(reinterpret_cast<unsigned long long *>(pointer), (unsigned long long)value);
-}
-__device__ __forceinline__ void eatss_atomic_add(long *pointer, long value)
-{
-    atomicAdd(reinterpret_cast<unsigned long long *>(pointer), (unsigned long long)value);
-}
 """
 
 _FLOORDIV = """\
@@ -116,7 +78,14 @@ def preamble(needs: Needs) -> str:
     if needs.shared or needs.dynamic_shared:
         cuda += _TRACKED
     cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
-    cuda += _SHUFFLE * needs.shuffles + _ATOMICS * bool(needs.atomics)
+    order = INSTRUCTIONS.names()
+    used = sorted(
+        {instruction for instruction, _ in needs.instructions},
+        key=lambda one: (order.index(one.name) if one.name in order else len(order), one.name),
+    )
+    cuda += "".join(one.definitions for one in used)
+    cpu = "".join(one.cpu_definitions for one in used)
+    cuda += f"\n#else // on a CPU\n{cpu}" * bool(cpu)
     head = "// On a CPU, eatss_cpu.hpp defines the names below.\n#ifndef EATSS_CPU\n"
     operators = needs.operators
     both = _FLOORDIV * (Operator.FLOORDIV in operators) + _MOD * (Operator.MOD in operators)

@@ -8,13 +8,14 @@ out, because C++ would choose another overload of ``sqrt`` for a ``float``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import islpy as isl
 
 from eatss.cuda.literal_text import converted_literal, literal_text
+from eatss.program import Apply, IntExpr, Operator, c_text
+from eatss.program.expression import binds_as_a_name
 from eatss.scop import (
     AffineValue,
     Binary,
@@ -53,64 +54,6 @@ _RENAMED = {"min": "eatss_min", "max": "eatss_max", "floord": "eatss_floordiv"}
 _INTEGER_FUNCTIONS = {"abs": _INT, "labs": ElementType.INT64, "llabs": ElementType.INT64}
 _DOUBLE_IN_F = frozenset({"erf"})
 
-_WORD = re.compile(r"[A-Za-z_]\w*|\d+")
-_CALL_HEAD = re.compile(r"(eatss_\w+)?\(")
-
-_NO_TYPES: Mapping[str, ElementType] = {}
-
-
-def value_text(
-    statement: Statement,
-    reads: Sequence[str],
-    affine: Callable[[isl.PwAff], str],
-    *,
-    types: Mapping[str, ElementType] = _NO_TYPES,
-    index_bits: int = 64,
-) -> str:
-    """Return the value a statement stores; the text has the type of what it is stored to.
-
-    Args:
-        statement: The statement.
-        reads: The text of access ``k`` at ``k``, binding as tightly as ``A[i]``; the first,
-            of the write, is not used.
-        affine: Prints an affine function of the statement's domain.
-        types: Element types of arrays by name. Of an array that is not in it, more
-            conversions are written out.
-        index_bits: 32 if the texts of ``affine`` are known to be of type ``int``.
-    """
-    return _Printer(statement, reads, affine, types, index_bits).emit(statement.value).text
-
-
-def assignment_text(
-    statement: Statement,
-    target: str,
-    reads: Sequence[str],
-    affine: Callable[[isl.PwAff], str],
-    *,
-    types: Mapping[str, ElementType] = _NO_TYPES,
-    index_bits: int = 64,
-) -> str:
-    """Return ``target = value;`` where ``target`` has the type of what the statement writes.
-
-    It is ``target += e;`` (or ``-=``, ``*=``) where the value is ``target + e`` and the sum is
-    not converted. Arguments as for :func:`value_text`.
-    """
-    printer = _Printer(statement, reads, affine, types, index_bits)
-    value = statement.value
-    if (
-        isinstance(value, Binary)
-        and value.operator in _COMPOUND
-        and isinstance(value.left, Read)
-        and reads[value.left.access] == target
-    ):
-        _, right = printer.pair(value.left, value.right)
-        return f"{target} {value.operator}= {right.text};"
-    if isinstance(value, Cast) and not _is_odd_constant(value):
-        value = value.operand
-    if isinstance(value, AffineValue):
-        return f"{target} = {_without_parentheses(affine(value.value))};"
-    return f"{target} = {printer.emit(value).text};"
-
 
 def _is_odd_constant(value: Cast) -> bool:
     """Return whether compilers warn of a constant that is stored without a conversion."""
@@ -133,13 +76,57 @@ class _Text:
         return self.text if self.level >= level else f"({self.text})"
 
 
-@dataclass(frozen=True, slots=True)
-class _Printer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValuePrinter:
+    """Prints the value of a statement, or parts of it.
+
+    Attributes:
+        statement: the statement.
+        reads: the text of access ``k`` at ``k``, binding as tightly as ``A[i]``; the first, of the
+            write, is not used.
+        affine: returns an affine function of the statement's domain as an expression.
+        types: element types of arrays by name. Of an array that is not in it, more conversions are
+            written out.
+        index_bits: 32 if the expressions of ``affine`` are known to be of type ``int``.
+    """
+
     statement: Statement
     reads: Sequence[str]
-    affine: Callable[[isl.PwAff], str]
-    types: Mapping[str, ElementType]
-    index_bits: int
+    affine: Callable[[isl.PwAff], IntExpr]
+    types: Mapping[str, ElementType] = field(default_factory=dict)
+    index_bits: int = 64
+
+    def value(self) -> str:
+        """Return the value a statement stores; the text has the type of what it is stored to."""
+        return self.emit(self.statement.value).text
+
+    def operand(self, part: Expression) -> str:
+        """Return a part of the value, in parentheses where it is more than a name or a call."""
+        return self.emit(part).above(_ATOM)
+
+    def assigned(self, target: str) -> str:
+        """Return ``target = value;`` where ``target`` has the type of what the statement writes.
+
+        It is ``target += e;`` (or ``-=``, ``*=``) where the value is ``target + e`` and the sum is
+        not converted.
+        """
+        value = self.statement.value
+        if (
+            isinstance(value, Binary)
+            and value.operator in _COMPOUND
+            and isinstance(value.left, Read)
+            and self.reads[value.left.access] == target
+        ):
+            _, right = self.pair(value.left, value.right)
+            return f"{target} {value.operator}= {right.text};"
+        if isinstance(value, Cast) and not _is_odd_constant(value):
+            value = value.operand
+        if isinstance(value, AffineValue):
+            function = self.affine(value.value)
+            text = c_text(function)
+            chooses = isinstance(function, Apply) and function.operator is Operator.SELECT
+            return f"{target} = {text[1:-1] if chooses else text};"
+        return f"{target} = {self.emit(value).text};"
 
     def emit(self, node: Expression) -> _Text:
         """Return text whose type in C and C++ is that of the node."""
@@ -165,10 +152,10 @@ class _Printer:
 
     def bare(self, node: AffineValue) -> _Text:
         """Return an affine value as it is printed, of some signed integer type."""
-        text = self.affine(node.value)
-        atom = _WORD.fullmatch(text) or _is_enclosed(text)
+        function = self.affine(node.value)
+        text = c_text(function)
         kind = _INT if self.index_bits == 32 else ElementType.INT64
-        return _Text(text if atom else f"({text})", _ATOM, kind)
+        return _Text(text if binds_as_a_name(function) else f"({text})", _ATOM, kind)
 
     def _affine_value(self, node: AffineValue) -> _Text:
         bare = self.bare(node)
@@ -308,23 +295,6 @@ class _Printer:
         name = _RENAMED.get(node.function, node.function)
         kind = _call_type(node.function, arguments)
         return _Text(f"{name}({', '.join(texts)})", _ATOM, kind)
-
-
-def _is_enclosed(text: str) -> bool:
-    """Return whether text is one pair of parentheses, or one call of ours."""
-    head = _CALL_HEAD.match(text)
-    if head is None:
-        return False
-    depth = 1
-    for position in range(head.end(), len(text)):
-        depth += {"(": 1, ")": -1}.get(text[position], 0)
-        if depth == 0:
-            return position == len(text) - 1
-    return False
-
-
-def _without_parentheses(text: str) -> str:
-    return text[1:-1] if text.startswith("(") and _is_enclosed(text) else text
 
 
 def _literal(text: str, kind: ElementType) -> _Text:

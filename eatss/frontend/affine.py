@@ -16,7 +16,7 @@ import islpy as isl
 from eatss.frontend import division
 from eatss.frontend.calls import inlined_body, is_library_function
 from eatss.frontend.codes import Code
-from eatss.frontend.notaffine import NotAffineError, Reason, not_affine
+from eatss.frontend.not_affine import NotAffineError, Reason, not_affine
 from eatss.frontend.polynomial import Monomial, Poly, accumulate
 from eatss.frontend.ranges import RangeProver
 from eatss.frontend.symbols import Role, SymbolTable, Variable
@@ -254,10 +254,10 @@ class AffineReader:
         if not node.type.signed:
             self.ranges.check(if_true, yes, domain.intersect(holds))
             self.ranges.check(if_false, no, domain.subtract(holds))
-        extremum = self._asextremum(test, yes, no, domain)
+        extremum = self._as_extremum(test, yes, no, domain)
         return extremum if extremum is not None else self.algebra.choose(holds, yes, no)
 
-    def _asextremum(self, test: Node, yes: Value, no: Value, domain: isl.Set) -> Value | None:
+    def _as_extremum(self, test: Node, yes: Value, no: Value, domain: isl.Set) -> Value | None:
         """Recognise ``a < b ? a : b``, so that comparisons with it stay convex."""
         if test.kind is not NodeKind.BINARY or test.op not in ("<", "<=", ">", ">="):
             return None

@@ -19,9 +19,9 @@ from eatss.scop import (
     Literal,
     Read,
     Scop,
-    Select,
     Statement,
     Unary,
+    operands,
 )
 
 _Piece: TypeAlias = isl.Set | isl.Map
@@ -102,7 +102,7 @@ class _Check:
                 continue
             if _label(left) != _label(right):
                 return False
-            todo.extend(zip(_operands(left), _operands(right), strict=True))
+            todo.extend(zip(operands(left), operands(right), strict=True))
         return True
 
     def _same_integer(self, one: AffineValue, other: Expression, domain: isl.Set) -> bool:
@@ -136,18 +136,6 @@ def _label(node: Expression) -> tuple[object, ...]:
     if isinstance(node, Call):
         return kind, node.function, len(node.arguments)
     return (kind,)
-
-
-def _operands(node: Expression) -> tuple[Expression, ...]:
-    if isinstance(node, (Unary, Cast)):
-        return (node.operand,)
-    if isinstance(node, Binary):
-        return node.left, node.right
-    if isinstance(node, Select):
-        return node.condition, node.if_true, node.if_false
-    if isinstance(node, Call):
-        return node.arguments
-    return ()
 
 
 def _number(node: Expression, depth: int = 0) -> int | None:

@@ -11,11 +11,11 @@ from eatss.frontend.affine import AffineReader
 from eatss.frontend.delinearise import Delinearised
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.reading import RawAccess, RawStatement
+from eatss.frontend.reference_text import reference_text
 from eatss.frontend.report import Reporter
 from eatss.frontend.signature import origin_of
 from eatss.frontend.symbols import Variable
 from eatss.frontend.values import Value
-from eatss.frontend.written import reference_text
 from eatss.isl_names import (
     box,
     parameter_space,

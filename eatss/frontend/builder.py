@@ -14,7 +14,7 @@ from eatss.frontend.codes import Code
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.loops import LoopReader
-from eatss.frontend.notaffine import NotAffineError
+from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.ppcg_count import PpcgCount
 from eatss.frontend.reading import LoopLevel, RawAccess, RawStatement

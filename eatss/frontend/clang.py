@@ -35,30 +35,25 @@ _CONTINUE = 1
 _EVALUATED_FLOAT = 2
 
 
-def _library() -> Any:
-    """Return libclang with the functions that its Python module does not declare."""
-    library = conf.lib
-    library.clang_getCursorBinaryOperatorKind.argtypes = [cindex.Cursor]
-    library.clang_getCursorBinaryOperatorKind.restype = ctypes.c_int
-    library.clang_getCursorUnaryOperatorKind.argtypes = [cindex.Cursor]
-    library.clang_getCursorUnaryOperatorKind.restype = ctypes.c_int
-    library.clang_isInvalidDeclaration.argtypes = [cindex.Cursor]
-    library.clang_isInvalidDeclaration.restype = ctypes.c_uint
-    library.clang_Cursor_Evaluate.argtypes = [cindex.Cursor]
-    library.clang_Cursor_Evaluate.restype = ctypes.c_void_p
-    library.clang_EvalResult_getKind.argtypes = [ctypes.c_void_p]
-    library.clang_EvalResult_getKind.restype = ctypes.c_int
-    library.clang_EvalResult_isUnsignedInt.argtypes = [ctypes.c_void_p]
-    library.clang_EvalResult_isUnsignedInt.restype = ctypes.c_uint
-    library.clang_EvalResult_getAsUnsigned.argtypes = [ctypes.c_void_p]
-    library.clang_EvalResult_getAsUnsigned.restype = ctypes.c_ulonglong
-    library.clang_EvalResult_getAsLongLong.argtypes = [ctypes.c_void_p]
-    library.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
-    library.clang_EvalResult_getAsDouble.argtypes = [ctypes.c_void_p]
-    library.clang_EvalResult_getAsDouble.restype = ctypes.c_double
-    library.clang_EvalResult_dispose.argtypes = [ctypes.c_void_p]
-    library.clang_EvalResult_dispose.restype = None
-    return library
+_UNDECLARED = {
+    "getCursorBinaryOperatorKind": (cindex.Cursor, ctypes.c_int),
+    "getCursorUnaryOperatorKind": (cindex.Cursor, ctypes.c_int),
+    "isInvalidDeclaration": (cindex.Cursor, ctypes.c_uint),
+    "Cursor_Evaluate": (cindex.Cursor, ctypes.c_void_p),
+    "EvalResult_getKind": (ctypes.c_void_p, ctypes.c_int),
+    "EvalResult_isUnsignedInt": (ctypes.c_void_p, ctypes.c_uint),
+    "EvalResult_getAsUnsigned": (ctypes.c_void_p, ctypes.c_ulonglong),
+    "EvalResult_getAsLongLong": (ctypes.c_void_p, ctypes.c_longlong),
+    "EvalResult_getAsDouble": (ctypes.c_void_p, ctypes.c_double),
+    "EvalResult_dispose": (ctypes.c_void_p, None),
+}
+"""Functions of libclang that its Python module does not declare: what they take and return."""
+
+
+def _declare_functions() -> None:
+    for name, (argument, result) in _UNDECLARED.items():
+        function = getattr(conf.lib, f"clang_{name}")
+        function.argtypes, function.restype = [argument], result
 
 
 def binary_operator(cursor: Any) -> str | None:
@@ -238,7 +233,7 @@ def parse_unit(
     Raises:
         cindex.TranslationUnitLoadError: If clang gives up.
     """
-    _library()
+    _declare_functions()
     arguments = [
         "-xc",
         "-std=gnu99",

@@ -16,7 +16,7 @@ import islpy as isl
 
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
-from eatss.frontend.notaffine import NotAffineError
+from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.polynomial import Monomial, Poly
 from eatss.frontend.reading import RawAccess, RawStatement
 from eatss.frontend.report import Reporter

@@ -1,28 +1,36 @@
 """Reads division and rounding: C's ``/``, ``%``, shifts and masks by a constant, floor and ceil.
 
 C truncates towards zero and isl rounds down; everything that turns one into the other is here.
-The functions take the ``AffineReader`` that reads the operands.
+The functions take what reads their operands.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import islpy as isl
 
 from eatss.frontend.calls import is_library_function
 from eatss.frontend.codes import Code
-from eatss.frontend.notaffine import NotAffineError, Reason, not_affine
+from eatss.frontend.not_affine import NotAffineError, Reason, not_affine
 from eatss.frontend.polynomial import Poly
+from eatss.frontend.ranges import RangeProver
 from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import TypeClass
-from eatss.frontend.values import Value
-
-if TYPE_CHECKING:
-    from eatss.frontend.affine import AffineReader
+from eatss.frontend.values import Value, ValueAlgebra
 
 
-def by_constant(reader: AffineReader, node: Node, domain: isl.Set) -> Value:
+class OperandReader(Protocol):
+    """Reads integer operands; ``AffineReader`` is one."""
+
+    algebra: ValueAlgebra
+    ranges: RangeProver
+
+    def value(self, node: Node, domain: isl.Set) -> Value:
+        """Read an integer expression whose value is used in ``domain``."""
+
+
+def by_constant(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
     """Read ``/``, ``%``, ``&``, ``<<`` and ``>>`` with a constant right operand.
 
     Raises:
@@ -53,7 +61,9 @@ def by_constant(reader: AffineReader, node: Node, domain: isl.Set) -> Value:
     return reader.algebra.floor_divide(value, 1 << amount)
 
 
-def _divide(reader: AffineReader, node: Node, value: Value, divisor: int, domain: isl.Set) -> Value:
+def _divide(
+    reader: OperandReader, node: Node, value: Value, divisor: int, domain: isl.Set
+) -> Value:
     """C truncates towards zero: ``a / -c = -(a / c)`` and ``a % -c = a % c``."""
     if divisor == 0:
         raise NotAffineError(
@@ -80,11 +90,11 @@ def _divide(reader: AffineReader, node: Node, value: Value, divisor: int, domain
     return reader.algebra.function(value).tdiv_r(_number(reader, size))
 
 
-def _number(reader: AffineReader, value: int) -> isl.PwAff:
+def _number(reader: OperandReader, value: int) -> isl.PwAff:
     return reader.algebra.function(Poly.constant(value))
 
 
-def rounded(reader: AffineReader, node: Node, domain: isl.Set) -> Value:
+def rounded(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
     """Read ``(int) floor((double) a / b)`` and its like, as old floord macros expand to."""
     numerator, divisor, exact = fraction(reader, node.children[0], domain)
     if not exact:
@@ -95,7 +105,7 @@ def rounded(reader: AffineReader, node: Node, domain: isl.Set) -> Value:
     return numerator
 
 
-def fraction(reader: AffineReader, node: Node, domain: isl.Set) -> tuple[Value, int, bool]:
+def fraction(reader: OperandReader, node: Node, domain: isl.Set) -> tuple[Value, int, bool]:
     """Read a floating expression as ``value / divisor``; exact if that is an integer."""
     if node.kind is NodeKind.CAST and not node.type.is_integer:
         operand = node.children[0]
@@ -137,7 +147,7 @@ def why_not(node: Node) -> NotAffineError:
     return NotAffineError(node, Reason.NON_AFFINE, "floating-point expression")
 
 
-def rounded_division(reader: AffineReader, node: Node, domain: isl.Set) -> Value:
+def rounded_division(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
     """Read CLooG's ``floord`` and ``ceild``."""
     value = reader.value(node.children[1], domain)
     divisor = reader.algebra.constant_of(reader.value(node.children[2], domain))

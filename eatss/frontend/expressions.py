@@ -9,7 +9,7 @@ from eatss.frontend.calls import is_library_function
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
 from eatss.frontend.literals import literal_text
-from eatss.frontend.notaffine import NotAffineError, Reason
+from eatss.frontend.not_affine import NotAffineError, Reason
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.reading import RawAccess
 from eatss.frontend.report import Place, Reporter

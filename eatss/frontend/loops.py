@@ -9,7 +9,7 @@ import islpy as isl
 from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
-from eatss.frontend.notaffine import NotAffineError
+from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.report import Place, Reporter
 from eatss.frontend.symbols import SymbolTable, Variable, counter_of
@@ -22,8 +22,6 @@ from eatss.isl_names import (
     renamed_parameter,
     without_parameter,
 )
-
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,8 @@ from eatss.frontend.errors import check_cycles, check_messages
 from eatss.frontend.facts import fixed_values, known_facts
 from eatss.frontend.files import check_bytes, check_includes, path_for_clang, read_bytes
 from eatss.frontend.findings import Findings
-from eatss.frontend.guard import Guard
-from eatss.frontend.largestack import on_large_stack
+from eatss.frontend.large_stack import on_large_stack
+from eatss.frontend.lexical_checks import Guard
 from eatss.frontend.options import FrontendOptions, FrontendResult
 from eatss.frontend.ppcg_count import killed_after
 from eatss.frontend.regions import PlacedRegion, Region, find_pragmas, pair_pragmas, place_region

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.frontend.codes import Code
-from eatss.frontend.notaffine import NotAffineError, Reason
+from eatss.frontend.not_affine import NotAffineError, Reason
 from eatss.frontend.polynomial import Poly
 from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node, NodeKind

@@ -8,7 +8,7 @@ import re
 from eatss.diagnostics import SourceSpan
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import Findings
-from eatss.frontend.notaffine import NotAffineError, Reason
+from eatss.frontend.not_affine import NotAffineError, Reason
 from eatss.frontend.source import SourceText
 from eatss.frontend.tree import Node, NodeKind
 

@@ -40,7 +40,6 @@ def function_parameters(function: Any, types: TypeTable) -> tuple[FunctionParame
                 is_pointer=bool(shape.sizes),
                 position=position,
                 element_type=None if shape.pointer_to_pointer else shape.element.element,
-                is_const=canonical.startswith("const "),
             )
         )
     return tuple(found)

@@ -21,8 +21,8 @@ from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.codes import Code
 from eatss.frontend.files import check_bytes, check_includes, path_for_clang, read_bytes
 from eatss.frontend.findings import Findings
-from eatss.frontend.guard import Guard
-from eatss.frontend.largestack import on_large_stack
+from eatss.frontend.large_stack import on_large_stack
+from eatss.frontend.lexical_checks import Guard
 from eatss.frontend.macros import MacroNames, macro_names
 from eatss.frontend.options import FrontendOptions, FrontendResult
 from eatss.frontend.parse import parse_bytes
@@ -96,7 +96,7 @@ def parse_symbolic(
     program = _Program(file=file, data=data, options=options, context=context)
     names = _macro_names(program)
     macros = tuple(m for m in _macros(program, names) if m.name not in names.tested)
-    kept, scops = _largest_reading(program, macros, numeric)
+    kept, scops = _most_parameters(program, macros, numeric)
     used = {name for scop in scops for name in scop.parameters}
     return SymbolicResult(
         scops=scops,
@@ -194,26 +194,26 @@ def _macros(program: _Program, names: MacroNames) -> Iterator[_Macro]:
             yield _Macro(name=name, type=spelling, value=value)
 
 
-def _largest_reading(
+def _most_parameters(
     program: _Program, macros: tuple[_Macro, ...], numeric: FrontendResult
 ) -> tuple[tuple[_Macro, ...], tuple[Scop, ...]]:
     """Return the macros that can be parameters, and the regions over them.
 
     All together if that works; else one is added after the other and kept if it works.
     """
-    scops = _reading(program, macros, macros, numeric) if macros else None
+    scops = _parsed_over(program, macros, macros, numeric) if macros else None
     if scops is not None:
         return macros, scops
     kept: tuple[_Macro, ...] = ()
     best = numeric.scops
     for macro in macros if 1 < len(macros) <= _MAX_SINGLE_TRIES else ():
-        scops = _reading(program, (*kept, macro), macros, numeric)
+        scops = _parsed_over(program, (*kept, macro), macros, numeric)
         if scops is not None:
             kept, best = (*kept, macro), scops
     return kept, best
 
 
-def _reading(
+def _parsed_over(
     program: _Program,
     macros: tuple[_Macro, ...],
     known: tuple[_Macro, ...],

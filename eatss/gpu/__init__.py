@@ -3,14 +3,19 @@
 Next folder: ``eatss/model``.
 """
 
-from eatss.gpu.load import list_profiles, load_profile, profile_directory
+from eatss.gpu.document import profile_from_document, profile_to_document
+from eatss.gpu.load import CARDS, list_profiles, load_profile, profile_directory, profile_provider
 from eatss.gpu.profile import FIGURES, GpuProfile, Source
 
 __all__ = [
+    "CARDS",
     "FIGURES",
     "GpuProfile",
     "Source",
     "list_profiles",
     "load_profile",
     "profile_directory",
+    "profile_from_document",
+    "profile_provider",
+    "profile_to_document",
 ]

@@ -1,6 +1,6 @@
 """Profile documents (plain JSON or TOML types) to ``GpuProfile`` and back.
 
-TOML files and ``GpuProfile.from_dict`` go through the same validation; a finding
+TOML files and plain documents go through the same validation; a finding
 about a file also says where in the file. ``eatss.gpu.findings`` words the findings.
 """
 
@@ -26,8 +26,11 @@ _MOST_FINDINGS = 20
 """Findings of a kind; finding the place of each in a text of thousands would take minutes."""
 
 
-def profile_from_document(document: Mapping[str, Any], origin: Origin) -> GpuProfile:
-    """Validate a document and return its profile.
+_PLAIN = Origin(label="profile")
+
+
+def profile_from_document(document: Mapping[str, Any], origin: Origin = _PLAIN) -> GpuProfile:
+    """Validate a document and return its profile; findings name ``origin``.
 
     Raises:
         InputError: the document is wrong; carries all findings, in order of their place.

@@ -211,10 +211,10 @@ def _libclang() -> str:
 def _profiles() -> str:
     folder = profile_directory()
     try:
-        count = len(list_profiles())
+        list_profiles()
     except ModuleNotFoundError as error:
         raise _NotThereError(f"cannot be read without {error.name}") from None
-    return f"{count} in {folder}"
+    return f"{len(list(folder.glob('*.toml')))} in {folder}"
 
 
 def _kernels() -> str:

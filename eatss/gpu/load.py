@@ -1,7 +1,16 @@
-"""Find and read profiles: shipped ones by name or alias, a user's own by path.
+"""Find and read profiles: known cards by name or alias, others by the path of their file.
+
+A card of a program or of a package is known by the path of its TOML file::
+
+    from eatss.gpu import CARDS
+
+    CARDS.register("mycard", Path("mycard.toml"))
+
+A package offers one by an entry point of the group ``eatss.cards``, which names such a path.
 
 Codes: G001 unknown name, G002 no such file or unreadable, G003 a directory, G004
-not UTF-8, G005 TOML syntax; those of ``eatss.gpu.document`` for the content.
+not UTF-8, G005 TOML syntax, G022 two cards of one name; those of ``eatss.gpu.document`` for
+the content.
 """
 
 from __future__ import annotations
@@ -10,10 +19,12 @@ import difflib
 import os
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
+from eatss.extensions import Registry
 from eatss.files import read_regular
 from eatss.gpu.document import profile_from_document
 from eatss.gpu.findings import Origin
@@ -33,7 +44,7 @@ _SYNTAX_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document
 
 
 def load_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
-    """Return a shipped profile by name or alias, or the profile in a TOML file.
+    """Return a known card's profile by name or alias, or the profile in a TOML file.
 
     A text with a path separator or ending in ``.toml`` is a path; any other text is
     a name, and case does not matter.
@@ -45,10 +56,11 @@ def load_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
     if isinstance(name_or_path, os.PathLike) or _looks_like_path(name_or_path):
         return _read(Path(name_or_path))
     name = name_or_path.strip().lower()
-    index = _index(profile_directory())
-    if name not in index:
-        raise _unknown_name(name_or_path, index)
-    return _read(index[name])
+    shipped = _shipped_cards(profile_directory())
+    card = shipped.get(name) or _added_cards(shipped).get(name)
+    if card is None:
+        raise _unknown_name(name_or_path, [*shipped, *_added_cards(shipped)])
+    return _read(CARDS.get(card))
 
 
 def given_profile(gpu: object) -> GpuProfile:
@@ -69,9 +81,17 @@ def given_profile(gpu: object) -> GpuProfile:
 
 
 def list_profiles() -> tuple[GpuProfile, ...]:
-    """Return all shipped profiles, in order of their names."""
-    paths = sorted(set(_index(profile_directory()).values()))
-    return tuple(sorted((_read(path) for path in paths), key=lambda profile: profile.name))
+    """Return the profiles of all known cards, in order of their names."""
+    shipped = _shipped_cards(profile_directory())
+    cards = {*shipped.values(), *_added_cards(shipped).values()}
+    found = (_read(CARDS.get(card)) for card in cards)
+    return tuple(sorted(found, key=lambda profile: profile.name))
+
+
+def profile_provider(profile: GpuProfile) -> str:
+    """Return who offers a known card: ``eatss``, a package with its version, or this program."""
+    shipped = _shipped_cards(profile_directory())
+    return CARDS.provider(shipped.get(profile.name) or _added_cards(shipped)[profile.name])
 
 
 def profile_directory() -> Path:
@@ -97,24 +117,55 @@ def _looks_like_path(text: str) -> bool:
     return text.lower().endswith(".toml") or any(sep in text for sep in separators)
 
 
+def _shipped_files() -> dict[str, Path]:
+    """Return the files of eatss, none where they are lost, which ``profile_directory`` tells."""
+    try:
+        folder = data_directory("gpu_profiles")
+    except FileNotFoundError:
+        return {}
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+CARDS: Registry[Path] = Registry("eatss.cards", "card", _shipped_files(), of=Path)
+"""The TOML files of all known cards by name."""
+
+
 @lru_cache(maxsize=4)
-def _index(folder: Path) -> dict[str, Path]:
-    """Map each name and alias to its file, reading only the head of each file."""
-    index: dict[str, Path] = {}
+def _shipped_cards(folder: Path) -> dict[str, str]:
+    """Map each name and alias of a card of eatss to its name, reading only the head of its file."""
+    cards: dict[str, str] = {}
     for path in sorted(folder.glob("*.toml")):
         head = path.read_text(encoding="utf-8").partition("\n[")[0]
         table = tomllib.loads(head)
         for name in (table["name"], *table.get("aliases", ())):
-            if name in index:
-                message = f"{path.name} and {index[name].name} are both called {name}"
+            if name in cards:
+                message = f"{path.stem} and {cards[name]} are both called {name}"
                 raise InternalError(Diagnostic(code="EATSS-G021", message=message))
-            index[name] = path
-    return index
+            cards[name] = path.stem
+    return cards
 
 
-def _unknown_name(name: str, index: dict[str, Path]) -> InputError:
-    close = difflib.get_close_matches(name.strip().lower(), index, n=3, cutoff=0.5)
-    known = ", ".join(sorted(index))
+def _added_cards(shipped: Mapping[str, str]) -> dict[str, str]:
+    """Map each name and alias of the cards of packages and programs to the name in ``CARDS``."""
+    cards: dict[str, str] = {}
+    for card in CARDS.names():
+        if card in shipped.values():
+            continue
+        profile = _read(CARDS.get(card))
+        for name in (card.lower(), profile.name, *profile.aliases):
+            if name in shipped or cards.setdefault(name, card) != card:
+                raise input_error(
+                    "EATSS-G022",
+                    f"the card '{card}' of {CARDS.provider(card)} is called {name}, "
+                    "like another card",
+                    hint=f"change its name or aliases in {CARDS.get(card)}",
+                )
+    return cards
+
+
+def _unknown_name(name: str, names: Sequence[str]) -> InputError:
+    close = difflib.get_close_matches(name.strip().lower(), names, n=3, cutoff=0.5)
+    known = ", ".join(sorted(names))
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     return input_error(
         "EATSS-G001",
@@ -173,15 +224,8 @@ def _unreadable(path: Path, error: Exception) -> InputError:
 
 def _too_long_a_key(path: Path, text: str, start: int) -> InputError:
     line = text.count("\n", 0, start) + 1
-    place = place_at(text, line, start - text.rfind("\n", 0, start), str(path))
-    return InputError(
-        Diagnostic(
-            code="EATSS-G005",
-            message=f"a key of more than {MAX_KEY_PARTS} parts is none of a profile",
-            span=place.span,
-            source_line=place.source_line,
-        )
-    )
+    message = f"a key of more than {MAX_KEY_PARTS} parts is none of a profile"
+    return _syntax_error(path, text, line, start - text.rfind("\n", 0, start), message)
 
 
 def _bad_syntax(path: Path, text: str, error: Exception) -> InputError:
@@ -196,12 +240,13 @@ def _bad_syntax(path: Path, text: str, error: Exception) -> InputError:
         message = message[: found.start()]
         if found[1] is not None:
             line, column = int(found[1]), int(found[2])
+    return _syntax_error(path, text, line, column, f"not valid TOML: {message}")
+
+
+def _syntax_error(path: Path, text: str, line: int, column: int, message: str) -> InputError:
     place = place_at(text, line, column, str(path))
     return InputError(
         Diagnostic(
-            code="EATSS-G005",
-            message=f"not valid TOML: {message}",
-            span=place.span,
-            source_line=place.source_line,
+            code="EATSS-G005", message=message, span=place.span, source_line=place.source_line
         )
     )

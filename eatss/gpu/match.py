@@ -74,7 +74,7 @@ _ARCHITECTURES = {
 def match_profile(
     detected: DetectedGpu, profiles: Iterable[GpuProfile] | None = None
 ) -> GpuProfile | None:
-    """Return the profile (of the shipped ones, by default) of a detected card.
+    """Return the profile (of the known ones, by default) of a detected card.
 
     A profile fits when all words of one of its names occur in the card's name, no
     word that marks a variant (PCIe, Ti, …) is left over, and compute capability,

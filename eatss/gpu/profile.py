@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from eatss.gpu.calibration import Calibration
 
@@ -95,30 +93,3 @@ class GpuProfile:
     def calibrated(self) -> bool:
         """Whether every coefficient was measured on cards of this kind."""
         return self.calibration is not None and not self.calibration.missing
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the profile as plain JSON types, shaped like a profile's TOML file."""
-        from eatss.gpu.document import profile_to_document  # noqa: PLC0415  (it imports this)
-
-        return profile_to_document(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> GpuProfile:
-        """Return the profile that ``data``, as of :meth:`to_dict`, describes.
-
-        Raises:
-            InputError: ``data`` is no valid profile; carries all findings.
-        """
-        from eatss.gpu.document import profile_from_document  # noqa: PLC0415
-        from eatss.gpu.findings import Origin  # noqa: PLC0415
-
-        return profile_from_document(data, Origin(label="profile"))
-
-    def source_of(self, figure: str) -> Source | None:
-        """Return where the figure (a field name of ``FIGURES``) comes from."""
-        key = dict(self.sources).get(figure)
-        return next((source for source in self.bibliography if source.key == key), None)
-
-    def note_on(self, field: str) -> str | None:
-        """Return the note on a field, if there is one."""
-        return dict(self.notes).get(field)

@@ -10,22 +10,23 @@ barrier in between. Only shared memory is looked at: no barrier is for global me
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import count
 from typing import TypeAlias
 
 from eatss.kernel.nodes import (
     Barrier,
     Buffer,
-    Compute,
     Copy,
-    Fill,
+    Element,
     For,
     If,
     Let,
     Node,
+    Perform,
     Scope,
 )
-from eatss.kernel.uses import elements, every
+from eatss.kernel.uses import elements, every, mapped
 from eatss.program import IntExpr, names_in
 
 _THREAD = "threadIdx."
@@ -36,14 +37,15 @@ _Write: TypeAlias = tuple[Buffer, tuple[IntExpr, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending:
-    """Boxes that some thread may have written or read since it last met a barrier."""
+class SharedUses:
+    """Boxes in shared memory that some thread may have used since it last met a barrier."""
 
     written: frozenset[_Write] = frozenset()
     read: frozenset[Buffer] = frozenset()
 
-    def joined(self, other: _Pending) -> _Pending:
-        return _Pending(self.written | other.written, self.read | other.read)
+    def joined(self, other: SharedUses) -> SharedUses:
+        """Return what either has."""
+        return SharedUses(self.written | other.written, self.read | other.read)
 
 
 def barrier_faults(body: Sequence[Node]) -> tuple[str, ...]:
@@ -55,9 +57,7 @@ def barrier_faults(body: Sequence[Node]) -> tuple[str, ...]:
     Returns:
         Nothing if the barriers are enough and every thread meets each of them.
     """
-    check = _Check(_varying(body))
-    check.follow(body, _Pending(), uniform=True)
-    return tuple(dict.fromkeys(check.faults))
+    return followed(body, SharedUses(), varying_names(body))[1]
 
 
 def needed_barriers_only(body: Sequence[Node]) -> tuple[Node, ...]:
@@ -82,25 +82,27 @@ def barriers_in(body: Sequence[Node]) -> int:
 
 def without_barrier(body: Sequence[Node], at: int) -> tuple[Node, ...]:
     """Return nodes without one of their barriers, counted from 0 in their order."""
-    left = at
+    numbers = count()
 
-    def kept(nodes: Sequence[Node]) -> tuple[Node, ...]:
-        nonlocal left
-        found: list[Node] = []
-        for node in nodes:
-            if isinstance(node, Barrier):
-                left -= 1
-                if left == -1:
-                    continue
-            if isinstance(node, For | Scope):
-                node = replace(node, body=kept(node.body))  # noqa: PLW2901 - the same node, less
-            elif isinstance(node, If):
-                inner, orelse = kept(node.body), kept(node.orelse)
-                node = replace(node, body=inner, orelse=orelse)  # noqa: PLW2901
-            found.append(node)
-        return tuple(found)
+    def kept(node: Node) -> tuple[Node, ...]:
+        return () if isinstance(node, Barrier) and next(numbers) == at else (node,)
 
-    return kept(body)
+    return mapped(body, kept)
+
+
+def followed(
+    nodes: Sequence[Node], before: SharedUses, varying: frozenset[str]
+) -> tuple[SharedUses, tuple[str, ...]]:
+    """Return what is pending behind nodes that all threads get to, and the faults in words.
+
+    Args:
+        nodes: what threads do.
+        before: what they may have done since they last met a barrier.
+        varying: names that differ between threads, see :func:`varying_names`.
+    """
+    check = _Check(varying)
+    pending = check.follow(nodes, before, uniform=True)
+    return pending, tuple(dict.fromkeys(check.faults))
 
 
 class _Check:
@@ -108,18 +110,18 @@ class _Check:
         self._varying = varying
         self.faults: list[str] = []
 
-    def follow(self, nodes: Sequence[Node], before: _Pending, *, uniform: bool) -> _Pending:
+    def follow(self, nodes: Sequence[Node], before: SharedUses, *, uniform: bool) -> SharedUses:
         """Return what is pending behind nodes; ``uniform`` says that all threads get to them."""
         state = before
         for node in nodes:
             state = self._step(node, state, uniform=uniform)
         return state
 
-    def _step(self, node: Node, before: _Pending, *, uniform: bool) -> _Pending:
+    def _step(self, node: Node, before: SharedUses, *, uniform: bool) -> SharedUses:
         if isinstance(node, Barrier):
             if not uniform:
                 self.faults.append("a barrier stands where not all threads of a block get to")
-            return _Pending()
+            return SharedUses()
         if isinstance(node, Scope):
             return self.follow(node.body, before, uniform=uniform)
         if isinstance(node, If):
@@ -132,19 +134,17 @@ class _Check:
             return once.joined(self.follow(node.body, once, uniform=inside))
         return self._access(node, before)
 
-    def _access(self, node: Node, before: _Pending) -> _Pending:
+    def _access(self, node: Node, before: SharedUses) -> SharedUses:
         if not elements(node):
             return before
-        target, *sources = elements(node)
-        plain = isinstance(node, Copy | Fill) and not (isinstance(node, Copy) and node.adds)
-        wrote: set[_Write] = set()
-        if target.buffer.space == "shared":
-            wrote.add(
-                (target.buffer, target.subscripts if isinstance(node, Copy) and plain else None)
-            )
-        if not (plain or isinstance(node, Compute)):
-            sources.append(target)
-        reads = {one.buffer for one in sources if one.buffer.space == "shared"}
+        written, read = _accesses(node)
+        same = isinstance(node, Copy) and not node.adds
+        wrote: set[_Write] = {
+            (one.buffer, one.subscripts if same else None)
+            for one in written
+            if one.buffer.space == "shared"
+        }
+        reads = {one.buffer for one in read if one.buffer.space == "shared"}
         there = {buffer for buffer, _ in before.written}
         self.faults += [
             f"{buffer.name} is read before all threads have written their part of it"
@@ -158,13 +158,23 @@ class _Check:
             others = {p for b, p in before.written if b == buffer}
             if others and (places is None or others != {places}):
                 self.faults.append(f"{buffer.name} is written by several threads at a time")
-        return before.joined(_Pending(frozenset(wrote), frozenset(reads)))
+        return before.joined(SharedUses(frozenset(wrote), frozenset(reads)))
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:
         return any(_mentions(expression, self._varying) for expression in expressions)
 
 
-def _varying(body: Sequence[Node]) -> frozenset[str]:
+def _accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
+    """Return what a node itself writes and what it reads."""
+    if isinstance(node, Perform):
+        return node.named(node.instruction.written), node.named(node.instruction.read)
+    target, *sources = elements(node)
+    if isinstance(node, Copy) and node.adds:
+        sources.append(target)
+    return (target,), tuple(sources)
+
+
+def varying_names(body: Sequence[Node]) -> frozenset[str]:
     """Return the names of constants and counters that differ between the threads of a block."""
     found: set[str] = set()
     while True:

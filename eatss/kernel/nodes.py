@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Literal, TypeAlias
 
-from eatss.program import Constant, IntExpr, multiplied, total
-from eatss.scop import ElementType, Statement
+from eatss.kernel.instruction import Instruction
+from eatss.kernel.layout import Layout
+from eatss.program import IntExpr
+from eatss.scop import ElementType, Expression, Statement
 
 Space: TypeAlias = Literal["global", "argument", "shared", "register"]
 """Where a buffer lives. An ``argument`` is a scalar that is passed by value."""
 
 SHARED = "sh"
 """What a kernel calls the structure of its boxes in shared memory."""
+
+_ALIGNMENT = 8
+"""Bytes to which a box in shared memory is rounded up."""
 
 Unroll: TypeAlias = Literal["whole"] | int | None
 """Whether a loop is unrolled: as a whole, so many steps, or as the compiler likes."""
@@ -28,30 +32,21 @@ Unroll: TypeAlias = Literal["whole"] | int | None
 class Buffer:
     """Memory with a name: an array of the region, a box in shared memory, registers of a thread.
 
-    ``shape`` are the extents as declared, outermost first; registers have one for each loop of
-    which a thread has several points. A cell of global memory has none.
+    Registers have an extent for each loop of which a thread has several points; a cell of global
+    memory has none.
     """
 
     name: str
     space: Space
     element_type: ElementType
-    shape: tuple[IntExpr, ...]
-
-    def address(self, subscripts: Sequence[IntExpr]) -> IntExpr:
-        """Return the place of an element in row-major order."""
-        if not subscripts:
-            return Constant(0)
-        place = subscripts[0]
-        for extent, subscript in zip(self.shape[1:], subscripts[1:], strict=True):
-            place = total(multiplied(place, extent), subscript)
-        return place
+    layout: Layout
 
     @property
     def size_bytes(self) -> int:
         """Bytes of a buffer whose extents are constant."""
-        extents = [extent.value for extent in self.shape if isinstance(extent, Constant)]
-        assert len(extents) == len(self.shape)
-        return prod(extents) * self.element_type.size_bytes
+        elements = self.layout.elements
+        assert elements is not None
+        return elements * self.element_type.size_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,20 +129,16 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AtomicAdd:
-    """``target += source`` as one step, whatever other threads add to it."""
+class Perform:
+    """An instruction, with the element that each operand is and its integers, by their names."""
 
-    target: Element
-    source: Element
+    instruction: Instruction
+    operands: tuple[tuple[str, Element], ...]
+    immediates: tuple[tuple[str, int], ...] = ()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShuffleAdd:
-    """``register +=`` that of the lane ``delta`` up, within groups of ``width`` lanes."""
-
-    register: Element
-    delta: int
-    width: int
+    def named(self, names: Sequence[str]) -> tuple[Element, ...]:
+        """Return the operands of these names."""
+        return tuple(element for name, element in self.operands if name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +148,8 @@ class Compute:
     ``reads`` has the element of each access of the statement, the first that of its write.
     ``integers`` are the values of the affine functions in the statement's value, in the order of
     :func:`eatss.kernel.values.affine_values`. ``types`` are element types of arrays by name.
+    ``by`` is the instruction that does it, if the compiler is not to choose, and the part of the
+    value that each of its operands is.
     """
 
     statement: Statement
@@ -164,6 +157,7 @@ class Compute:
     reads: tuple[Element, ...]
     integers: tuple[IntExpr, ...]
     types: Mapping[str, ElementType]
+    by: tuple[Instruction, tuple[tuple[str, Expression], ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,18 +169,7 @@ class Source:
 
 
 Node: TypeAlias = (
-    Let
-    | Declare
-    | For
-    | If
-    | Scope
-    | Barrier
-    | Fill
-    | Copy
-    | AtomicAdd
-    | ShuffleAdd
-    | Compute
-    | Source
+    Let | Declare | For | If | Scope | Barrier | Fill | Copy | Perform | Compute | Source
 )
 
 
@@ -204,13 +187,23 @@ class Kernel:
     """A kernel: what each thread of each block does.
 
     ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
-    at launch if it is ``dynamic_shared``. Indices have ``index_bits``.
+    at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``.
     """
 
     name: str
     threads: int
     arguments: tuple[Argument, ...]
     shared: tuple[Buffer, ...]
-    dynamic_shared: bool
+    static_shared_bytes: int
     index_bits: Literal[32, 64]
     body: tuple[Node, ...]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory of a block."""
+        return sum(-(-buffer.size_bytes // _ALIGNMENT) * _ALIGNMENT for buffer in self.shared)
+
+    @property
+    def dynamic_shared(self) -> bool:
+        """Whether shared memory is passed at launch."""
+        return self.shared_bytes > self.static_shared_bytes

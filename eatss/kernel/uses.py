@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from eatss.analysis.mapping import AXES, Axis
+from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import (
-    AtomicAdd,
     Buffer,
     Compute,
     Copy,
@@ -19,8 +20,8 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    Perform,
     Scope,
-    ShuffleAdd,
 )
 from eatss.kernel.values import functions
 from eatss.program import Apply, IntExpr, Operator, names_in
@@ -38,14 +39,13 @@ _OPERATORS_OF_FUNCTIONS = {
 class Needs:
     """What code needs besides C: of a card, and of the definitions at the top of its file.
 
-    ``atomics`` are the types of what it adds to atomically, ``operators`` those of its integer
-    expressions.
+    ``instructions`` are those it names, each with a type it is for; ``operators`` are those of its
+    integer expressions.
     """
 
     shared: bool = False
     dynamic_shared: bool = False
-    shuffles: bool = False
-    atomics: frozenset[ElementType] = frozenset()
+    instructions: frozenset[tuple[Instruction, ElementType]] = frozenset()
     operators: frozenset[Operator] = frozenset()
 
     def joined(self, other: Needs) -> Needs:
@@ -53,8 +53,7 @@ class Needs:
         return Needs(
             shared=self.shared or other.shared,
             dynamic_shared=self.dynamic_shared or other.dynamic_shared,
-            shuffles=self.shuffles or other.shuffles,
-            atomics=self.atomics | other.atomics,
+            instructions=self.instructions | other.instructions,
             operators=self.operators | other.operators,
         )
 
@@ -74,19 +73,32 @@ def every(nodes: Iterable[Node]) -> Iterator[Node]:
             yield from every(body)
 
 
+def mapped(nodes: Iterable[Node], change: Callable[[Node], tuple[Node, ...]]) -> tuple[Node, ...]:
+    """Return nodes with ``change`` in place of each, that of its bodies first, in their order."""
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, For | Scope):
+            node = replace(node, body=mapped(node.body, change))  # noqa: PLW2901 - what is inside
+        elif isinstance(node, If):
+            body, orelse = mapped(node.body, change), mapped(node.orelse, change)
+            node = replace(node, body=body, orelse=orelse)  # noqa: PLW2901
+        found += change(node)
+    return tuple(found)
+
+
 def elements(node: Node) -> tuple[Element, ...]:
     """Return the elements that a node itself names."""
-    if isinstance(node, Copy | AtomicAdd):
+    if isinstance(node, Copy):
         return (node.target, node.source)
     if isinstance(node, Fill):
         return (node.target,)
-    if isinstance(node, ShuffleAdd):
-        return (node.register,)
+    if isinstance(node, Perform):
+        return tuple(element for _, element in node.operands)
     return (node.target, *node.reads) if isinstance(node, Compute) else ()
 
 
-def expressions(node: Node) -> Iterator[IntExpr]:
-    """Yield the integer expressions that a node itself computes, places of elements among them."""
+def own_expressions(node: Node) -> Iterator[IntExpr]:
+    """Yield the integer expressions of a node itself, subscripts of its elements among them."""
     if isinstance(node, Let):
         yield node.value
     elif isinstance(node, For):
@@ -98,10 +110,42 @@ def expressions(node: Node) -> Iterator[IntExpr]:
     elif isinstance(node, Compute):
         yield from node.integers
     for element in elements(node):
+        yield from element.subscripts
+
+
+def expressions(node: Node) -> Iterator[IntExpr]:
+    """Yield the integer expressions that a node computes, the places of its elements included."""
+    yield from own_expressions(node)
+    for element in elements(node):
+        layout = element.buffer.layout
         if element.buffer.space == "global":
-            yield element.buffer.address(element.subscripts)
-        else:
-            yield from element.subscripts
+            yield layout.address(element.subscripts)
+        elif layout.swizzle:
+            yield from layout.place(element.subscripts)
+
+
+def with_buffers(nodes: Iterable[Node], other: Mapping[Buffer, Buffer]) -> tuple[Node, ...]:
+    """Return nodes whose elements are of other buffers."""
+
+    def element(one: Element) -> Element:
+        return replace(one, buffer=other.get(one.buffer, one.buffer))
+
+    def changed(node: Node) -> tuple[Node, ...]:
+        if isinstance(node, Declare):
+            return (replace(node, buffer=other.get(node.buffer, node.buffer)),)
+        if isinstance(node, Fill):
+            return (replace(node, target=element(node.target)),)
+        if isinstance(node, Copy):
+            return (replace(node, target=element(node.target), source=element(node.source)),)
+        if isinstance(node, Compute):
+            reads = tuple(map(element, node.reads))
+            return (replace(node, target=element(node.target), reads=reads),)
+        if isinstance(node, Perform):
+            operands = tuple((name, element(one)) for name, one in node.operands)
+            return (replace(node, operands=operands),)
+        return (node,)
+
+    return mapped(nodes, changed)
 
 
 def names_of(nodes: Iterable[Node]) -> set[str]:
@@ -119,20 +163,18 @@ def without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
     used = names_of(nodes)
     declared = Counter(node.name for node in every(nodes) if isinstance(node, Let))
 
-    def kept(body: Sequence[Node]) -> tuple[Node, ...]:
-        found: list[Node] = []
-        for node in body:
-            if isinstance(node, Let) and node.name not in used and declared[node.name] == 1:
-                continue
-            if isinstance(node, For | Scope):
-                found.append(replace(node, body=kept(node.body)))
-            elif isinstance(node, If):
-                found.append(replace(node, body=kept(node.body), orelse=kept(node.orelse)))
-            else:
-                found.append(node)
-        return tuple(found)
+    def kept(node: Node) -> tuple[Node, ...]:
+        goes = isinstance(node, Let) and node.name not in used and declared[node.name] == 1
+        return () if goes else (node,)
 
-    return kept(nodes)
+    return mapped(nodes, kept)
+
+
+def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:
+    """Return the axes of the grid along which loops take a block from tile to tile."""
+    steps = [node.step for node in every(kernel.body) if isinstance(node, For)]
+    names = {name for step in steps for name in names_in(step)}
+    return tuple(axis for axis in AXES if f"gridDim.{axis}" in names)
 
 
 def needs_of(kernel: Kernel) -> Needs:
@@ -148,12 +190,18 @@ def needs_of(kernel: Kernel) -> Needs:
     return Needs(
         shared=bool(kernel.shared) and not kernel.dynamic_shared,
         dynamic_shared=bool(kernel.shared) and kernel.dynamic_shared,
-        shuffles=any(isinstance(node, ShuffleAdd) for node in nodes),
-        atomics=frozenset(
-            node.target.buffer.element_type for node in nodes if isinstance(node, AtomicAdd)
-        ),
+        instructions=frozenset(one for node in nodes for one in instructions_of(node)),
         operators=frozenset(operators),
     )
+
+
+def instructions_of(node: Node) -> Iterator[tuple[Instruction, ElementType]]:
+    """Yield the instruction that a node itself names, with the type of what it writes."""
+    if isinstance(node, Perform):
+        (written, *_) = node.named(node.instruction.written)
+        yield node.instruction, written.buffer.element_type
+    elif isinstance(node, Compute) and node.by is not None:
+        yield node.by[0], node.target.buffer.element_type
 
 
 def operators_in(expression: IntExpr) -> Iterator[Operator]:

@@ -18,6 +18,7 @@ from eatss.isl_names import (
     parameter_is_bounded,
     without_parameters,
 )
+from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Buffer, Element
 from eatss.lower.isl_text import expression_of, value_of
 from eatss.program import (
@@ -53,7 +54,7 @@ class DeviceArray:
             name=self.name,
             space="argument" if self.by_value else "global",
             element_type=self.array.element_type,
-            shape=self.shape,
+            layout=Layout(self.shape),
         )
 
     def element(self, subscripts: Sequence[IntExpr]) -> Element:

@@ -9,12 +9,12 @@ import islpy as isl
 
 from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
 from eatss.analysis.structure import MOST_POINTS
+from eatss.instructions import SHUFFLE_DOWN_ADD
 from eatss.isl_names import (
     coalesced,
     without_parameters,
 )
-from eatss.kernel.barriers import barrier_faults, needed_barriers_only
-from eatss.kernel.nodes import Argument, Barrier, For, If, Kernel, Let, Node, ShuffleAdd
+from eatss.kernel.nodes import Argument, For, If, Kernel, Let, Node, Perform
 from eatss.kernel.uses import buffers_of, names_of, without_unused
 from eatss.lower.assumptions import within
 from eatss.lower.bounds import TileRange, full_tiles, guard, tile_range, union_of
@@ -29,9 +29,9 @@ from eatss.lower.promotion_builder import StagingBuilder
 from eatss.lower.references import References
 from eatss.lower.storage import Candidate, StoragePlan
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
-from eatss.lower.thread_builder import ThreadBuilder, first_point, over_points
+from eatss.lower.thread_builder import ThreadBuilder, over_points
 from eatss.lower.thread_tree import Node as Tree
-from eatss.polyhedral.bounded import at_most
+from eatss.polyhedral.isl_limits import at_most
 from eatss.program import (
     Apply,
     Constant,
@@ -43,7 +43,6 @@ from eatss.program import (
     names_in,
 )
 from eatss.program.linear import start_plus, strict
-from eatss.schedule.errors import internal_error_at
 from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
 from eatss.schedule.names import NameTable
 from eatss.schedule.parts import Part
@@ -111,33 +110,26 @@ class KernelBuilder:
         )
 
     def build(self) -> BuiltKernel:
-        """Return the kernel.
+        """Return the kernel, its barriers not put yet.
 
         Raises:
-            InternalError: ``EATSS-K901`` its code does not run every instance once, ``EATSS-K903``
-                threads may meet in shared memory without a barrier.
+            InternalError: ``EATSS-K901`` its code does not run every instance once.
         """
         launch = self._launch_params()
         ranges, known = self._block_ranges(launch)
-        body = needed_barriers_only(without_unused(self._body(ranges, known)))
-        for fault in barrier_faults(body):
-            raise internal_error_at("EATSS-K903", f"{self._name}: {fault}", span=self._span)
-        shared_bytes = sum(-(-tile.shared_bytes // 8) * 8 for tile in self._staging.tiles)
-        context = self._context
+        body = without_unused(self._body(ranges, known))
         return BuiltKernel(
             kernel=Kernel(
                 name=self._name,
                 threads=self._mapping.threads,
                 arguments=self._arguments(body),
                 shared=tuple(tile.buffer for tile in self._staging.tiles),
-                dynamic_shared=shared_bytes > context.static_shared_bytes,
-                index_bits=context.index_bits,
+                static_shared_bytes=self._context.static_shared_bytes,
+                index_bits=self._context.index_bits,
                 body=body,
             ),
             grid=self._grid(ranges),
             launch=launch,
-            shared_bytes=shared_bytes,
-            register_words=self._references.register_words,
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
             most_blocks=self._most_blocks(launch),
             notes=(*self._sharing(), *self._references.notes, *self._staging.notes),
@@ -315,7 +307,7 @@ class KernelBuilder:
     def _single_points(self, loops: Sequence[MappedLoop]) -> list[Node]:
         """Declare the loops of which a thread has one point."""
         return [
-            Let(name=loop.name, value=self._index(first_point(loop).expression()))
+            Let(name=loop.name, value=self._index(loop.first.expression()))
             for loop in loops
             if loop.points == 1 and (loop.threads > 1 or loop.tile > 1)
         ]
@@ -337,7 +329,11 @@ class KernelBuilder:
         summed = self._strided(loop, ranges, sums)
         shuffles = self._at_points(
             tuple(
-                ShuffleAdd(register=register, delta=loop.threads >> step, width=loop.threads)
+                Perform(
+                    instruction=SHUFFLE_DOWN_ADD,
+                    operands=(("sum", register),),
+                    immediates=(("delta", loop.threads >> step), ("width", loop.threads)),
+                )
                 for register in references.register_elements()
                 for step in range(1, loop.threads.bit_length())
             )
@@ -407,9 +403,6 @@ class KernelBuilder:
         found: list[Node] = [
             self._staging.copy(tile, known) for tile in staged if tile.depth == depth
         ]
-        copies = bool(found)
-        if copies:
-            found.append(Barrier())
         if depth == len(serial):
             found += self._compute(part, serial, known)
         else:
@@ -429,9 +422,6 @@ class KernelBuilder:
                     body=self._level(part, serial, depth + 1, inside, staged, tiles.known),
                 )
             )
-        again = depth > 0 or any(loop.grid != "x" for loop in self._mapping.spread)
-        if copies and again:
-            found.append(Barrier())
         return tuple(found)
 
     def _compute(

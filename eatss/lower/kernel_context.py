@@ -38,17 +38,14 @@ class BuiltKernel:
     """A kernel, and what launching it takes.
 
     ``grid`` are the numbers of blocks along x, y, z; ``launch`` are the sizes and host counters
-    for which there is anything to run. ``register_words`` is an estimate of the registers a
-    thread needs. ``parameter_tiles`` are for sizes that bound tiled loops the largest tile.
-    ``most_blocks`` is what must hold of the sizes for the grid to launch, ``None`` for nothing.
-    ``index`` has what the kernel and its grid compute of indices.
+    for which there is anything to run. ``parameter_tiles`` are for sizes that bound tiled loops the
+    largest tile. ``most_blocks`` is what must hold of the sizes for the grid to launch, ``None``
+    for nothing. ``index`` has what the kernel and its grid compute of indices.
     """
 
     kernel: Kernel
     grid: tuple[IntExpr, IntExpr, IntExpr]
     launch: isl.Set
-    shared_bytes: int
-    register_words: int
     parameter_tiles: tuple[tuple[str, int], ...]
     most_blocks: IntExpr | None
     notes: tuple[str, ...]

@@ -10,6 +10,7 @@ import islpy as isl
 
 from eatss.analysis.structure import padded_row
 from eatss.isl_names import coalesced, fixed_box
+from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Buffer
 from eatss.lower.storage import Candidate
 from eatss.program import Constant
@@ -21,7 +22,7 @@ class SharedTile:
     """A box of an array in shared memory.
 
     ``offsets`` are functions of the parameters, one a dimension; ``sizes`` the box's extents in
-    elements and ``padded`` those of the declared array. ``depth`` is how many serial loops stand
+    elements, ``padding`` elements follow each row. ``depth`` is how many serial loops stand
     around the copy. ``footprint`` are the elements that are read, over the
     parameters of that level.
     """
@@ -31,7 +32,7 @@ class SharedTile:
     element_type: ElementType
     offsets: tuple[isl.PwAff, ...]
     sizes: tuple[int, ...]
-    padded: tuple[int, ...]
+    padding: int
     depth: int
     footprint: isl.Set
 
@@ -42,7 +43,7 @@ class SharedTile:
             name=self.name,
             space="shared",
             element_type=self.element_type,
-            shape=tuple(Constant(size) for size in self.padded),
+            layout=Layout(tuple(map(Constant, self.sizes)), padding=self.padding),
         )
 
     @property
@@ -76,14 +77,14 @@ def shared_tile(
         if box is None:
             continue
         sizes = tuple(size for _, size in box)
-        for padded in (_padded(sizes), sizes):
+        for padding in (_padding(sizes), 0):
             tile = SharedTile(
                 name=name,
                 candidate=candidate,
                 element_type=element_type,
                 offsets=tuple(offset for offset, _ in box),
                 sizes=sizes,
-                padded=padded,
+                padding=padding,
                 depth=depth,
                 footprint=coalesced(footprint),
             )
@@ -96,5 +97,5 @@ def shared_tile(
     return reason
 
 
-def _padded(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    return (*sizes[:-1], padded_row(sizes[-1], prod(sizes[:-1])))
+def _padding(sizes: tuple[int, ...]) -> int:
+    return padded_row(sizes[-1], prod(sizes[:-1])) - sizes[-1]

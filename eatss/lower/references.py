@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from eatss.instructions import ATOMIC_ADD
 from eatss.isl_names import dim_names, output_affs
-from eatss.kernel.nodes import AtomicAdd, Buffer, Copy, Declare, Element, Fill
+from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, Perform
 from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import value_of
@@ -75,7 +77,7 @@ class References:
                 name=names.fresh(f"{array.name}_r"),
                 space="register",
                 element_type=array.array.element_type,
-                shape=tuple(Constant(m.points) for m in several),
+                layout=Layout(tuple(Constant(m.points) for m in several)),
             ),
             array=array,
             point=tuple(Name(m.point) for m in several),
@@ -100,15 +102,6 @@ class References:
     def element_types(self) -> dict[str, ElementType]:
         """Return the element types of arrays and scalars by their names in the region."""
         return {name: array.array.element_type for name, array in self._arrays.items()}
-
-    @property
-    def register_words(self) -> int:
-        """Registers of 32 bits a thread needs for what is kept in registers, and some more."""
-        words = sum(
-            max(1, r.array.array.element_type.size_bytes // 4) * self._mapping.points
-            for r in self._registers
-        )
-        return words + 24
 
     def share(self, tile: SharedTile, places: Sequence[Place]) -> None:
         """Let references live in a shared tile."""
@@ -147,7 +140,7 @@ class References:
         )
         return points.set_tuple_name(name).intersect(bound)
 
-    def transfer(self, name: str, values: Sequence[IntExpr]) -> Copy | AtomicAdd:
+    def transfer(self, name: str, values: Sequence[IntExpr]) -> Copy | Perform:
         """Return what a transfer does at a point."""
         kind, number = name.split("_")
         registers = self._registers[int(number)]
@@ -162,7 +155,8 @@ class References:
         if kind == "load":
             return Copy(target=own, source=element)
         if self.combine_atomically:
-            return AtomicAdd(target=element, source=own)
+            operands = (("target", element), ("value", own))
+            return Perform(instruction=ATOMIC_ADD, operands=operands)
         return Copy(target=element, source=own, adds=self.combine_atomically is not None)
 
     def zeros(self) -> tuple[Fill, ...]:

@@ -7,7 +7,6 @@ loops below the band and, innermost, the loops over the thread's points.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,7 +27,7 @@ from eatss.lower.arrays import affine_text
 from eatss.lower.isl_text import expression_of
 from eatss.lower.thread_tree import Block, If, Leaf, Loop, Node
 from eatss.polyhedral.tree import members
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, substitute, total
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text, difference, substitute
 from eatss.schedule.mapping import MappedLoop, SerialTile
 from eatss.schedule.mapping import Mapping as Layout
 from eatss.schedule.pieces import Piece
@@ -94,9 +93,11 @@ def thread_set(context: isl.Context, mapped: Sequence[MappedLoop]) -> isl.Set:
     for loop in mapped:
         if loop.threads == 1:
             continue
+        (point,) = loop.distribution.points
         names += [loop.name, loop.origin, loop.thread]
         parts.append(
-            f"({loop.name} - {loop.origin} - {loop.thread}) mod {loop.threads} = 0 "
+            f"(exists {loop.point} : 0 <= {loop.point} < {loop.points} "
+            f"and {loop.name} = {c_text(point.expression())}) "
             f"and 0 <= {loop.thread} < {loop.threads}"
         )
     return parameters_set(context, names, " and ".join(parts))
@@ -178,13 +179,11 @@ def _point_of(leaf: Leaf, phase: Phase, loop: MappedLoop) -> IntExpr:
     relation = parameter_as_output(without_parameters(instance, others), loop.name)
     (function,) = output_affs(relation)
     values = dict(zip(dim_names(instance), leaf.values, strict=True))
-    first: IntExpr = Name(loop.origin)
-    if loop.threads > 1:
-        first = total(first, Name(loop.thread))
+    first = loop.first.expression()
     offset = difference(affine_text(function, values), first)
-    if loop.threads == 1:
+    if loop.step == 1:
         return offset
-    return Apply(Operator.QUOTIENT, (offset, Constant(loop.threads)))
+    return Apply(Operator.QUOTIENT, (offset, Constant(loop.step)))
 
 
 def order_of(phase: Phase) -> isl.MultiUnionPwAff:
@@ -200,7 +199,7 @@ def order_of(phase: Phase) -> isl.MultiUnionPwAff:
     node = schedule.get_root().get_child(0)
     for serial in reversed(phase.serial):
         tile = isl.Val.int_from_si(domain.get_ctx(), serial.tile)
-        function = _values(phase, serial.name, None).scale_down_val(tile).floor()
+        function = _values(phase, serial.name).scale_down_val(tile).floor()
         node = node.insert_partial_schedule(function)
     return isl.MultiUnionPwAff.from_union_map(
         node.get_schedule().get_map().intersect_domain(domain)
@@ -210,7 +209,7 @@ def order_of(phase: Phase) -> isl.MultiUnionPwAff:
 def _schedule(phase: Phase, domain: isl.UnionSet) -> isl.Schedule:
     node = isl.Schedule.from_domain(domain).get_root().get_child(0)
     for serial in phase.serial:
-        node = _insert(node, _values(phase, serial.name, None), serial.name).get_child(0)
+        node = _insert(node, _values(phase, serial.name), serial.name).get_child(0)
         node = node.get_child(0)
     if phase.below is None:
         return _insert_points(node, phase).get_schedule()
@@ -218,14 +217,13 @@ def _schedule(phase: Phase, domain: isl.UnionSet) -> isl.Schedule:
     return _graft(phase.below.node, node, phase, names).get_schedule()
 
 
-def _values(phase: Phase, name: str, equation: str | None) -> isl.MultiUnionPwAff:
-    """Return the value of a loop, or of the parameter ``equation`` defines, for each instance."""
+def _values(phase: Phase, name: str, equation: isl.Set | None = None) -> isl.MultiUnionPwAff:
+    """Return the value of a loop, or of the parameter an ``equation`` has, for each instance."""
     union: isl.UnionMap | None = None
     for instance in phase.instances:
         tied = instance
         if equation is not None:
-            names = tuple(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", equation)))
-            tied = instance.intersect_params(parameters_set(instance.get_ctx(), names, equation))
+            tied = instance.intersect_params(equation)
         others = [bound for bound in phase.bound if bound != name]
         relation = parameter_as_output(without_parameters(tied, others), name)
         part = isl.UnionMap.from_map(relation)
@@ -250,8 +248,12 @@ def _insert_points(node: isl.ScheduleNode, phase: Phase) -> isl.ScheduleNode:
     for loop in reversed(phase.mapped):
         if loop.points == 1:
             continue
-        thread = "" if loop.threads == 1 else f" + {loop.thread}"
-        equation = f"{loop.name} = {loop.origin}{thread} + {loop.threads} * {loop.point}"
+        (point,) = loop.distribution.points
+        equation = parameters_set(
+            node.get_schedule().get_domain().get_ctx(),
+            (loop.name, *point.terms),
+            f"{loop.name} = {c_text(point.expression())}",
+        )
         function = _values(phase, loop.point, equation)
         node = _insert(node, function, _POINT + loop.point, atomic=True)
     return node

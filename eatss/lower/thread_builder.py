@@ -67,7 +67,7 @@ class ThreadBuilder:
         self._split_point = None if mapping.split is None else mapping.split.point
         self._by_point = {loop.point: loop for loop in mapping.spread if loop.points > 1}
         self._definitions = [
-            Definition(loop.name, first_point(loop))
+            Definition(loop.name, loop.first)
             for loop in mapping.spread
             if loop.points == 1 and (loop.threads > 1 or loop.tile > 1)
         ]
@@ -148,8 +148,8 @@ class ThreadBuilder:
         outside the domain are left out by a guard in terms of the loop itself.
         """
         mapped = self._by_point[loop.counter]
-        base = first_point(mapped)
-        form = base.plus(Linear({loop.counter: mapped.threads}, 0))
+        base = mapped.first
+        form = base.plus(Linear({loop.counter: mapped.step}, 0))
         inner = [*definitions, Definition(mapped.name, form)]
         guards = self._guards(loop, points, mapped, base)
         return Points(
@@ -207,11 +207,11 @@ class ThreadBuilder:
             loop.condition == Apply(Operator.LE, (Name(counter), loop.lower))
             and linear(loop.lower) is not None  # of a quotient the rest would be lost
         ):
-            value = upper_bounds(loop.lower, mapped.threads, base)
+            value = upper_bounds(loop.lower, mapped.step, base)
             if value is not None:
                 return [Apply(Operator.EQ, (name, value[0]))]
         if not _at_most(loop.lower, 0):
-            lower = lower_bounds(loop.lower, mapped.threads, base)
+            lower = lower_bounds(loop.lower, mapped.step, base)
             guards += (
                 [Apply(Operator.GE, (Name(counter), loop.lower))]
                 if lower is None
@@ -222,7 +222,7 @@ class ThreadBuilder:
         if last is None:
             guards.append(loop.condition)
         elif not _at_least(last, points - 1):
-            upper = upper_bounds(last, mapped.threads, base)
+            upper = upper_bounds(last, mapped.step, base)
             guards += (
                 [Apply(Operator.LE, (Name(counter), last))]
                 if upper is None
@@ -322,14 +322,6 @@ def over_points(
         unroll=unroll,
         narrow=True,
     )
-
-
-def first_point(loop: MappedLoop) -> Linear:
-    """Return the first point of a thread along a loop."""
-    terms = {loop.origin: 1}
-    if loop.threads > 1:
-        terms[loop.thread] = 1
-    return Linear(terms, 0)
 
 
 def _without_constants(last: IntExpr, most: int) -> IntExpr:

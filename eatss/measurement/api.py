@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.diagnostics import InputError, input_error
 from eatss.measurement.assemble import assemble
 from eatss.measurement.card import Card
-from eatss.measurement.job import CardLost, Event, Job, Refused
+from eatss.measurement.job import CardLost, Event, Job
 from eatss.measurement.measurement import Measurement
+from eatss.measurement.meters.choose import METERS
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.progress import Progress
 from eatss.measurement.record import Record, Records
+from eatss.measurement.restarts import measure_in_workers
 from eatss.measurement.sizes import complete_sizes
-from eatss.measurement.supervise import supervise
 from eatss.measurement.trials import run_trials
 from eatss.program import load_program
+from eatss.supervisor import Refused
 
 CUPY_CARD = "eatss.measurement.cupy_card:CupyCard"
 """The import path of the card of this machine."""
@@ -65,7 +67,7 @@ def measure_variants(
     interrupted = False
     try:
         if card is None or isinstance(card, str):
-            supervise(records, card or CUPY_CARD, progress)
+            measure_in_workers(records, card or CUPY_CARD, progress)
         elif records.left():
             _measure_here(records, card, progress)
     except KeyboardInterrupt:
@@ -82,8 +84,9 @@ def check_options(options: MeasureOptions) -> None:
     """Refuse options that make no sense.
 
     Raises:
-        InputError: ``EATSS-E075``.
+        InputError: ``EATSS-E075``; ``EATSS-X005`` there is no such meter.
     """
+    METERS.get(options.meter)
     if not 0 < options.confidence < 1:
         raise _bad_option("confidence", options.confidence, "between 0 and 1, like 0.95")
     for name, value in (
@@ -139,14 +142,13 @@ def _measure_here(
 ) -> None:
     """Measure on a card of this process."""
 
-    def tell(event: Event) -> None:
+    def emit(event: Event) -> None:
         if isinstance(event, Refused):
-            found = Diagnostic(code=event.code, message=event.message, hint=event.hint)
-            raise InputError(found)
+            raise event.error()
         if isinstance(event, CardLost):
             records.give_up(f"the card vanished: {event.reason}")
         records.take(event)
         if progress is not None:
             progress(records.progress())
 
-    run_trials(card, Job(card="", options=records.options, tasks=records.left()), tell)
+    run_trials(card, Job(card="", options=records.options, tasks=records.left()), emit)

@@ -12,10 +12,10 @@ from eatss.measurement.measurement import (
     Missing,
     Status,
 )
+from eatss.measurement.missing_values import missing_values
 from eatss.measurement.provenance import make_provenance, package_revision, source_hash_of
 from eatss.measurement.record import Record, Records
 from eatss.measurement.statistics import energy_estimate, mean_estimate
-from eatss.measurement.untold import untold
 from eatss.measurement.work import count_work
 
 UNSTABLE_FACTOR = 5.0
@@ -40,7 +40,7 @@ def assemble(records: Records, record: Record) -> Measurement:
     )
     missing.add("text_hash", provenance.text_hash, "nothing was generated")
     missing.add("device", records.device, "no card was opened")
-    missing.found.extend(untold(records, record))
+    missing.found.extend(missing_values(records, record))
     return Measurement(
         program=_program_name(records, record),
         variant=variant.label,

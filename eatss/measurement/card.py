@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Literal, Protocol
 
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import Meter
+from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
 
 
@@ -176,7 +178,7 @@ class MeteredCard(Protocol):
         """Return clocks, temperature and throttling as they are now."""
         ...
 
-    def watching(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
+    def sampled_states(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
         """Look at the :meth:`state` every ``period_s`` while a block runs.
 
         What was seen is in the sequence after the block; nothing of it is of the time before the
@@ -184,7 +186,7 @@ class MeteredCard(Protocol):
         """
         ...
 
-    def others(self) -> tuple[str, ...] | None:
+    def other_processes(self) -> tuple[str, ...] | None:
         """Say which other processes compute on the card; ``None`` if that is not known."""
         ...
 
@@ -222,3 +224,14 @@ class Card(MeteredCard, Protocol):
             LaunchError: it does not fit the card, or the launcher refuses the sizes.
         """
         ...
+
+
+def open_card(path: str, *, device: int | str, compiler: CompilerChoice) -> Card:
+    """Return a new card of the class at an import path, ``package.module:name``.
+
+    Raises:
+        InputError: there is no such card, or it cannot be used from here.
+        LaunchError: the card does not answer.
+    """
+    card: Card = resolve_name(path)(device=device, compiler=compiler)
+    return card

@@ -28,6 +28,7 @@ from eatss.measurement import nvrtc
 from eatss.measurement.card import CompileError
 from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
+from eatss.supervisor import child_environment, signal_group
 
 CompilerName: TypeAlias = Literal["nvrtc", "nvcc"]
 
@@ -48,6 +49,40 @@ class Toolchain:
 
     def __str__(self) -> str:
         return f"{'NVRTC' if self.name == 'nvrtc' else 'nvcc'} {self.version}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileTarget:
+    """What it takes to compile a program for a card in another process, and to run it there.
+
+    ``device`` is the card's number as CUDA counts, ``capability`` is as in 90 for 9.0, ``cache``
+    the folder of what is compiled.
+    """
+
+    device: int
+    capability: int
+    toolchain: Toolchain
+    cache: str
+
+    def compile(self, program: Program, sizes: Mapping[str, int]) -> Path:
+        """Return the machine code at these sizes.
+
+        Raises:
+            CompileError: it does not compile.
+        """
+        cache = Path(self.cache)
+        return compile_program((self.toolchain,), program, sizes, self.capability, cache=cache).path
+
+    def compile_text(self, text: str, file: str) -> Path:
+        """Return the machine code of CUDA that belongs to no program.
+
+        ``file`` is its name in messages.
+
+        Raises:
+            CompileError: it does not compile.
+        """
+        options = tuple(_target_options(self.toolchain, self.capability))
+        return _cubin(self.toolchain, text, file, options, Path(self.cache), COMPILE_LIMIT_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,35 +155,6 @@ def compile_program(
         options = options_of(toolchain, program, sizes, capability)
         try:
             path = _cubin(toolchain, program.text, program.file, options, cache, limit_s)
-        except CompileError as error:
-            refused = error
-            continue
-        return Compiled(path=path, toolchain=toolchain)
-    assert refused is not None
-    raise refused
-
-
-def compile_text(
-    toolchains: Sequence[Toolchain],
-    text: str,
-    file: str,
-    capability: int,
-    *,
-    cache: Path,
-    limit_s: float = COMPILE_LIMIT_S,
-) -> Compiled:
-    """Compile CUDA that belongs to no program; ``file`` is its name in messages.
-
-    Other arguments are those of :func:`compile_program`.
-
-    Raises:
-        CompileError: none takes it; the text is the last one's first errors.
-    """
-    refused: CompileError | None = None
-    for toolchain in toolchains:
-        options = _target_options(toolchain, capability)
-        try:
-            path = _cubin(toolchain, text, file, tuple(options), cache, limit_s)
         except CompileError as error:
             refused = error
             continue
@@ -252,7 +258,7 @@ def _run(
             errors="replace",
             cwd=directory,
             start_new_session=True,  # so that what nvcc starts ends with it
-            env=_environment(),
+            env=child_environment({"LC_ALL": "C"}),
         )
     except OSError as error:
         raise CompileError(f"{toolchain} does not start: {error}") from None
@@ -260,8 +266,7 @@ def _run(
         try:
             said, _ = compiler.communicate(given, timeout=limit_s)
         except BaseException as error:
-            with suppress(ProcessLookupError):
-                os.killpg(compiler.pid, signal.SIGKILL)
+            signal_group(compiler, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
                 raise CompileError(f"{toolchain} did not finish within {limit_s:g} s") from None
             raise
@@ -283,17 +288,6 @@ def _nvcc() -> Toolchain:
     ).stdout
     found = _NVCC_RELEASE.search(said)
     return Toolchain(name="nvcc", version=found[1] if found else "unknown", command=(path,))
-
-
-def _environment() -> dict[str, str]:
-    """Return an environment in which a child finds the same eatss."""
-    root = str(Path(__file__).resolve().parents[2])
-    known = os.environ.get("PYTHONPATH")
-    return {
-        **os.environ,
-        "LC_ALL": "C",
-        "PYTHONPATH": root if not known else f"{root}{os.pathsep}{known}",
-    }
 
 
 def usable_cache(wanted: Path) -> Path:

@@ -1,8 +1,8 @@
 """Hardware counters of one run through Nsight Compute; clocks are left as they are.
 
-The run happens in a process of its own, :mod:`eatss.measurement.one_run`. Launches beyond the first
-``LAUNCH_LIMIT`` are not counted: each is replayed several times, so thousands take hours. What was
-left out stands in ``missing``; nothing is extrapolated.
+The run happens in a process of its own, :mod:`eatss.measurement.profiled_run`. Launches beyond the
+first ``LAUNCH_LIMIT`` are not counted: each is replayed several times, so thousands take hours.
+What was left out stands in ``missing``; nothing is extrapolated.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def ncu_command(
         *("--launch-count", str(limit)),
         *("--csv", "--page", "raw", "--print-units", "base"),
         *("--metrics", ",".join(METRICS)),
-        *(sys.executable, "-m", "eatss.measurement.one_run", str(directory)),
+        *(sys.executable, "-m", "eatss.measurement.profiled_run", str(directory)),
         *("--seed", str(options.seed)),
         *("--device", str(options.device)),
         *("--compiler", options.compiler),

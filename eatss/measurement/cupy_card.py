@@ -14,6 +14,7 @@ from eatss.diagnostics import InputError
 from eatss.measurement.arguments import ArgumentStore
 from eatss.measurement.card_memory import CardMemory
 from eatss.measurement.compile import (
+    CompileTarget,
     compile_host_code,
     compile_program,
     default_cache,
@@ -29,10 +30,9 @@ from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import Meter, MeterError
 from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
 from eatss.measurement.options import CompilerChoice
-from eatss.measurement.reduced import OnCard
 from eatss.measurement.runner import MOST_LAUNCHES
 from eatss.measurement.sizes import complete_sizes
-from eatss.measurement.watching import watched
+from eatss.measurement.state_sampling import sampled_states
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import Program
 
@@ -88,24 +88,24 @@ class CupyCard:
         return self._memory
 
     @property
-    def on_card(self) -> OnCard:
+    def compile_target(self) -> CompileTarget:
         """The card, its first compiler, and the folder of what is compiled."""
-        return OnCard(
+        return CompileTarget(
             device=self._card.number,
             capability=self._card.capability,
             toolchain=self._toolchains[0],
-            cache=self._cache,
+            cache=str(self._cache),
         )
 
     def state(self) -> CardState:
         """Return clocks, temperature and throttling as they are now."""
         return CardState() if self._nvml is None else card_state(self._nvml)
 
-    def watching(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
+    def sampled_states(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
         """Look at the :meth:`state` every ``period_s`` while a block runs, in a thread."""
-        return watched(self.state, period_s)
+        return sampled_states(self.state, period_s)
 
-    def others(self) -> tuple[str, ...] | None:
+    def other_processes(self) -> tuple[str, ...] | None:
         """Say which other processes compute on the card; ``None`` if that is not known.
 
         Programs have to have run on it before, so that this process is among those of the driver.
@@ -129,7 +129,7 @@ class CupyCard:
         self._meter_reasons = () if choice == "none" else chosen.missing
         return chosen.meters
 
-    def meter_reasons(self) -> tuple[Missing, ...]:
+    def missing_meters(self) -> tuple[Missing, ...]:
         """Return why :meth:`meters` left some out the last time it was asked."""
         return self._meter_reasons
 
@@ -160,7 +160,7 @@ class CupyCard:
             values,
             seed,
             compiled,
-            replace(self.on_card, toolchain=compiled.toolchain),
+            replace(self.compile_target, toolchain=compiled.toolchain),
             self._host_code(program, values),
         )
 

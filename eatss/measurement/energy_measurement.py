@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from eatss.codec import encode
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
-from eatss.measurement.meters.between import EnergyBetween
+from eatss.measurement.meters.interval_energy import IntervalEnergy
 
 ENERGY_SCHEMA = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
@@ -29,7 +30,7 @@ class EnergyMeasurement:
     power_w: float | None
     meter: str | None
     updates: int
-    checks: tuple[EnergyBetween, ...]
+    checks: tuple[IntervalEnergy, ...]
     device: DeviceInfo | None
     before: CardState | None
     after: CardState | None
@@ -39,13 +40,7 @@ class EnergyMeasurement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types."""
-        plain = asdict(self)
-        for name in ("checks", "missing"):
-            plain[name] = list(plain[name])
-        for name in ("before", "after"):
-            state = plain[name]
-            if state is not None and state["throttle"] is not None:
-                state["throttle"] = list(state["throttle"])
+        plain: dict[str, Any] = encode(self)
         return plain
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@
         launch()
     meter.result  # EnergyMeasurement
 
-Codes: E060 no such meter, E061 the meter measures already, E062 there is no result yet.
+Codes: E061 the meter measures already, E062 there is no result yet.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self, get_args
+from typing import Self
 
 from eatss.diagnostics import input_error
 from eatss.measurement.energy_measurement import EnergyMeasurement
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
-from eatss.measurement.meters.between import EnergyBetween, energy_between
-from eatss.measurement.meters.choose import choose_meters
+from eatss.measurement.meters.choose import METERS, choose_meters
+from eatss.measurement.meters.interval_energy import IntervalEnergy, interval_energy
 from eatss.measurement.meters.meter import Meter, MeterError, Trace
 from eatss.measurement.meters.nvml import NvmlDevice, card_state, device_info
-from eatss.measurement.options import MeterChoice
 
 MARGIN_S = 0.15
 """Recorded before and after a block, so that updates of the sensor lie on both sides of it."""
@@ -34,7 +33,7 @@ MARGIN_S = 0.15
 
 def energy_meter(
     device: int | str = 0,
-    meter: MeterChoice = "auto",
+    meter: str = "auto",
     *,
     synchronize: Callable[[], object] | None = None,
     margin_s: float = MARGIN_S,
@@ -58,10 +57,9 @@ def energy_meter(
         margin_s: seconds recorded before and after the block (they are waited).
 
     Raises:
-        InputError: ``EATSS-E060``: there is no such meter.
+        InputError: ``EATSS-X005``: there is no such meter.
     """
-    if meter not in get_args(MeterChoice):
-        choose_meters(meter)
+    METERS.get(meter)
     return EnergyMeter(
         device=device, choice=meter, synchronize=synchronize, margin_s=max(0.0, margin_s)
     )
@@ -86,7 +84,7 @@ class EnergyMeter:
         self,
         *,
         device: int | str = 0,
-        choice: MeterChoice = "auto",
+        choice: str = "auto",
         synchronize: Callable[[], object] | None = None,
         margin_s: float = MARGIN_S,
         meters: Sequence[Meter] | None = None,
@@ -245,9 +243,9 @@ class EnergyMeter:
 
     def _finish(self, run: _Run, end_s: float, error: BaseException | None) -> None:
         after = None if run.card is None else card_state(run.card)
-        told: list[EnergyBetween] = []
+        told: list[IntervalEnergy] = []
         for trace in self._end(run):
-            energy = energy_between(trace, run.begin_s, end_s)
+            energy = interval_energy(trace, run.begin_s, end_s)
             if isinstance(energy, str):
                 run.missing.append(Missing(what=f"energy by {trace.meter}", reason=energy))
             else:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from eatss.codec import decode, encode
+from eatss.extensions import Origin
 from eatss.measurement.measurement import DeviceInfo, Missing, Status, Window
 from eatss.measurement.options import MeasureOptions
 from eatss.measurement.progress import StageName
+from eatss.supervisor import Refused
 
 Ending: TypeAlias = Literal["interval", "budget"]
 """A part of :data:`eatss.measurement.measurement.HowEnded`."""
@@ -38,6 +40,7 @@ class Job:
     """Variants measured by turns. ``card`` is the import path of what makes the card,
     ``package.module:name``. Of earlier workers: ``elapsed_s`` is how long ago the measurement
     began, ``meter`` what their windows rest on, ``idle_known`` whether the cold card was read.
+    ``meter_origin`` is where the worker finds a meter that was registered.
     """  # noqa: D205
 
     card: str
@@ -46,19 +49,20 @@ class Job:
     elapsed_s: float = 0.0
     meter: str | None = None
     idle_known: bool = False
+    meter_origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardOpened:
     """The card works; ``meter`` is what results rest on, or ``no_meter`` says why there is none.
 
-    ``meter_gaps`` says why other meters were not taken.
+    ``missing_meters`` says why other meters were not taken.
     """
 
     device: DeviceInfo
     meter: str | None
     no_meter: str
-    meter_gaps: tuple[Missing, ...] = ()
+    missing_meters: tuple[Missing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,15 +156,6 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """The user's mistake, or a machine that cannot measure."""
-
-    code: str
-    message: str
-    hint: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CardLost:
     """The card is of no use any more to this worker, which ends."""
 
@@ -196,15 +191,6 @@ Event: TypeAlias = (
     | Done
 )
 
-_EVENTS: dict[str, type[Any]] = {kind.__name__: kind for kind in Event.__args__}
+Emit: TypeAlias = Callable[[Event], None]
 
-
-def event_to_dict(event: Event) -> dict[str, Any]:
-    """Return an event as plain JSON types."""
-    return {"event": type(event).__name__, **encode(event)}
-
-
-def event_from_dict(document: dict[str, Any]) -> Event:
-    """Read what :func:`event_to_dict` wrote."""
-    event: Event = decode(_EVENTS[document["event"]], document)
-    return event
+EVENTS: tuple[type[Any], ...] = Event.__args__

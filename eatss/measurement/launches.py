@@ -59,12 +59,12 @@ def entry_launches(
     entry: Entry, number: int, kernels: Mapping[str, KernelCode], sizes: Mapping[str, int]
 ) -> Iterator[ResolvedLaunch]:
     """Yield the launches of one entry, the ``number``-th of its program."""
-    return _Walk(number, kernels, dict(sizes)).steps(entry.body)
+    return _HostInterpreter(number, kernels, dict(sizes)).steps(entry.body)
 
 
 @dataclass(slots=True)
-class _Walk:
-    """A walk over host steps; ``values`` are those of sizes and of counters of loops around."""
+class _HostInterpreter:
+    """Interprets host steps; ``values`` are those of sizes and of counters of loops around."""
 
     entry: int
     kernels: Mapping[str, KernelCode]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from eatss.measurement.card import MeteredCard
-from eatss.measurement.measurement import Reading
-from eatss.measurement.meter_gaps import no_sensor
+from eatss.measurement.job import CardOpened
+from eatss.measurement.measurement import Missing, Reading
 from eatss.measurement.meters.meter import Meter, MeterError, Trace
 from eatss.measurement.meters.reading import POWER_SETTLE_S, read, update_period_s
 
@@ -32,6 +33,15 @@ class Recording:
     """What the meters saw, once recording has ended."""
 
     traces: tuple[Trace, ...] = field(default=())
+
+
+@runtime_checkable
+class ExplainsMissingMeters(Protocol):
+    """A card that knows why it does not offer some meters; not every card does."""
+
+    def missing_meters(self) -> tuple[Missing, ...]:
+        """Return what ``meters`` left out the last time it was asked, and why."""
+        ...
 
 
 class Metering:
@@ -74,7 +84,7 @@ class Metering:
         elif choice == "none":
             self.failure = "no meter was asked for"
         elif not self.failure:
-            self.failure = no_sensor(card)
+            self.failure = _no_sensor(card)
 
     @property
     def works(self) -> bool:
@@ -166,3 +176,24 @@ def _cut(trace: Trace, span: Span) -> Reading | str:
         return read(trace, span.begin_s, span.end_s)
     settled_s = max(span.load_begin_s + POWER_SETTLE_S, span.begin_s)
     return read(trace, span.begin_s, span.end_s, settle_s=settled_s - span.begin_s)
+
+
+def card_opened(card: MeteredCard, metering: Metering) -> CardOpened:
+    """Return what is to be told of a card that works and of its meters."""
+    return CardOpened(
+        device=card.info,
+        meter=metering.primary,
+        no_meter=metering.failure,
+        missing_meters=_missing_meters(card),
+    )
+
+
+def _no_sensor(card: MeteredCard) -> str:
+    """Say that a card has no meter at all, and why not each."""
+    reasons = "; ".join(f"{meter.what}: {meter.reason}" for meter in _missing_meters(card))
+    sentence = "no sensor of energy or power answers here"
+    return f"{sentence}: {reasons}" if reasons else f"{sentence}; eatss doctor says more"
+
+
+def _missing_meters(card: MeteredCard) -> tuple[Missing, ...]:
+    return card.missing_meters() if isinstance(card, ExplainsMissingMeters) else ()

@@ -10,11 +10,11 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-import eatss
 from eatss.codec import encode
 from eatss.measurement.measurement import Provenance
 from eatss.measurement.options import MeasureOptions
 from eatss.program import Program
+from eatss.version import __version__
 
 _GIT_LIMIT_S = 10.0
 
@@ -32,7 +32,7 @@ def make_provenance(
     revision, _ = package_revision()
     source_hash, _ = source_hash_of(program, directory)
     return Provenance(
-        eatss_version=eatss.__version__,
+        eatss_version=__version__,
         revision=revision,
         source_hash=source_hash,
         text_hash=None if program is None else sha256(program.text.encode()).hexdigest(),

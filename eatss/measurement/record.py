@@ -74,7 +74,7 @@ class Records:
     device: DeviceInfo | None = None
     meter: str | None = None
     no_meter: str = ""
-    meter_gaps: tuple[Missing, ...] = ()
+    missing_meters: tuple[Missing, ...] = ()
     idle_asked: bool = False
     idle_w: float | None = None
     no_idle: str = "the card was not seen idle"
@@ -86,7 +86,7 @@ class Records:
         """Note an event."""
         if isinstance(event, CardOpened):
             self.device, self.meter, self.no_meter = event.device, event.meter, event.no_meter
-            self.meter_gaps = event.meter_gaps
+            self.missing_meters = event.missing_meters
         elif isinstance(event, Entered):
             self.stage = event
         elif isinstance(event, IdleRead):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from eatss.codec import Layout
 from eatss.diagnostics import InputError, input_error
 from eatss.measurement.comparison import Comparison, ComparisonRow
 from eatss.measurement.estimate import Ratio
@@ -57,11 +58,29 @@ class Verdict:
     ``ratio`` is ``None`` where it was not measured: then the requirement is not met.
     """
 
+    json_layout = Layout(also=("text",))
+
     requirement: Requirement
     variant: str
     met: bool
     ratio: Ratio | None
     message: str
+
+    @property
+    def text(self) -> str:
+        """The requirement as the user writes it."""
+        return str(self.requirement)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedComparison(Comparison):
+    """Variants measured in turns, in one run, and whether they meet what was required.
+
+    ``baseline`` is the label of one of the rows. ``notes`` say where variants were not measured
+    alike. ``requirements`` are those of ``--require``.
+    """
+
+    requirements: tuple[Verdict, ...] = ()
 
 
 def parse_requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,10 +68,10 @@ def examine_sensors(
         card = NvmlDevice(device, module=module)
     except MeterError as error:
         return (_meters(device, None, error), *numbering)
-    with card:
+    with closing(card):
         return (
             _meters(device, card, None),
-            _others(card),
+            _other_processes(card),
             _period(card, trial),
             _agreement(card, trial) if with_load else _no_load(),
             *numbering,
@@ -98,7 +99,7 @@ def _meters(device: int | str, card: NvmlDevice | None, reason: MeterError | Non
     )
 
 
-def _others(card: NvmlDevice) -> Check:
+def _other_processes(card: NvmlDevice) -> Check:
     name = "other programs"
     try:
         processes = card.other_processes()
@@ -126,7 +127,7 @@ def _process(process: GpuProcess) -> str:
 
 def _period(card: NvmlDevice, trial: SensorTrial) -> Check:
     name = "energy counter"
-    meter = CounterMeter(card)
+    meter = CounterMeter(card.total_energy_j)
     try:
         card.total_energy_j()
         meter.start()
@@ -189,7 +190,7 @@ def _both(
     Raises:
         MeterError: one of them says nothing.
     """
-    meters: tuple[Meter, ...] = (CounterMeter(card), PowerMeter(card))
+    meters: tuple[Meter, ...] = (CounterMeter(card.total_energy_j), PowerMeter(card.power_w))
     card.total_energy_j()
     card.power_w()
     for meter in meters:
@@ -200,7 +201,7 @@ def _both(
         end_s = time.perf_counter()
     finally:
         traces = [_stopped(meter) for meter in meters]
-    counted, integrated = (_told(trace, begin_s, end_s, trial.settle_s) for trace in traces)
+    counted, integrated = (_reading_of(trace, begin_s, end_s, trial.settle_s) for trace in traces)
     return counted, integrated
 
 
@@ -212,7 +213,9 @@ def _stopped(meter: Meter) -> Trace | MeterError:
         return error
 
 
-def _told(trace: Trace | MeterError, begin_s: float, end_s: float, settle_s: float) -> Reading:
+def _reading_of(
+    trace: Trace | MeterError, begin_s: float, end_s: float, settle_s: float
+) -> Reading:
     if isinstance(trace, MeterError):
         raise trace
     reading = read(trace, begin_s, end_s, settle_s=settle_s)

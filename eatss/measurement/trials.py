@@ -1,9 +1,9 @@
-"""The trials of a job: every variant prepared, then windows by turns until all are sure enough.
+"""The trials of a job: every variant prepared, then windows by turns until all have converged.
 
 Variants take one window each in every round, in reverse order in every other round, so that drift
-of the card hits all alike; the n-th windows of all variants are of one round. A variant is sure
-when it has enough windows and both its intervals are narrow. It stays in the turn until all
-variants of its program are sure, so that a ratio rests on rounds that both took part in; it leaves
+of the card hits all alike; the n-th windows of all variants are of one round. A variant has
+converged when it has enough windows and both its intervals are narrow. It stays in the turn until
+all variants of its program have, so that a ratio rests on rounds that both took part in; it leaves
 alone only where it failed or its budget is spent, whose seconds are those of its warm-up and
 windows. A budget that is too small still buys the two windows that an interval needs.
 
@@ -17,22 +17,27 @@ from eatss.measurement.card import Card, CompileError, LaunchError, WrongResultE
 from eatss.measurement.job import (
     CardLost,
     Done,
+    Emit,
     Ended,
     Ending,
     Entered,
     Failed,
     IdleRead,
     Job,
-    Refused,
     Remarked,
     Task,
     WindowTaken,
 )
-from eatss.measurement.lane import Lane, Loaded, Preparation, Tell, WarmUp, run_limit_s
 from eatss.measurement.measurement import Status
-from eatss.measurement.meter_gaps import card_opened
-from eatss.measurement.metering import Metering
+from eatss.measurement.metering import Metering, card_opened
 from eatss.measurement.meters.meter import MeterError
+from eatss.measurement.preparation import (
+    LoadedVariant,
+    Preparation,
+    Trial,
+    WarmUp,
+    run_limit_s,
+)
 from eatss.measurement.record import FOR_AN_INTERVAL
 from eatss.measurement.statistics import energy_estimate, mean_estimate
 from eatss.measurement.windows import (
@@ -45,6 +50,7 @@ from eatss.measurement.windows import (
     take_window,
     too_short,
 )
+from eatss.supervisor import Refused
 
 IDLE_PAUSE_S = 2.0
 """After windows, until the card has come to rest."""
@@ -58,20 +64,20 @@ NO_ENERGY_PATIENCE = 4
 """Windows of a job that are taken again since the meter gave no reading."""
 
 
-def run_trials(card: Card, job: Job, tell: Tell) -> None:
+def run_trials(card: Card, job: Job, emit: Emit) -> None:
     """Measure the variants of a job and tell what happens, in order."""
     try:
         metering = Metering(card, job.options.meter, keep=job.meter)
     except MeterError as error:
-        tell(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
+        emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
         return
-    tell(card_opened(card, metering))
+    emit(card_opened(card, metering))
     try:
-        _Trials(card, metering, job, tell).run()
+        _Trials(card, metering, job, emit).run()
     except _LostError as lost:
-        tell(CardLost(reason=str(lost)))
+        emit(CardLost(reason=str(lost)))
     else:
-        tell(Done())
+        emit(Done())
 
 
 class _LostError(Exception):
@@ -79,11 +85,11 @@ class _LostError(Exception):
 
 
 class _Trials:
-    def __init__(self, card: Card, metering: Metering, job: Job, tell: Tell) -> None:
+    def __init__(self, card: Card, metering: Metering, job: Job, emit: Emit) -> None:
         self._card = card
         self._metering = metering
         self._job = job
-        self._tell = tell
+        self._emit = emit
         self._origin_s = card.now() - job.elapsed_s
         self._patience = NO_ENERGY_PATIENCE
         self._others: tuple[str, ...] | None = ()
@@ -92,30 +98,30 @@ class _Trials:
         """Prepare all variants, then measure those that are right."""
         if not self._job.idle_known:
             self._idle(warm=False)
-        preparation = Preparation(self._card, self._job.options, self._tell)
+        preparation = Preparation(self._card, self._job.options, self._emit)
         loaded = [one for task in self._job.tasks if (one := self._loaded(preparation, task))]
         with preparation.checking(loaded):
-            lanes = [lane for one in loaded if (lane := self._examined(preparation, one))]
-        if not lanes:
+            trials = [trial for one in loaded if (trial := self._examined(preparation, one))]
+        if not trials:
             return
-        self._look_for_others("before the first window")
-        programs: dict[tuple[str, ...], list[Lane]] = {}
-        for lane in lanes:
-            programs.setdefault(lane.program, []).append(lane)
+        self._note_other_processes("before the first window")
+        programs: dict[tuple[str, ...], list[Trial]] = {}
+        for trial in trials:
+            programs.setdefault(trial.program, []).append(trial)
         while any(programs.values()):
             for active in programs.values():
                 self._round(active)
-        self._look_for_others("after the last window")
+        self._note_other_processes("after the last window")
         self._idle(warm=True)
 
-    def _loaded(self, preparation: Preparation, task: Task) -> Loaded | None:
+    def _loaded(self, preparation: Preparation, task: Task) -> LoadedVariant | None:
         try:
             return preparation.load(task)
         except (CompileError, LaunchError, InputError) as error:
             self._fail(task, error)
             return None
 
-    def _examined(self, preparation: Preparation, variant: Loaded) -> Lane | None:
+    def _examined(self, preparation: Preparation, variant: LoadedVariant) -> Trial | None:
         try:
             return preparation.examine(variant)
         except (CompileError, LaunchError, WrongResultError, InputError) as error:
@@ -133,69 +139,69 @@ class _Trials:
         elif isinstance(error, LaunchError) and error.timed_out:
             status = "timeout"
         reason = error.diagnostics[0].message if isinstance(error, InputError) else str(error)
-        self._tell(Failed(task=task.index, status=status, reason=reason))
+        self._emit(Failed(task=task.index, status=status, reason=reason))
         if isinstance(error, LaunchError) and error.lost:
             raise _LostError(str(error))
 
     def _idle(self, *, warm: bool) -> None:
-        self._tell(Entered(task=None, stage="idle power", limit_s=60.0))
+        self._emit(Entered(task=None, stage="idle power", limit_s=60.0))
         pause_s = IDLE_PAUSE_S if warm else 0.0
         found = idle_power_w(self._card, self._metering, pause_s=pause_s, seconds=IDLE_S)
         if isinstance(found, str):
-            self._tell(IdleRead(power_w=None, reason=found, warm=warm))
+            self._emit(IdleRead(power_w=None, reason=found, warm=warm))
         else:
-            self._tell(IdleRead(power_w=found, reason="", warm=warm))
+            self._emit(IdleRead(power_w=found, reason="", warm=warm))
 
-    def _look_for_others(self, when: str) -> None:
+    def _note_other_processes(self, when: str) -> None:
         """Remark on other processes that are on the card, unless they were there before."""
-        found = self._card.others()
+        found = self._card.other_processes()
         if found and found != self._others:
             note = f"{when} the card was also used by {', '.join(found)}: what that draws is in it"
-            self._tell(Remarked(task=None, note=note))
+            self._emit(Remarked(task=None, note=note))
         if found is None and self._others is not None:
             note = "whether other processes used the card is not known"
-            self._tell(Remarked(task=None, note=note))
+            self._emit(Remarked(task=None, note=note))
         self._others = found
 
-    def _round(self, active: list[Lane]) -> None:
+    def _round(self, active: list[Trial]) -> None:
         """Let every variant of a program that is behind take a window; drop those that end."""
-        taken = min((len(lane.times_s) for lane in active), default=0)
-        turn = [lane for lane in active if len(lane.times_s) == taken]
-        for lane in reversed(turn) if taken % 2 else turn:
+        taken = min((len(trial.times_s) for trial in active), default=0)
+        turn = [trial for trial in active if len(trial.times_s) == taken]
+        for trial in reversed(turn) if taken % 2 else turn:
             begin_s = self._card.now()
             try:
-                if not lane.warm:
-                    WarmUp(self._card, self._metering, self._job.options, self._tell).warm(lane)
-                raw = self._window(lane)
+                if not trial.warm:
+                    WarmUp(self._card, self._metering, self._job.options, self._emit).warm(trial)
+                raw = self._window(trial)
             except LaunchError as error:
-                active.remove(lane)
-                self._fail(lane.task, error)
-                lane.workload.close()
+                active.remove(trial)
+                self._fail(trial.task, error)
+                trial.workload.close()
                 continue
-            self._note(lane, raw, begin_s)
+            self._note(trial, raw, begin_s)
         self._drop(active)
 
-    def _window(self, lane: Lane) -> RawWindow:
+    def _window(self, trial: Trial) -> RawWindow:
         """Take a window, again where it was too short."""
         options = self._job.options
         for attempt in range(ATTEMPTS):
-            limit_s = run_limit_s(options, lane.pace.expected_s)
-            number = len(lane.times_s) + 1
-            self._tell(
-                Entered(task=lane.task.index, stage="window", limit_s=limit_s, window=number)
+            limit_s = run_limit_s(options, trial.pace.expected_s)
+            number = len(trial.times_s) + 1
+            self._emit(
+                Entered(task=trial.task.index, stage="window", limit_s=limit_s, window=number)
             )
             raw = take_window(
                 self._card,
                 self._metering,
-                lane.workload,
-                lane.pace,
-                restoring=lane.restores_inside,
+                trial.workload,
+                trial.pace,
+                restoring=trial.restores_inside,
             )
-            self._check_drift(lane)
+            self._check_drift(trial)
             if attempt == ATTEMPTS - 1 or not self._take_again(raw):
                 break
-            lane.pace = longer(lane.pace, raw, options)
-        lane.pace = follow(lane.pace, raw)
+            trial.pace = longer(trial.pace, raw, options)
+        trial.pace = follow(trial.pace, raw)
         return raw
 
     def _take_again(self, raw: RawWindow) -> bool:
@@ -204,74 +210,76 @@ class _Trials:
             return True
         return too_short(raw, self._job.options)
 
-    def _check_drift(self, lane: Lane) -> None:
-        """Make sure of repeating where a window held more runs than were tried."""
-        runs = lane.pace.runs + lane.pace.settling_runs
-        if lane.restoring != "between windows" or runs <= lane.tried_runs:
+    def _check_drift(self, trial: Trial) -> None:
+        """Make converged of repeating where a window held more runs than were tried."""
+        runs = trial.pace.runs + trial.pace.settling_runs
+        if trial.restoring != "between windows" or runs <= trial.tried_runs:
             return
-        lane.tried_runs = runs
-        said = lane.workload.drifted()
+        trial.tried_runs = runs
+        said = trial.workload.drifted()
         if said:
-            self._remark(lane, f"{runs} runs in a row drift: {said}")
+            self._remark(trial, f"{runs} runs in a row drift: {said}")
 
-    def _note(self, lane: Lane, raw: RawWindow, begin_s: float) -> None:
+    def _note(self, trial: Trial, raw: RawWindow, begin_s: float) -> None:
         """Tell of a window and of what is odd about it."""
-        no_energy = raw.no_energy or (_no_difference(lane, raw) if lane.restores_inside else "")
-        restoring_j = sum(lane.restoring_j) / len(lane.restoring_j) if lane.restoring_j else None
+        no_energy = raw.no_energy or (_no_difference(trial, raw) if trial.restores_inside else "")
+        restoring_j = sum(trial.restoring_j) / len(trial.restoring_j) if trial.restoring_j else None
         window = finish_window(
             raw, origin_s=self._origin_s, restoring_j=restoring_j, no_energy=no_energy
         )
         if too_short(raw, self._job.options):
             updates = raw.readings[0].updates if raw.readings else 0
             seen = f"{raw.span.duration_s:.3g} s with {updates} updates of the sensor"
-            self._remark(lane, f"window {len(lane.times_s) + 1} is shorter than asked for: {seen}")
-        gap = raw.gap(lane.restoring_s)
+            self._remark(
+                trial, f"window {len(trial.times_s) + 1} is shorter than asked for: {seen}"
+            )
+        gap = raw.gap(trial.restoring_s)
         if gap > GAP_LIMIT:
             waited = f"the card waited {100 * gap:.1f} % of the time"
-            self._remark(lane, f"in window {len(lane.times_s) + 1} {waited}")
-        lane.times_s.append(window.time_s)
-        lane.energies_j.append(window.energy_j)
+            self._remark(trial, f"in window {len(trial.times_s) + 1} {waited}")
+        trial.times_s.append(window.time_s)
+        trial.energies_j.append(window.energy_j)
         spent_s = self._card.now() - begin_s
-        lane.spent_s += spent_s
-        self._tell(
-            WindowTaken(task=lane.task.index, window=window, no_energy=no_energy, spent_s=spent_s)
+        trial.spent_s += spent_s
+        self._emit(
+            WindowTaken(task=trial.task.index, window=window, no_energy=no_energy, spent_s=spent_s)
         )
 
-    def _drop(self, active: list[Lane]) -> None:
+    def _drop(self, active: list[Trial]) -> None:
         """Drop the variants of a program that need no more windows, and tell why."""
-        sure = [lane for lane in active if self._sure(lane)]
-        spent = [lane for lane in active if self._spent(lane)]
-        all_done = all(lane in sure or lane in spent for lane in active)
-        for lane in list(active) if all_done else spent:
-            ended: Ending = "interval" if lane in sure else "budget"
-            self._tell(Ended(task=lane.task.index, ended=ended))
-            active.remove(lane)
-            lane.workload.close()
+        converged = [trial for trial in active if self._converged(trial)]
+        spent = [trial for trial in active if self._spent(trial)]
+        all_done = all(trial in converged or trial in spent for trial in active)
+        for trial in list(active) if all_done else spent:
+            ended: Ending = "interval" if trial in converged else "budget"
+            self._emit(Ended(task=trial.task.index, ended=ended))
+            active.remove(trial)
+            trial.workload.close()
 
-    def _spent(self, lane: Lane) -> bool:
+    def _spent(self, trial: Trial) -> bool:
         least = min(FOR_AN_INTERVAL, self._job.options.least_windows)
-        return lane.spent_s >= self._job.options.budget_s and len(lane.times_s) >= least
+        return trial.spent_s >= self._job.options.budget_s and len(trial.times_s) >= least
 
-    def _sure(self, lane: Lane) -> bool:
+    def _converged(self, trial: Trial) -> bool:
         options = self._job.options
-        if len(lane.times_s) < options.least_windows:
+        if len(trial.times_s) < options.least_windows:
             return False
-        estimates = [mean_estimate(lane.times_s, options.confidence)]
-        energies_j = [energy for energy in lane.energies_j if energy is not None]
+        estimates = [mean_estimate(trial.times_s, options.confidence)]
+        energies_j = [energy for energy in trial.energies_j if energy is not None]
         if energies_j and self._metering.works:
-            estimates.append(energy_estimate(energies_j, lane.restoring_j, options.confidence))
+            estimates.append(energy_estimate(energies_j, trial.restoring_j, options.confidence))
         widths = [estimate.relative for estimate in estimates]
         return all(width is not None and width <= options.target for width in widths)
 
-    def _remark(self, lane: Lane, note: str) -> None:
-        self._tell(Remarked(task=lane.task.index, note=note))
+    def _remark(self, trial: Trial, note: str) -> None:
+        self._emit(Remarked(task=trial.task.index, note=note))
 
 
-def _no_difference(lane: Lane, raw: RawWindow) -> str:
+def _no_difference(trial: Trial, raw: RawWindow) -> str:
     """Say why the energy of restorings cannot be subtracted, "" if it can."""
-    if lane.no_restoring:
-        return lane.no_restoring
-    gap = raw.gap(lane.restoring_s)
+    if trial.no_restoring:
+        return trial.no_restoring
+    gap = raw.gap(trial.restoring_s)
     if abs(gap) <= GAP_LIMIT:
         return ""
     what = f"runs and restorings account for {100 * (1 - gap):.1f} % of a window"

@@ -25,7 +25,7 @@ from eatss.measurement.card import Card, MeteredCard, SteadyLoad, Workload
 from eatss.measurement.measurement import CardState, LoadState, Reading, Window
 from eatss.measurement.metering import Metering, Span
 from eatss.measurement.options import MeasureOptions
-from eatss.measurement.watching import load_state
+from eatss.measurement.state_sampling import load_state
 
 SETTLE_S = 0.5
 LONGEST_SETTLE_S = 10.0
@@ -127,7 +127,7 @@ def take_window(
         load_begin_s = card.now()
         if pace.settling_runs:
             workload.timed(pace.settling_runs, restoring=restoring)
-        with card.watching(LOOK_S) as seen:
+        with card.sampled_states(LOOK_S) as seen:
             begin_s = card.now()
             card_s = workload.timed(pace.runs, restoring=restoring)
             end_s = card.now()

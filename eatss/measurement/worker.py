@@ -5,22 +5,18 @@ Reads a job as JSON from standard input; writes one JSON object a line, its even
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import sys
 import traceback
-from importlib import import_module
 from types import FrameType
-from typing import IO, NoReturn
+from typing import NoReturn
 
-from eatss.codec import decode
 from eatss.diagnostics import EatssError
-from eatss.measurement.card import Card, LaunchError
-from eatss.measurement.job import Broken, CardLost, Event, Job, Refused, event_to_dict
-from eatss.measurement.lane import Tell
-from eatss.measurement.options import MeasureOptions
+from eatss.measurement.card import LaunchError, open_card
+from eatss.measurement.job import Broken, CardLost, Emit, Job
+from eatss.measurement.meters.choose import METERS
 from eatss.measurement.trials import run_trials
+from eatss.supervisor import Refused, connect
 
 
 def main() -> None:
@@ -29,18 +25,12 @@ def main() -> None:
     SIGTERM ends it as an exception does, so that what it started is ended too.
     """
     signal.signal(signal.SIGTERM, _end)
-    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what compilers and libraries print is not an event
-
-    def tell(event: Event) -> None:
-        _send(output, event)
-
-    job = decode(Job, json.load(sys.stdin))
+    job, emit = connect(Job, printed_to=2)
     try:
-        _run(job, tell)
+        _run(job, emit)
     except Exception as error:
         traceback.print_exc()
-        tell(Broken(error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
+        emit(Broken(error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
         sys.exit(1)
 
 
@@ -49,35 +39,18 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _run(job: Job, tell: Tell) -> None:
+def _run(job: Job, emit: Emit) -> None:
     try:
-        card = open_card(job.card, job.options)
+        if job.meter_origin is not None:
+            METERS.register_from(job.options.meter, job.meter_origin)
+        card = open_card(job.card, device=job.options.device, compiler=job.options.compiler)
     except LaunchError as error:
-        tell(CardLost(reason=str(error)))
+        emit(CardLost(reason=str(error)))
         return
     except EatssError as error:
-        first = error.diagnostics[0]
-        tell(Refused(code=first.code, message=first.message, hint=first.hint))
+        emit(Refused.because(error))
         return
-    run_trials(card, job, tell)
-
-
-def open_card(path: str, options: MeasureOptions) -> Card:
-    """Return a new card of the class at an import path, ``package.module:name``.
-
-    Raises:
-        InputError: there is no such card, or it cannot be used from here.
-        LaunchError: the card does not answer.
-    """
-    module, _, name = path.partition(":")
-    make = getattr(import_module(module), name)
-    card: Card = make(device=options.device, compiler=options.compiler)
-    return card
-
-
-def _send(output: IO[str], event: Event) -> None:
-    output.write(json.dumps(event_to_dict(event), allow_nan=False) + "\n")
-    output.flush()
+    run_trials(card, job, emit)
 
 
 if __name__ == "__main__":

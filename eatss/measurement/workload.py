@@ -21,7 +21,8 @@ from eatss.measurement.arguments import (
 )
 from eatss.measurement.card import Difference, LaunchError
 from eatss.measurement.card_memory import CardMemory, DataChoice, Group, Kept
-from eatss.measurement.compile import Compiled
+from eatss.measurement.compile import Compiled, CompileTarget
+from eatss.measurement.correctness import compare_with_original
 from eatss.measurement.cuda_errors import is_out_of_memory, translated
 from eatss.measurement.differences import (
     change_last_bits,
@@ -32,7 +33,6 @@ from eatss.measurement.differences import (
 from eatss.measurement.host_code import HostCode
 from eatss.measurement.kernels import Kernels
 from eatss.measurement.launches import launches, refusal
-from eatss.measurement.reduced import OnCard, compare_with_original
 from eatss.measurement.runner import Runner
 from eatss.program import Program
 from eatss.verify.data import FLAVOURS, Flavour
@@ -55,7 +55,7 @@ class CupyWorkload:
         sizes: Mapping[str, int],
         seed: int,
         compiled: Compiled,
-        on_card: OnCard,
+        target: CompileTarget,
         host_code: HostCode | None = None,
     ) -> None:
         self._memory = memory
@@ -65,7 +65,7 @@ class CupyWorkload:
         self._sizes = dict(sizes)
         self._seed = seed
         self._compiled = compiled
-        self._on_card = on_card
+        self._target = target
         self._closed = False
         self._choice: DataChoice | None = None
         refused = refusal(program, sizes)
@@ -239,7 +239,7 @@ class CupyWorkload:
             CompileError: the program does not compile at the sizes compared at.
         """
         return compare_with_original(
-            self._program, self._directory, self._seed, timeout_s, self._on_card
+            self._program, self._directory, self._seed, timeout_s, self._target
         )
 
     def close(self) -> None:

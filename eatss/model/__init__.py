@@ -5,6 +5,7 @@ Next folders: ``eatss/report`` shows a selection, ``eatss/lower`` turns it into 
 
 from eatss.model.build import build_problem
 from eatss.model.enumerate import enumerate_best
+from eatss.model.objectives import OBJECTIVES, Objective
 from eatss.model.options import (
     PUBLISHED,
     SPLITS,
@@ -15,7 +16,7 @@ from eatss.model.options import (
     ObjectiveName,
     TargetName,
 )
-from eatss.model.ppcg import ppcg_arguments, ppcg_max_shared_memory, ppcg_sizes, sizes_alone
+from eatss.model.ppcg import sizes_alone
 from eatss.model.problem import Constraint, Direction, Problem, Variable
 from eatss.model.select import select_kernel, select_program
 from eatss.model.selection import (
@@ -34,6 +35,7 @@ from eatss.model.solver import solve
 from eatss.model.uniform import build_uniform_problem
 
 __all__ = [
+    "OBJECTIVES",
     "PUBLISHED",
     "SCHEMA_VERSION",
     "SPLITS",
@@ -47,6 +49,7 @@ __all__ = [
     "KernelSelection",
     "ModelName",
     "ModelOptions",
+    "Objective",
     "ObjectiveName",
     "PpcgOptions",
     "Problem",
@@ -59,9 +62,6 @@ __all__ = [
     "build_problem",
     "build_uniform_problem",
     "enumerate_best",
-    "ppcg_arguments",
-    "ppcg_max_shared_memory",
-    "ppcg_sizes",
     "program_to_smt2",
     "select_kernel",
     "select_program",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import Spread, Structure
+from eatss.codec import Layout, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_layout import expected_of
@@ -54,6 +55,8 @@ class ProgramExpectation:
     others than these.
     """
 
+    json_layout = Layout(also=("time_s", "energy_j"))
+
     file: str
     functions: tuple[str, ...]
     gpu: str
@@ -63,6 +66,7 @@ class ProgramExpectation:
     kernels: tuple[KernelExpectation, ...]
     target: TargetName = "ppcg"
     warnings: tuple[Diagnostic, ...] = ()
+    schema_version: int = 1
 
     @property
     def time_s(self) -> float | None:
@@ -76,25 +80,8 @@ class ProgramExpectation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the expectation as plain JSON types."""
-        document = asdict(self)
-        document["time_s"], document["energy_j"] = self.time_s, self.energy_j
-        document["functions"] = list(self.functions)
-        document["kernels"] = list(document["kernels"])
-        document["warnings"] = [warning.to_dict() for warning in self.warnings]
-        for kernel, entries in zip(self.kernels, document["kernels"], strict=True):
-            for name in ("statements", "shared", "sum_loops"):
-                entries[name] = list(getattr(kernel, name))
-            entries["tile_sizes"], entries["block"] = dict(kernel.tile_sizes), dict(kernel.block)
-            for name in ("predicted", "default"):
-                prediction: Prediction | None = getattr(kernel, name)
-                if prediction is not None:
-                    entries[name] |= {
-                        "power_w": prediction.power_w,
-                        "bound": prediction.bound,
-                        "times_s": dict(prediction.times_s),
-                        "energies_j": dict(prediction.energies_j),
-                    }
-        return document
+        plain: dict[str, Any] = encode(self)
+        return plain
 
 
 def expect(

@@ -9,6 +9,7 @@ from typing import Literal, TypedDict, get_args
 
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile
+from eatss.model.objectives import OBJECTIVES
 
 ModelName = Literal["prediction", "eatss", "paper"]
 """How an objective is computed: the published one by the paper's rules or with exact footprints
@@ -17,8 +18,8 @@ ModelName = Literal["prediction", "eatss", "paper"]
 TargetName = Literal["ppcg", "cuda"]
 """What makes code from the sizes: PPCG, or eatss itself."""
 
-ObjectiveName = Literal["energy", "time", "edp", "paper"]
-"""What is best: least energy, time or energy × time of a run, or most of the paper's ``OBJ``."""
+ObjectiveName = str
+"""What is best, a name of ``OBJECTIVES``: least energy, time, … or most of the paper's ``OBJ``."""
 
 VolumeName = Literal["product", "footprint"]
 """How the elements of a tile are counted."""
@@ -181,8 +182,8 @@ class SelectOptions:
 
     Attributes:
         target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
-        objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted, or
-            ``"paper"``, the objective of EATSS.
+        objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted,
+            ``"paper"``, the objective of EATSS, or another name of ``eatss.model.OBJECTIVES``.
         model: For the paper's objective: ``"paper"`` keeps to EATSS as published, ``"eatss"``
             counts exact footprints.
         volume: How tile volumes are counted; by default ``"product"`` for the paper's
@@ -297,7 +298,7 @@ def resolve_model(
     """
     one_of("target", target, ("ppcg", "cuda"))
     if objective is not None:
-        one_of("objective", objective, ("energy", "time", "edp", "paper"))
+        OBJECTIVES.get(objective)
     if model is not None:
         one_of("model", model, ("eatss", "paper", "prediction"))
     if (

@@ -20,7 +20,7 @@ from eatss.analysis.structure import Spread, Structure
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_lattice import CudaLattice, lattices
-from eatss.model.objectives import NEVER, UNITS, costs
+from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions
 from eatss.model.predicted_kernel import Places, predicted_kernel
 from eatss.model.problem import Table, TableProblem
@@ -46,52 +46,22 @@ class _Cell:
 
     lattice: CudaLattice
     prediction: CudaPrediction
+    launches: bool
     costs: npt.NDArray[np.int64]
 
 
 def select_cuda(
-    kernels: Sequence[KernelFacts],
-    structures: Structures,
-    profile: GpuProfile,
-    options: ModelOptions,
-) -> tuple[KernelSelection, ...]:
-    """Select cuts, threads, points, tiles and places of every kernel of a program.
-
-    Raises:
-        NoSolutionError: ``EATSS-M020``, no layout of some kernel can launch on the card.
-    """
-    selections: list[KernelSelection] = []
-    findings: list[Diagnostic] = []
-    for facts in kernels:
-        try:
-            selections.append(_select(facts, structures.get(facts.name, ()), profile, options))
-        except NoSolutionError as error:
-            findings += error.diagnostics
-    if findings:
-        raise NoSolutionError(*findings)
-    return tuple(selections)
-
-
-def cuda_problems(
-    kernels: Sequence[KernelFacts],
-    structures: Structures,
-    profile: GpuProfile,
-    options: ModelOptions,
-) -> tuple[TableProblem | None, ...]:
-    """Return the table behind each kernel, ``None`` for one without layouts."""
-    problems = []
-    for facts in kernels:
-        cells = _cells(facts, structures.get(facts.name, ()), profile, options)
-        problems.append(_problem(facts, cells, options) if cells else None)
-    return tuple(problems)
-
-
-def _select(
     facts: KernelFacts,
     structures: Sequence[Structure],
     profile: GpuProfile,
     options: ModelOptions,
 ) -> KernelSelection:
+    """Select cuts, threads, points, tiles and places of one kernel.
+
+    Raises:
+        NoSolutionError: ``EATSS-M020``, no layout of it can launch on the card, or
+            ``EATSS-M023``, the objective allows none of those that can.
+    """
     began = time.perf_counter()
     cells = _cells(facts, structures, profile, options)
     if not cells and mapped_loops(facts) and structures:
@@ -101,6 +71,8 @@ def _select(
     least = [int(cell.costs.min()) for cell in cells]
     best = least.index(min(least))
     if least[best] == NEVER:
+        if any(cell.launches for cell in cells):
+            raise NoSolutionError(nothing_allowed(facts.name, options.objective))
         raise _no_solution(facts)
     row = int(np.argmin(cells[best].costs))
     problem = _problem(facts, cells, options)
@@ -117,6 +89,20 @@ def _select(
     )
 
 
+def cuda_problems(
+    kernels: Sequence[KernelFacts],
+    structures: Structures,
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> tuple[TableProblem | None, ...]:
+    """Return the table behind each kernel, ``None`` for one without layouts."""
+    problems = []
+    for facts in kernels:
+        cells = _cells(facts, structures.get(facts.name, ()), profile, options)
+        problems.append(_problem(facts, cells, options) if cells else None)
+    return tuple(problems)
+
+
 def _cells(
     facts: KernelFacts,
     structures: Sequence[Structure],
@@ -128,8 +114,9 @@ def _cells(
     for lattice in lattices(facts, structures, profile):
         prediction = model.columns(lattice.structure, lattice.candidates())
         fits = prediction.fits & (prediction.shared_bytes <= options.shared_per_block(profile))
-        value = costs(prediction.total, options.objective)
-        cells.append(_Cell(lattice, prediction, np.where(fits, value, NEVER)))
+        fits &= np.isfinite(prediction.total.time_s)
+        value = np.where(fits, costs(prediction.total, options.objective), NEVER)
+        cells.append(_Cell(lattice, prediction, bool(fits.any()), value))
     return _at_full_speed(cells)
 
 
@@ -165,7 +152,7 @@ def _problem(facts: KernelFacts, cells: Sequence[_Cell], options: ModelOptions) 
         table = np.stack([of(cell.lattice)[kept] for of in entries.values()], axis=1)
         rows += map(tuple, table.tolist())
         values += cell.costs[kept].tolist()
-    unit = UNITS[options.objective]
+    unit = OBJECTIVES.get(options.objective).unit
     return TableProblem(
         kernel=facts.name,
         variables=tuple(entries),

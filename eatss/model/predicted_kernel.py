@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eatss.analysis.facts import KernelFacts
 from eatss.gpu.profile import GpuProfile
-from eatss.model.objectives import FORMULAS
+from eatss.model.objectives import OBJECTIVES
 from eatss.model.options import ObjectiveName
 from eatss.model.selection import KernelSelection, ReferenceSelection, Usage
 from eatss.prediction.expected import Prediction
@@ -59,7 +59,7 @@ def predicted_kernel(
         cma_loop=facts.cma_loop,
         tile_sizes=tuple(tiles),
         objective=0,
-        objective_formula=FORMULAS[objective],
+        objective_formula=OBJECTIVES.get(objective).formula,
         weights=(),
         optimal="proven",
         split_factor=0.0,

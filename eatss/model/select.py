@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from eatss.analysis.facts import KernelFacts
@@ -19,8 +19,8 @@ from eatss.model.build import (
 )
 from eatss.model.grid import SolvedCell, SolvedGrid, no_solution, solve_grid, traffic
 from eatss.model.options import Cell, ModelOptions
-from eatss.model.predicted import select_predicted
 from eatss.model.predicted_cuda import Structures, select_cuda
+from eatss.model.predicted_ppcg import select_ppcg
 from eatss.model.problem import Constraint, Problem
 from eatss.model.selection import (
     CellResult,
@@ -70,12 +70,15 @@ def select_program(
     if options.uniform and any(facts.loops for facts in kernels):
         selections, vector = _select_uniform(kernels, profile, options)
     elif options.model == "prediction" and options.target == "cuda":
-        selections = select_cuda(kernels, structures or {}, profile, options)
+        offered = structures or {}
+        selections = _select_each(
+            kernels, lambda facts: select_cuda(facts, offered.get(facts.name, ()), profile, options)
+        )
     elif options.model == "prediction":
-        predicted = select_predicted(kernels, profile, options)
+        predicted = select_ppcg(kernels, profile, options)
         selections, ppcg_options = predicted.kernels, predicted.options
     else:
-        selections = _select_each(kernels, profile, options)
+        selections = _select_each(kernels, lambda facts: select_kernel(facts, profile, options))
     widest = max((element_bytes(facts, options) for facts in kernels), default=8)
     return Selection(
         file=file,
@@ -116,14 +119,14 @@ def select_kernel(
 
 
 def _select_each(
-    kernels: Sequence[KernelFacts], profile: GpuProfile, options: ModelOptions
+    kernels: Sequence[KernelFacts], select: Callable[[KernelFacts], KernelSelection]
 ) -> tuple[KernelSelection, ...]:
     """Select kernel by kernel and report all that have no solution, not only the first."""
     selections: list[KernelSelection] = []
     findings: list[Diagnostic] = []
     for facts in kernels:
         try:
-            selections.append(select_kernel(facts, profile, options))
+            selections.append(select(facts))
         except NoSolutionError as error:
             findings += error.diagnostics
     if findings:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from eatss.analysis.facts import ReferenceFacts
 from eatss.analysis.structure import Spread
-from eatss.diagnostics import Diagnostic
-from eatss.model.options import ModelOptions
+from eatss.codec import BY_NAME, Layout
+from eatss.diagnostics import Diagnostic, input_error
+from eatss.documents import Document
+from eatss.model.options import ModelOptions, TargetName
 from eatss.prediction.expected import Prediction
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of the JSON form; it grows when a reader of the old form would fail."""
 
 Placement = Literal["l1", "shared", "private"]
 
 Optimality = Literal["proven", "best found"]
 
-Sizes = tuple[tuple[str, int], ...]
+Sizes = Annotated[tuple[tuple[str, int], ...], BY_NAME]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,8 @@ class KernelSelection:
     is a loop of the band that its host runs.
     """
 
+    json_layout = Layout(also=("threads_per_block",))
+
     name: str
     index: int
     statements: tuple[str, ...]
@@ -144,7 +148,7 @@ class KernelSelection:
     solve_time_s: float = field(compare=False)
     references: tuple[ReferenceSelection, ...]
     distinct_references: int
-    usage: tuple[Usage, ...]
+    usage: Annotated[tuple[Usage, ...], BY_NAME]
     alternatives: tuple[CellResult, ...] = ()
     dropped: tuple[DroppedCell, ...] = ()
     cells: int = 1
@@ -170,6 +174,21 @@ class KernelSelection:
         return dict(self.tile_sizes)[loop]
 
 
+def ppcg_sizes(selection: Selection) -> str | None:
+    """The argument of ``ppcg --sizes``, ``None`` for another target."""
+    return selection.ppcg_sizes if selection.target == "ppcg" else None
+
+
+def ppcg_max_shared_memory(selection: Selection) -> int | None:
+    """The argument of ``ppcg --max-shared-memory`` in bytes, ``None`` for another target."""
+    return selection.ppcg_max_shared_memory if selection.target == "ppcg" else None
+
+
+def ppcg_arguments(selection: Selection) -> tuple[str, ...] | None:
+    """All arguments that PPCG needs, ``None`` for another target."""
+    return selection.ppcg_arguments if selection.target == "ppcg" else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Tile sizes of all kernels of a program on one card.
@@ -182,6 +201,19 @@ class Selection:
     chosen with the sizes where the objective is a prediction of PPCG's code. ``warnings`` say why
     PPCG's kernels may be others than these.
     """
+
+    json_layout = Layout(
+        also=(
+            "target",
+            "objective",
+            "model",
+            "optimal",
+            ppcg_sizes,
+            ppcg_max_shared_memory,
+            ppcg_arguments,
+        ),
+        closed=True,
+    )
 
     file: str
     functions: tuple[str, ...]
@@ -196,6 +228,16 @@ class Selection:
     ppcg_options: PpcgOptions | None = None
     schema_version: int = SCHEMA_VERSION
     warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def target(self) -> TargetName:
+        """What makes code from the sizes."""
+        return self.options.target
+
+    @property
+    def objective(self) -> str:
+        """What is best."""
+        return self.options.objective
 
     @property
     def model(self) -> str:
@@ -215,10 +257,56 @@ class Selection:
 
     @property
     def ppcg_sizes(self) -> str:
-        """The argument of ``ppcg --sizes``."""
-        from eatss.model.ppcg import ppcg_sizes  # noqa: PLC0415 - ppcg needs this module
+        """The argument of ``ppcg --sizes``.
 
-        return ppcg_sizes(self)
+        Kernels that run in one thread have nothing to size and are left out, and so are those that
+        keep PPCG's own sizes.
+
+        Raises:
+            InputError: ``EATSS-M016``, the sizes were selected for generated code.
+        """
+        self._require_ppcg()
+        sized = (k for k in self.kernels if k.tile_sizes and not k.keeps_default)
+        entries = "; ".join(entry for kernel in sized for entry in _ppcg_entries(kernel))
+        return f"{{ {entries} }}" if entries else "{ }"
+
+    @property
+    def ppcg_max_shared_memory(self) -> int:
+        """The argument of ``ppcg --max-shared-memory``, in bytes.
+
+        PPCG has one limit for the whole program, so it is the largest of the kernels'
+        limits, and 0 where no kernel uses shared memory. PPCG declares shared arrays
+        statically, which never gives a block more than the default limit of the card.
+        """
+        if self.ppcg_options is not None:
+            return self.ppcg_options.max_shared_memory
+        limits = [kernel.shared_limit_bytes for kernel in self.kernels if kernel.tile_sizes]
+        return min(max(limits, default=0), self.static_shared_bytes)
+
+    @property
+    def ppcg_arguments(self) -> tuple[str, ...]:
+        """All arguments of PPCG that the selection needs, none where PPCG's default stands.
+
+        Raises:
+            InputError: ``EATSS-M016``, the sizes were selected for generated code.
+        """
+        self._require_ppcg()
+        if self.keeps_default:
+            return ()
+        unroll = self.ppcg_options is not None and self.ppcg_options.unroll_gpu_tile
+        return (
+            f"--max-shared-memory={self.ppcg_max_shared_memory}",
+            *(("--unroll-gpu-tile",) if unroll else ()),
+            f"--sizes={self.ppcg_sizes}",
+        )
+
+    def _require_ppcg(self) -> None:
+        if self.options.target != "ppcg":
+            raise input_error(
+                "EATSS-M016",
+                f"these sizes were selected for the target {self.options.target}, not for PPCG",
+                hint="select for the target ppcg",
+            )
 
     def kernel(self, name: str) -> KernelSelection:
         """Return the kernel called ``name``; ``KeyError`` if there is none."""
@@ -229,17 +317,37 @@ class Selection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the selection as plain JSON types."""
-        from eatss.model.selection_json import selection_to_dict  # noqa: PLC0415
-
-        return selection_to_dict(self)
+        return SELECTION.to_dict(self)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Selection:
         """Read what :meth:`to_dict` wrote.
 
         Raises:
-            InputError: the document is not of this schema.
+            InputError: ``EATSS-M010`` it is of another version, ``EATSS-M011`` it is damaged.
         """
-        from eatss.model.selection_json import selection_from_dict  # noqa: PLC0415
+        return SELECTION.from_dict(document)
 
-        return selection_from_dict(document)
+
+def _ppcg_entries(kernel: KernelSelection) -> list[str]:
+    """Return what ``ppcg --sizes`` says of a kernel, an isl union map's entries.
+
+    PPCG numbers kernels from 0 in launch order. The leading parallel members of a band, at most
+    three, map to threads; the last of them to ``threadIdx.x``. PPCG's own block sizes (512,
+    32 × 16, 32 × 4 × 4) need not launch where a thread takes many registers, so sizes of ours
+    always stand beside the tile.
+    """
+    domain = f"kernel[{kernel.index}]"
+    entries = [f"{domain} -> tile[{', '.join(str(size) for _, size in kernel.tile_sizes)}]"]
+    if kernel.block:
+        entries.append(f"{domain} -> block[{', '.join(str(size) for _, size in kernel.block)}]")
+    return entries
+
+
+SELECTION = Document(
+    title="selection",
+    kind=Selection,
+    other_version="EATSS-M010",
+    damaged="EATSS-M011",
+    hint="write it anew with eatss select --format json",
+)

@@ -9,8 +9,8 @@ from eatss.gpu.profile import GpuProfile
 from eatss.model.build import build_problem, inner_extent
 from eatss.model.conflict import amount_text
 from eatss.model.options import Cell
-from eatss.model.predicted import predicted_problems
 from eatss.model.predicted_cuda import Structures, cuda_problems
+from eatss.model.predicted_ppcg import ppcg_problems
 from eatss.model.problem import Direction, Problem, TableProblem, Variable
 from eatss.model.selection import KernelSelection, Selection
 from eatss.model.table_proof import table_to_smt2
@@ -120,7 +120,7 @@ def _tables(
     if selection.options.target == "cuda":
         problems = cuda_problems(kernels, structures or {}, profile, selection.options)
     else:
-        problems = predicted_problems(kernels, profile, selection)
+        problems = ppcg_problems(kernels, profile, selection)
     texts = []
     for kernel, problem in zip(selection.kernels, problems, strict=True):
         if problem is None:

@@ -10,8 +10,8 @@ import islpy as isl
 from eatss.diagnostics import EatssError
 from eatss.polyhedral.ppcg_tree import Carrier, carried_over
 from eatss.polyhedral.program import ScheduledScop
+from eatss.polyhedral.program_schedule_file import load_schedules
 from eatss.polyhedral.schedule import schedule_scop, with_schedule
-from eatss.polyhedral.schedules_file import load_schedules
 from eatss.scop import Scop
 
 

@@ -16,8 +16,8 @@ import islpy as isl
 
 from eatss.isl_names import coalesced
 from eatss.polyhedral.accesses import NumberedAccess, dependent_accesses
-from eatss.polyhedral.bounded import at_most, ran_out
-from eatss.polyhedral.original import original_schedule
+from eatss.polyhedral.isl_limits import at_most, ran_out
+from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.program import Dependences
 from eatss.scop import Scop
 
@@ -39,7 +39,6 @@ class TaggedAccesses:
     writes: isl.UnionMap
     updates: isl.UnionSet
     tagger: isl.UnionPwMultiAff
-    plain_schedule: isl.Schedule
     schedule: isl.Schedule
 
 
@@ -61,14 +60,12 @@ def tag_accesses(scop: Scop) -> TaggedAccesses:
                 updates = updates.union(tag.wrap())
     tagged_domain = reads.union(writes).domain().universe().unwrap()
     tagger = tagged_domain.domain_map_union_pw_multi_aff()
-    plain = original_schedule(scop)
     return TaggedAccesses(
         reads=reads,
         writes=writes,
         updates=updates,
         tagger=tagger,
-        plain_schedule=plain,
-        schedule=plain.pullback_union_pw_multi_aff(tagger),
+        schedule=original_schedule(scop).pullback_union_pw_multi_aff(tagger),
     )
 
 

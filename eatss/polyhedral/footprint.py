@@ -17,7 +17,7 @@ from itertools import pairwise, product
 from math import gcd, prod
 
 from eatss.polyhedral.kernel import Loop, Reference
-from eatss.polyhedral.lattice import column_rank, solve_columns
+from eatss.polyhedral.linear_algebra import column_rank, solve_columns
 from eatss.polynomial import Polynomial
 
 _MAX_CELLS = 20_000
@@ -150,7 +150,7 @@ def _part(shape: _Shape, dims: tuple[int, ...], least: dict[str, int]) -> _Part:
     if column_rank(_matrix(shape, dims, loops)) == len(loops):
         axes = tuple(_Axis(Polynomial.product([name]), least[name]) for name in loops)
         return _Part(dims, loops, axes, 1, exact=True)
-    return _bounding_part(shape, dims, loops, least)
+    return _bounding_part(shape, dims, least)
 
 
 def _matrix(shape: _Shape, dims: Sequence[int], loops: Sequence[str]) -> list[list[int]]:
@@ -172,9 +172,7 @@ def _interval(
     return _Axis(length, shortest), step
 
 
-def _bounding_part(
-    shape: _Shape, dims: tuple[int, ...], loops: tuple[str, ...], least: dict[str, int]
-) -> _Part:
+def _bounding_part(shape: _Shape, dims: tuple[int, ...], least: dict[str, int]) -> _Part:
     """Bound the image by its bounding box, one axis a dimension; translation stays exact."""
     axes = []
     for d in dims:

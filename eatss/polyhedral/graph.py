@@ -39,7 +39,7 @@ def statement_graph(general: General) -> StatementGraph:
     components = tuple(
         tuple(sorted(condensed.nodes[node]["members"], key=position.__getitem__)) for node in order
     )
-    between = _pairs_with_something_between(condensed, order)
+    between = _transitive_pairs(condensed, order)
     fusable = tuple(
         (a, b)
         for a in range(len(components))
@@ -50,9 +50,7 @@ def statement_graph(general: General) -> StatementGraph:
     return StatementGraph(edges=edges, components=components, fusable=fusable)
 
 
-def _pairs_with_something_between(
-    condensed: nx.DiGraph[int], order: list[int]
-) -> frozenset[tuple[int, int]]:
+def _transitive_pairs(condensed: nx.DiGraph[int], order: list[int]) -> frozenset[tuple[int, int]]:
     """Return the pairs of components joined by a path through a third one."""
     index = {node: k for k, node in enumerate(order)}
     reach = {node: nx.descendants(condensed, node) for node in order}

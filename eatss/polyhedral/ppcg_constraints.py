@@ -24,7 +24,7 @@ from eatss.isl_names import (
     unbounded_first_dim,
 )
 from eatss.polyhedral.accesses import dependent_accesses
-from eatss.polyhedral.original import original_schedule
+from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.ppcg_region import PpcgRegion, restricted
 from eatss.scop import Access, Array, Scop, SourceSpan, Statement
 

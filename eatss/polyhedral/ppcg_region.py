@@ -9,8 +9,7 @@ from itertools import groupby
 import islpy as isl
 
 from eatss.isl_names import renaming
-from eatss.scop import Call, Scop, Statement
-from eatss.scop.expression import Binary, Cast, Expression, Select, Unary
+from eatss.scop import Call, Scop, Statement, preorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +39,9 @@ def ppcg_region(scop: Scop) -> PpcgRegion:
         members=tuple(tuple(s.name for s in group) for group in groups.values()),
         names=renaming([(s.domain, name) for name, s in named]),
         calls=frozenset(
-            name for name, group in groups.items() if any(_has_call(s.value) for s in group)
+            name
+            for name, group in groups.items()
+            if any(isinstance(node, Call) for s in group for node in preorder(s.value))
         ),
     )
 
@@ -82,18 +83,3 @@ def _joined(group: Sequence[Statement], name: str) -> Statement:
             replace(a, relation=a.relation.set_tuple_name(isl.dim_type.in_, name)) for a in accesses
         ),
     )
-
-
-def _has_call(root: Expression) -> bool:
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Call):
-            return True
-        if isinstance(node, Binary):
-            todo += [node.left, node.right]
-        elif isinstance(node, (Unary, Cast)):
-            todo.append(node.operand)
-        elif isinstance(node, Select):
-            todo += [node.condition, node.if_true, node.if_false]
-    return False

@@ -15,7 +15,7 @@ import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
 from eatss.isl_names import parameter_names, set_names
-from eatss.polyhedral.bounded import bounded_work, refuse_too_hard
+from eatss.polyhedral.isl_limits import bounded_work, refuse_too_hard
 from eatss.polyhedral.ppcg_constraints import ppcg_dependences
 from eatss.polyhedral.ppcg_region import PpcgRegion, ppcg_region, restricted
 from eatss.polyhedral.ppcg_tree import Carrier, UnknownNodeError, carried_over, expansions
@@ -66,7 +66,7 @@ def load_ppcg_schedule(
         region = ppcg_region(scop)
         theirs = _read(scop, text)
         names = region.names
-        known = _expanded_domain(scop, theirs)
+        known = _expanded_domain(theirs)
         _check_domain(scop, region, known)
         live = known.preimage_union_pw_multi_aff(names)
         carrier = Carrier(domain=live, names=names, members=region.members)
@@ -140,7 +140,7 @@ def _read(scop: Scop, text: str) -> isl.Schedule:
     return schedule
 
 
-def _expanded_domain(scop: Scop, schedule: isl.Schedule) -> isl.UnionSet:
+def _expanded_domain(schedule: isl.Schedule) -> isl.UnionSet:
     """Return the instances of statements, with groups replaced by their members."""
     domain = schedule.get_domain()
     for node in expansions(schedule.get_root().get_child(0)):

@@ -6,7 +6,7 @@ import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError, Severity
 from eatss.isl_names import maps_of
-from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_too_hard
+from eatss.polyhedral.isl_limits import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.ppcg_constraints import (
     Grouping,
     PpcgDependences,
@@ -20,7 +20,7 @@ from eatss.polyhedral.ppcg_region import PpcgRegion, ppcg_region, restricted
 from eatss.polyhedral.ppcg_tree import Carrier, carried_over, in_sequence
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.schedule import default_operations, schedule_scop, with_schedule
-from eatss.polyhedral.scheduling import scheduled_apart, scheduler_options
+from eatss.polyhedral.scheduling import forked_schedule, scheduler_options
 from eatss.scop import Scop
 
 _MAX_SIZE = 800
@@ -139,7 +139,7 @@ def _computed(
     constraints = isl.ScheduleConstraints.read_from_str(context, str(constraints))
     constraints = on_domain(constraints, domain)
     with scheduler_options(context):
-        theirs = scheduled_apart(constraints, _OPERATIONS, seconds=_SECONDS)
+        theirs = forked_schedule(constraints, _OPERATIONS, seconds=_SECONDS)
     if theirs is None:
         return None
     schedule, certain = in_sequence(theirs)

@@ -10,7 +10,7 @@ from eatss.isl_names import moving_dims, same_except
 from eatss.polyhedral.kernel import Reduction, Reference
 from eatss.polyhedral.program import Dependences
 from eatss.polyhedral.references import Placed
-from eatss.scop import Binary, Call, Cast, ElementType, Expression, Read, Scop, Select, Unary
+from eatss.scop import Binary, Call, Cast, ElementType, Expression, Read, Scop, Unary, preorder
 
 _FUNCTIONS = frozenset({"fmax", "fmin", "fmaxf", "fminf"})
 _INVERSE = {"-": "+"}  # t - e adds -e
@@ -30,10 +30,10 @@ def find_reductions(
         if update is None:
             continue
         operator, read = update
-        loops = _carrying_loops(scop, dependences, item, read)
-        still = _still_loops(item, references)
+        loops = _carrying_loops(dependences, item)
+        still = _invariant_loops(item, references)
         loops = tuple(loop for loop in loops if loop in still)
-        if loops and _is_private(scop, dependences, item, read, loops):
+        if loops and _is_private(dependences, item, read, loops):
             found.append(
                 Reduction(
                     statement=item.statement.name,
@@ -66,10 +66,8 @@ def _update(item: Placed, stored: ElementType) -> tuple[str, int] | None:
     if len(own) != 1:
         return None
     (read,) = own
-    others = [a for a in _read_accesses(value) if a != read]
-    if len(others) + 1 != len(list(_read_accesses(value))):
-        return None
-    return operator, read
+    reads = [term.access for term in preorder(value) if isinstance(term, Read)]
+    return (operator, read) if reads.count(read) == 1 else None
 
 
 def _operator_of(value: Expression) -> str | None:
@@ -115,46 +113,27 @@ def _terms(
             yield term, sign
 
 
-def _read_accesses(value: Expression) -> Iterator[int]:
-    """Yield the indices of all accesses an expression reads."""
-    waiting = [value]
-    while waiting:
-        term = waiting.pop()
-        if isinstance(term, Read):
-            yield term.access
-        elif isinstance(term, Binary):
-            waiting += [term.right, term.left]
-        elif isinstance(term, Unary | Cast):
-            waiting.append(term.operand)
-        elif isinstance(term, Call):
-            waiting += reversed(term.arguments)
-        elif isinstance(term, Select):
-            waiting += [term.if_false, term.if_true, term.condition]
-
-
 def _reads_target(item: Placed, access: int) -> bool:
     own = item.statement.accesses[access]
     write = item.statement.write
     return own.array == write.array and bool(own.relation.is_equal(write.relation))
 
 
-def _self_flow(scop: Scop, dependences: Dependences, item: Placed) -> isl.Map:
+def _self_flow(dependences: Dependences, item: Placed) -> isl.Map:
     space = item.statement.domain.get_space().map_from_set()
     return dependences.flow.extract_map(space)
 
 
-def _carrying_loops(
-    scop: Scop, dependences: Dependences, item: Placed, read: int
-) -> tuple[str, ...]:
+def _carrying_loops(dependences: Dependences, item: Placed) -> tuple[str, ...]:
     """Return the kernel's loops along which the statement's value flows to itself."""
-    flow = _self_flow(scop, dependences, item)
+    flow = _self_flow(dependences, item)
     if flow.is_empty():
         return ()
     steps = flow.apply_domain(item.schedule).apply_range(item.schedule)
     return moving_dims(steps, item.moving)
 
 
-def _still_loops(item: Placed, references: Sequence[Reference]) -> frozenset[str]:
+def _invariant_loops(item: Placed, references: Sequence[Reference]) -> frozenset[str]:
     """Return the loops the statement moves along while its target stays."""
     write = item.statement.write
     for reference in references:
@@ -167,9 +146,7 @@ def _still_loops(item: Placed, references: Sequence[Reference]) -> frozenset[str
     return frozenset()
 
 
-def _is_private(
-    scop: Scop, dependences: Dependences, item: Placed, read: int, loops: tuple[str, ...]
-) -> bool:
+def _is_private(dependences: Dependences, item: Placed, read: int, loops: tuple[str, ...]) -> bool:
     """Tell whether nothing but the update itself sees or sets the values in between.
 
     Along ``loops`` no other access of the statement may touch the target, every update but the
@@ -184,7 +161,7 @@ def _is_private(
         meets = statement.write.relation.apply_range(access.relation.reverse())
         if not meets.intersect(apart).is_empty():
             return False
-    carried = _self_flow(scop, dependences, item).intersect(apart)
+    carried = _self_flow(dependences, item).intersect(apart)
     earlier = statement.schedule.lex_lt_map(statement.schedule)
     later = apart.intersect(earlier).intersect_domain(statement.domain).range()
     if not later.intersect(statement.domain).is_subset(carried.range()):

@@ -8,10 +8,10 @@ import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError
 from eatss.isl_names import parameters_set
-from eatss.polyhedral.bounded import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.checks import check_coverage, check_legality
 from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.instantiate import instantiate_dependences, instantiate_schedule
+from eatss.polyhedral.isl_limits import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.program import Dependences, General, ScheduledScop
 from eatss.polyhedral.scheduling import (
@@ -115,20 +115,9 @@ def with_schedule(
         general = compute_dependences(symbolic.scop)
         dependences = instantiate_dependences(general, symbolic.values)
         assumes = _checked(scop, dependences, schedule)
-        if assumes is not None:
-            dependences = dependences.within(assumes)
-        cut = cut_tree(schedule)
-        kernels = build_kernels(scop, dependences, cut.kernels)
-        check_coverage(scop, schedule, kernels, cut.host_statements)
-    return ScheduledScop(
-        scop=scop,
-        dependences=dependences,
-        general=General(scop=symbolic.scop, dependences=general),
-        schedule=schedule,
-        kernels=kernels,
-        host_statements=cut.host_statements,
-        assumes=assumes,
-    )
+        return _cut(
+            scop, dependences, schedule, General(scop=symbolic.scop, dependences=general), assumes
+        )
 
 
 def _schedule(scop: Scop, symbolic: Symbolic, limit: int, *, patient: bool) -> ScheduledScop:
@@ -138,16 +127,29 @@ def _schedule(scop: Scop, symbolic: Symbolic, limit: int, *, patient: bool) -> S
         general_schedule, assumed = _checked_schedule(symbolic.scop, general, patient=patient)
         dependences = instantiate_dependences(general, symbolic.values)
         assumes = scop.context if assumed else None  # numbers that became symbols are as they are
-        if assumes is not None:
-            dependences = dependences.within(assumes)
         schedule = instantiate_schedule(general_schedule, scop, symbolic.values)
-        cut = cut_tree(schedule)
-        kernels = build_kernels(scop, dependences, cut.kernels)
-        check_coverage(scop, schedule, kernels, cut.host_statements)
+        return _cut(
+            scop, dependences, schedule, General(scop=symbolic.scop, dependences=general), assumes
+        )
+
+
+def _cut(
+    scop: Scop,
+    dependences: Dependences,
+    schedule: isl.Schedule,
+    general: General,
+    assumes: isl.Set | None,
+) -> ScheduledScop:
+    """Cut a region into kernels by a schedule that was checked for sizes in ``assumes``."""
+    if assumes is not None:
+        dependences = dependences.within(assumes)
+    cut = cut_tree(schedule)
+    kernels = build_kernels(scop, dependences, cut.kernels)
+    check_coverage(scop, schedule, kernels, cut.host_statements)
     return ScheduledScop(
         scop=scop,
         dependences=dependences,
-        general=General(scop=symbolic.scop, dependences=general),
+        general=general,
         schedule=schedule,
         kernels=kernels,
         host_statements=cut.host_statements,

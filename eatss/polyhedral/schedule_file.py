@@ -15,7 +15,7 @@ import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError
 from eatss.isl_names import node_kind, parameter_names, set_names
-from eatss.polyhedral.bounded import bounded_work, ran_out
+from eatss.polyhedral.isl_limits import bounded_work, ran_out
 from eatss.polyhedral.program import Dependences, ScheduledScop
 from eatss.polyhedral.schedule import default_operations, with_schedule
 from eatss.polyhedral.scheduling import local_dependences

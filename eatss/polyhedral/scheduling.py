@@ -13,11 +13,11 @@ from contextlib import contextmanager
 
 import islpy as isl
 
-from eatss.apart import EndedApartError, Limits, apart
+from eatss.forked import ForkEndedError, Limits, run_forked
 from eatss.isl_names import coalesced, node_kind, renaming
 from eatss.polyhedral.accesses import dependent_accesses
-from eatss.polyhedral.bounded import at_most, ran_out
-from eatss.polyhedral.original import original_schedule
+from eatss.polyhedral.isl_limits import at_most, ran_out
+from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.program import Dependences
 from eatss.scop import Scop
 
@@ -80,7 +80,7 @@ def _patiently(
     """
     operations = try_operations(scop)
     own = schedule_constraints(scop, dependences).apply(renamed)
-    schedule = scheduled_apart(own, operations, seconds=seconds)
+    schedule = forked_schedule(own, operations, seconds=seconds)
     if schedule is not None:
         return schedule
     try:
@@ -92,13 +92,13 @@ def _patiently(
         return None
     for coalescing in (1, 0):
         scop.isl_context.set_schedule_treat_coalescing(coalescing)
-        schedule = scheduled_apart(kept, operations, seconds=seconds)
+        schedule = forked_schedule(kept, operations, seconds=seconds)
         if schedule is not None:
             return schedule
     return None
 
 
-def scheduled_apart(
+def forked_schedule(
     constraints: isl.ScheduleConstraints, operations: int, *, seconds: float
 ) -> isl.Schedule | None:
     """Let isl schedule in a process of its own; return ``None`` where it comes to no end.
@@ -116,8 +116,8 @@ def scheduled_apart(
             return None
 
     try:
-        found = apart(text, Limits(seconds=seconds))
-    except EndedApartError:
+        found = run_forked(text, Limits(seconds=seconds))
+    except ForkEndedError:
         return None
     return None if found is None else isl.Schedule.read_from_str(context, found)
 

@@ -69,7 +69,7 @@ class _Sizes:
         self.names: dict[str, int] = {}
         taken = {*scop.parameters, *(array.name for array in scop.arrays)}
         fresh = (name for k in count() if (name := f"size{k}") not in taken)
-        macros = [pair for pair in _telling_macros(scop) if pair[0] not in taken]
+        macros = [pair for pair in _macros_that_help_fusion(scop) if pair[0] not in taken]
         constants = self._constants(scop)
         spelled = {v: _spelled(v, macros) for values in constants.values() for v in values}
         for place in sorted(constants):
@@ -116,7 +116,7 @@ class _Sizes:
         return None if found is None else (found[1], found[0])
 
 
-def _telling_macros(scop: Scop) -> tuple[tuple[str, int], ...]:
+def _macros_that_help_fusion(scop: Scop) -> tuple[tuple[str, int], ...]:
     """Return the macros worth knowing: all, unless every statement is in equally many loops.
 
     That two dimensions of an array are one size lets isl fuse a loop over one with a

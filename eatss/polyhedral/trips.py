@@ -54,7 +54,7 @@ def _count(values: isl.Set, name: str, span: int) -> int | None:
     if every.is_subset(values):
         return span + 1
     stride = stride_of(values, name)
-    if stride > 1 and _walk(values, every, stride).is_subset(values):
+    if stride > 1 and _progression(values, every, stride).is_subset(values):
         return span // stride + 1
     if span > _ENUMERATED or not values.params().is_singleton():
         return None
@@ -72,7 +72,7 @@ def _interval(values: isl.Set) -> isl.Set:
     return interval
 
 
-def _walk(values: isl.Set, every: isl.Set, stride: int) -> isl.Set:
+def _progression(values: isl.Set, every: isl.Set, stride: int) -> isl.Set:
     """Return the values from the smallest on in steps of ``stride``."""
     step = isl.Map.read_from_str(
         values.get_ctx(), f"{{ [a] -> [x] : x >= a and (x - a) mod {stride} = 0 }}"

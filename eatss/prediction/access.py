@@ -99,7 +99,7 @@ def line_wavefronts(
         lanes: of :func:`lanes_of`.
         steps: bytes between neighbours along each axis, ``x`` first.
         element_bytes: width of an element.
-        line_cycles: of :class:`~eatss.prediction.habits.Habits`.
+        line_cycles: of :class:`~eatss.prediction.code_constants.CodeConstants`.
         offset: bytes from the beginning of a line to that of a row of lanes.
     """
     least = WARP * element_bytes / LINE_BYTES

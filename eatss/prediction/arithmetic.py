@@ -10,8 +10,8 @@ import numpy as np
 
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.card import Card
+from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import Column
-from eatss.prediction.habits import Habits
 
 _WIDE_BYTES = 8
 _SLOW = ("divide", "square root", "function")
@@ -22,16 +22,16 @@ def is_wide(statement: StatementFacts) -> bool:
     return statement.element_bytes >= _WIDE_BYTES
 
 
-def instructions_of(statement: StatementFacts, habits: Habits) -> float:
+def instructions_of(statement: StatementFacts, constants: CodeConstants) -> float:
     """Return the floating-point instructions of an instance.
 
     A product and a sum are one where they meet; a division is as many as its iteration takes.
     """
-    return _instructions(statement, dict(statement.operations), habits)
+    return _instructions(statement, dict(statement.operations), constants)
 
 
 def unrolled_instructions(
-    statement: StatementFacts, habits: Habits, steps: Mapping[str, Column]
+    statement: StatementFacts, constants: CodeConstants, steps: Mapping[str, Column]
 ) -> Column | float:
     """Return the same where a thread runs steps of loops at a time: some operations serve several.
 
@@ -39,23 +39,23 @@ def unrolled_instructions(
 
     Args:
         statement: the statement.
-        habits: what a division takes.
+        constants: what a division takes.
         steps: of each loop those that the compiler sees at a time, an entry a candidate.
     """
     left = Counter(dict(statement.operations))
     total: Column | float = 0.0
     for loops, kinds in statement.repeated:
         left.subtract(dict(kinds))
-        own = _instructions(statement, dict(kinds), habits)
+        own = _instructions(statement, dict(kinds), constants)
         same = [n for n in statement.loops if n in steps and n not in loops]
         total = total + own / prod((steps[name] for name in same), start=np.float64(1.0))
-    return total + _instructions(statement, left, habits)
+    return total + _instructions(statement, left, constants)
 
 
-def result_cycles(statement: StatementFacts, card: Card, habits: Habits) -> float:
+def result_cycles(statement: StatementFacts, card: Card, constants: CodeConstants) -> float:
     """Return the cycles from one result of a statement to the next that needs it."""
     fast = card.fp64_cycles if is_wide(statement) else card.fp32_cycles
-    return habits.result_wait * fast + slow_cycles(statement, card)
+    return constants.result_wait * fast + slow_cycles(statement, card)
 
 
 def slow_cycles(statement: StatementFacts, card: Card) -> float:
@@ -64,9 +64,11 @@ def slow_cycles(statement: StatementFacts, card: Card) -> float:
     return _slow(dict(statement.operations)) * each
 
 
-def _instructions(statement: StatementFacts, counts: Mapping[str, int], habits: Habits) -> float:
+def _instructions(
+    statement: StatementFacts, counts: Mapping[str, int], constants: CodeConstants
+) -> float:
     fused = max(counts.get("add", 0), counts.get("multiply", 0)) + counts.get("compare", 0)
-    each = habits.division64 if is_wide(statement) else habits.division32
+    each = constants.division64 if is_wide(statement) else constants.division32
     return fused + _slow(counts) * each
 
 

@@ -16,16 +16,16 @@ import numpy.typing as npt
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import Structure
 from eatss.prediction.card import Card
+from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.cuda_constants import CudaConstants
 from eatss.prediction.cuda_copies import add_copies, add_held, add_phases, add_spills, add_sums
-from eatss.prediction.cuda_habits import CudaHabits
 from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_memory import moved_bytes, scatter
-from eatss.prediction.cuda_setting import fits, setting_of
+from eatss.prediction.cuda_resources import fits, resources_of
 from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.prediction.cuda_statements import add_statements
 from eatss.prediction.demand import Demand
-from eatss.prediction.habits import Habits
-from eatss.prediction.tally import Tally
+from eatss.prediction.demand_builder import DemandBuilder
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ def cuda_demands(
     structure: Structure,
     candidates: CudaCandidates,
     card: Card,
-    habits: Habits,
-    code: CudaHabits,
+    constants: CodeConstants,
+    code: CudaConstants,
 ) -> tuple[LaunchDemand, ...]:
     """Return what each launch of a structure asks of the card, an entry a candidate.
 
@@ -51,11 +51,11 @@ def cuda_demands(
         structure: one of its cuts.
         candidates: threads, tiles and places.
         card: what decides how many blocks run at a time and what caches hold.
-        habits: latencies of chips.
+        constants: latencies of chips.
         code: instructions and cycles of generated code.
     """
     launches = (
-        launch_of(facts, structure, cut, candidates, card, habits, code)
+        launch_of(facts, structure, cut, candidates, card, constants, code)
         for cut in structure.launches
         if cut.statements
     )
@@ -63,15 +63,15 @@ def cuda_demands(
 
 
 def _demand(of: CudaLaunch) -> Demand:
-    setting, tally = setting_of(of), Tally(of.launched_warps)
-    tally.chain_cycles += of.code.start_cycles
-    add_copies(setting, tally)
-    add_statements(setting, tally)
-    add_held(of, tally)
-    add_sums(of, tally)
-    add_spills(setting, tally)
-    add_phases(of, tally)
-    tally.add_instructions(of.code.start_instructions)
+    setting, demand = resources_of(of), DemandBuilder(of.launched_warps)
+    demand.chain_cycles += of.code.start_cycles
+    add_copies(setting, demand)
+    add_statements(setting, demand)
+    add_held(of, demand)
+    add_sums(of, demand)
+    add_spills(setting, demand)
+    add_phases(of, demand)
+    demand.add_instructions(of.code.start_instructions)
     return Demand(
         launches=of.ones * of.launches,
         blocks=of.active,
@@ -79,16 +79,16 @@ def _demand(of: CudaLaunch) -> Demand:
         registers=setting.registers,
         shared_bytes=setting.shared_bytes,
         shared_limit_bytes=of.ones * of.card.shared_optin_bytes,
-        instructions=tally.instructions,
-        fp64=tally.fp64,
-        fp32=tally.fp32,
+        instructions=demand.instructions,
+        fp64=demand.fp64,
+        fp32=demand.fp32,
         lanes=of.shape.block_threads / (of.warps * of.card.warp),
-        l1_wavefronts=tally.l1_wavefronts,
-        shared_wavefronts=tally.shared_wavefronts,
-        operand_bytes=tally.operand_bytes,
-        l2_bytes=tally.l2_bytes,
-        torn_bytes=tally.torn_bytes,
-        dram_bytes=moved_bytes(setting, tally.l2_bytes),
+        l1_wavefronts=demand.l1_wavefronts,
+        shared_wavefronts=demand.shared_wavefronts,
+        operand_bytes=demand.operand_bytes,
+        l2_bytes=demand.l2_bytes,
+        torn_bytes=demand.torn_bytes,
+        dram_bytes=moved_bytes(setting, demand.l2_bytes),
         scatter=scatter(of),
-        chain_cycles=tally.chain_cycles,
+        chain_cycles=demand.chain_cycles,
     )

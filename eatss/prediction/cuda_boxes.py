@@ -11,9 +11,9 @@ import numpy as np
 from eatss.analysis.structure import padded_row
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
-from eatss.prediction.cuda_families import Family
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
+from eatss.prediction.uniform_references import UniformSet
 
 _NO_BYTES = 4
 
@@ -37,7 +37,7 @@ def group_boxes(of: CudaLaunch) -> list[GroupBox]:
     """Return the box of each stageable group."""
     boxes = []
     for at in range(len(of.cut.stageable)):
-        members = [family for family in of.all_families if family.group == at]
+        members = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
         if not members:
             boxes.append(GroupBox([of.ones], [of.ones], _NO_BYTES, 0))
             continue
@@ -79,11 +79,11 @@ def extent(of: CudaLaunch, name: str, *, whole: bool = False, declared: bool = F
 
 
 def box_of(
-    of: CudaLaunch, family: Family, *, whole: bool = False, declared: bool = False
+    of: CudaLaunch, uniform: UniformSet, *, whole: bool = False, declared: bool = False
 ) -> list[Column]:
-    """Return the extents, a dimension each, of what a tile touches through a family."""
+    """Return the extents, a dimension each, of what a tile touches through a uniform set."""
     sizes = []
-    for (terms, _), span in zip(family.access.subscripts, family.spans, strict=True):
+    for (terms, _), span in zip(uniform.access.subscripts, uniform.spans, strict=True):
         size = of.ones * (1.0 + span)
         for name, factor in terms:
             size = size + abs(factor) * (extent(of, name, whole=whole, declared=declared) - 1)
@@ -91,39 +91,39 @@ def box_of(
     return sizes
 
 
-def box_sectors(of: CudaLaunch, family: Family, *, whole: bool) -> Column:
-    """Return the sectors of what a tile, or all of a block, touches through a family."""
-    sizes = box_of(of, family, whole=whole)
+def box_sectors(of: CudaLaunch, uniform: UniformSet, *, whole: bool) -> Column:
+    """Return the sectors of what a tile, or all of a block, touches through a uniform set."""
+    sizes = box_of(of, uniform, whole=whole)
     if not sizes:
         return of.ones
-    width = family.access.element_bytes
+    width = uniform.access.element_bytes
     last = np.ceil(sizes[-1] * width / SECTOR_BYTES)
-    along = {name for name, _ in family.access.subscripts[-1][0]}
+    along = {name for name, _ in uniform.access.subscripts[-1][0]}
     if whole and of.cut.sum_loop in along:  # chunks of it go to blocks
         run = np.minimum(of.shape.tile[of.cut.sum_loop], sizes[-1])
         run = np.where(of.shape.chunks > 1, run, sizes[-1])
         last = np.ceil(run * width / SECTOR_BYTES) * sizes[-1] / run
-    if family.spans[-1]:  # a halo begins in a sector of its own
+    if uniform.spans[-1]:  # a halo begins in a sector of its own
         last = last + 1.0
     return np.asarray(prod(sizes[:-1], start=of.ones) * last)
 
 
-def step_lines(of: CudaLaunch, statement: StatementFacts, family: Family) -> Column:
-    """Return the lines that all threads of a block touch through a family in one step.
+def step_lines(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet) -> Column:
+    """Return the lines that all threads of a block touch through a uniform set in one step.
 
     With serial loops a step is all points of the threads at one iteration, else one point.
     """
-    moving = dict(family.access.strides)
-    lines = of.ones * family.rows
+    moving = dict(uniform.access.strides)
+    lines = of.ones * uniform.rows
     serial = of.serial(statement)
     for name in of.cut.mapped:
-        step = abs(moving.get(name, 0)) * family.access.element_bytes
+        step = abs(moving.get(name, 0)) * uniform.access.element_bytes
         if step == 0:
             continue
         along = extent(of, name) if serial else of.shape.threads[name]
         lines = lines * (along if step >= LINE_BYTES else np.ceil(along * step / LINE_BYTES))
     if of.cut.sum_loop in moving:
-        step = abs(moving[of.cut.sum_loop]) * family.access.element_bytes
+        step = abs(moving[of.cut.sum_loop]) * uniform.access.element_bytes
         lines = lines * np.ceil(of.shape.lanes * min(step, LINE_BYTES) / LINE_BYTES)
     return np.asarray(lines)
 
@@ -133,10 +133,10 @@ def working_bytes(of: CudaLaunch) -> Column:
     most = of.zeros
     for statement in of.statements:
         total = of.zeros
-        for family in of.families[statement.name]:
-            if not family.held and family.reads:
-                touched = step_lines(of, statement, family) * LINE_BYTES
-                total = total + touched * (1.0 - of.staged(family.group))
+        for uniform in of.uniform_sets[statement.name]:
+            if not uniform.held and uniform.reads:
+                touched = step_lines(of, statement, uniform) * LINE_BYTES
+                total = total + touched * (1.0 - of.staged(uniform.group))
         most = np.maximum(most, total)
     return most
 

@@ -14,10 +14,10 @@ from eatss.prediction.access import (
     torn_sectors,
 )
 from eatss.prediction.cuda_boxes import box_sectors
-from eatss.prediction.cuda_families import Family
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_setting import Setting
+from eatss.prediction.cuda_resources import CodeResources
 from eatss.prediction.demand import Column
+from eatss.prediction.uniform_references import UniformSet
 
 
 def request(of: CudaLaunch, access: AccessFacts, unaligned: float = 0.0) -> tuple[Column, Column]:
@@ -31,7 +31,7 @@ def request(of: CudaLaunch, access: AccessFacts, unaligned: float = 0.0) -> tupl
     touched = lines(of.lanes, strides, access.element_bytes)
     if unaligned and of.lanes:
         touched = touched + unaligned * of.card.warp / of.lanes[0]
-    cycles = least + of.habits.line_cycles * np.maximum(0.0, touched - least)
+    cycles = least + of.constants.line_cycles * np.maximum(0.0, touched - least)
     return np.asarray(cycles), sectors(of.lanes, strides, access.element_bytes)
 
 
@@ -40,42 +40,44 @@ def torn_request(of: CudaLaunch, access: AccessFacts) -> Column:
     return torn_sectors(of.lanes, of.strides(access), access.element_bytes)
 
 
-def bank_request(setting: Setting, family: Family) -> Column:
-    """Return the cycles of one request to the box of a family in shared memory."""
+def bank_request(setting: CodeResources, uniform: UniformSet) -> Column:
+    """Return the cycles of one request to the box of a uniform set in shared memory."""
     of = setting.of
-    if family.group is None or not of.staged(family.group).any():
+    if uniform.group is None or not of.staged(uniform.group).any():
         return of.ones
     steps: dict[str, Column] = {}
     apart = of.ones
-    sizes = setting.boxes[family.group].declared
-    for (terms, _), size in zip(reversed(family.access.subscripts), reversed(sizes), strict=True):
+    sizes = setting.boxes[uniform.group].declared
+    for (terms, _), size in zip(reversed(uniform.access.subscripts), reversed(sizes), strict=True):
         for name, factor in terms:
             steps[name] = steps.get(name, of.zeros) + factor * apart
         apart = apart * size
     along = [steps.get(name, of.zeros) for name, _ in of.shape.axes]
-    return bank_wavefronts(of.lanes, along, family.access.element_bytes)
+    return bank_wavefronts(of.lanes, along, uniform.access.element_bytes)
 
 
 def missing_bytes(
-    setting: Setting, statement: StatementFacts, family: Family, requests: Column
+    setting: CodeResources, statement: StatementFacts, uniform: UniformSet, requests: Column
 ) -> Column:
-    """Return the bytes that come from L2 for a family that is not staged.
+    """Return the bytes that come from L2 for a uniform set that is not staged.
 
     At best every sector of what a block touches comes once. L1 has to hold what is touched until it
     is touched again: for neighbours and the next step the lines of a step, for the next sweep of a
-    loop that does not move the family all that a sweep touches.
+    loop that does not move the set all that a sweep touches.
 
     Args:
         setting: the launch on a card.
         statement: one of its statements.
-        family: accesses of the statement.
+        uniform: accesses of the statement.
         requests: of all warps of the launch.
     """
-    of, access = setting.of, family.access
+    of, access = setting.of, uniform.access
     _, each = request(of, access)
-    span = 0.0 if not family.spans else family.spans[-1] * access.element_bytes / SECTOR_BYTES
+    span = 0.0 if not uniform.spans else uniform.spans[-1] * access.element_bytes / SECTOR_BYTES
     rows = of.card.warp / of.lanes[0] if of.lanes else of.ones
-    most = np.minimum(requests * each, requests / family.count * family.rows * (each + span * rows))
+    most = np.minimum(
+        requests * each, requests / uniform.count * uniform.rows * (each + span * rows)
+    )
     moving = dict(access.strides)
     sweeps, inside = of.ones, False
     for name in reversed(of.serial(statement)):
@@ -83,15 +85,15 @@ def missing_bytes(
         if inside and name not in moving:
             sweeps = sweeps * of.trips[name]
     chunks = of.shape.chunks if of.cut.sum_loop in moving else of.ones
-    once = of.active * of.share(statement) * box_sectors(of, family, whole=True)
+    once = of.active * of.share(statement) * box_sectors(of, uniform, whole=True)
     once = np.minimum(most, np.maximum(1.0, once / chunks))
     swept = np.minimum(most, once * sweeps)
     near = _kept(setting, setting.working_bytes)
-    far = _kept(setting, box_sectors(of, family, whole=False) * SECTOR_BYTES)
+    far = _kept(setting, box_sectors(of, uniform, whole=False) * SECTOR_BYTES)
     short = swept * near + most * (1.0 - near)
     return np.asarray((once * far * near + short * (1.0 - far * near)) * SECTOR_BYTES)
 
 
-def _kept(setting: Setting, touched: Column) -> Column:
+def _kept(setting: CodeResources, touched: Column) -> Column:
     """Return the share of bytes that every block touches that L1 has room for."""
     return np.clip(setting.l1_bytes / np.maximum(1.0, touched * setting.present), 0.0, 1.0)

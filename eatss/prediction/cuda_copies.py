@@ -11,14 +11,14 @@ import numpy.typing as npt
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import request, torn_request
-from eatss.prediction.cuda_families import Family
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_setting import Setting
+from eatss.prediction.cuda_resources import CodeResources
 from eatss.prediction.demand import Column
-from eatss.prediction.tally import Tally
+from eatss.prediction.demand_builder import DemandBuilder
+from eatss.prediction.uniform_references import UniformSet
 
 
-def add_copies(setting: Setting, tally: Tally) -> None:
+def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
     """Add the copies to shared memory and the barriers around them."""
     of = setting.of
     code, threads = of.code, of.shape.block_threads
@@ -37,70 +37,70 @@ def add_copies(setting: Setting, tally: Tally) -> None:
         wave = np.maximum(box.element_bytes * of.card.warp / LINE_BYTES, 1.0)
         lines = np.ceil(of.card.warp / np.maximum(1.0, box.sizes[-1]))
         requests = loads * times * on
-        tally.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines)
-        tally.add_shared(requests, of.ones * wave)
-        tally.l2_bytes += fetched
-        tally.copied_bytes += fetched
-        even = _walks_rows(of, box.sizes)
-        tally.add_instructions(
+        demand.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines)
+        demand.add_shared(requests, of.ones * wave)
+        demand.l2_bytes += fetched
+        demand.copied_bytes += fetched
+        even = _copies_rows(of, box.sizes)
+        demand.add_instructions(
             requests * np.where(even, code.copy_instructions, code.ragged_instructions)
         )
         waits = np.ceil(loads / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles
-        tally.chain_cycles += on * times * of.far_cycles * waits
+        demand.chain_cycles += on * times * of.far_cycles * waits
         barriers = np.maximum(barriers, on * times * 2)
-    tally.chain_cycles += barriers * code.barrier_wait * of.card.barrier_cycles
-    tally.add_instructions(barriers * 2)
+    demand.chain_cycles += barriers * code.barrier_wait * of.card.barrier_cycles
+    demand.add_instructions(barriers * 2)
 
 
-def add_held(of: CudaLaunch, tally: Tally) -> None:
+def add_held(of: CudaLaunch, demand: DemandBuilder) -> None:
     """Add the loads and stores of what registers keep."""
     code = of.code
     for own in of.cut.held:
-        families = [f for f in of.all_families if f.access.reference in own.references]
-        if not families:
+        uniform_sets = [f for f in of.all_uniform_sets if f.access.reference in own.references]
+        if not uniform_sets:
             continue
-        access, points = families[0].access, of.points()
+        access, points = uniform_sets[0].access, of.points()
         if own.loads:
-            tally.add_global(points, *request(of, access))
-        tally.add_stores(points, *request(of, access), torn_request(of, access))
-        tally.add_instructions(points * (1.0 + own.loads) * code.load_instructions)
+            demand.add_global(points, *request(of, access))
+        demand.add_stores(points, *request(of, access), torn_request(of, access))
+        demand.add_instructions(points * (1.0 + own.loads) * code.load_instructions)
         if own.loads:
             waits = np.maximum(1.0, of.points() / code.batch)
-            tally.chain_cycles += of.far_cycles * waits
+            demand.chain_cycles += of.far_cycles * waits
 
 
-def loads_held(of: CudaLaunch, family: Family) -> bool:
-    """Tell whether a thread loads what registers keep of a family before it adds to it."""
-    return any(own.loads for own in of.cut.held if family.access.reference in own.references)
+def loads_held(of: CudaLaunch, uniform: UniformSet) -> bool:
+    """Tell whether a thread loads what registers keep of a uniform set before it adds to it."""
+    return any(own.loads for own in of.cut.held if uniform.access.reference in own.references)
 
 
-def add_sums(of: CudaLaunch, tally: Tally) -> None:
+def add_sums(of: CudaLaunch, demand: DemandBuilder) -> None:
     """Add the shuffles and atomic additions at the end of spread sums."""
     if of.cut.sum_loop is None:
         return
     rounds = np.log2(np.maximum(1.0, of.shape.lanes))
     points = of.points()
-    tally.add_instructions(points * rounds * 4)
-    tally.chain_cycles += points * rounds * of.habits.result_wait * of.card.fp64_cycles * 2
+    demand.add_instructions(points * rounds * 4)
+    demand.chain_cycles += points * rounds * of.constants.result_wait * of.card.fp64_cycles * 2
     atomics = np.where(of.shape.chunks > 1, points, 0.0)
-    tally.add_global(atomics, of.ones * 2.0, of.ones * 8.0)
-    tally.chain_cycles += np.where(of.shape.chunks > 1, of.card.atomic_cycles, 0.0)
+    demand.add_global(atomics, of.ones * 2.0, of.ones * 8.0)
+    demand.chain_cycles += np.where(of.shape.chunks > 1, of.card.atomic_cycles, 0.0)
 
 
-def add_spills(setting: Setting, tally: Tally) -> None:
+def add_spills(setting: CodeResources, demand: DemandBuilder) -> None:
     """Add the loads and stores of what registers do not hold."""
     of = setting.of
     if not setting.spilled_words.any():
         return
     main = max(of.statements, key=lambda s: s.instances or 0)
     traffic = of.launched_warps * setting.spilled_words * of.steps(of.serial(main)) * 2
-    tally.instructions += traffic
-    tally.l1_wavefronts += traffic
-    tally.l2_bytes += traffic * LINE_BYTES * of.code.spill_missing
+    demand.instructions += traffic
+    demand.l1_wavefronts += traffic
+    demand.l2_bytes += traffic * LINE_BYTES * of.code.spill_missing
 
 
-def add_phases(of: CudaLaunch, tally: Tally) -> None:
+def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
     """Add what a block takes by itself where barriers keep its warps together.
 
     Copying and computing are one after the other then; other blocks of the SM fill the gaps. It
@@ -110,18 +110,18 @@ def add_phases(of: CudaLaunch, tally: Tally) -> None:
     on = np.maximum.reduce([of.zeros, *(of.staged(at) for at in range(len(of.cut.stageable)))])
     busy = np.maximum.reduce(
         [
-            tally.instructions / SCHEDULERS,
-            tally.fp64 * card.warp / card.fp64_per_cycle,
-            tally.fp32 * card.warp / card.fp32_per_cycle,
-            tally.l1_wavefronts + tally.shared_wavefronts,
+            demand.instructions / SCHEDULERS,
+            demand.fp64 * card.warp / card.fp64_per_cycle,
+            demand.fp32 * card.warp / card.fp32_per_cycle,
+            demand.l1_wavefronts + demand.shared_wavefronts,
         ]
     )
     l2_bytes_cycle = card.l2_bytes_s / card.sms / card.clock_hz
-    tally.chain_cycles += on * (busy + tally.copied_bytes / l2_bytes_cycle) / of.active
+    demand.chain_cycles += on * (busy + demand.copied_bytes / l2_bytes_cycle) / of.active
 
 
-def _walks_rows(of: CudaLaunch, sizes: Sequence[Column]) -> npt.NDArray[np.bool_]:
-    """Tell where threads copy whole rows, unrolled [``codegen.staging_walk``].
+def _copies_rows(of: CudaLaunch, sizes: Sequence[Column]) -> npt.NDArray[np.bool_]:
+    """Tell where threads copy whole rows, unrolled [``eatss.lower.cooperative_copy``].
 
     Elsewhere each element is found by divisions, and may lie outside of what is read.
     """

@@ -13,11 +13,11 @@ from eatss.analysis.structure import LaunchFacts, PartFacts, Structure
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.prediction.access import lanes_of
 from eatss.prediction.card import Card
-from eatss.prediction.cuda_families import Family, families_of
-from eatss.prediction.cuda_habits import CudaHabits
+from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.cuda_constants import CudaConstants
 from eatss.prediction.cuda_shape import CudaCandidates, LaunchShape, launch_shape, trips_of
 from eatss.prediction.demand import Column
-from eatss.prediction.habits import Habits
+from eatss.prediction.uniform_references import UniformSet, uniform_sets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class CudaLaunch:
     """A launch of a structure with the candidates for it; columns have an entry a candidate.
 
     ``facts`` are of the kernel, ``cut`` of the launch in it. ``trips`` are those of the loops that
-    run on the card, ``launches`` how often the host launches it. ``families`` are by statement.
+    run on the card, ``launches`` how often the host launches it. ``uniform_sets`` are by statement.
     ``serial_band`` are the loops of the band that each thread runs itself, ``inner`` those beneath.
     ``lanes`` are those of a warp along each axis, ``x`` first; ``warps`` those of a block.
     ``fills`` is the share of the box of its loops that a statement runs at, ``active`` the blocks
@@ -37,13 +37,13 @@ class CudaLaunch:
     cut: LaunchFacts
     candidates: CudaCandidates
     card: Card
-    habits: Habits
-    code: CudaHabits
+    constants: CodeConstants
+    code: CudaConstants
     trips: Mapping[str, float]
     launches: float
     shape: LaunchShape
     statements: tuple[StatementFacts, ...]
-    families: Mapping[str, tuple[Family, ...]]
+    uniform_sets: Mapping[str, tuple[UniformSet, ...]]
     serial_band: tuple[str, ...]
     inner: tuple[str, ...]
     lanes: list[Column]
@@ -76,9 +76,9 @@ class CudaLaunch:
         return self.active * self.warps
 
     @property
-    def all_families(self) -> Iterable[Family]:
-        """The families of all statements."""
-        return (family for own in self.families.values() for family in own)
+    def all_uniform_sets(self) -> Iterable[UniformSet]:
+        """The uniform sets of all statements."""
+        return (uniform for own in self.uniform_sets.values() for uniform in own)
 
     def serial(self, statement: StatementFacts) -> list[str]:
         """Return the loops that a thread runs itself around a statement, outermost first."""
@@ -153,8 +153,8 @@ def launch_of(
     cut: LaunchFacts,
     candidates: CudaCandidates,
     card: Card,
-    habits: Habits,
-    code: CudaHabits,
+    constants: CodeConstants,
+    code: CudaConstants,
 ) -> CudaLaunch:
     """Return one launch of a structure with its candidates."""
     trips = trips_of(facts)
@@ -162,20 +162,20 @@ def launch_of(
     launches = float(facts.work.launches or 1) * host_trips
     shape = launch_shape(structure, cut, trips, candidates, card.threads_per_block)
     statements = tuple(s for s in facts.work.statements if s.name in cut.statements)
-    fills = {s.name: _fill(s, trips, launches) for s in statements}
+    fills = {s.name: s.fill(trips, launches) for s in statements}
     return CudaLaunch(
         facts=facts,
         structure=structure,
         cut=cut,
         candidates=candidates,
         card=card,
-        habits=habits,
+        constants=constants,
         code=code,
         trips=trips,
         launches=launches,
         shape=shape,
         statements=statements,
-        families={s.name: families_of(s, cut) for s in statements},
+        uniform_sets={s.name: uniform_sets(s, cut) for s in statements},
         serial_band=tuple(
             loop.name
             for loop in facts.loops
@@ -187,11 +187,3 @@ def launch_of(
         fills=fills,
         active=np.maximum(1.0, shape.blocks * max(fills.values())),
     )
-
-
-def _fill(statement: StatementFacts, trips: Mapping[str, float], launches: float) -> float:
-    """Return the share of the box of its loops that a statement runs at, in a launch."""
-    if statement.instances is None:
-        return 1.0
-    box = prod(trips[name] for name in statement.loops if name in trips)
-    return min(1.0, statement.instances / max(1.0, box * launches))

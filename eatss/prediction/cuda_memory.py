@@ -9,17 +9,17 @@ import numpy as np
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.cuda_copies import loads_held
-from eatss.prediction.cuda_families import Family
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_setting import Setting
+from eatss.prediction.cuda_resources import CodeResources
 from eatss.prediction.demand import Column
+from eatss.prediction.uniform_references import UniformSet
 
 _PAGE_PIECE_BYTES = 256
 _KEPT_SHARE = 0.7
 _KEPT_MISSES = 0.05
 
 
-def moved_bytes(setting: Setting, l2_bytes: Column) -> Column:
+def moved_bytes(setting: CodeResources, l2_bytes: Column) -> Column:
     """Return the bytes of one launch from and to memory.
 
     Every element once, unless all of it stays in L2 between launches. What blocks that do not run
@@ -33,14 +33,14 @@ def moved_bytes(setting: Setting, l2_bytes: Column) -> Column:
     for array in arrays:
         reads, writes = [of.zeros], [of.zeros]
         for statement in of.statements:
-            for family in of.families[statement.name]:
-                if family.access.array != array.name:
+            for uniform in of.uniform_sets[statement.name]:
+                if uniform.access.array != array.name:
                     continue
-                elements = min(_touched(of, statement, family), float(array.elements))
+                elements = min(_touched(of, statement, uniform), float(array.elements))
                 touched = elements * array.element_bytes
-                if family.reads and not (family.held and not loads_held(of, family)):
-                    reads.append(touched * _again(setting, family, touched))
-                if family.writes:
+                if uniform.reads and not (uniform.held and not loads_held(of, uniform)):
+                    reads.append(touched * _again(setting, uniform, touched))
+                if uniform.writes:
                     writes.append(touched * of.ones)
         total = total + np.maximum.reduce(reads) + np.maximum.reduce(writes)
     if many and everything < _KEPT_SHARE * of.card.l2_bytes:
@@ -56,24 +56,24 @@ def scatter(of: CudaLaunch) -> Column:
     if not of.cut.mapped or of.cut.sum_loop is not None:
         return of.ones
     along = of.cut.mapped[-1]
-    moved = any(dict(family.access.strides).get(along) for family in of.all_families)
+    moved = any(dict(uniform.access.strides).get(along) for uniform in of.all_uniform_sets)
     piece = of.shape.threads[along] * of.facts.element_bytes
     again = (of.shape.points[along] - 1.0) * _PAGE_PIECE_BYTES / piece
     return 1.0 + of.code.page_steps * again * moved
 
 
-def _touched(of: CudaLaunch, statement: StatementFacts, family: Family) -> float:
-    """Return the elements of a family that one launch touches."""
-    moving = dict(family.access.strides)
+def _touched(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet) -> float:
+    """Return the elements of a uniform set that one launch touches."""
+    moving = dict(uniform.access.strides)
     named = [n for n in moving if n in statement.loops and n in of.trips]
     dense = prod(of.trips[n] for n in named)
-    apart = min((abs(s) * family.access.element_bytes for s in moving.values()), default=0)
-    wasted = min(apart, SECTOR_BYTES) / family.access.element_bytes if apart else 1.0
+    apart = min((abs(s) * uniform.access.element_bytes for s in moving.values()), default=0)
+    wasted = min(apart, SECTOR_BYTES) / uniform.access.element_bytes if apart else 1.0
     return dense * min(1.0, of.fills[statement.name] * 1.5) * max(1.0, wasted)
 
 
-def _again(setting: Setting, family: Family, touched: float) -> Column:
-    """Return how often a family's elements come from memory.
+def _again(setting: CodeResources, uniform: UniformSet, touched: float) -> Column:
+    """Return how often a uniform set's elements come from memory.
 
     Blocks along ``x`` run one after the other first.
     """
@@ -81,7 +81,7 @@ def _again(setting: Setting, family: Family, touched: float) -> Column:
     mapped = of.cut.mapped
     if len(mapped) < len(("rows", "columns")) or touched <= 0.5 * of.card.l2_bytes:
         return of.ones
-    moving = dict(family.access.strides)
+    moving = dict(uniform.access.strides)
     rows = [n for n in mapped[:-1] if n not in moving]
     if not rows or mapped[-1] not in moving:
         return of.ones

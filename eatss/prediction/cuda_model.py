@@ -12,12 +12,12 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import Structure
 from eatss.gpu.profile import GpuProfile
 from eatss.prediction.card import Card, card_of
+from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.cuda import cuda_demands
-from eatss.prediction.cuda_habits import CudaHabits
+from eatss.prediction.cuda_constants import CudaConstants
 from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.prediction.demand import Column, Demand
 from eatss.prediction.expected import Prediction
-from eatss.prediction.habits import Habits
 from eatss.prediction.model import prediction_at
 from eatss.prediction.terms import Predicted, predict
 
@@ -54,24 +54,28 @@ class CudaModel:
 
     facts: KernelFacts
     card: Card
-    habits: Habits
-    code: CudaHabits
+    constants: CodeConstants
+    code: CudaConstants
 
     @classmethod
     def of(cls, facts: KernelFacts, profile: GpuProfile) -> CudaModel:
         """Return the model of a kernel on a card."""
-        code = CudaHabits()
-        habits = replace(
-            Habits(),
+        code = CudaConstants()
+        constants = replace(
+            CodeConstants(),
             sharpness=code.sharpness,
             launch_wait=code.launch_wait,
         )
-        return cls(facts=facts, card=card_of(profile), habits=habits, code=code)
+        return cls(facts=facts, card=card_of(profile), constants=constants, code=code)
 
     def columns(self, structure: Structure, candidates: CudaCandidates) -> CudaPrediction:
         """Return what is expected of layouts, an entry a candidate."""
-        asked = cuda_demands(self.facts, structure, candidates, self.card, self.habits, self.code)
-        launches = tuple((one.demand, predict(one.demand, self.card, self.habits)) for one in asked)
+        asked = cuda_demands(
+            self.facts, structure, candidates, self.card, self.constants, self.code
+        )
+        launches = tuple(
+            (one.demand, predict(one.demand, self.card, self.constants)) for one in asked
+        )
         return CudaPrediction(
             launches=launches,
             total=_sum([expected for _, expected in launches]),

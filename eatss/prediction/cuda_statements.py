@@ -11,16 +11,16 @@ from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unrolled_instructions
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
-from eatss.prediction.cuda_families import Family
-from eatss.prediction.cuda_setting import Setting, distinct
+from eatss.prediction.cuda_resources import CodeResources, distinct
 from eatss.prediction.demand import Column
-from eatss.prediction.tally import Tally
+from eatss.prediction.demand_builder import DemandBuilder
+from eatss.prediction.uniform_references import UniformSet
 
 
-def add_statements(setting: Setting, tally: Tally) -> None:
+def add_statements(setting: CodeResources, demand: DemandBuilder) -> None:
     """Add the instances of all statements."""
     for statement in setting.of.statements:
-        _Counting(setting, tally, statement).add()
+        _Counting(setting, demand, statement).add()
 
 
 class _Counting:
@@ -31,52 +31,54 @@ class _Counting:
     the floating-point instructions of an instance.
     """
 
-    def __init__(self, setting: Setting, tally: Tally, statement: StatementFacts) -> None:
+    def __init__(
+        self, setting: CodeResources, demand: DemandBuilder, statement: StatementFacts
+    ) -> None:
         of = setting.of
-        self.setting, self.of, self.tally, self.statement = setting, of, tally, statement
+        self.setting, self.of, self.demand, self.statement = setting, of, demand, statement
         self.serial = of.serial(statement)
         self.points, self.steps = of.points_of(statement), of.steps(self.serial)
         self.share = of.share(statement)
-        self.each = unrolled_instructions(statement, of.habits, of.shape.points)
+        self.each = unrolled_instructions(statement, of.constants, of.shape.points)
         self.longest, self.waited, self.wide = of.zeros, of.zeros, of.zeros
 
     def add(self) -> None:
         """Add arithmetic, loops and tests, accesses, and what a thread waits for."""
         of, code, setting = self.of, self.of.code, self.setting
         instances = self.share * self.points * self.steps
-        self.tally.add_arithmetic(self.statement, instances * self.each)
+        self.demand.add_arithmetic(self.statement, instances * self.each)
         guards = code.guard_instructions * setting.guarded * self.points
         overhead = code.loop_instructions / code.unrolled_steps if self.serial else 0.0
         tiles = of.tile_steps(self.statement) * code.step_instructions
-        self.tally.add_instructions(self.share * (self.steps * (overhead + guards) + tiles))
-        for family in of.families[self.statement.name]:
-            if family.held:
+        self.demand.add_instructions(self.share * (self.steps * (overhead + guards) + tiles))
+        for uniform in of.uniform_sets[self.statement.name]:
+            if uniform.held:
                 continue
-            if family.reads:
-                self._add_reads(family)
-            if family.writes:
-                requests = instances * max(1, family.count)
-                torn = torn_request(of, family.access)
-                self.tally.add_stores(requests, *request(of, family.access), torn)
-                self.tally.add_instructions(requests * code.load_instructions)
+            if uniform.reads:
+                self._add_reads(uniform)
+            if uniform.writes:
+                requests = instances * max(1, uniform.count)
+                torn = torn_request(of, uniform.access)
+                self.demand.add_stores(requests, *request(of, uniform.access), torn)
+                self.demand.add_instructions(requests * code.load_instructions)
         self._add_wait()
 
-    def _add_reads(self, family: Family) -> None:
-        """Add the loads through a family, from shared memory where it is staged."""
-        of, code, tally = self.of, self.of.code, self.tally
-        on = of.staged(family.group)
-        body = distinct(of, family)
-        often = of.steps(self._reading_loops(family))
+    def _add_reads(self, uniform: UniformSet) -> None:
+        """Add the loads through a uniform set, from shared memory where it is staged."""
+        of, code, demand = self.of, self.of.code, self.demand
+        on = of.staged(uniform.group)
+        body = distinct(of, uniform)
+        often = of.steps(self._reading_loops(uniform))
         requests = self.share * body * often
         total = of.launched_warps * requests
-        near = bank_request(self.setting, family)
-        wave, _ = request(of, family.access, 1.0 - family.rows / family.count)
-        tally.add_shared(requests * on, near)
-        tally.operand_bytes += total * of.different_bytes(family.access)
-        tally.add_instructions(requests * np.where(on > 0, 1.0, code.load_instructions))
-        missing = missing_bytes(self.setting, self.statement, family, total) * (1.0 - on)
-        tally.l1_wavefronts += total * wave * (1.0 - on)
-        tally.l2_bytes += missing
+        near = bank_request(self.setting, uniform)
+        wave, _ = request(of, uniform.access, 1.0 - uniform.rows / uniform.count)
+        demand.add_shared(requests * on, near)
+        demand.operand_bytes += total * of.different_bytes(uniform.access)
+        demand.add_instructions(requests * np.where(on > 0, 1.0, code.load_instructions))
+        missing = missing_bytes(self.setting, self.statement, uniform, total) * (1.0 - on)
+        demand.l1_wavefronts += total * wave * (1.0 - on)
+        demand.l2_bytes += missing
         misses = np.clip(missing / np.maximum(1.0, total * SECTOR_BYTES), 0.0, 1.0)
         batch = code.batch if self.serial else code.stream_batch
         every = body * often / self.steps
@@ -86,14 +88,14 @@ class _Counting:
         self.waited = self.waited + far * every / batch
         self.wide = self.wide + every * (wave * (1.0 - on) * code.line_wait + near * on)
 
-    def _reading_loops(self, family: Family) -> list[str]:
-        """Return the serial loops in which a family is read anew: down to the last that moves it.
+    def _reading_loops(self, uniform: UniformSet) -> list[str]:
+        """Return the serial loops in which a set is read anew: down to the last that moves it.
 
         What another access of the launch may write is read in all of them.
         """
-        if family.writes or self.of.is_written(family.access.array):
+        if uniform.writes or self.of.is_written(uniform.access.array):
             return self.serial
-        moving = dict(family.access.strides)
+        moving = dict(uniform.access.strides)
         last = max((at for at, name in enumerate(self.serial) if name in moving), default=-1)
         return self.serial[: last + 1]
 
@@ -113,13 +115,15 @@ class _Counting:
         memory = free * (1 - guarded) + tested * guarded
         rate = of.card.fp64_per_cycle if is_wide(self.statement) else of.card.fp32_per_cycle
         issue = self.points * self.each * of.card.warp * SCHEDULERS / rate
-        whole = result_cycles(self.statement, of.card, of.habits)
+        whole = result_cycles(self.statement, of.card, of.constants)
         # steps that are unrolled wait for each other only where one adds to what the last had
-        adds = any(family.reads and family.writes for family in of.families[self.statement.name])
+        adds = any(
+            uniform.reads and uniform.writes for uniform in of.uniform_sets[self.statement.name]
+        )
         carried = whole - slow_cycles(self.statement, of.card) if adds else 0.0
         overlapped = carried + (whole - carried) / together
         arithmetic = np.maximum(overlapped * (1 - guarded) + whole * guarded, issue)
         shape, loops = of.shape, self.statement.loops
         copies = prod(shape.steps[n] for n in of.cut.mapped if n not in loops)
         there: Column = np.minimum(1.0, self.share * copies)
-        self.tally.chain_cycles += there * self.steps * (memory + arithmetic + self.wide)
+        self.demand.chain_cycles += there * self.steps * (memory + arithmetic + self.wide)

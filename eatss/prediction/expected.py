@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from eatss.codec import BY_NAME, Layout
+
+Parts: TypeAlias = Annotated[tuple[tuple[str, float], ...], BY_NAME]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,10 +20,12 @@ class Prediction:
     thread, an estimate; ``shared_bytes`` of a block.
     """
 
+    json_layout = Layout(also=("power_w", "bound"))
+
     time_s: float
     energy_j: float
-    times_s: tuple[tuple[str, float], ...]
-    energies_j: tuple[tuple[str, float], ...]
+    times_s: Parts
+    energies_j: Parts
     launches: int
     blocks: int
     threads: int
@@ -33,5 +40,5 @@ class Prediction:
 
     @property
     def bound(self) -> str:
-        """What takes longest on its own: ``memory``, ``issue``, ``latency`` and so on."""
-        return self.times_s[0][0]
+        """What takes longest on its own: ``memory``, ``issue``, ``latency`` …, or nothing."""
+        return self.times_s[0][0] if self.times_s else ""

@@ -8,9 +8,9 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.work import ASSUMED_SIZE
 from eatss.gpu.profile import GpuProfile
 from eatss.prediction.card import Card, card_of
+from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import Demand
 from eatss.prediction.expected import Prediction
-from eatss.prediction.habits import Habits
 from eatss.prediction.ppcg import PpcgCandidates, ppcg_demand
 from eatss.prediction.ppcg_groups import PpcgKernel, ppcg_kernel
 from eatss.prediction.terms import Predicted, predict
@@ -22,17 +22,21 @@ class PpcgModel:
 
     kernel: PpcgKernel
     card: Card
-    habits: Habits
+    constants: CodeConstants
 
     @classmethod
     def of(cls, facts: KernelFacts, profile: GpuProfile) -> PpcgModel:
         """Return the model of a kernel on a card."""
-        return cls(kernel=ppcg_kernel(facts, ASSUMED_SIZE), card=card_of(profile), habits=Habits())
+        return cls(
+            kernel=ppcg_kernel(facts, ASSUMED_SIZE),
+            card=card_of(profile),
+            constants=CodeConstants(),
+        )
 
     def columns(self, candidates: PpcgCandidates) -> tuple[Demand, Predicted]:
         """Return demand of a launch and prediction of a run, both with an entry a candidate."""
-        demand = ppcg_demand(self.kernel, candidates, self.card, self.habits)
-        return demand, predict(demand, self.card, self.habits)
+        demand = ppcg_demand(self.kernel, candidates, self.card, self.constants)
+        return demand, predict(demand, self.card, self.constants)
 
     def prediction(self, candidates: PpcgCandidates, row: int = 0) -> Prediction | None:
         """Return the prediction of the candidate ``row``, ``None`` where it cannot launch."""

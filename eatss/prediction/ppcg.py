@@ -13,23 +13,23 @@ import numpy as np
 
 from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.card import Card
+from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import Demand
-from eatss.prediction.habits import Habits
+from eatss.prediction.demand_builder import DemandBuilder
 from eatss.prediction.ppcg_caches import Caches
 from eatss.prediction.ppcg_copies import add_copies, add_spills
 from eatss.prediction.ppcg_groups import PpcgKernel
 from eatss.prediction.ppcg_memory import Memory
-from eatss.prediction.ppcg_setting import setting_of
+from eatss.prediction.ppcg_promotion import shared_groups
+from eatss.prediction.ppcg_resources import resources_of
 from eatss.prediction.ppcg_shapes import PpcgCandidates
-from eatss.prediction.ppcg_staging import shared_groups
 from eatss.prediction.ppcg_statements import add_statements
-from eatss.prediction.tally import Tally
 
 __all__ = ["PpcgCandidates", "ppcg_demand", "shared_groups"]
 
 
 def ppcg_demand(
-    kernel: PpcgKernel, candidates: PpcgCandidates, card: Card, habits: Habits
+    kernel: PpcgKernel, candidates: PpcgCandidates, card: Card, constants: CodeConstants
 ) -> Demand:
     """Return what each candidate's code asks of the card in one launch, an entry a candidate.
 
@@ -37,15 +37,17 @@ def ppcg_demand(
         kernel: of :func:`~eatss.prediction.ppcg_groups.ppcg_kernel`.
         candidates: tiles, blocks and options.
         card: what decides how many blocks run at a time and what caches hold.
-        habits: instructions and cycles of the code.
+        constants: instructions and cycles of the code.
     """
-    of = setting_of(kernel, candidates, card, habits)
-    caches, memory, tally = Caches(of), Memory(of), Tally(of.launched_warps)
-    add_copies(of, caches, memory, tally)
-    add_statements(of, caches, memory, tally)
-    add_spills(of, tally)
-    tally.add_instructions(habits.start_instructions + of.shape.turns * habits.turn_instructions)
-    tally.chain_cycles += habits.start_cycles
+    of = resources_of(kernel, candidates, card, constants)
+    caches, memory, demand = Caches(of), Memory(of), DemandBuilder(of.launched_warps)
+    add_copies(of, caches, memory, demand)
+    add_statements(of, caches, memory, demand)
+    add_spills(of, demand)
+    demand.add_instructions(
+        constants.start_instructions + of.shape.turns * constants.turn_instructions
+    )
+    demand.chain_cycles += constants.start_cycles
     return Demand(
         launches=np.full(len(of), float(kernel.facts.work.launches or 1)),
         blocks=of.shape.blocks,
@@ -53,16 +55,16 @@ def ppcg_demand(
         registers=of.registers,
         shared_bytes=of.shared_bytes,
         shared_limit_bytes=np.full(len(of.shared_bytes), float(of.card.shared_per_block_bytes)),
-        instructions=tally.instructions,
-        fp64=tally.fp64,
-        fp32=tally.fp32,
+        instructions=demand.instructions,
+        fp64=demand.fp64,
+        fp32=demand.fp32,
         lanes=of.shape.threads / (of.warps * card.warp),
-        l1_wavefronts=tally.l1_wavefronts,
-        shared_wavefronts=tally.shared_wavefronts,
-        operand_bytes=LINE_BYTES * tally.shared_wavefronts,  # as if every cycle moved all it can
-        l2_bytes=tally.l2_bytes,
-        torn_bytes=tally.torn_bytes,
-        dram_bytes=memory.moved_bytes(tally.l2_bytes),
+        l1_wavefronts=demand.l1_wavefronts,
+        shared_wavefronts=demand.shared_wavefronts,
+        operand_bytes=LINE_BYTES * demand.shared_wavefronts,  # as if every cycle moved all it can
+        l2_bytes=demand.l2_bytes,
+        torn_bytes=demand.torn_bytes,
+        dram_bytes=memory.moved_bytes(demand.l2_bytes),
         scatter=memory.scatter(),
-        chain_cycles=tally.chain_cycles,
+        chain_cycles=demand.chain_cycles,
     )

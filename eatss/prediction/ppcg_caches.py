@@ -17,9 +17,9 @@ from eatss.prediction.access import (
 )
 from eatss.prediction.demand import Column
 from eatss.prediction.ppcg_groups import Group
-from eatss.prediction.ppcg_setting import Setting
+from eatss.prediction.ppcg_promotion import box_sizes
+from eatss.prediction.ppcg_resources import CodeResources
 from eatss.prediction.ppcg_shapes import serial_loops
-from eatss.prediction.ppcg_staging import box_sizes
 
 MOST_CROWDED = 16
 """Sets of L1 that lines a power of two apart miss, at most, for each one they meet in."""
@@ -40,7 +40,7 @@ def form(access: AccessFacts) -> object:
 class Caches:
     """Answers for the accesses of one kernel's candidates."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: CodeResources) -> None:
         """Begin with nothing known."""
         self._of = setting
         self._kept: dict[frozenset[str], Column] = {}
@@ -50,7 +50,7 @@ class Caches:
         of, width = self._of, access.element_bytes
         steps, offset = self._steps(access)
         return (
-            line_wavefronts(of.lanes, steps, width, of.habits.line_cycles, offset),
+            line_wavefronts(of.lanes, steps, width, of.constants.line_cycles, offset),
             sectors(of.lanes, steps, width, offset),
         )
 
@@ -154,7 +154,7 @@ class Caches:
             different = np.minimum(resident, np.maximum(1.0, np.ceil(resident * sms / across)))
         else:
             return np.ones(len(of))
-        return 1.0 + of.habits.lockstep * (resident / np.maximum(1.0, different) - 1.0)
+        return 1.0 + of.constants.lockstep * (resident / np.maximum(1.0, different) - 1.0)
 
     def _lines_stay(self, access: AccessFacts, wave: Column) -> Column:
         """Return the share of the lines of one step that L1 keeps until the next step.

@@ -9,18 +9,18 @@ import numpy as np
 from eatss.analysis.work import ASSUMED_SIZE
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.demand import Column
+from eatss.prediction.demand_builder import DemandBuilder
 from eatss.prediction.ppcg_caches import Caches
 from eatss.prediction.ppcg_groups import Group
 from eatss.prediction.ppcg_memory import Memory
-from eatss.prediction.ppcg_setting import Setting
+from eatss.prediction.ppcg_promotion import box_sizes
+from eatss.prediction.ppcg_resources import CodeResources
 from eatss.prediction.ppcg_shapes import fill_of
-from eatss.prediction.ppcg_staging import box_sizes
-from eatss.prediction.tally import Tally
 
 
-def add_copies(of: Setting, caches: Caches, memory: Memory, tally: Tally) -> None:
+def add_copies(of: CodeResources, caches: Caches, memory: Memory, demand: DemandBuilder) -> None:
     """Add the copies of private and shared groups, and the barriers around them."""
-    kernel, habits = of.kernel, of.habits
+    kernel, constants = of.kernel, of.constants
     fill = max((fill_of(kernel, s) for s in kernel.facts.work.statements), default=1.0)
     barriers = np.zeros(len(of))
     for group, on in zip(kernel.groups, of.staged, strict=True):
@@ -33,30 +33,32 @@ def add_copies(of: Setting, caches: Caches, memory: Memory, tally: Tally) -> Non
             wave, sector = caches.request(access)
             requests = count * steps
             if group.reads:
-                tally.add_global(requests, wave, sector)
+                demand.add_global(requests, wave, sector)
             if group.writes:
-                tally.add_stores(requests, wave, sector, caches.torn(access))
-            tally.add_instructions(requests * ways * 2)
-            latency = habits.l2_wait * of.card.l2_cycles + habits.dram_wait * of.card.dram_cycles
-            tally.chain_cycles += steps * ways * latency * np.ceil(count / habits.window)
+                demand.add_stores(requests, wave, sector, caches.torn(access))
+            demand.add_instructions(requests * ways * 2)
+            latency = (
+                constants.l2_wait * of.card.l2_cycles + constants.dram_wait * of.card.dram_cycles
+            )
+            demand.chain_cycles += steps * ways * latency * np.ceil(count / constants.window)
         elif group.shareable and group.box is not None:
             loads, waits, waves, sector, torn = _copy_loop(of, group)
             requests = loads * steps * ways * on
             shared = caches.sharing(group.loops)
             if group.reads:
-                tally.add_global(loads * steps * on, waves, sector, 1.0 / shared)
+                demand.add_global(loads * steps * on, waves, sector, 1.0 / shared)
             if group.writes:
-                tally.add_stores(loads * steps * on, waves, sector, torn)
-            tally.add_shared(requests, waves)
-            tally.add_instructions(requests * habits.copy_instructions)
+                demand.add_stores(loads * steps * on, waves, sector, torn)
+            demand.add_shared(requests, waves)
+            demand.add_instructions(requests * constants.copy_instructions)
             moved = of.launched_warps * requests * sector * SECTOR_BYTES / shared
-            tally.chain_cycles += on * steps * ways * memory.cycles(group, moved) * waits
+            demand.chain_cycles += on * steps * ways * memory.cycles(group, moved) * waits
             barriers = np.maximum(barriers, on * steps * 2)
-    tally.add_instructions(barriers * habits.barrier_instructions)
-    tally.chain_cycles += barriers * habits.barrier_wait * of.card.barrier_cycles
+    demand.add_instructions(barriers * constants.barrier_instructions)
+    demand.chain_cycles += barriers * constants.barrier_wait * of.card.barrier_cycles
 
 
-def add_spills(of: Setting, tally: Tally) -> None:
+def add_spills(of: CodeResources, demand: DemandBuilder) -> None:
     """Add the loads and stores of private arrays that registers do not hold."""
     statements = of.kernel.facts.work.statements
     if not statements:
@@ -64,12 +66,12 @@ def add_spills(of: Setting, tally: Tally) -> None:
     main = max(statements, key=lambda s: s.instances or ASSUMED_SIZE)
     serial = prod(float(of.kernel.trips[n]) for n in main.loops if n not in of.kernel.threads)
     traffic = of.launched_warps * of.spilled_words * serial * fill_of(of.kernel, main) * 2
-    tally.instructions += traffic
-    tally.l1_wavefronts += traffic
-    tally.l2_bytes += traffic * LINE_BYTES * of.habits.spill_missing
+    demand.instructions += traffic
+    demand.l1_wavefronts += traffic
+    demand.l2_bytes += traffic * LINE_BYTES * of.constants.spill_missing
 
 
-def _serial_steps(of: Setting, depth: int) -> Column:
+def _serial_steps(of: CodeResources, depth: int) -> Column:
     """Return how often a block runs the tile loops down to position ``depth`` of the band."""
     steps = of.shape.turns.copy()
     for position, name in enumerate(of.kernel.band):
@@ -78,7 +80,7 @@ def _serial_steps(of: Setting, depth: int) -> Column:
     return steps
 
 
-def _copy_loop(of: Setting, group: Group) -> tuple[Column, Column, Column, Column, Column]:
+def _copy_loop(of: CodeResources, group: Group) -> tuple[Column, Column, Column, Column, Column]:
     """Return loads a thread, how often it waits, and of one wavefronts, sectors and torn ones.
 
     The last dimensions of the box are dealt out to the threads along the last axes. The compiler
@@ -96,11 +98,11 @@ def _copy_loop(of: Setting, group: Group) -> tuple[Column, Column, Column, Colum
     ):
         dealt = dealt * np.ceil(size / count)
     loads = serial * dealt
-    even = (dealt == 1) & (loads <= of.habits.unrolled_steps)
+    even = (dealt == 1) & (loads <= of.constants.unrolled_steps)
     for name in group.loops:
         if name in of.shape.tile:
             even &= np.mod(of.kernel.trips[name], of.shape.tile[name]) == 0
-    waits = np.ceil(loads / np.where(even, of.habits.window, of.habits.rolled))
+    waits = np.ceil(loads / np.where(even, of.constants.window, of.constants.rolled))
     along = np.minimum(threads[-1], sizes[-1])
     rows = np.minimum(
         np.maximum(1.0, of.card.warp / threads[-1]),

@@ -9,7 +9,7 @@ import numpy as np
 from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.demand import Column
 from eatss.prediction.ppcg_groups import Group
-from eatss.prediction.ppcg_setting import Setting
+from eatss.prediction.ppcg_resources import CodeResources
 from eatss.prediction.ppcg_shapes import fill_of
 
 PAGE_PIECE_BYTES = 256
@@ -21,7 +21,7 @@ LEAST_FRESH = 0.05
 class Memory:
     """Answers for the groups of one kernel's candidates."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: CodeResources) -> None:
         """Tell how much of all arrays L2 keeps from launch to launch."""
         self._of = setting
         work = setting.kernel.facts.work
@@ -53,8 +53,8 @@ class Memory:
         takes longer.
         """
         share = np.clip(self._fetched(group) / np.maximum(1.0, l2_bytes), 0.0, 1.0)
-        card, habits = self._of.card, self._of.habits
-        return habits.l2_wait * card.l2_cycles + share * habits.dram_wait * card.dram_cycles
+        card, constants = self._of.card, self._of.constants
+        return constants.l2_wait * card.l2_cycles + share * constants.dram_wait * card.dram_cycles
 
     def scatter(self) -> Column:
         """Return how much longer memory takes because a block walks along its rows in steps.
@@ -74,7 +74,7 @@ class Memory:
         steps = (points - 1.0) * PAGE_PIECE_BYTES / piece
         torn = (1.0 - 1.0 / points) * np.minimum(1.0, SECTOR_BYTES / piece)
         tears = max((self._tears(group, along) for group in of.kernel.groups), default=0.0)
-        return np.asarray(1.0 + loops * (of.habits.page_steps * steps + tears * torn))
+        return np.asarray(1.0 + loops * (of.constants.page_steps * steps + tears * torn))
 
     def _tears(self, group: Group, along: str) -> float:
         """Return how much torn sectors cost where rows that a group updates begin inside one."""
@@ -83,7 +83,7 @@ class Memory:
         for use in group.uses:
             unaligned = use.access.origin * group.element_bytes % SECTOR_BYTES
             if use.access.writes and abs(dict(use.access.strides).get(along, 0)) == 1 and unaligned:
-                return self._of.habits.torn_updates
+                return self._of.constants.torn_updates
         return 0.0
 
     def _fetched(self, group: Group) -> Column:

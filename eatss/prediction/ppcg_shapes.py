@@ -88,11 +88,7 @@ def serial_loops(kernel: PpcgKernel, statement: StatementFacts) -> list[str]:
 
 def fill_of(kernel: PpcgKernel, statement: StatementFacts) -> float:
     """Return the share of the box of its loops that a statement runs at."""
-    if statement.instances is None:
-        return 1.0
-    box = prod(float(kernel.trips[name]) for name in statement.loops)
-    launches = float(kernel.facts.work.launches or 1)
-    return min(1.0, statement.instances / max(1.0, box * launches))
+    return statement.fill(kernel.trips, float(kernel.facts.work.launches or 1))
 
 
 def guarded_share(kernel: PpcgKernel, shape: Shape) -> Column:

@@ -11,11 +11,11 @@ from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.arithmetic import instructions_of, result_cycles
 from eatss.prediction.demand import Column
+from eatss.prediction.demand_builder import DemandBuilder
 from eatss.prediction.ppcg_caches import Caches, alike, form
 from eatss.prediction.ppcg_memory import Memory
-from eatss.prediction.ppcg_setting import Setting
+from eatss.prediction.ppcg_resources import CodeResources
 from eatss.prediction.ppcg_shapes import cut_off, fill_of, serial_loops
-from eatss.prediction.tally import Tally
 
 _ROLLED_POINTS = 4
 """Points of a thread up to which a loop of unknown length is unrolled in full measure."""
@@ -45,18 +45,22 @@ class _Instance:
         self.stores = np.zeros(self.size)
 
 
-def add_statements(of: Setting, caches: Caches, memory: Memory, tally: Tally) -> None:
+def add_statements(
+    of: CodeResources, caches: Caches, memory: Memory, demand: DemandBuilder
+) -> None:
     """Add the instances of all statements."""
     for at in range(len(of.kernel.facts.work.statements)):
-        _Counting(of, caches, memory, tally, at).add()
+        _Counting(of, caches, memory, demand, at).add()
 
 
 class _Counting:
     """Adds up one statement."""
 
-    def __init__(self, of: Setting, caches: Caches, memory: Memory, tally: Tally, at: int) -> None:
+    def __init__(
+        self, of: CodeResources, caches: Caches, memory: Memory, demand: DemandBuilder, at: int
+    ) -> None:
         kernel, shape = of.kernel, of.shape
-        self.of, self.caches, self.memory, self.tally, self.at = of, caches, memory, tally, at
+        self.of, self.caches, self.memory, self.demand, self.at = of, caches, memory, demand, at
         self.statement: StatementFacts = kernel.facts.work.statements[at]
         self.alike = alike(self.statement)
         self.mapped = tuple(name for name in kernel.threads if name in self.statement.loops)
@@ -74,9 +78,9 @@ class _Counting:
 
     def add(self) -> None:
         """Add arithmetic, accesses, loops and tests, and what a thread waits for."""
-        of, habits, each = self.of, self.of.habits, self.each
-        arithmetic = instructions_of(self.statement, habits)
-        self.tally.add_arithmetic(self.statement, self.instances * arithmetic)
+        of, constants, each = self.of, self.of.constants, self.each
+        arithmetic = instructions_of(self.statement, constants)
+        self.demand.add_arithmetic(self.statement, self.instances * arithmetic)
         for position, group in enumerate(of.kernel.groups):
             for use in group.uses:
                 if use.statement != self.at:
@@ -90,24 +94,24 @@ class _Counting:
                 else:
                     self._shared_use(position, use.access, often)
                     self._global_use(position, use.access, often * self._stored(use.access))
-        addressing = np.where(self.unrolled > 0, habits.unrolled_address, habits.loop_address)
+        addressing = np.where(self.unrolled > 0, constants.unrolled_address, constants.loop_address)
         side_by_side = np.where(self.unrolled > 0, np.maximum(1.0, self.points), 1.0)
-        self.tally.add_instructions(
+        self.demand.add_instructions(
             self.instances
             * (
                 each.loads
                 + each.addresses * addressing
-                + habits.loop_instructions / side_by_side
-                + cut_off(of.kernel, of.shape) * habits.guard_instructions
+                + constants.loop_instructions / side_by_side
+                + cut_off(of.kernel, of.shape) * constants.guard_instructions
             )
         )
         # private arrays in local memory keep the points of a thread in order
         side = np.where((self.unrolled > 0) & (of.local == 0), self.points, 1.0)
         waits = (
             each.load_cycles * self._waits(side)
-            + result_cycles(self.statement, of.card, habits) / side
+            + result_cycles(self.statement, of.card, constants) / side
         )
-        self.tally.chain_cycles += self.instances * (waits + each.spread)
+        self.demand.chain_cycles += self.instances * (waits + each.spread)
 
     def _guards(self) -> Column:
         """Return the share of points that are tested one by one at every step.
@@ -127,7 +131,7 @@ class _Counting:
         any time. Of one of unknown length it unrolls a few steps. A load does not pass a store that
         may be to the same element, nor a test: there each step, and each tested point, waits.
         """
-        of, habits, each = self.of, self.of.habits, self.each
+        of, constants, each = self.of, self.of.constants, self.each
         unrolled = self.unrolled > 0
         if self.serial:
             name = self.serial[-1]
@@ -135,25 +139,27 @@ class _Counting:
             known = (np.mod(of.kernel.trips[name], steps) == 0) & (
                 name not in self.statement.coupled
             )
-            few = np.minimum(habits.rolled, steps)
-            few = np.clip(_ROLLED_POINTS * habits.rolled / side, 1.0, few)
-            run = np.where(known & (steps * side <= habits.unrolled_steps), steps, few)
+            few = np.minimum(constants.rolled, steps)
+            few = np.clip(_ROLLED_POINTS * constants.rolled / side, 1.0, few)
+            run = np.where(known & (steps * side <= constants.unrolled_steps), steps, few)
             run = np.where(each.stores > 0, 1.0, run)
         else:
-            run = np.where(unrolled | (each.stores > 0), 1.0, habits.rolled)
+            run = np.where(unrolled | (each.stores > 0), 1.0, constants.rolled)
         tested = self.guards * side * unrolled
-        free = np.maximum(1.0 / run, each.loads * (side - tested) / habits.window)
+        free = np.maximum(1.0 / run, each.loads * (side - tested) / constants.window)
         free = np.where(tested >= 1.0, (tested < side) * 1.0, free)
-        return np.asarray((free + tested * habits.guard_waits) / side)
+        return np.asarray((free + tested * constants.guard_waits) / side)
 
     def _private_use(self, access: AccessFacts) -> None:
         """Count an access to a private array that left the registers."""
         of, each = self.of, self.each
         total = of.local * of.launched_warps * self.instances
         bytes_each = of.card.warp * access.element_bytes
-        self.tally.l1_wavefronts += total * (access.reads + access.writes) * bytes_each / LINE_BYTES
-        self.tally.instructions += total * (access.reads + access.writes)
-        self.tally.l2_bytes += total * access.writes * bytes_each
+        self.demand.l1_wavefronts += (
+            total * (access.reads + access.writes) * bytes_each / LINE_BYTES
+        )
+        self.demand.instructions += total * (access.reads + access.writes)
+        self.demand.l2_bytes += total * access.writes * bytes_each
         each.load_cycles = np.maximum(each.load_cycles, of.local * of.card.l1_cycles)
         each.stores = np.maximum(each.stores, of.local)
 
@@ -165,27 +171,27 @@ class _Counting:
             return
         waves = self.caches.bank_request(group, access)
         requests = on * self.instances * often * (access.reads + access.writes)
-        self.tally.add_shared(requests, waves)
+        self.demand.add_shared(requests, waves)
         each.loads = each.loads + on * access.reads * often
-        each.spread = each.spread + on * access.reads * often * waves * of.habits.bank_wait
+        each.spread = each.spread + on * access.reads * often * waves * of.constants.bank_wait
         each.load_cycles = np.maximum(each.load_cycles, on * of.card.shared_cycles)
 
     def _global_use(self, position: int, access: AccessFacts, often: Column) -> None:
         """Count an access through L1, where the group is not staged."""
         of, each, away = self.of, self.each, 1.0 - self.of.staged[position]
-        group, habits = of.kernel.groups[position], of.habits
+        group, constants = of.kernel.groups[position], of.constants
         wave, sector = self.caches.request(access)
         missing = self.caches.missing(self.statement, access, sector, wave)
         # neighbours fetch the same lines, each its share
         missing = missing / self.caches.sharing(group.loops) / self.alike[form(access)]
         once = min(float(access.reads), 1.0)  # several reads of one element are one load
         requests = self.instances * often
-        self.tally.add_global(requests * away * once, wave, sector, missing)
+        self.demand.add_global(requests * away * once, wave, sector, missing)
         if access.writes:
-            self.tally.add_stores(requests * away, wave, sector, self.caches.torn(access))
+            self.demand.add_stores(requests * away, wave, sector, self.caches.torn(access))
             stores = away * (often >= 1.0) * self._may_alias(access)
             each.stores = np.maximum(each.stores, stores)
-        each.spread = each.spread + away * once * often * wave * habits.line_wait
+        each.spread = each.spread + away * once * often * wave * constants.line_wait
         each.loads = each.loads + away * (once + access.writes) * often
         each.addresses = each.addresses + away * often
         read = of.launched_warps * requests * once * sector * SECTOR_BYTES * missing

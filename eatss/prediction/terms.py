@@ -8,17 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from eatss.gpu.voltage import voltage_share
-from eatss.prediction.card import REGISTER_STEP, SCHEDULERS, Card
+from eatss.prediction.card import SCHEDULERS, Card
+from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import Column, Demand
-from eatss.prediction.habits import Habits
+from eatss.prediction.occupancy import resident_blocks
 
 LEAST_CLOCK = 0.2
 """Share of the highest clock below which a power limit is not taken to go."""
 
 _HALVINGS = 24
-
-BLOCK_SHARED_BYTES = 1024
-"""Shared memory that CUDA keeps of each block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,32 +35,7 @@ class Predicted:
     resident_blocks: Column
 
 
-def resident_blocks(
-    threads: Column,
-    registers: Column,
-    shared_bytes: Column,
-    card: Card,
-    shared_limit_bytes: Column | float,
-) -> Column:
-    """Return the blocks of an SM that run at a time, an entry a candidate; 0 cannot launch.
-
-    The least that registers (allocated to a thread by eights), threads (by whole warps), shared
-    memory (with 1024 bytes a block that CUDA keeps) and the limit of blocks allow [CUDA C++
-    Programming Guide, technical specifications per compute capability]. A block
-    may have ``shared_limit_bytes``.
-    """
-    warps = np.ceil(threads / card.warp)
-    registers = np.ceil(registers / REGISTER_STEP) * REGISTER_STEP
-    by_registers = np.floor(card.registers_per_sm / (registers * warps * card.warp))
-    by_threads = np.floor(card.threads_per_sm / (warps * card.warp))
-    by_shared = np.floor(card.shared_per_sm_bytes / (shared_bytes + BLOCK_SHARED_BYTES))
-    least = np.minimum(np.minimum(by_registers, by_threads), by_shared)
-    least = np.where(shared_bytes > shared_limit_bytes, 0.0, least)
-    least = np.where(threads > card.threads_per_block, 0.0, least)
-    return np.clip(least, 0, card.blocks_per_sm)
-
-
-def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
+def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     """Return time and energy of a run, an entry a candidate.
 
     Terms of time are joined by a p-norm (``sharpness``), to which a launch adds its overhead.
@@ -80,10 +53,10 @@ def predict(demand: Demand, card: Card, habits: Habits) -> Predicted:
     least_w = card.prices.constant_w
 
     def run_s(clock: Column) -> Column:
-        power = habits.sharpness
+        power = constants.sharpness
         slowed = sum((term / clock) ** power for term in on_chip.values())
         launch = np.asarray(slowed + memory**power) ** (1 / power)
-        return np.asarray(demand.launches * (launch + habits.launch_wait * card.launch_s))
+        return np.asarray(demand.launches * (launch + constants.launch_wait * card.launch_s))
 
     def power_w(clock: Column) -> Column:
         dynamic = core_j * voltage_share(clock, card.prices.voltage_floor) + moved

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
@@ -18,8 +17,8 @@ from eatss.program.plan import (
     Program,
     Temporary,
 )
+from eatss.program.tokens import tokens
 
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DIVISIONS = (Operator.FLOORDIV, Operator.MOD, Operator.QUOTIENT, Operator.REMAINDER)
 _OF_TWO = (*_DIVISIONS, Operator.EQ, Operator.LE, Operator.LT, Operator.GE, Operator.GT)
 
@@ -33,11 +32,12 @@ def check_program(program: Program) -> None:
     _check_places(program)
     for parameter in program.parameters:
         _check_identifier("size", parameter.name)
+    words = frozenset(token.text for token in tokens(program.text) if token.kind == "word")
     for kernel in program.kernels:
-        _check_defined("kernel", kernel.name, program.text)
+        _check_defined("kernel", kernel.name, words)
         _check_kernel(kernel)
     for entry in program.entries:
-        _check_defined("function", entry.launcher, program.text)
+        _check_defined("function", entry.launcher, words)
         _check_identifier("function", entry.function)
         _check_entry(entry, program)
 
@@ -51,13 +51,13 @@ def _check_places(program: Program) -> None:
 
 
 def _check_identifier(what: str, name: str) -> None:
-    if _IDENTIFIER.fullmatch(name) is None:
+    if not (name.isascii() and name.isidentifier()):
         raise ValueError(f"the {what} {name!r} has a name that C does not allow")
 
 
-def _check_defined(what: str, name: str, text: str) -> None:
+def _check_defined(what: str, name: str, words: frozenset[str]) -> None:
     _check_identifier(what, name)
-    if re.search(rf"\b{name}\b", text) is None:
+    if name not in words:
         raise ValueError(f"the text has no {what} '{name}'")
 
 

@@ -8,6 +8,8 @@ from enum import StrEnum
 from math import prod
 from typing import TypeAlias
 
+from eatss.codec import Layout
+
 
 class Operator(StrEnum):
     """Operators of an integer expression; relations and ``and``, ``or`` give 0 or 1."""
@@ -28,6 +30,7 @@ class Operator(StrEnum):
     GT = ">"
     AND = "and"
     OR = "or"
+    XOR = "^"
     SELECT = "select"
 
 
@@ -35,12 +38,16 @@ class Operator(StrEnum):
 class Constant:
     """An integer."""
 
+    json_layout = Layout(shape="value")
+
     value: int
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
     """A parameter or a counter."""
+
+    json_layout = Layout(shape="value")
 
     name: str
 
@@ -53,8 +60,11 @@ class Apply:
     ``MOD`` has the sign of the divisor, as in Python; both divisors are positive.
     ``QUOTIENT`` and ``REMAINDER`` are for dividends that are not negative, or where only
     divisibility matters: there C's ``/`` and ``%`` say the same.
-    ``SELECT`` is ``condition ? if_true : if_false``.
+    ``XOR`` is bitwise, of numbers that are not negative. ``SELECT`` is
+    ``condition ? if_true : if_false``.
     """
+
+    json_layout = Layout(shape="list")
 
     operator: Operator
     operands: tuple[IntExpr, ...]
@@ -94,6 +104,11 @@ def c_text(expression: IntExpr) -> str:
     return _c(expression)[0]
 
 
+def binds_as_a_name(expression: IntExpr) -> bool:
+    """Tell whether the C text of an expression needs no parentheses anywhere."""
+    return _c(expression)[1] == _ATOM
+
+
 def _c(expression: IntExpr) -> tuple[str, int]:
     """Return C text and how tightly its outermost operator binds."""
     if isinstance(expression, Constant):
@@ -108,6 +123,12 @@ def _c(expression: IntExpr) -> tuple[str, int]:
         return f"({condition} ? {yes} : {no})", _ATOM
     if len(operands) == 1:
         return f"-{_inside(operands[0], _UNARY + 1)}", _UNARY  # never "--"
+    return _infix(operator, operands)
+
+
+def _infix(operator: Operator, operands: Sequence[IntExpr]) -> tuple[str, int]:
+    if operator is Operator.XOR:  # with more parentheses than C needs, for who reads it
+        return f"({' ^ '.join(_inside(operand, _UNARY) for operand in operands)})", _ATOM
     level = _PRECEDENCE[operator]
     symbol = _C_OPERATORS.get(operator, operator.value)
     text = _inside(operands[0], level)
@@ -149,6 +170,7 @@ _FUNCTIONS: dict[Operator, Callable[[Sequence[int]], int]] = {
     Operator.GT: lambda v: int(v[0] > v[1]),
     Operator.AND: lambda v: int(all(v)),
     Operator.OR: lambda v: int(any(v)),
+    Operator.XOR: lambda v: v[0] ^ v[1],
     Operator.SELECT: lambda v: v[1] if v[0] else v[2],
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from eatss.codec import Layout
 from eatss.program.expression import IntExpr
 
 SCHEMA_VERSION = 1
@@ -68,6 +69,8 @@ class KernelCode:
     arguments and temporaries of the entry, and counters of host loops. ``notes`` say in
     sentences what was decided and why. ``reassociates`` says that sums of it are split over
     threads or blocks, so that floating-point results may differ from the original's by rounding.
+    ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that
+    any number of blocks takes all tiles.
     """
 
     name: str
@@ -80,11 +83,14 @@ class KernelCode:
     tile_sizes: tuple[tuple[str, int], ...]
     notes: tuple[str, ...]
     reassociates: bool = False
+    grid_strides: tuple[Literal["x", "y", "z"], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """A launch of a kernel; none where an extent of ``grid`` (x, y, z) is not positive."""
+
+    json_layout = Layout(tag=("kind", "launch"))
 
     kernel: str
     grid: tuple[IntExpr, IntExpr, IntExpr]
@@ -93,6 +99,8 @@ class Launch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLoop:
     """A loop on the host: ``counter`` from ``lower`` to ``upper``, both included."""
+
+    json_layout = Layout(tag=("kind", "loop"))
 
     counter: str
     lower: IntExpr
@@ -104,6 +112,8 @@ class HostLoop:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostIf:
     """Steps taken where ``condition`` is not 0."""
+
+    json_layout = Layout(tag=("kind", "if"))
 
     condition: IntExpr
     body: tuple[HostStep, ...]
@@ -192,6 +202,8 @@ class Program:
     ``recipe`` is what was decided about it, as JSON (:mod:`eatss.recipe`), from which the same
     program is made again; ``None`` in plans of before.
     """
+
+    json_layout = Layout(apart=("text",))
 
     name: str
     file: str

@@ -25,6 +25,8 @@ class CodegenOptions:
     narrowest that is proven to do at the sizes of the source. ``line_info`` lets the CUDA
     compiler's messages and profilers name lines of the C source. ``shared_limit_bytes`` bounds a
     block's shared memory, ``None`` for all that the card lets a block opt in to.
+    ``transformations`` are made of every kernel, in their order; ``instructions`` take the place of
+    statements whose value they compute.
     """
 
     tile_sizes: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
@@ -34,3 +36,5 @@ class CodegenOptions:
     index_bits: Literal[32, 64] | None = None
     line_info: bool = False
     shared_limit_bytes: int | None = None
+    transformations: tuple[str, ...] = ()
+    instructions: tuple[str, ...] = ()

@@ -7,15 +7,16 @@ model would choose today.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from eatss.analysis.structure import Spread
+from eatss.codec import BY_NAME, Layout
 from eatss.recipe.options import CodegenOptions
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
 
-Sizes = tuple[tuple[str, int], ...]
+Sizes = Annotated[tuple[tuple[str, int], ...], BY_NAME]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,8 @@ class Recipe:
 
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
     """
+
+    json_layout = Layout(closed=True)
 
     gpu: str
     dtype: str

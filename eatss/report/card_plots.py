@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from eatss.characterize.access_patterns import PATTERNS
 from eatss.characterize.arithmetic import TENSOR_OPERATIONS
+from eatss.characterize.benchmark import LINE_BYTES, WARP
 from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.lowered import LANES, LINE_BYTES, LoweredClocks
-from eatss.characterize.machine import Placed
-from eatss.characterize.patterns import PATTERNS
+from eatss.characterize.power_limited_roofline import PowerLimitedRoofline
 from eatss.characterize.result import Record, Result
+from eatss.characterize.roofline_points import RooflinePoint
 from eatss.diagnostics import input_error
 from eatss.gpu.calibration import Calibration, Coefficient
 from eatss.report.figures import figure as shown
@@ -62,9 +63,9 @@ class Roofs:
 
     title: str
     machine: EnergyRoofline
-    lowered: LoweredClocks | None = None
+    lowered: PowerLimitedRoofline | None = None
     results: tuple[Result, ...] = ()
-    programs: tuple[Placed, ...] = ()
+    programs: tuple[RooflinePoint, ...] = ()
 
 
 def new_figure(width_in: float = 6.4, height_in: float = 4.8) -> Figure:
@@ -123,7 +124,7 @@ def time_roofline(row: Roofs, *, axes: Axes | None = None) -> Axes:
     _programs(axes, row, lambda one: one.speed_ceiling_flops_s, lambda one: one.speed_flops_s)
     _balances(axes, machine)
     axes.set_yscale("log")
-    _finish(axes, row, x, "speed in GFLOP/s", f"{row.title}: time")
+    _finish(axes, x, "speed in GFLOP/s", f"{row.title}: time")
     return axes
 
 
@@ -146,7 +147,7 @@ def arch_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
     )
     _balances(axes, machine)
     axes.set_yscale("log")
-    _finish(axes, row, x, "efficiency in GFLOP/J", f"{row.title}: energy")
+    _finish(axes, x, "efficiency in GFLOP/J", f"{row.title}: energy")
     return axes
 
 
@@ -167,7 +168,7 @@ def power_line(row: Roofs, *, axes: Axes | None = None) -> Axes:
         axes.axhline(machine.constant_w, color=GREY, linewidth=1, label=constant)
     _balances(axes, machine)
     axes.set_ylim(bottom=0)
-    _finish(axes, row, x, "power in W", f"{row.title}: power")
+    _finish(axes, x, "power in W", f"{row.title}: power")
     return axes
 
 
@@ -213,8 +214,8 @@ def _points(axes: Axes, row: Roofs, value: _Value) -> None:
 def _programs(
     axes: Axes,
     row: Roofs,
-    ceiling: Callable[[Placed], float],
-    reached: Callable[[Placed], float | None],
+    ceiling: Callable[[RooflinePoint], float],
+    reached: Callable[[RooflinePoint], float | None],
 ) -> None:
     """Draw where a program's ceiling is, and how much of it was reached."""
     for one, mark in zip(row.programs, _marks(len(row.programs)), strict=True):
@@ -247,7 +248,7 @@ def _balances(axes: Axes, machine: EnergyRoofline) -> None:
         axes.axvline(at, color=colour, linestyle=style, linewidth=1.2, label=label)
 
 
-def _finish(axes: Axes, row: Roofs, x: _Floats, y_label: str, title: str) -> None:
+def _finish(axes: Axes, x: _Floats, y_label: str, title: str) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xlim(x[0], x[-1])
     _plain(axes, "x")
@@ -312,7 +313,7 @@ _INSTRUCTIONS: tuple[tuple[str, str], ...] = (
 
 def instruction_energies(calibration: Calibration, *, axes: Axes | None = None) -> Axes:
     """Draw pJ of an instruction of a thread, constant power left out, with 95 % intervals."""
-    rows = _known(calibration, [(name, key, 1 / LANES) for key, name in _INSTRUCTIONS])
+    rows = _known(calibration, [(name, key, 1 / WARP) for key, name in _INSTRUCTIONS])
     axes = _price_bars(axes or _axes(), rows, BLUE)
     axes.set_xlabel("energy of an instruction of a thread in pJ")
     axes.set_title("instructions")
@@ -325,9 +326,9 @@ def flop_energies(calibration: Calibration, capability: int, *, axes: Axes | Non
     ``capability``, as 90 for 9.0, says which shape the mma of tensor cores have.
     """
     scalar = [
-        ("fp64 fma", "fp64_pj", 2 * LANES),
-        ("fp32 fma", "fp32_pj", 2 * LANES),
-        ("fp16x2 fma", "fp16x2_pj", 4 * LANES),
+        ("fp64 fma", "fp64_pj", 2 * WARP),
+        ("fp32 fma", "fp32_pj", 2 * WARP),
+        ("fp16x2 fma", "fp16x2_pj", 4 * WARP),
     ]
     tensor = [
         (one.name, f"tensor_{one.name.removesuffix(' mma')}_pj", one.flops)
@@ -575,7 +576,7 @@ def block_size(results: Sequence[Result], pattern: str, *, axes: Axes | None = N
 
     Args:
         results: of the group ``block size``; those of other patterns are left out.
-        pattern: a name of :data:`eatss.characterize.patterns.PATTERNS`.
+        pattern: a name of :data:`eatss.characterize.access_patterns.PATTERNS`.
         axes: to draw into.
     """
     axes = axes or _axes()

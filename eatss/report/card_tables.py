@@ -13,8 +13,8 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from eatss.characterize.fit import EnergyFit, Residual
+from eatss.characterize.peak_throughput import peak_per_cycle
 from eatss.characterize.result import Record, Result
-from eatss.characterize.specified import specified_per_cycle
 from eatss.gpu.calibration import COEFFICIENTS, Calibration, Coefficient
 from eatss.report.figures import NONE, figure
 from eatss.report.render import indented_table
@@ -27,7 +27,7 @@ LARGEST = 10
 class ArithmeticRow:
     """An instruction in the columns of MIPP, Tables I and II.
 
-    Rates count instructions of threads on an SM in a cycle (an mma is 32): ``specified_per_cycle``
+    Rates count instructions of threads on an SM in a cycle (an mma is 32): ``peak_per_cycle``
     by the CUDA C++ Programming Guide, ``per_cycle`` as measured. ``gross_pj`` is all that the card
     drew for one instruction of a thread, ``net_pj`` leaves out constant power; both hold the few
     other instructions of the loop. ``gflops_w`` is GFLOP/s per watt, ``mips_w`` is 10^6
@@ -35,7 +35,7 @@ class ArithmeticRow:
     """
 
     name: str
-    specified_per_cycle: float | None
+    peak_per_cycle: float | None
     per_cycle: float | None
     power_w: float | None
     most_power_w: float | None
@@ -79,7 +79,7 @@ def _arithmetic_row(one: Result, record: Record, fit: EnergyFit) -> ArithmeticRo
     energy_j = one.energy_j
     return ArithmeticRow(
         name=one.name,
-        specified_per_cycle=specified_per_cycle(one.name, record.subject.compute_capability),
+        peak_per_cycle=peak_per_cycle(one.name, record.subject.compute_capability),
         per_cycle=None if cycles is None else operations / cycles / record.subject.sm_count,
         power_w=one.power_w,
         most_power_w=one.most_power_w,
@@ -124,55 +124,43 @@ def _net(one: Result, fit: EnergyFit, amount: float) -> float | None:
 
 def arithmetic_table(record: Record, fit: EnergyFit) -> Table:
     """Return the table of MIPP, Tables I and II: instructions of a thread."""
-    numbers = (
-        "spec/cycle",
-        "real/cycle",
-        "avg W",
-        "max W",
-        "gross pJ",
-        "net pJ",
-        "GFLOP/s/W",
-        "MIPS/W",
-    )
-    table = indented_table("instruction", *numbers, numbers=numbers)
-    for row in arithmetic_rows(record, fit):
-        table.add_row(
-            row.name,
-            figure(row.specified_per_cycle, 3),
-            figure(row.per_cycle, 4),
-            figure(row.power_w),
-            figure(row.most_power_w),
-            figure(row.gross_pj, 3),
-            figure(row.net_pj, 3),
-            figure(row.gflops_w, 3),
-            figure(row.mips_w, 4),
-        )
-    return table
+    columns = {
+        "spec/cycle": ("peak_per_cycle", 3),
+        "real/cycle": ("per_cycle", 4),
+        "avg W": ("power_w", 4),
+        "max W": ("most_power_w", 4),
+        "gross pJ": ("gross_pj", 3),
+        "net pJ": ("net_pj", 3),
+        "GFLOP/s/W": ("gflops_w", 3),
+        "MIPS/W": ("mips_w", 4),
+    }
+    return _table("instruction", columns, arithmetic_rows(record, fit))
 
 
 def memory_table(record: Record, fit: EnergyFit) -> Table:
     """Return the table of MIPP, Tables III and IV: accesses of a warp."""
-    numbers = (
-        "accesses/cycle",
-        "GB/s",
-        "avg W",
-        "max W",
-        "nJ/transaction",
-        "gross pJ/B",
-        "net pJ/B",
-    )
-    table = indented_table("memory", *numbers, numbers=numbers)
-    for row in memory_rows(record, fit):
-        table.add_row(
-            row.name,
-            figure(row.per_cycle, 4),
-            figure(row.gb_s, 4),
-            figure(row.power_w),
-            figure(row.most_power_w),
-            figure(row.nj_transaction, 3),
-            figure(row.gross_pj_byte, 3),
-            figure(row.net_pj_byte, 3),
-        )
+    columns = {
+        "accesses/cycle": ("per_cycle", 4),
+        "GB/s": ("gb_s", 4),
+        "avg W": ("power_w", 4),
+        "max W": ("most_power_w", 4),
+        "nJ/transaction": ("nj_transaction", 3),
+        "gross pJ/B": ("gross_pj_byte", 3),
+        "net pJ/B": ("net_pj_byte", 3),
+    }
+    return _table("memory", columns, memory_rows(record, fit))
+
+
+def _table(
+    first: str,
+    columns: Mapping[str, tuple[str, int]],
+    rows: Sequence[ArithmeticRow] | Sequence[MemoryRow],
+) -> Table:
+    """Return a table of rows by name; a column is of a field, with so many digits."""
+    table = indented_table(first, *columns, numbers=tuple(columns))
+    for row in rows:
+        cells = (figure(getattr(row, field), digits) for field, digits in columns.values())
+        table.add_row(row.name, *cells)
     return table
 
 

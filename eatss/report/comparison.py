@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 
 from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.codec import encode
+from eatss.documents import json_text
 from eatss.measurement.comparison import Comparison, ComparisonRow
 from eatss.measurement.measurement import Measurement
-from eatss.measurement.measurement_json import comparison_to_dict
-from eatss.measurement.requirement import Verdict
+from eatss.measurement.requirement import JudgedComparison, Verdict
 from eatss.report.counters import counters_table
 from eatss.report.csv_text import comparison_csv
 from eatss.report.figures import NONE, figure, ratio_text, scaled, spread
@@ -38,12 +37,9 @@ _SHORT = {"ok": "ok", "unstable": "unstable", "rejected by the model": "rejected
 def render_comparison(comparison: Comparison, output: str, verdicts: Sequence[Verdict] = ()) -> str:
     """Return a comparison as ``table``, ``json`` or ``csv``."""
     if output == "json":
-        plain = comparison_to_dict(comparison)
-        if verdicts:
-            plain["requirements"] = [
-                {"text": str(verdict.requirement), **encode(verdict)} for verdict in verdicts
-            ]
-        return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+        entries = {field.name: getattr(comparison, field.name) for field in fields(comparison)}
+        judged = JudgedComparison(**entries, requirements=tuple(verdicts))
+        return json_text(judged if verdicts else comparison)
     if output == "csv":
         return comparison_csv(comparison)
     return comparison_table(comparison, verdicts)

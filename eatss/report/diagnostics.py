@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.text import Text
 
+from eatss.codec import encode
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan
 from eatss.report.render import printable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What ``--diagnostics json`` prints on standard error."""
+
+    diagnostics: tuple[Diagnostic, ...]
+
 
 _STYLE = {
     Severity.ERROR: "bold red",
@@ -25,7 +35,7 @@ def diagnostics_text(diagnostics: Sequence[Diagnostic]) -> Text:
 
 def diagnostics_json(diagnostics: Sequence[Diagnostic]) -> str:
     """Return findings as a JSON object with the key ``diagnostics``."""
-    return json.dumps({"diagnostics": [d.to_dict() for d in diagnostics]}, indent=2)
+    return json.dumps(encode(Findings(diagnostics=tuple(diagnostics))), indent=2)
 
 
 def _one(diagnostic: Diagnostic) -> Text:

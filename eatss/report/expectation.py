@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.analysis.structure import Spread
+from eatss.documents import json_text
 from eatss.gpu.scaled import REFERENCE
 from eatss.model.expectation import KernelExpectation, ProgramExpectation
 from eatss.prediction.expected import Prediction
@@ -18,7 +18,7 @@ from eatss.report.render import indented_table, render
 def render_expectation(expectation: ProgramExpectation, output: str) -> str:
     """Return an expectation as ``table`` or ``json``."""
     if output == "json":
-        return json.dumps(expectation.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        return json_text(expectation)
     head = Text(expectation.file, style="bold")
     head.append(f"  {', '.join(expectation.functions)}", style="not bold")
     about = f"{expectation.gpu}, {expectation.dtype}, target {expectation.target}"

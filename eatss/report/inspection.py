@@ -2,140 +2,201 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
-from eatss.analysis import KernelFacts, ReferenceFacts, Volume
+from eatss.analysis import KernelFacts, ReferenceFacts
+from eatss.analysis.facts import Memory, VolumeKind
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
+from eatss.codec import BY_NAME
+from eatss.documents import json_text
 from eatss.polyhedral.graph import statement_graph
 from eatss.polyhedral.kernel import Kernel, Loop, Reduction
+from eatss.polyhedral.program import StatementGraph
 from eatss.report.inspection_table import inspection_table
-from eatss.scop import Statement
+from eatss.scop import ElementType, Statement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedArray:
+    """An array; ``extent`` is the set of its elements. A ``local`` one is dead after the region."""
+
+    name: str
+    element_type: ElementType
+    extent: str
+    local: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedStatement:
+    """A statement with its domain, accesses and schedule; lines and columns count from 1."""
+
+    name: str
+    line: int
+    column: int
+    loops: tuple[str, ...]
+    domain: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    schedule: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedDependences:
+    """The dependences of a region as relations of statement instances."""
+
+    flow: str
+    anti: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedVolume:
+    """Elements that a tile touches through some references to one array.
+
+    ``references`` count from 0 in those of the kernel. ``elements`` is a polynomial in the tile
+    sizes, an upper bound where it is not ``exact``.
+    """
+
+    array: str
+    memory: Memory
+    references: tuple[int, ...]
+    elements: str
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedKernel:
+    """A kernel and what the model knows of it.
+
+    ``stride_one`` counts for each loop the references in which it is the fastest-varying subscript.
+    ``distinct_references`` counts those that touch different cache lines.
+    """
+
+    name: str
+    statements: tuple[str, ...]
+    host_loops: tuple[str, ...]
+    loops: tuple[Loop, ...]
+    inner_loops: tuple[Loop, ...]
+    parallel: tuple[str, ...]
+    permutable: bool
+    schedule: str
+    cma_loop: str | None
+    stride_one: Annotated[tuple[tuple[str, int], ...], BY_NAME]
+    distinct_references: int
+    element_bytes: int
+    references: tuple[ReferenceFacts, ...]
+    volume_kind: VolumeKind
+    volumes: tuple[InspectedVolume, ...]
+    reductions: tuple[Reduction, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedScop:
+    """A region of the C file; ``host_statements`` are in no kernel."""
+
+    function: str
+    line: int
+    parameters: tuple[str, ...]
+    context: str
+    arrays: tuple[InspectedArray, ...]
+    statements: tuple[InspectedStatement, ...]
+    dependences: InspectedDependences
+    statement_graph: StatementGraph
+    schedule_tree: str
+    host_statements: tuple[str, ...]
+    kernels: tuple[InspectedKernel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What eatss sees in a C file. Sets, relations and schedules are in the notation of isl."""
+
+    file: str
+    scops: tuple[InspectedScop, ...]
+    schema_version: int = 1
 
 
 def render_inspection(program: AnalysedProgram, output: str) -> str:
     """Return an inspection as ``table`` or ``json``."""
-    if output == "json":
-        return json.dumps(inspection_dict(program), indent=2, ensure_ascii=False) + "\n"
-    return inspection_table(program)
+    return json_text(inspection(program)) if output == "json" else inspection_table(program)
 
 
-def inspection_dict(program: AnalysedProgram) -> dict[str, Any]:
-    """Return all that is known of a program as plain JSON types, sets in isl notation."""
-    return {
-        "schema_version": 1,
-        "file": program.file,
-        "scops": [_scop(scop) for scop in program.scops],
-    }
+def inspection(program: AnalysedProgram) -> Inspection:
+    """Return all that is known of a program as text and plain nouns."""
+    return Inspection(file=program.file, scops=tuple(map(_scop, program.scops)))
 
 
-def _scop(analysed: AnalysedScop) -> dict[str, Any]:
+def _scop(analysed: AnalysedScop) -> InspectedScop:
     scheduled = analysed.scheduled
-    scop = scheduled.scop
-    dependences = scheduled.dependences
-    graph = statement_graph(scheduled.general)
-    return {
-        "function": scop.function,
-        "line": scop.span.line,
-        "parameters": list(scop.parameters),
-        "context": str(scop.context),
-        "arrays": [
-            {
-                "name": array.name,
-                "element_type": array.element_type.value,
-                "extent": str(array.extent),
-                "local": array.is_local,
-            }
+    scop, dependences = scheduled.scop, scheduled.dependences
+    return InspectedScop(
+        function=scop.function,
+        line=scop.span.line,
+        parameters=tuple(scop.parameters),
+        context=str(scop.context),
+        arrays=tuple(
+            InspectedArray(
+                name=array.name,
+                element_type=array.element_type,
+                extent=str(array.extent),
+                local=array.is_local,
+            )
             for array in scop.arrays
-        ],
-        "statements": [_statement(statement) for statement in scop.statements],
-        "dependences": {
-            "flow": str(dependences.flow),
-            "anti": str(dependences.anti),
-            "output": str(dependences.output),
-        },
-        "statement_graph": {
-            "edges": [list(edge) for edge in graph.edges],
-            "components": [list(component) for component in graph.components],
-            "fusable": [list(pair) for pair in graph.fusable],
-        },
-        "schedule_tree": scheduled.schedule.to_str(),
-        "host_statements": list(scheduled.host_statements),
-        "kernels": [
-            _kernel(kernel, facts)
-            for kernel, facts in zip(scheduled.kernels, analysed.facts, strict=True)
-        ],
-    }
+        ),
+        statements=tuple(map(_statement, scop.statements)),
+        dependences=InspectedDependences(
+            flow=str(dependences.flow),
+            anti=str(dependences.anti),
+            output=str(dependences.output),
+        ),
+        statement_graph=statement_graph(scheduled.general),
+        schedule_tree=scheduled.schedule.to_str(),
+        host_statements=tuple(scheduled.host_statements),
+        kernels=tuple(map(_kernel, scheduled.kernels, analysed.facts)),
+    )
 
 
-def _statement(statement: Statement) -> dict[str, Any]:
-    return {
-        "name": statement.name,
-        "line": statement.span.line,
-        "column": statement.span.column,
-        "loops": list(statement.loops),
-        "domain": str(statement.domain),
-        "reads": [str(access.relation) for access in statement.reads],
-        "writes": [str(statement.write.relation)],
-        "schedule": str(statement.schedule),
-        "text": statement.text,
-    }
+def _statement(statement: Statement) -> InspectedStatement:
+    return InspectedStatement(
+        name=statement.name,
+        line=statement.span.line,
+        column=statement.span.column,
+        loops=tuple(statement.loops),
+        domain=str(statement.domain),
+        reads=tuple(str(access.relation) for access in statement.reads),
+        writes=(str(statement.write.relation),),
+        schedule=str(statement.schedule),
+        text=statement.text,
+    )
 
 
-def _kernel(kernel: Kernel, facts: KernelFacts) -> dict[str, Any]:
-    return {
-        "name": facts.name,
-        "statements": list(kernel.statements),
-        "host_loops": list(kernel.host_loops),
-        "loops": [_loop(loop) for loop in kernel.loops],
-        "inner_loops": [_loop(loop) for loop in kernel.inner_loops],
-        "parallel": [loop.name for loop in kernel.parallel_loops],
-        "permutable": kernel.permutable,
-        "schedule": str(kernel.schedule),
-        "cma_loop": facts.cma_loop,
-        "stride_one": dict(facts.stride_one),
-        "distinct_references": facts.distinct_references,
-        "element_bytes": facts.element_bytes,
-        "references": [_reference(reference) for reference in facts.references],
-        "volume_kind": facts.volume_kind.value,
-        "volumes": [_volume(volume) for volume in facts.volumes],
-        "reductions": [_reduction(reduction) for reduction in kernel.reductions],
-    }
-
-
-def _loop(loop: Loop) -> dict[str, Any]:
-    return {"name": loop.name, "parallel": loop.parallel, "trip_count": loop.trip_count}
-
-
-def _reference(reference: ReferenceFacts) -> dict[str, Any]:
-    return {
-        "array": reference.array,
-        "access": reference.access,
-        "statements": list(reference.statements),
-        "reads": reference.reads,
-        "writes": reference.writes,
-        "memory": reference.memory.value,
-        "cma": reference.cma,
-        "temporal": list(reference.temporal),
-        "invariant": list(reference.invariant),
-        "spatial": list(reference.spatial),
-    }
-
-
-def _volume(volume: Volume) -> dict[str, Any]:
-    return {
-        "array": volume.array,
-        "memory": volume.memory.value,
-        "references": list(volume.references),
-        "elements": str(volume.elements),
-        "exact": volume.exact,
-    }
-
-
-def _reduction(reduction: Reduction) -> dict[str, Any]:
-    return {
-        "statement": reduction.statement,
-        "array": reduction.array,
-        "operator": reduction.operator,
-        "loops": list(reduction.loops),
-    }
+def _kernel(kernel: Kernel, facts: KernelFacts) -> InspectedKernel:
+    return InspectedKernel(
+        name=facts.name,
+        statements=tuple(kernel.statements),
+        host_loops=tuple(kernel.host_loops),
+        loops=kernel.loops,
+        inner_loops=kernel.inner_loops,
+        parallel=tuple(loop.name for loop in kernel.parallel_loops),
+        permutable=kernel.permutable,
+        schedule=str(kernel.schedule),
+        cma_loop=facts.cma_loop,
+        stride_one=facts.stride_one,
+        distinct_references=facts.distinct_references,
+        element_bytes=facts.element_bytes,
+        references=facts.references,
+        volume_kind=facts.volume_kind,
+        volumes=tuple(
+            InspectedVolume(
+                array=volume.array,
+                memory=volume.memory,
+                references=volume.references,
+                elements=str(volume.elements),
+                exact=volume.exact,
+            )
+            for volume in facts.volumes
+        ),
+        reductions=kernel.reductions,
+    )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eatss.documents import json_text
 from eatss.measurement.measurement import Measurement
-from eatss.measurement.measurement_json import measurement_to_dict
+from eatss.measurement.measurement_json import Measurements
 from eatss.report.counters import counters_table
 from eatss.report.csv_text import measurements_csv
 from eatss.report.figures import NONE, figure, scaled, spread
@@ -23,8 +23,7 @@ _STYLE = {"ok": "green", "unstable": "yellow", "rejected by the model": "yellow"
 def render_measurements(measurements: Sequence[Measurement], output: str) -> str:
     """Return measurements as ``table``, ``json`` or ``csv``."""
     if output == "json":
-        plain = {"measurements": [measurement_to_dict(found) for found in measurements]}
-        return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+        return json_text(Measurements(measurements=tuple(measurements)))
     if output == "csv":
         return measurements_csv(measurements)
     parts: list[RenderableType] = []

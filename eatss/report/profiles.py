@@ -9,7 +9,7 @@ from dataclasses import fields
 from rich.table import Table
 from rich.text import Text
 
-from eatss.gpu import GpuProfile
+from eatss.gpu import GpuProfile, profile_provider, profile_to_document
 from eatss.report.render import render
 
 _FIGURES: tuple[tuple[str, str, str], ...] = (
@@ -41,19 +41,24 @@ _BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
     """Return the list of known cards as ``table`` or ``json``."""
+    providers = [profile_provider(profile) for profile in profiles]
     if output == "json":
-        names = [{"name": p.name, "title": p.title, "aliases": list(p.aliases)} for p in profiles]
+        names = [
+            {"name": p.name, "title": p.title, "aliases": list(p.aliases), "provider": provider}
+            for p, provider in zip(profiles, providers, strict=True)
+        ]
         return json.dumps({"profiles": names}, indent=2) + "\n"
     table = Table(box=None)
-    for title in ("name", "card", "also"):
+    for title in ("name", "card", "also", "from"):
         table.add_column(title, header_style="dim")
     for title in ("SMs", "L1+shared KiB", "L2 MiB", "GB/s", "FP64 TF", "FP32 TF", "W"):
         table.add_column(title, justify="right", header_style="dim")
-    for profile in profiles:
+    for profile, provider in zip(profiles, providers, strict=True):
         table.add_row(
             Text(profile.name, style="bold"),
             profile.title,
             ", ".join(profile.aliases),
+            provider,
             str(profile.sm_count),
             _amount(profile.l1_shared_bytes, "KiB"),
             _amount(profile.l2_bytes, "MiB"),
@@ -68,7 +73,7 @@ def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
 def render_profile(profile: GpuProfile, output: str) -> str:
     """Return one card's figures with their sources as ``table`` or ``json``."""
     if output == "json":
-        return json.dumps(profile.to_dict(), indent=2) + "\n"
+        return json.dumps(profile_to_document(profile), indent=2) + "\n"
     head = Text(profile.title, style="bold")
     major, minor = profile.compute_capability
     head.append(f"  {profile.architecture}, compute capability {major}.{minor}", style="not bold")

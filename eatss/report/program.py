@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from math import prod
@@ -18,8 +17,8 @@ from eatss.program import (
     KernelCode,
     Launch,
     Program,
-    program_to_dict,
 )
+from eatss.program.plan_json import PLAN
 from eatss.report.render import render
 from eatss.verify.ptxas import KernelResources
 
@@ -32,7 +31,7 @@ def render_program(
     ``resources`` are what the CUDA compiler reports of its kernels, if it was asked.
     """
     if output == "json":
-        return json.dumps(program_to_dict(program), indent=2) + "\n"
+        return PLAN.to_text(program)
     return program_table(program, resources)
 
 

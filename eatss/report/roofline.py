@@ -13,9 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.lowered import Width
-from eatss.characterize.machine import Placed, capped_range, lowered_of, roofline_of
+from eatss.characterize.power_limited_roofline import Width
 from eatss.characterize.result import Record, Result
+from eatss.characterize.roofline_points import (
+    RooflinePoint,
+    capped_range,
+    power_limited_roofline_of,
+    roofline_of,
+)
 from eatss.gpu.profile import GpuProfile
 from eatss.report.card_plots import Roofs
 from eatss.report.expectation import uncalibrated
@@ -28,7 +33,7 @@ class MeasuredPoint:
     """A point of the intensity sweep beside what the model says, the power limit heeded.
 
     Times are of one repeat. Predictions are those of
-    :class:`~eatss.characterize.lowered.LoweredClocks`.
+    :class:`~eatss.characterize.power_limited_roofline.PowerLimitedRoofline`.
     """
 
     width: Width
@@ -48,7 +53,7 @@ class CardRoofline:
 
     profile: GpuProfile
     widths: tuple[Width, ...]
-    programs: tuple[Placed, ...] = ()
+    programs: tuple[RooflinePoint, ...] = ()
     record: Record | None = None
 
     @property
@@ -75,7 +80,7 @@ class CardRoofline:
             Roofs(
                 title=width,
                 machine=self.machine(width),
-                lowered=lowered_of(self.profile, width),
+                lowered=power_limited_roofline_of(self.profile, width),
                 results=self.results(width),
                 programs=tuple(one for one in self.programs if one.width == width),
             )
@@ -92,7 +97,7 @@ def measured_points(card: CardRoofline) -> tuple[MeasuredPoint, ...]:
     """Return the points of a record that do a flop, with what the model says of each."""
     found = []
     for width in card.widths:
-        machine = lowered_of(card.profile, width)
+        machine = power_limited_roofline_of(card.profile, width)
         for one in card.results(width):
             if not one.flops:
                 continue
@@ -210,7 +215,7 @@ def _race(machine: EnergyRoofline) -> str:
     )
 
 
-def _programs_table(programs: Sequence[Placed]) -> Table:
+def _programs_table(programs: Sequence[RooflinePoint]) -> Table:
     measured = any(one.time_s is not None for one in programs)
     numbers = ["flop/byte", "roof GFLOP/s", "roof GFLOP/J"]
     if measured:
@@ -302,7 +307,7 @@ def _machine(machine: EnergyRoofline) -> dict[str, Any]:
     }
 
 
-def _placed(one: Placed) -> dict[str, Any]:
+def _placed(one: RooflinePoint) -> dict[str, Any]:
     return asdict(one) | {
         "intensity": one.intensity,
         "share_of_speed": one.share_of_speed,

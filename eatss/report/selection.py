@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from rich.console import RenderableType
@@ -11,7 +10,6 @@ from rich.text import Text
 
 from eatss.model import PUBLISHED, ModelOptions, Selection
 from eatss.model.build import bytes_text
-from eatss.model.ppcg import ppcg_arguments
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
 from eatss.report.expectation import cut_lines, terms_tables, uncalibrated
@@ -23,18 +21,7 @@ _LIMITS = {
 }
 
 
-def render_selection(selection: Selection, output: str, *, explain: bool = False) -> str:
-    """Return a selection as ``table``, ``json``, ``ppcg`` or ``ppcg-args``."""
-    if output == "json":
-        return json.dumps(selection.to_dict(), indent=2, ensure_ascii=False) + "\n"
-    if output == "ppcg":
-        return selection.ppcg_sizes + "\n"
-    if output == "ppcg-args":
-        return "".join(f"{argument}\n" for argument in ppcg_arguments(selection))
-    return selection_table(selection, explain=explain)
-
-
-def selection_table(selection: Selection, *, explain: bool) -> str:
+def selection_table(selection: Selection, *, explain: bool = False) -> str:
     """Return a selection for people; ``explain`` adds the grid and the objective."""
     head = Text(selection.file, style="bold")
     head.append(f"  {', '.join(selection.functions)}", style="not bold")

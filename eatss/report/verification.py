@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eatss.documents import json_text
 from eatss.report.render import render
 from eatss.verify import SizeResult, Verification
-from eatss.verify.text import coverage_text, error_text, remarks, size_text
+from eatss.verify.plain_text import coverage_text, error_text, remarks, size_text
+from eatss.verify.result import Verifications
 
 
 def render_verifications(verifications: Sequence[Verification], output: str) -> str:
     """Return verifications as ``table`` or ``json``."""
     if output == "json":
-        plain = {"verifications": [verification.to_dict() for verification in verifications]}
-        return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+        return json_text(Verifications(verifications=tuple(verifications)))
     parts: list[RenderableType] = []
     for verification in verifications:
         parts += [*([""] if parts else []), *_verification(verification)]

@@ -6,14 +6,17 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from eatss.analysis.mapping import AXES, Axis
+from eatss.kernel.distribution import Coordinate, Distribution
+from eatss.program.linear import Linear
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedLoop:
     """A parallel loop whose tiles go to blocks and whose points go to threads.
 
-    A thread has the points ``origin + thread + threads * r`` of a tile of ``tile`` points,
-    ``r`` counting its ``points``. ``origin``, ``thread`` and ``point`` are the C names. ``axis`` is
+    ``distribution`` says which points of a tile of ``tile`` points a thread has. ``cyclic`` threads
+    take turns, so that neighbours have neighbouring points; others have their points in a row.
+    ``origin``, ``thread`` and ``point`` are the C names. ``axis`` is
     that of the threads, ``grid`` that of the blocks. Loops may share an axis; of those that do the
     one with the greatest ``order`` runs fastest.
     """
@@ -28,11 +31,38 @@ class MappedLoop:
     origin: str
     thread: str
     point: str
+    cyclic: bool = True
 
     @property
     def points(self) -> int:
         """Points a thread has along the loop, at most."""
         return -(-self.tile // self.threads)
+
+    @property
+    def distribution(self) -> Distribution:
+        """The point that each thread has in each of its slots, which ``point`` counts."""
+        apart, along = (1, self.threads) if self.cyclic else (self.points, 1)
+        terms = {self.origin: 1, self.thread: apart, self.point: along}
+        several = {self.origin, *([self.thread] if self.threads > 1 else [])}
+        several |= {self.point} if self.points > 1 else set()
+        return Distribution(
+            coordinates=(
+                Coordinate(self.thread, self.threads),
+                Coordinate(self.point, self.points),
+            ),
+            points=(Linear({n: c for n, c in terms.items() if n in several}, 0),),
+        )
+
+    @property
+    def first(self) -> Linear:
+        """The first point that a thread has."""
+        (point,) = self.distribution.points
+        return Linear({name: c for name, c in point.terms.items() if name != self.point}, 0)
+
+    @property
+    def step(self) -> int:
+        """How far apart points of a thread are that follow each other."""
+        return self.distribution.stride(self.point) or 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

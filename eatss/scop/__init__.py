@@ -15,6 +15,8 @@ from eatss.scop.expression import (
     Read,
     Select,
     Unary,
+    operands,
+    preorder,
 )
 from eatss.scop.scop import Scop
 from eatss.scop.signature import FunctionParameter, ParameterDeclaration, ParameterOrigin
@@ -41,4 +43,6 @@ __all__ = [
     "SourceSpan",
     "Statement",
     "Unary",
+    "operands",
+    "preorder",
 ]

@@ -7,6 +7,7 @@ access relations cannot disagree.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -84,3 +85,23 @@ class Call:
 
 
 Expression: TypeAlias = Literal | Read | AffineValue | Unary | Binary | Select | Cast | Call
+
+
+def operands(node: Expression) -> tuple[Expression, ...]:
+    """Return the operands of a node from left to right, none of a leaf."""
+    if isinstance(node, Unary | Cast):
+        return (node.operand,)
+    if isinstance(node, Binary):
+        return node.left, node.right
+    if isinstance(node, Select):
+        return node.condition, node.if_true, node.if_false
+    return node.arguments if isinstance(node, Call) else ()
+
+
+def preorder(root: Expression) -> Iterator[Expression]:
+    """Yield a node and all below it from left to right, without recursion."""
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += reversed(operands(node))

@@ -8,7 +8,7 @@ import islpy as isl
 
 from eatss.diagnostics import SourceSpan
 from eatss.scop.array import Array
-from eatss.scop.signature import FunctionParameter, ParameterDeclaration, ParameterOrigin
+from eatss.scop.signature import FunctionParameter, ParameterDeclaration
 from eatss.scop.statement import Statement
 
 
@@ -48,11 +48,6 @@ class Scop:
     def isl_context(self) -> isl.Context:
         """The isl context all sets and maps of this scop live in."""
         return self.context.get_ctx()
-
-    @property
-    def parameter_origins(self) -> tuple[tuple[str, ParameterOrigin], ...]:
-        """Where each parameter of the region comes from, by its name."""
-        return tuple((p.name, p.origin) for p in self.parameter_declarations)
 
     def array(self, name: str) -> Array:
         """Return the array called ``name``; ``KeyError`` if there is none."""

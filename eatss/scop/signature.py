@@ -19,7 +19,6 @@ class FunctionParameter:
     ``const float *``, ``int``). ``is_pointer`` holds for arrays and pointers, not for scalars
     passed by value. ``position`` counts from 0. ``element_type`` is the arithmetic type of the
     value or of the elements, ``None`` for what regions cannot use (structures, ``void *``).
-    ``is_const`` says that the value or the elements are declared ``const``.
     """
 
     name: str
@@ -27,7 +26,6 @@ class FunctionParameter:
     is_pointer: bool
     position: int
     element_type: ElementType | None = None
-    is_const: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

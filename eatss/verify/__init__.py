@@ -6,10 +6,10 @@ with what the original leaves. Needs the standard library, NumPy and compilers o
 ``eatss/report``.
 """
 
+from eatss.verify.plain_text import parse_sizes, verification_text
 from eatss.verify.result import Device, Difference, SizeResult, Status, Verification
 from eatss.verify.run import verify
 from eatss.verify.sizes import choose_sizes, estimated_work, refused_sizes
-from eatss.verify.text import parse_sizes, verification_text
 
 __all__ = [
     "Device",

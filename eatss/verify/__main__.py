@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from eatss.diagnostics import EatssError, ExitCode
+from eatss.documents import json_text
+from eatss.verify.plain_text import parse_sizes, verification_text
+from eatss.verify.result import Verifications
 from eatss.verify.run import verify
-from eatss.verify.text import parse_sizes, verification_text
 
 
 def main() -> int:
@@ -27,7 +28,7 @@ def main() -> int:
                 timeout_s=options.timeout,
             )
             right = right and verification.ok
-            found.append(verification.to_dict())
+            found.append(verification)
             if not options.json:
                 sys.stdout.write(verification_text(verification))
                 sys.stdout.flush()
@@ -37,7 +38,7 @@ def main() -> int:
             sys.stderr.write(f"{diagnostic}{hint}\n")
         return int(error.exit_code)
     if options.json:
-        sys.stdout.write(json.dumps({"verifications": found}, indent=2) + "\n")
+        sys.stdout.write(json_text(Verifications(verifications=tuple(found))))
     return int(ExitCode.OK if right else ExitCode.NO_SOLUTION)
 
 

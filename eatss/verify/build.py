@@ -15,9 +15,10 @@ from typing import Literal, TypeAlias
 
 from eatss.diagnostics import input_error
 from eatss.program import Program
-from eatss.verify.branches import counted_text
+from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import Device
 from eatss.verify.sources import (
+    CalledOriginal,
     CallShape,
     gpu_text,
     has_parts,
@@ -26,6 +27,7 @@ from eatss.verify.sources import (
     size_variable,
     size_variables,
     with_switches,
+    without_system_headers,
 )
 
 SHIM = Path(__file__).parent / "shim"
@@ -45,8 +47,6 @@ _EXACT = (
 _EXPORTED = "{ global: eatss_*; local: *; };"
 _ERROR = re.compile(r":(\d+):\d+: error: (.*)")
 _BAD_ARGUMENT = re.compile(r"(?:incompatible type for argument|passing argument) (\d+) of")
-_LINE_MARKER = re.compile(r'# \d+ "(?:[^"\\]|\\.)*"([ \d]*)')
-_CALL = re.compile(r"int eatss_call_(\d+)\(")
 _MACRO = re.compile(r"#define (\w+)(\([^)]*\))? ?(.*)")
 _UNDEFINED = re.compile(r"undefined reference to [`'](\w+)'")
 
@@ -163,7 +163,7 @@ class Builder:
         variables = target.with_suffix(".hpp")
         names = self._macros if values is None else ()
         variables.write_text(size_variables(names, language="c++"), encoding="utf-8")
-        text, branches = counted_text(self._program)
+        text, branches = instrumented_text(self._program)
         source = target.with_suffix(".cu")
         place = (self._directory / self._program.file).resolve()
         source.write_text(f'#line 1 "{place}"\n{text}', encoding="utf-8")
@@ -194,13 +194,14 @@ class Builder:
         command += self._defines(values)
         source = target.with_suffix(".c")
         for _ in range(2 * _MOST_EXTRA):
-            text = original_text(program, included, self._shapes, language="c", sizes=sizes)
-            text = variables + text
-            source.write_text(text, encoding="utf-8")
+            made = original_text(
+                program, included, self._shapes, language="c", sizes=sizes, variables=variables
+            )
+            source.write_text(made.text, encoding="utf-8")
             try:
                 return self._compile([*command, *self._options(), str(source), "-lm"], target)
             except CompileError as error:
-                if not self._reshape(error.full, text):
+                if not self._reshape(error.full, made):
                     raise
         raise CompileError("the original's function has parameters of unknown types")
 
@@ -215,9 +216,9 @@ class Builder:
         }
         included = included_text(program, self._directory, language="c++")
         included = self._switched(included, target, _definitions(names, values or ()), "c++")
-        text = original_text(program, included, self._shapes, language="c++", sizes=sizes)
+        made = original_text(program, included, self._shapes, language="c++", sizes=sizes)
         source = target.with_suffix(".cpp")
-        source.write_text(text, encoding="utf-8", errors="surrogateescape")
+        source.write_text(made.text, encoding="utf-8", errors="surrogateescape")
         command = ["g++", "-x", "c++", "-std=gnu++17", "-fpermissive", *_EXACT]
         command += [*self._only_called(), "-include", str(SHIM / "eatss_number.hpp")]
         return self._compile([*command, str(source), "-lm"], target)
@@ -238,7 +239,7 @@ class Builder:
         command = ["gcc", "-E", "-std=gnu11", *sizes, *self._options(), str(source)]
         text = self._compile(command, expanded).read_text(errors="surrogateescape")
         if language == "c++":
-            text = _without_system_headers(text)
+            text = without_system_headers(text)
         text = with_switches(text, self._program, self._directory, language)
         expanded.write_text(text, encoding="utf-8", errors="surrogateescape")
         return f'#include "{expanded}"\n'
@@ -282,13 +283,12 @@ class Builder:
             return ()
         return tuple(option for name, option in usual.items() if name not in kept)
 
-    def _reshape(self, said: str, text: str) -> bool:
+    def _reshape(self, said: str, made: CalledOriginal) -> bool:
         """Learn from a compiler's message how a function takes its arguments."""
-        lines = text.splitlines()
         changed = False
         for match in _ERROR.finditer(said):
             place, what = int(match[1]), match[2]
-            entry = _entry_at(lines, place)
+            entry = made.entry_at(place)
             if entry is None:
                 continue
             shape = self._shapes.get(entry, CallShape())
@@ -336,15 +336,6 @@ def _keep(made: Path, kept: Path | None) -> None:
         beside.replace(kept)
 
 
-def _entry_at(lines: Sequence[str], place: int) -> int | None:
-    """Return the number of the entry whose call stands at a line, counted from 1."""
-    for line in reversed(lines[:place]):
-        match = _CALL.search(line)
-        if match is not None:
-            return int(match[1])
-    return None
-
-
 def _shortened(said: str) -> str:
     """Return the first errors of a compiler, or what the linker misses."""
     undefined = dict.fromkeys(match[1] for match in _UNDEFINED.finditer(said))
@@ -366,16 +357,3 @@ def _source_name(program: Program, parameter: str) -> str:
             if argument.role == "parameter" and argument.name == parameter:
                 return argument.source_name
     return parameter
-
-
-def _without_system_headers(expanded: str) -> str:
-    """Return preprocessed text without what system headers declare."""
-    kept: list[str] = []
-    own = True
-    for line in expanded.splitlines():
-        marker = _LINE_MARKER.match(line)
-        if marker is not None:
-            own = "3" not in marker[1].split()
-        if own:
-            kept.append(line)
-    return "\n".join(kept) + "\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from eatss.verify.branches import Branch
+from eatss.verify.instrumentation import Branch
 from eatss.verify.result import Coverage, KernelCoverage, SizeResult, Untaken
 
 
@@ -14,9 +14,9 @@ from eatss.verify.result import Coverage, KernelCoverage, SizeResult, Untaken
 class Counts:
     """What libraries have counted since they were loaded.
 
-    For every branch of :func:`eatss.verify.branches.counted_text`: how many threads found it false
-    and true, how many blocks. For every kernel that ran: blocks in which every condition held in
-    every thread, and others.
+    For every branch of :func:`eatss.verify.instrumentation.instrumented_text`: how many threads
+    found it false and true, how many blocks. For every kernel that ran: blocks in which every
+    condition held in every thread, and others.
     """
 
     branches: tuple[tuple[int, int, int, int], ...]
@@ -85,14 +85,6 @@ def sum_of(counts: Sequence[Counts]) -> Counts:
             for false, true, false_blocks, true_blocks in branches
         ),
         tuple((name, *both) for name, both in blocks.items()),
-    )
-
-
-def counts_from_dict(document: dict[str, Any]) -> Counts:
-    """Read what ``dataclasses.asdict`` and JSON made of :class:`Counts`."""
-    return Counts(
-        tuple((false, true, f, t) for false, true, f, t in document["branches"]),
-        tuple((name, whole, partial) for name, whole, partial in document["blocks"]),
     )
 
 

@@ -1,11 +1,13 @@
-"""What the process that asks for a verification tells the one that runs foreign code."""
+"""What the process that verifies gives a worker to do, and the events the worker tells of."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from eatss.verify.result import Device
+from eatss.supervisor import Refused
+from eatss.verify.coverage import Counts, Further
+from eatss.verify.result import Device, SizeResult
 
 Stage: TypeAlias = Literal["compile", "original", "generated", "bounds"]
 
@@ -52,20 +54,31 @@ class Job:
     first_failure: bool = False
     kept: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the job as plain JSON types."""
-        return asdict(self)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    """A stage of a run begins."""
+
+    stage: Stage
+    run: Run
 
 
-def job_from_dict(document: dict[str, Any]) -> Job:
-    """Read what :meth:`Job.to_dict` and JSON made of a job."""
-    lists = {
-        name: tuple(_run_from_dict(run) for run in document[name])
-        for name in ("runs", "further", "searching")
-    }
-    return Job(**{**document, **lists, "machine": tuple(document["machine"])})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A run is done."""
+
+    result: SizeResult
 
 
-def _run_from_dict(document: dict[str, Any]) -> Run:
-    sizes = tuple((name, value) for name, value in document["sizes"])
-    return Run(**{**document, "sizes": sizes})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """All runs are done; ``counts`` is ``None`` on a card, where nothing counts."""
+
+    compile_time_s: float
+    further: Further
+    counts: Counts | None
+
+
+Event: TypeAlias = Entered | Compared | Done | Refused
+
+EVENTS: tuple[type[Any], ...] = Event.__args__

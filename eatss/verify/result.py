@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from eatss.codec import BY_NAME
 
 Device: TypeAlias = Literal["cpu", "gpu"]
 
@@ -55,7 +57,7 @@ class SizeResult:
     """
 
     launcher: str
-    sizes: tuple[tuple[str, int], ...]
+    sizes: Annotated[tuple[tuple[str, int], ...], BY_NAME]
     status: Status
     message: str = ""
     worst_error: float = 0.0
@@ -150,23 +152,9 @@ class Verification:
         """Whether the program does what the original does."""
         return self.status == "ok"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the verification as plain JSON types; sizes as an object by name."""
-        plain = asdict(self)
-        for result in plain["results"]:
-            result["sizes"] = dict(result["sizes"])
-        return plain
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verifications:
+    """What ``eatss verify --format json`` prints: a verification for each folder."""
 
-def size_result_from_dict(document: dict[str, Any]) -> SizeResult:
-    """Read what ``dataclasses.asdict`` and JSON made of a :class:`SizeResult`."""
-    difference = document["difference"]
-    return SizeResult(
-        **{
-            **document,
-            "sizes": tuple((name, value) for name, value in document["sizes"]),
-            "difference": None
-            if difference is None
-            else Difference(**{**difference, "indices": tuple(difference["indices"])}),
-        }
-    )
+    verifications: tuple[Verification, ...]

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
-import os
-import selectors
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -16,25 +10,24 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
-from eatss.guard import guarded
+from eatss.diagnostics import Diagnostic, InternalError, input_error
 from eatss.program import Program, load_program
-from eatss.verify.branches import counted_text
+from eatss.supervisor import Outcome, Refused, Worker, supervise
 from eatss.verify.compare import must_be_bit_equal
-from eatss.verify.coverage import Counts, Further, counts_from_dict, coverage_of
+from eatss.verify.coverage import Further, coverage_of
 from eatss.verify.data import dtype_of
-from eatss.verify.job import Job, Run
+from eatss.verify.instrumentation import instrumented_text
+from eatss.verify.job import EVENTS, Compared, Done, Entered, Event, Job, Run
 from eatss.verify.result import (
     Coverage,
     Device,
     SizeResult,
     Status,
     Verification,
-    size_result_from_dict,
 )
 from eatss.verify.sizes import (
     boundary_sizes,
@@ -110,7 +103,7 @@ def verify(
             kept="" if kept is None else str(kept),
         )
         report = _Report(program=program, limit_s=timeout_s)
-        _supervise(job, report)
+        _run_worker(job, report)
     elapsed = time.perf_counter() - start
     failed = next((result for result in report.results if result.failed), None)
     coverage = report.coverage()
@@ -283,123 +276,80 @@ class _Report:
     program: Program
     limit_s: float
     results: list[SizeResult] = field(default_factory=list)
-    stage: dict[str, Any] | None = None
-    compile_time_s: float = 0.0
-    finished: bool = False
-    further: Further = field(default_factory=Further)
-    counts: Counts | None = None
+    entered: Entered | None = None
+    done: Done | None = None
+
+    @property
+    def compile_time_s(self) -> float:
+        """Wall-clock time of the compilers."""
+        return 0.0 if self.done is None else self.done.compile_time_s
 
     def coverage(self) -> Coverage:
         """Return what has been covered so far."""
         kernels = [kernel.name for kernel in self.program.kernels]
-        branches = counted_text(self.program)[1]
-        return coverage_of(self.results, self.further, branches, kernels, self.counts)
+        branches = instrumented_text(self.program)[1]
+        further, counts = (
+            (Further(), None)
+            if self.done is None
+            else (
+                self.done.further,
+                self.done.counts,
+            )
+        )
+        return coverage_of(self.results, further, branches, kernels, counts)
 
     @property
-    def deadline_s(self) -> float:
-        """How long the worker may now be silent."""
-        compiling = self.stage is None or self.stage["stage"] == "compile"
-        if self.stage is None or compiling:
+    def stage_limit_s(self) -> float:
+        """How long the stage that runs may take."""
+        if self.entered is None or self.entered.stage == "compile":
             return max(self.limit_s, _COMPILE_LIMIT_S)
-        return self.limit_s * float(self.stage["patience"])
+        return self.limit_s * self.entered.run.patience
 
-    def take(self, event: dict[str, Any]) -> None:
-        """Note an event of the worker."""
-        kind = event.pop("event")
-        if kind == "stage":
-            self.stage = event
-        elif kind == "result":
-            self.results.append(size_result_from_dict(event))
-        elif kind == "done":
-            self.compile_time_s = event["compile_time_s"]
-            self.further = Further(**event["further"])
-            counts = event["counts"]
-            self.counts = None if counts is None else counts_from_dict(counts)
-            self.finished = True
-        else:
-            raise InputError(
-                Diagnostic(code=event["code"], message=event["message"], hint=event["hint"])
-            )
+    def take(self, event: Event) -> float | None:
+        """Note an event of the worker; return the limit of the stage that it begins, if any."""
+        match event:
+            case Entered():
+                self.entered = event
+                return self.stage_limit_s
+            case Compared():
+                self.results.append(event.result)
+            case Done():
+                self.done = event
+            case Refused():
+                raise event.error()
+        return None
 
 
-def _supervise(job: Job, report: _Report) -> None:
+def _run_worker(job: Job, report: _Report) -> None:
     """Run the worker and note what it tells, how it ends or that it does not."""
-    with (
-        (Path(job.work) / "stderr").open("w+b") as said,
-        subprocess.Popen(  # noqa: S603 - our own command line
-            guarded([sys.executable, "-m", "eatss.verify.worker"]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            start_new_session=True,
-            env=_environment(job.work),
-        ) as worker,
-    ):
-        try:
-            in_time = _converse(worker, job, report)
-        finally:
-            _kill(worker)
-        if not in_time:
-            _note(report, "timeout", f"did not finish within {report.deadline_s:g} s")
-        elif not report.finished:
-            said.seek(0)
-            _note_crash(report, worker.wait(), said.read().decode(errors="replace"))
+    outcome = supervise(
+        Worker(
+            module="eatss.verify.worker",
+            job=job,
+            events=EVENTS,
+            start_limit_s=report.stage_limit_s,
+            environment={"TMPDIR": job.work},  # compilers that are killed leave files behind
+        ),
+        report.take,
+    )
+    if not outcome.in_time:
+        _note(report, "timeout", f"did not finish within {report.stage_limit_s:g} s")
+    elif report.done is None:
+        _note_crash(report, outcome)
 
 
-def _environment(work: str) -> dict[str, str]:
-    """Return an environment in which the worker finds the same eatss."""
-    root = str(Path(__file__).resolve().parents[2])
-    known = os.environ.get("PYTHONPATH")
-    return {
-        **os.environ,
-        "TMPDIR": work,  # compilers that are killed leave files behind
-        "PYTHONPATH": root if not known else f"{root}{os.pathsep}{known}",
-    }
-
-
-def _converse(worker: subprocess.Popen[bytes], job: Job, report: _Report) -> bool:
-    """Give the worker its job and hear it out; false if it is silent for too long."""
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    with suppress(BrokenPipeError):
-        worker.stdin.write(json.dumps(job.to_dict()).encode())
-        worker.stdin.close()
-    pending = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(worker.stdout, selectors.EVENT_READ)
-        while True:
-            if not selector.select(report.deadline_s):
-                return False
-            chunk = os.read(worker.stdout.fileno(), 1 << 16)
-            if not chunk:
-                return True
-            *lines, pending = (pending + chunk).split(b"\n")
-            for line in lines:
-                report.take(json.loads(line))
-
-
-def _kill(worker: subprocess.Popen[bytes]) -> None:
-    """End the worker and the compilers it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(worker.pid, signal.SIGKILL)
-
-
-def _note_crash(report: _Report, code: int, said: str) -> None:
-    stage = None if report.stage is None else report.stage["stage"]
-    if code >= 0 or stage in (None, "compile"):
-        last = said.strip().splitlines()[-1:] or ["it said nothing"]
+def _note_crash(report: _Report, outcome: Outcome) -> None:
+    compiling = report.entered is None or report.entered.stage == "compile"
+    if outcome.exit_code >= 0 or compiling:
+        last = outcome.said[-1] if outcome.said else "it said nothing"
         raise InternalError(
             Diagnostic(
                 code="EATSS-V900",
-                message=f"the verifying process ended with exit code {code}: {last[0]}",
+                message=f"the verifying process {outcome.how}: {last}",
                 hint="please report this with the folder of the program",
             )
         )
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = str(-code)
-    _note(report, "crash", f"was ended by signal {name}")
+    _note(report, "crash", outcome.how)
 
 
 def _note(report: _Report, status: Status, what: str) -> None:
@@ -408,21 +358,21 @@ def _note(report: _Report, status: Status, what: str) -> None:
     Raises:
         InputError: it was the original that did not.
     """
-    if report.stage is None or report.stage["stage"] == "compile":
+    if report.entered is None or report.entered.stage == "compile":
         raise InternalError(
             Diagnostic(code="EATSS-V901", message=f"the verifying process {what} while compiling")
         )
-    entry = report.program.entries[report.stage["entry"]]
-    sizes = tuple((name, value) for name, value in report.stage["sizes"])
-    if report.stage["stage"] != "generated":
-        at = ", ".join(f"{name}={value}" for name, value in sizes)
+    run = report.entered.run
+    entry = report.program.entries[run.entry]
+    if report.entered.stage != "generated":
+        at = ", ".join(f"{name}={value}" for name, value in run.sizes)
         raise input_error(
             "EATSS-V012",
             f"the original function '{entry.function}' {what} at {at or 'its fixed sizes'}",
             hint="choose other sizes, like --size "
-            + ",".join(f"{name}=37" for name, _ in sizes or (("N", 0),)),
+            + ",".join(f"{name}=37" for name, _ in run.sizes or (("N", 0),)),
         )
     result = SizeResult(
-        launcher=entry.launcher, sizes=sizes, status=status, message=f"{entry.launcher} {what}"
+        launcher=entry.launcher, sizes=run.sizes, status=status, message=f"{entry.launcher} {what}"
     )
     report.results.append(result)

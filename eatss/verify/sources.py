@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
 from eatss.program import Apply, Argument, Entry, IntExpr, Name, Program
 from eatss.program.expression import c_text
-
-_LAST_WORD = re.compile(r"\b([A-Za-z_]\w*)\s*$")
+from eatss.program.tokens import definition, tokens
 
 _HEAD = {
     "c": "#define EATSS_ANY(k) (eatss_p[k])\n"
@@ -75,7 +75,8 @@ reached, whatever the function did to them before, and it is left where the regi
 
 _UNUSED_BYTES = 1 << 28
 _PRAGMA = re.compile(r"\s*#\s*pragma\s+(scop|endscop)\b")
-_LINE_MARKER = re.compile(r'# (\d+) "((?:[^"\\]|\\.)*)"')
+_LINE_MARKER = re.compile(r'# (\d+) "((?:[^"\\]|\\.)*)"([ \d]*)')
+"""Of a preprocessor: the number of a line, its file, and flags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,25 @@ class CallShape:
 
     toggled: frozenset[int] = frozenset()
     extra: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledOriginal:
+    """Text that includes the original, and a function for each entry that calls it."""
+
+    head: str
+    calls: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.head + "".join(self.calls)
+
+    def entry_at(self, line: int) -> int | None:
+        """Return the number of the entry whose call stands at a line, counted from 1."""
+        ends = accumulate(text.count("\n") for text in (self.head, *self.calls))
+        before = sum(end < line for end in ends)
+        return before - 1 if 1 <= before <= len(self.calls) else None
 
 
 def size_variables(names: Iterable[str], *, language: str) -> str:
@@ -132,7 +152,8 @@ def original_text(
     *,
     language: Literal["c", "c++"],
     sizes: Mapping[str, str],
-) -> str:
+    variables: str = "",
+) -> CalledOriginal:
     """Return the original with ``int eatss_call_N(void **arguments)`` for every entry.
 
     This calls the function of entry ``N`` with values taken from, and arrays at, the pointers, in
@@ -147,32 +168,44 @@ def original_text(
         shapes: how functions take their arguments, by the number of the entry.
         language: of the text.
         sizes: texts for the values of macro sizes.
+        variables: definitions that come first.
     """
-    text = _HEAD[language]
+    head = _HEAD[language]
     if has_parts(program):
         most = max(1, *(len(entry.arguments) for entry in program.entries))
-        text += f"#define EATSS_MOST {most}{_SWITCH}#define const\n{included}\n#undef const\n"
+        head += f"#define EATSS_MOST {most}{_SWITCH}#define const\n{included}\n#undef const\n"
     else:
-        text += included
-    text += '#pragma GCC diagnostic error "-Wint-conversion"\n' if language == "c" else ""
-    export = 'extern "C" ' if language == "c++" else ""
-    for number, entry in enumerate(program.entries):
-        call = f"{entry.function}({_passed(entry, shapes.get(number, CallShape()))})"
-        text += f"{export}int eatss_call_{number}(void **eatss_p)\n{{\n"
-        globals_ = [(k, a) for k, a in enumerate(entry.arguments) if a.source == "global"]
-        if _is_part(entry):
-            text += _kept(entry, sizes)
-            text += "".join(_put(k, argument) for k, argument in globals_)
-            text += f"    eatss_awaited = {number};\n"
-            text += f"    if (__builtin_setjmp(eatss_back) == 0) {call};\n"
-            text += "    return eatss_forget();\n"
-        else:
-            text += "".join(_put(k, argument) for k, argument in globals_)
-            text += f"    {call};\n"
-            text += "".join(_get(k, argument) for k, argument in globals_ if argument.writes)
-            text += "    return 1;\n"
-        text += "}\n"
-    return text
+        head += included
+    head += '#pragma GCC diagnostic error "-Wint-conversion"\n' if language == "c" else ""
+    return CalledOriginal(
+        head=variables + head,
+        calls=tuple(
+            _call_text(number, entry, shapes.get(number, CallShape()), language, sizes)
+            for number, entry in enumerate(program.entries)
+        ),
+    )
+
+
+def _call_text(
+    number: int, entry: Entry, shape: CallShape, language: str, sizes: Mapping[str, str]
+) -> str:
+    """Return the function that calls that of an entry."""
+    call = f"{entry.function}({_passed(entry, shape)})"
+    text = 'extern "C" ' if language == "c++" else ""
+    text += f"int eatss_call_{number}(void **eatss_p)\n{{\n"
+    globals_ = [(k, a) for k, a in enumerate(entry.arguments) if a.source == "global"]
+    if _is_part(entry):
+        text += _kept(entry, sizes)
+        text += "".join(_put(k, argument) for k, argument in globals_)
+        text += f"    eatss_awaited = {number};\n"
+        text += f"    if (__builtin_setjmp(eatss_back) == 0) {call};\n"
+        text += "    return eatss_forget();\n"
+    else:
+        text += "".join(_put(k, argument) for k, argument in globals_)
+        text += f"    {call};\n"
+        text += "".join(_get(k, argument) for k, argument in globals_ if argument.writes)
+        text += "    return 1;\n"
+    return text + "}\n"
 
 
 def with_switches(expanded: str, program: Program, directory: Path, language: str) -> str:
@@ -189,7 +222,7 @@ def with_switches(expanded: str, program: Program, directory: Path, language: st
         pragma = _PRAGMA.match(line) if here else None
         if marker is not None:
             here = re.sub(r"\\(.)", r"\1", marker[2]) == own
-            lines.append(marker[0])
+            lines.append(f'# {marker[1]} "{marker[2]}"')
         elif pragma is None:
             lines.append(line)
         else:
@@ -202,6 +235,19 @@ def with_switches(expanded: str, program: Program, directory: Path, language: st
                 else ""
             )  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def without_system_headers(expanded: str) -> str:
+    """Return preprocessed text without what system headers declare."""
+    kept: list[str] = []
+    own = True
+    for line in expanded.splitlines():
+        marker = _LINE_MARKER.match(line)
+        if marker is not None:
+            own = "3" not in marker[3].split()
+        if own:
+            kept.append(line)
+    return "\n".join(kept) + "\n"
 
 
 def _entered(number: int, entry: Entry, language: str) -> str:
@@ -300,20 +346,13 @@ def _passed(entry: Entry, shape: CallShape) -> str:
 def _renamed(text: str, entry: Entry) -> str:
     """Return a C text in which the integer parameters of an entry's function have other names."""
     names = {a.source_name for a in entry.arguments if a.role == "parameter"}
-    for head in re.finditer(rf"\b{re.escape(entry.function)}\s*\(", text):
-        depth, end = 1, head.end()
-        while depth and end < len(text):
-            depth += {"(": 1, ")": -1}.get(text[end], 0)
-            end += 1
-        if not text[end:].lstrip().startswith("{"):
-            continue  # a declaration or a call
-        declared = [
-            _LAST_WORD.sub(r"eatss_given_\1", part)
-            if (word := _LAST_WORD.search(part)) and word[1] in names
-            else part
-            for part in text[head.end() : end - 1].split(",")
-        ]
-        return text[: head.end()] + ",".join(declared) + text[end - 1 :]
+    function = definition(tokens(text), entry.function)
+    parameters = () if function is None else function.parameters
+    for k in reversed(range(len(parameters))):
+        last = k + 1 == len(parameters) or parameters[k + 1].text == ","
+        if last and parameters[k].text in names:
+            place = parameters[k].start
+            text = f"{text[:place]}eatss_given_{text[place:]}"
     return text
 
 

@@ -7,36 +7,35 @@ and the result of each run.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
-import re
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from importlib import import_module
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
-from typing import IO, Any
+from pkgutil import resolve_name
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.diagnostics import EatssError, input_error
 from eatss.program import Entry, Program, load_program
-from eatss.verify.bounds import bounds_by_length, bounds_by_running, with_perturbed
-from eatss.verify.branches import counted_text
+from eatss.program.tokens import tokens
+from eatss.supervisor import Refused, connect
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_equal
 from eatss.verify.coverage import Counts, Further, sum_of
 from eatss.verify.data import FLAVOURS, SIGNED, Buffer, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
-from eatss.verify.job import Job, Run, Stage, job_from_dict
+from eatss.verify.instrumentation import instrumented_text
+from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
 from eatss.verify.result import SizeResult, Status
+from eatss.verify.rounding_bounds import bounds_by_length, bounds_by_running, with_perturbed
 
-_SHIFT = re.compile(r"(?<![<>])(<<|>>)(?![<>])")
+_SHIFTS = frozenset(("<<", ">>", "<<=", ">>="))
 
 SECOND_ORDER_LIMIT_S = 0.5
 """A run that takes longer is not repeated with blocks and threads in reverse order."""
@@ -44,14 +43,12 @@ SECOND_ORDER_LIMIT_S = 0.5
 
 def main() -> None:
     """Run the job on standard input."""
-    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the original prints is not ours
-    job = job_from_dict(json.load(sys.stdin))
+    nowhere = os.open(os.devnull, os.O_WRONLY)  # what the original prints is not ours
+    job, emit = connect(Job, printed_to=nowhere, finite=False)
     try:
-        _Worker(job, output).work()
+        _Worker(job, emit).work()
     except EatssError as error:
-        first = error.diagnostics[0]
-        _send(output, "error", {"code": first.code, "message": first.message, "hint": first.hint})
+        emit(Refused.because(error))
 
 
 MOST_VAGUE = 0.05
@@ -72,9 +69,9 @@ class _LeftOutError(Exception):
 
 
 class _Worker:
-    def __init__(self, job: Job, output: IO[str]) -> None:
+    def __init__(self, job: Job, emit: Callable[[Event], None]) -> None:
         self._job = job
-        self._output = output
+        self._emit = emit
         directory = Path(job.directory)
         self._program: Program = load_program(directory)
         self._builder = Builder(
@@ -87,7 +84,7 @@ class _Worker:
         self._bit_equal = must_be_bit_equal(self._program, job.device)
         self._counting: dict[Path, CpuMachine] = {}
         self._further = Further()
-        branches = counted_text(self._program)[1]
+        branches = instrumented_text(self._program)[1]
         kernels = {kernel.name for kernel in self._program.kernels}
         self._branches = len(branches)
         self._in_kernels = [k for k, each in enumerate(branches) if each.function in kernels]
@@ -101,21 +98,13 @@ class _Worker:
                 list(pool.map(self._compile_ahead, self._job.runs))
             self._builder.compile_time_s = time.perf_counter() - start  # not the sum of threads
         self._all_runs()
-        counts = self._counted()
-        _send(
-            self._output,
-            "done",
-            {
-                "compile_time_s": self._builder.compile_time_s,
-                "further": asdict(self._further),
-                "counts": None if counts is None else asdict(counts),
-            },
-        )
+        seconds = self._builder.compile_time_s
+        self._emit(Done(compile_time_s=seconds, further=self._further, counts=self._counted()))
 
     def _all_runs(self) -> None:
         for run in self._job.runs:
             result = self._run(run)
-            _send(self._output, "result", asdict(result))
+            self._emit(Compared(result=result))
             if self._job.first_failure and result.failed:
                 return
         for number, run in enumerate((*self._job.further, *self._job.searching)):
@@ -124,7 +113,7 @@ class _Worker:
                 return
             result = self._run(run)
             if result.failed or self._untaken() < before:
-                _send(self._output, "result", asdict(result))
+                self._emit(Compared(result=result))
             elif result.status == "ok":
                 self._further = self._further.plus(result)
             if self._job.first_failure and result.failed:
@@ -178,8 +167,7 @@ class _Worker:
                 self._counting[path] = made
             return made
         place, *further = self._job.machine
-        module, _, name = place.partition(":")
-        found: Machine = getattr(import_module(module), name)(self._program, sizes, *further)
+        found: Machine = resolve_name(place)(self._program, sizes, *further)
         return found
 
     def _both_orders(
@@ -237,7 +225,7 @@ class _Worker:
             before = make_buffers(entry, sizes, flavour, self._job.seed)
             after = tuple(buffer.copy() for buffer in before)
             start = time.perf_counter()
-            if not _call_apart(run, call, after):
+            if not _call_forked(run, call, after):
                 at = ", ".join(f"{name}={value}" for name, value in run.sizes)
                 raise input_error(
                     "EATSS-V005",
@@ -313,14 +301,14 @@ class _Worker:
                 before,
                 expected,
                 sizes,
-                lambda changed: _call_apart(run, original, changed),
+                lambda changed: _call_forked(run, original, changed),
             )
         call = self._builder.call(library, run.entry)
         self._stage("bounds", run)
         return bounds_by_running(before, call)
 
     def _stage(self, stage: Stage, run: Run) -> None:
-        _send(self._output, "stage", {"stage": stage, **asdict(run)})
+        self._emit(Entered(stage=stage, run=run))
 
 
 def _failure(
@@ -347,7 +335,7 @@ _NOT_REACHED = 113
 """Exit status of a process in which the original ended before its region."""
 
 
-def _call_apart(
+def _call_forked(
     run: Run, call: Callable[[ctypes.Array[ctypes.c_void_p]], int], buffers: Sequence[Buffer]
 ) -> bool:
     """Call the original in a process of its own, which has a limit and may crash.
@@ -410,17 +398,13 @@ def _with_sizes(buffer: Buffer, sizes: dict[str, int]) -> Buffer:
 
 def _shifts(program: Program) -> bool:
     """Tell whether the kernels or the launchers shift anything."""
-    return _SHIFT.search(program.text.partition("#ifdef EATSS_MAIN")[0]) is not None
+    texts = (token.text for token in tokens(program.text))
+    return any(text in _SHIFTS for text in takewhile("#ifdef EATSS_MAIN".__ne__, texts))
 
 
 def _non_finite(buffer: Buffer) -> int:
     values = buffer.array
     return 0 if values.dtype.kind != "f" else int(np.count_nonzero(~np.isfinite(values)))
-
-
-def _send(output: IO[str], event: str, fields: dict[str, Any]) -> None:
-    output.write(json.dumps({"event": event, **fields}) + "\n")
-    output.flush()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from eatss.diagnostics import InputError
 from eatss.isl_names import coalesced, maps_of
 from eatss.polyhedral import Dependences
 from eatss.polyhedral.accesses import first_equal
-from eatss.polyhedral.bounded import bounded_work
+from eatss.polyhedral.isl_limits import bounded_work
 from eatss.program import IntExpr, OperationCount, Work
 from eatss.scop import Access, Scop
 from eatss.work.count import UncountableError, count_points

@@ -433,16 +433,8 @@ def test_energy_of_a_cache_byte_is_found_again(gpu: str) -> None:
     def byte_j(
         total_j: float, cache_bytes: float, moved: tuple[float, ...], joules: tuple[float, ...]
     ) -> float:
-        return cache_byte_j(
-            energy_j=total_j,
-            cache_bytes=cache_bytes,
-            flops=flops,
-            flop_j=machine.flop_j,
-            bytes_by_level=moved,
-            joules_by_level=joules,
-            constant_w=machine.constant_w,
-            time_s=time_s,
-        )
+        known_j = energy_j(moved, joules)
+        return cache_byte_j(energy_j=total_j, known_j=known_j, cache_bytes=cache_bytes)
 
     in_l2_j = energy_j((memory_bytes, l2_bytes), (machine.byte_j, l2_j))
     found_l2_j = byte_j(in_l2_j, l2_bytes, (memory_bytes,), (machine.byte_j,))
@@ -467,16 +459,7 @@ def test_levels_without_their_joules_are_refused() -> None:
 
 def test_a_cache_that_nothing_was_read_from_is_refused() -> None:
     with pytest.raises(ValueError, match="cache_bytes has to be positive"):
-        cache_byte_j(
-            energy_j=1.0,
-            cache_bytes=0.0,
-            flops=1.0,
-            flop_j=1.0,
-            bytes_by_level=(),
-            joules_by_level=(),
-            constant_w=0.0,
-            time_s=1.0,
-        )
+        cache_byte_j(energy_j=1.0, known_j=0.0, cache_bytes=0.0)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,11 @@ from eatss.characterize.fit import (
     fit_energy,
     joined,
 )
-from eatss.characterize.lowered import WIDTHS, LoweredClocks, machine_of
+from eatss.characterize.power_limited_roofline import (
+    WIDTHS,
+    PowerLimitedRoofline,
+    roofline_from_coefficients,
+)
 from eatss.characterize.result import Record, Result, read_record
 from eatss.characterize.session import run_bench
 from eatss.characterize.suite import Chip, suite
@@ -588,8 +592,10 @@ def test_the_intensity_sweep_is_what_its_own_fit_predicts_time_and_clock_include
     found = {name: one.value for name, one in calibration.coefficients}
     missed = []
     for width in WIDTHS:
-        machine = machine_of(found, width, record.subject.sm_count, record.subject.power_limit_w)
-        lowered = LoweredClocks.of(found, machine)
+        machine = roofline_from_coefficients(
+            found, width, record.subject.sm_count, record.subject.power_limit_w
+        )
+        lowered = PowerLimitedRoofline.of(found, machine)
         for one in record.of("intensity"):
             if one.name.startswith(width) and one.flops:
                 expected_j = float(lowered.energy_j(one.flops, one.flops / one.useful_bytes))

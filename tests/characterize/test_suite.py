@@ -15,11 +15,19 @@ from typing import TypeAlias, get_args
 
 import pytest
 
-from eatss.characterize.benchmark import Argument, Benchmark, Buffer, Group, Repeat, Telling, Told
+from eatss.characterize.access_patterns import PATTERNS
+from eatss.characterize.benchmark import (
+    ActivityBuffer,
+    Argument,
+    Benchmark,
+    Buffer,
+    Group,
+    RecordActivity,
+    Repeat,
+)
 from eatss.characterize.fit import GROUPS, PRICES, amounts_of
-from eatss.characterize.intensity import STEPS
+from eatss.characterize.intensity_sweep import STEPS
 from eatss.characterize.latency import LAUNCHES
-from eatss.characterize.patterns import PATTERNS
 from eatss.characterize.result import Result
 from eatss.characterize.run import MOST_REPEATS
 from eatss.characterize.sm_clock import MOST_SMS
@@ -216,7 +224,7 @@ def test_intensities_run_from_far_below_to_far_above_balance_on_the_h200() -> No
 
 def test_only_block_sizes_tell_their_occupancy_and_only_latencies_their_cycles() -> None:
     for one in suite(H200):
-        assert (Told() in one.arguments) == (one.group == "block size")
+        assert (ActivityBuffer() in one.arguments) == (one.group == "block size")
         assert one.reports_cycles == (one.group == "latency")
         assert (one.repeats == LAUNCHES) == (one.group == "launch")
 
@@ -398,13 +406,13 @@ class Kernel:
         kind, name = re.fullmatch(r"(.*?[\s*])(?:__restrict__ )?(\w+)", text).groups()  # type: ignore[union-attr]
         if isinstance(argument, Repeat):
             self.names[name] = Span(1, repeat)
-        elif isinstance(argument, Telling):
+        elif isinstance(argument, RecordActivity):
             self.names[name] = Span(0, 1)
         elif isinstance(argument, int):
             self.names[name] = argument
         else:
             self.sizes[name] = SIZES[kind.replace("const", "").replace("*", "").strip()]
-            size = 24 * MOST_SMS if isinstance(argument, Told) else argument.size_bytes
+            size = 24 * MOST_SMS if isinstance(argument, ActivityBuffer) else argument.size_bytes
             self.limits[name] = size
 
     def value(self, expression: str) -> Span:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.kernel_printer import kernel_text
+from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Argument,
-    AtomicAdd,
     Barrier,
     Buffer,
     Copy,
@@ -21,8 +22,8 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    Perform,
     Scope,
-    ShuffleAdd,
     Source,
     Unroll,
 )
@@ -30,13 +31,18 @@ from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.scop import ElementType
 
 N, AT = Name("n"), Name("i")
-A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, shape=(N, Name("m")))
-CELL = Buffer(name="c", space="global", element_type=ElementType.FLOAT, shape=())
-SCALAR = Buffer(name="alpha", space="argument", element_type=ElementType.FLOAT, shape=())
+A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Layout((N, Name("m"))))
+CELL = Buffer(name="c", space="global", element_type=ElementType.FLOAT, layout=Layout(()))
+SCALAR = Buffer(name="alpha", space="argument", element_type=ElementType.FLOAT, layout=Layout(()))
 TILE = Buffer(
-    name="T", space="shared", element_type=ElementType.FLOAT, shape=(Constant(8), Constant(33))
+    name="T",
+    space="shared",
+    element_type=ElementType.FLOAT,
+    layout=Layout((Constant(8), Constant(33))),
 )
-R = Buffer(name="r", space="register", element_type=ElementType.DOUBLE, shape=(Constant(4),))
+R = Buffer(
+    name="r", space="register", element_type=ElementType.DOUBLE, layout=Layout((Constant(4),))
+)
 
 
 def applied(operator: Operator, *operands: IntExpr) -> Apply:
@@ -53,7 +59,7 @@ def lines(*body: Node, bits: int = 32, line_info: bool = False) -> list[str]:
         threads=128,
         arguments=(),
         shared=(),
-        dynamic_shared=False,
+        static_shared_bytes=49152,
         index_bits=64 if bits == 64 else 32,
         body=body,
     )
@@ -85,11 +91,18 @@ BLOCK = Let(name="t", value=applied(Operator.MUL, Constant(32), Name("blockIdx.x
             "if (i) sh.T[i][n] = c[0];",
         ),
         (
-            AtomicAdd(target=element(A, AT, N), source=element(R, AT)),
+            Perform(
+                instruction=ATOMIC_ADD,
+                operands=(("target", element(A, AT, N)), ("value", element(R, AT))),
+            ),
             "eatss_atomic_add(&A[i * m + n], r[i]);",
         ),
         (
-            ShuffleAdd(register=element(R, AT), delta=8, width=16),
+            Perform(
+                instruction=SHUFFLE_DOWN_ADD,
+                operands=(("sum", element(R, AT)),),
+                immediates=(("delta", 8), ("width", 16)),
+            ),
             "r[i] += eatss_shuffle_down(r[i], 8, 16);",
         ),
         (Source(line=7, text="x = 1;"), "// some.c:7: x = 1;"),
@@ -158,7 +171,7 @@ def test_shared_memory_and_arguments_stand_in_front(*, dynamic: bool) -> None:
             Argument(name="alpha", buffer=SCALAR, read_only=True),
         ),
         shared=(TILE,),
-        dynamic_shared=dynamic,
+        static_shared_bytes=0 if dynamic else 49152,
         index_bits=64,
         body=(),
     )

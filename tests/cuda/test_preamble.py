@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.preamble import preamble
+from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.kernel.uses import Needs
 from eatss.program import Operator
 from eatss.scop import ElementType
 
 INTEGERS = Needs(operators=frozenset({Operator.FLOORDIV, Operator.MOD, Operator.MIN}))
+FLOAT, DOUBLE_ADD = ElementType.FLOAT, (ATOMIC_ADD, ElementType.DOUBLE)
 ALL = INTEGERS.joined(
     Needs(
         shared=True,
         dynamic_shared=True,
-        shuffles=True,
-        atomics=frozenset({ElementType.DOUBLE}),
+        instructions=frozenset({(SHUFFLE_DOWN_ADD, ElementType.INT32), DOUBLE_ADD}),
     )
 )
 
@@ -93,8 +94,8 @@ def test_a_file_that_uses_nothing_gets_no_more_than_the_launch(tmp_path: Path) -
     [
         (Needs(shared=True), "define EATSS_SHARED"),
         (Needs(dynamic_shared=True), "define EATSS_DYNAMIC_SHARED"),
-        (Needs(shuffles=True), "eatss_shuffle_down"),
-        (Needs(atomics=frozenset({ElementType.FLOAT})), "eatss_atomic_add"),
+        (Needs(instructions=frozenset({(SHUFFLE_DOWN_ADD, FLOAT)})), "eatss_shuffle_down"),
+        (Needs(instructions=frozenset({DOUBLE_ADD})), "eatss_atomic_add"),
         (Needs(operators=frozenset({Operator.FLOORDIV})), "eatss_floordiv"),
         (Needs(operators=frozenset({Operator.MOD})), "eatss_mod"),
         (Needs(operators=frozenset({Operator.MAX})), "eatss_max"),

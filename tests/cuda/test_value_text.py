@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eatss.cuda.value_text import assignment_text, value_text
+from eatss.cuda.value_text import ValuePrinter
 from eatss.frontend import parse_source
 from eatss.lower.isl_text import expression_of
-from eatss.program import c_text
+from eatss.program import IntExpr
 from eatss.scop import Binary, ElementType, Literal, Read, Scop, Statement
 
 ARRAYS = {
@@ -195,15 +195,15 @@ def kernel(lines: list[str], *, counter: str = "int") -> str:
     )
 
 
-def affine_text(function: isl.PwAff) -> str:
-    """Print an affine function of counters by isl."""
+def affine(function: isl.PwAff) -> IntExpr:
+    """Return an affine function of counters by isl."""
     context = function.get_ctx()
     domain = isl.dim_type.in_
     names = ", ".join(str(function.get_dim_name(domain, k)) for k in range(function.dim(domain)))
     statement = function.get_domain_space().get_tuple_name(isl.dim_type.set)
     inputs = isl.PwMultiAff.read_from_str(context, f"[{names}] -> {{ {statement}[{names}] }}")
     build = isl.AstBuild.from_context(isl.Set.read_from_str(context, "{ : }"))
-    return c_text(expression_of(build.expr_from_pw_aff(function.pullback_pw_multi_aff(inputs))))
+    return expression_of(build.expr_from_pw_aff(function.pullback_pw_multi_aff(inputs)))
 
 
 def printed_statements(scop: Scop, types: Mapping[str, ElementType], index_bits: int) -> list[str]:
@@ -211,10 +211,10 @@ def printed_statements(scop: Scop, types: Mapping[str, ElementType], index_bits:
     lines = []
     for statement in scop.statements:
         reads = [access.text for access in statement.accesses]
-        arguments = (reads, affine_text)
-        lines.append(
-            assignment_text(statement, reads[0], *arguments, types=types, index_bits=index_bits)
+        printer = ValuePrinter(
+            statement=statement, reads=reads, affine=affine, types=types, index_bits=index_bits
         )
+        lines.append(printer.assigned(reads[0]))
     return lines
 
 
@@ -222,7 +222,10 @@ def printed_values(scop: Scop, types: Mapping[str, ElementType], index_bits: int
     lines = []
     for statement in scop.statements:
         reads = [access.text for access in statement.accesses]
-        value = value_text(statement, reads, affine_text, types=types, index_bits=index_bits)
+        printer = ValuePrinter(
+            statement=statement, reads=reads, affine=affine, types=types, index_bits=index_bits
+        )
+        value = printer.value()
         name = f"value_{statement.name}"
         truth = f"__is_same(decltype({name}), bool)"  # what C++ makes of a comparison
         check = f'static_assert({truth} || sizeof {name} == sizeof {reads[0]}, "");'
@@ -377,7 +380,8 @@ def test_a_tree_built_by_hand_is_never_reassociated(printed: Callable[..., str])
         name="S", loops=statement.loops, domain=statement.domain, schedule=statement.schedule,
         accesses=statement.accesses, value=value, text="", span=statement.span,
     )  # fmt: skip
-    assert value_text(other, ["", "x"], affine_text) == "1.0 - (1.0 - (x - 1.0))"
+    printer = ValuePrinter(statement=other, reads=["", "x"], affine=affine)
+    assert printer.value() == "1.0 - (1.0 - (x - 1.0))"
 
 
 def test_infinite_and_least_literals_have_a_spelling(printed: Callable[..., str]) -> None:

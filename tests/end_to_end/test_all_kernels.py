@@ -11,7 +11,7 @@ import pytest
 import eatss
 from eatss.analysis.program import AnalysedProgram
 from eatss.gpu import load_profile
-from eatss.model import ModelOptions, ppcg_arguments
+from eatss.model import ModelOptions
 from eatss.resources import data_directory
 from eatss.session.steps import select_for
 from tests.examples import with_long
@@ -60,7 +60,7 @@ def _check_predicted(program: AnalysedProgram, card: str) -> None:
     selection = select_for(program, profile, ModelOptions())
     _check_outline(program, selection)
     assert selection.ppcg_options is not None
-    assert bool(ppcg_arguments(selection)) == (not selection.keeps_default)
+    assert bool(selection.ppcg_arguments) == (not selection.keeps_default)
     for kernel in selection.kernels:
         found, default = kernel.predicted, kernel.default
         assert found is not None

@@ -37,7 +37,7 @@ def test_a_selection_is_hashable_and_survives_json() -> None:
     again = eatss.Selection.from_dict(json.loads(json.dumps(selection.to_dict())))
     assert again == selection
     assert hash(again) == hash(selection)
-    assert selection.to_dict()["schema_version"] == 4
+    assert selection.to_dict()["schema_version"] == 5
 
 
 def test_known_parameters_bound_the_sizes() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss import apart
+from eatss import forked
 from eatss.cli import main
 from tests.end_to_end.in_process import eatss as in_process
 
@@ -51,7 +51,7 @@ def test_a_mistake_has_its_exit_code(
 def test_a_command_that_takes_too_long_is_ended(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(apart, "READING_S", 0.01)
+    monkeypatch.setattr(forked, "READING_S", 0.01)
     assert ended(monkeypatch, *SELECT, *words) == 2
     said = capfd.readouterr()
     assert said.out == ""

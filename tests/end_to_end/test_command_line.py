@@ -204,7 +204,7 @@ def test_smt2_of_a_prediction_is_its_table_with_the_answer_and_the_proof() -> No
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["select"], ["predict"], ["inspect"], ["profiles"], ["doctor"]]
+    "command", [[], ["select"], ["predict"], ["inspect"], ["profiles"], ["doctor"], ["schema"]]
 )
 def test_help_shows_examples(command: list[str]) -> None:
     done = eatss(*command, "--help")

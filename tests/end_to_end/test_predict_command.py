@@ -52,6 +52,7 @@ def test_a_program_of_several_kernels_has_a_sum() -> None:
 
 def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any]) -> None:
     assert gemm_json.keys() == {
+        "schema_version",
         "file",
         "functions",
         "gpu",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from eatss.characterize.lowered import WIDTHS
-from eatss.characterize.machine import roofline_of
+from eatss.characterize.power_limited_roofline import WIDTHS
+from eatss.characterize.roofline_points import roofline_of
 from eatss.gpu import load_profile
 from eatss.measurement.measurement_json import measurement_to_dict
 from eatss.report.figures import figure

@@ -53,7 +53,8 @@ def test_every_size_of_every_kernel_becomes_a_parameter(
     assert guarded
     assert sorted(name for name, _ in result.values) == sorted(guarded)
     assert sorted(result.scops[0].parameters) == sorted(guarded)
-    assert set(result.scops[0].parameter_origins) == {(name, "macro") for name in guarded}
+    origins = {(p.name, p.origin) for p in result.scops[0].parameter_declarations}
+    assert origins == {(name, "macro") for name in guarded}
     assert result.warnings == ()
 
 

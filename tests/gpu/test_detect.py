@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.gpu import FIGURES, GpuProfile, list_profiles, load_profile
+from eatss.gpu import (
+    FIGURES,
+    list_profiles,
+    load_profile,
+    profile_from_document,
+    profile_to_document,
+)
 from eatss.gpu.detect import (
     DetectedGpu,
     detect,
@@ -347,13 +353,12 @@ def test_a_profile_from_a_live_h200_has_the_limits_of_the_shipped_one() -> None:
 
 def test_a_profile_from_a_live_card_says_that_the_driver_said_so() -> None:
     live = profile_from_device(h200())
-    source = live.source_of("sm_count")
-    assert source is not None
-    assert "Reported by the driver (580.159.04)" in source.title
+    titles = {source.key: source.title for source in live.bibliography}
+    assert "Reported by the driver (580.159.04)" in titles[dict(live.sources)["sm_count"]]
     given = {name for name in FIGURES if getattr(live, name) is not None}
     assert {name for name, _ in live.sources} == given
     assert live.peak_fp64_gflops is None
-    assert GpuProfile.from_dict(live.to_dict()) == live
+    assert profile_from_document(profile_to_document(live)) == live
 
 
 def test_a_card_that_reports_too_little_is_refused_with_what_is_missing() -> None:

@@ -17,7 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.diagnostics import Diagnostic, ExitCode, InputError
-from eatss.gpu import FIGURES, GpuProfile, load_profile, profile_directory
+from eatss.gpu import (
+    FIGURES,
+    GpuProfile,
+    load_profile,
+    profile_directory,
+    profile_from_document,
+    profile_to_document,
+)
 from eatss.gpu.schema import parse_size
 
 GOOD = (profile_directory() / "ga100.toml").read_text(encoding="utf-8")
@@ -360,10 +367,10 @@ def test_all_findings_come_in_one_run_and_in_order_of_place(write: Write) -> Non
 
 
 def test_findings_from_a_dictionary_have_no_place_but_the_same_words() -> None:
-    document = load_profile("ga100").to_dict()
+    document = profile_to_document(load_profile("ga100"))
     document["figures"]["l2_bytes"]["value"] = "40 MB"
     with pytest.raises(InputError) as caught:
-        GpuProfile.from_dict(document)
+        profile_from_document(document)
     (found,) = caught.value.diagnostics
     assert found.code == "EATSS-G008"
     assert found.span is None
@@ -373,7 +380,7 @@ def test_findings_from_a_dictionary_have_no_place_but_the_same_words() -> None:
 @pytest.mark.parametrize("document", [[], None, 3, "x", {"figures": 3}, {"figures": {"x": []}}])
 def test_things_that_are_no_profile_are_refused(document: object) -> None:
     with pytest.raises(InputError):
-        GpuProfile.from_dict(document)  # type: ignore[arg-type]
+        profile_from_document(document)  # type: ignore[arg-type]
 
 
 json_like = st.recursive(
@@ -384,30 +391,30 @@ json_like = st.recursive(
 
 
 @given(
-    key=st.sampled_from([*load_profile("ga100").to_dict(), "extra"]),
+    key=st.sampled_from([*profile_to_document(load_profile("ga100")), "extra"]),
     field=st.sampled_from(FIGURES),
     value=json_like,
 )
 def test_no_value_anywhere_breaks_the_reader(key: str, field: str, value: object) -> None:
     """Whatever stands in a profile, the answer is a profile or an error of ours."""
-    whole = load_profile("ga100").to_dict()
+    whole = profile_to_document(load_profile("ga100"))
     whole[key] = value
-    figure = load_profile("ga100").to_dict()
+    figure = profile_to_document(load_profile("ga100"))
     figure["figures"][field]["value"] = value
-    entry = load_profile("ga100").to_dict()
+    entry = profile_to_document(load_profile("ga100"))
     entry["figures"][field] = value
-    source = load_profile("ga100").to_dict()
+    source = profile_to_document(load_profile("ga100"))
     source["figures"][field]["source"] = value
     for document in (whole, figure, entry, source):
         profile, codes = read(document)
         assert all(code.startswith("EATSS-G") for code in codes)
         if profile is not None:
-            assert GpuProfile.from_dict(profile.to_dict()) == profile
+            assert profile_from_document(profile_to_document(profile)) == profile
 
 
 def read(document: dict[str, Any]) -> tuple[GpuProfile | None, tuple[str, ...]]:
     try:
-        return GpuProfile.from_dict(document), ()
+        return profile_from_document(document), ()
     except InputError as error:
         return None, tuple(finding.code for finding in error.diagnostics)
 

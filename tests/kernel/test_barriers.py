@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from eatss.instructions import ATOMIC_ADD
 from eatss.kernel.barriers import (
     barrier_faults,
     barriers_in,
     needed_barriers_only,
     without_barrier,
 )
+from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
-    AtomicAdd,
     Barrier,
     Buffer,
     Copy,
@@ -22,6 +23,7 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    Perform,
     Scope,
 )
 from eatss.program import Apply, Constant, Name, Operator, Program
@@ -35,7 +37,7 @@ def buffer(name: str, space: str = "shared") -> Buffer:
         name=name,
         space="shared" if space == "shared" else "global",
         element_type=ElementType.DOUBLE,
-        shape=(Constant(8),),
+        layout=Layout((Constant(8),)),
     )
 
 
@@ -53,6 +55,7 @@ def use(box: Element) -> Copy:
 
 
 ZERO = Constant(0)
+ADD = Perform(instruction=ATOMIC_ADD, operands=(("target", S), ("value", A)))
 
 
 def loop(*body: Node, first: Name | Constant = ZERO) -> For:
@@ -89,7 +92,7 @@ ALONE = "a barrier stands where not all threads of a block get to"
         ((fill(S), Fill(target=OTHER, value=0)), (TOGETHER,)),
         ((fill(S), SYNC, Copy(target=S, source=OTHER)), ()),
         ((fill(S), Copy(target=S, source=OTHER)), (READ_EARLY,)),
-        ((fill(S), AtomicAdd(target=S, source=A)), (READ_EARLY, TOGETHER)),
+        ((fill(S), ADD), (READ_EARLY, TOGETHER)),
         ((fill(S), SYNC, Copy(target=S, source=A, adds=True), fill(S)), (WRITTEN_EARLY, TOGETHER)),
         ((If(conditions=(THREAD,), body=(SYNC,)),), (ALONE,)),
         ((If(conditions=(N,), body=(SYNC,)),), ()),

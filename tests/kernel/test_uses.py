@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 
+from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Buffer, Copy, Element, For, If, Kernel, Let, Scope
 from eatss.kernel.uses import Needs, buffers_of, names_of, needs_of, without_unused
 from eatss.program import Apply, Constant, Name, Operator, Program
 from eatss.scop import ElementType
 
 N, AT, T = Name("n"), Name("i"), Name("t")
-A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, shape=(N, N))
-R = Buffer(name="r", space="register", element_type=ElementType.DOUBLE, shape=(Constant(4),))
+A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Layout((N, N)))
+R = Buffer(
+    name="r", space="register", element_type=ElementType.DOUBLE, layout=Layout((Constant(4),))
+)
 
 
 def element(buffer: Buffer, *subscripts: Name | Constant | Apply) -> Element:
@@ -45,11 +49,11 @@ def test_a_constant_that_only_a_constant_mentions_stays() -> None:
 
 
 def test_needs_join() -> None:
-    one = Needs(shuffles=True, operators=frozenset({Operator.MIN}))
-    other = Needs(shared=True, atomics=frozenset({ElementType.FLOAT}))
+    one = Needs(dynamic_shared=True, operators=frozenset({Operator.MIN}))
+    other = Needs(shared=True, instructions=frozenset({(ATOMIC_ADD, ElementType.FLOAT)}))
     both = one.joined(other)
-    assert (both.shared, both.shuffles, both.dynamic_shared) == (True, True, False)
-    assert (both.atomics, both.operators) == (other.atomics, one.operators)
+    assert (both.shared, both.dynamic_shared) == (True, True)
+    assert (both.instructions, both.operators) == (other.instructions, one.operators)
 
 
 # beside the text of real programs
@@ -92,8 +96,9 @@ def test_needs_are_what_the_text_calls(made: tuple[Program, list[Kernel]]) -> No
         needs, said = needs_of(kernel), set(words(body))
         assert needs.shared == ("EATSS_SHARED" in said)
         assert needs.dynamic_shared == ("EATSS_DYNAMIC_SHARED" in said)
-        assert needs.shuffles == ("eatss_shuffle_down" in said)
-        assert bool(needs.atomics) == ("eatss_atomic_add" in said)
+        used = {instruction for instruction, _ in needs.instructions}
+        assert (SHUFFLE_DOWN_ADD in used) == ("eatss_shuffle_down" in said)
+        assert (ATOMIC_ADD in used) == ("eatss_atomic_add" in said)
         for operator, function in (
             (Operator.MIN, "eatss_min"),
             (Operator.MAX, "eatss_max"),

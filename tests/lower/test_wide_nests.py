@@ -22,7 +22,7 @@ from eatss.diagnostics import InputError, InternalError, SourceSpan
 from eatss.lower import digits as digits_module
 from eatss.lower.assumptions import within
 from eatss.lower.digits import digits
-from eatss.polyhedral.schedules_file import save_schedules
+from eatss.polyhedral.program_schedule_file import save_schedules
 from eatss.program import (
     Constant,
     HostIf,

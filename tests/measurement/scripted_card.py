@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from eatss.diagnostics import input_error
+from eatss.measurement import Measurement, MeasureOptions, measure_variants
 from eatss.measurement.card import CompileError, Difference, LaunchError, WrongResultError
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import Meter, MeterError
@@ -26,19 +27,16 @@ from eatss.measurement.options import Variant
 from eatss.program import (
     Apply,
     Constant,
-    Entry,
-    KernelCode,
-    Launch,
     Name,
     OperationCount,
     Operator,
-    Original,
     Parameter,
     Program,
     Work,
     save_program,
 )
 from tests.measurement.scripted_power import ScriptedMeter, Timeline
+from tests.plans import kernel_code, one_launch, plan
 
 PATH = "tests.measurement.scripted_card:ScriptedCard"
 RAMP_S = 0.2
@@ -267,14 +265,14 @@ class ScriptedCard:
         return CardState(sm_clock_mhz=clock, temperature_c=60, throttle=reasons)
 
     @contextmanager
-    def watching(self, period_s: float) -> Iterator[Sequence[CardState]]:
+    def sampled_states(self, period_s: float) -> Iterator[Sequence[CardState]]:
         self._seen, self._watch_s = [], period_s
         try:
             yield self._seen
         finally:
             self._watch_s = 0.0
 
-    def others(self) -> tuple[str, ...] | None:
+    def other_processes(self) -> tuple[str, ...] | None:
         return self.script.others
 
     def meters(self, choice: str) -> tuple[Meter, ...]:
@@ -348,20 +346,22 @@ class Folders:
         return file
 
 
+def measured(
+    variants: list[Variant], *, card: ScriptedCard | None = None, **options: Any
+) -> dict[str, Measurement]:
+    """Return measurements by label."""
+    card = card or ScriptedCard(script=CardScript())
+    found = measure_variants(variants, MeasureOptions(**options), card=card)
+    return {measurement.variant: measurement for measurement in found}
+
+
 def matmul(n: int = 1000) -> Program:
     """Return a plan of a product of matrices; its text only names its parts."""
     size = Name("N")
     cubed, squared = Apply(Operator.MUL, (size,) * 3), Apply(Operator.MUL, (size,) * 2)
-    one = Constant(1)
-    entry = Entry(
-        launcher="matmul_cuda",
-        function="matmul",
-        region=0,
-        whole_function=True,
-        arguments=(),
-        temporaries=(),
-        assumptions=(),
-        body=(Launch(kernel="matmul_k0", grid=(one, one, one)),),
+    entry = one_launch(
+        "matmul",
+        "matmul_k0",
         work=Work(
             operations=(
                 OperationCount(kind="add", count=cubed),
@@ -372,29 +372,10 @@ def matmul(n: int = 1000) -> Program:
             notes=(),
         ),
     )
-    kernel = KernelCode(
-        name="matmul_k0",
-        statements=("S0",),
-        block=(16, 16, 1),
-        shared_bytes=0,
-        dynamic_shared=False,
-        registers=20,
-        arguments=(),
-        tile_sizes=(("i", 16), ("j", 16), ("k", 16)),
-        notes=(),
-    )
-    return Program(
-        name="matmul",
-        file="matmul.cu",
-        text="// names alone: matmul_k0, matmul_cuda\n",
-        original=Original(file="matmul.c", defines=(), include_dirs=()),
-        gpu="h200",
-        compute_capability=90,
-        dtype="double",
-        strict_fp=False,
-        index_bits=32,
-        flags=(),
+    return plan(
+        "matmul",
+        "__global__ void matmul_k0();  // names alone\nint matmul_cuda();\n",
         parameters=(Parameter(name="N", kind="macro", default=n, tile=16),),
-        kernels=(kernel,),
+        kernels=(kernel_code("matmul_k0"),),
         entries=(entry,),
     )

@@ -13,8 +13,8 @@ from eatss.diagnostics import InputError
 from eatss.measurement.counters import find_ncu, ncu_command, with_counters
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.ncu_csv import METRICS, OCCUPANCY, NcuTableError, kernel_counters
-from eatss.measurement.one_run import main
 from eatss.measurement.options import MeasureOptions
+from eatss.measurement.profiled_run import main
 from eatss.program import save_program
 from tests.measurement.scripted_card import Folders, matmul
 from tests.report.measurements import failed, measured
@@ -216,12 +216,12 @@ def test_without_ncu_the_user_is_told_where_it_comes_from(monkeypatch: pytest.Mo
     assert "measure without --counters" in str(caught.value.diagnostics[0].hint)
 
 
-def test_one_run_runs_a_program_once(folder: Path) -> None:
+def test_a_profiled_run_runs_a_program_once(folder: Path) -> None:
     card = ["--card", "tests.measurement.scripted_card:ScriptedCard"]
     assert main([str(folder), "--size", "N=10", *card]) == 0
 
 
-def test_one_run_says_why_a_program_does_not_run(
+def test_a_profiled_run_says_why_a_program_does_not_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = (

@@ -18,7 +18,7 @@ from eatss.measurement.cuda_errors import launch_error, translated
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.cupy_module import cuda_card, import_cupy
 from eatss.measurement.measurement import Missing
-from eatss.measurement.meter_gaps import TellsMeterReasons
+from eatss.measurement.metering import ExplainsMissingMeters
 from eatss.measurement.meters.choose import ChosenMeters
 from eatss.measurement.meters.meter import MeterError
 from eatss.program import load_program
@@ -132,12 +132,12 @@ def test_why_meters_were_left_out_is_kept(
     gap = Missing(what="energy by counter", reason="this card does not offer it")
     chosen = ChosenMeters(meters=(), missing=(gap,))
     monkeypatch.setattr(cupy_card, "choose_meters", lambda *_, **__: chosen)
-    assert isinstance(opened, TellsMeterReasons)
-    assert opened.meter_reasons() == ()
+    assert isinstance(opened, ExplainsMissingMeters)
+    assert opened.missing_meters() == ()
     opened.meters("auto")
-    assert opened.meter_reasons() == (gap,)
+    assert opened.missing_meters() == (gap,)
     opened.meters("none")
-    assert opened.meter_reasons() == ()
+    assert opened.missing_meters() == ()
 
 
 def test_a_missing_cupy_is_a_sentence_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

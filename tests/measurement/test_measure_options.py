@@ -1,22 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measurement import MeasureOptions, Variant, measure_variants
-from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path)
-
-
-def measured(variants: list[Variant], **options: Any) -> None:
-    measure_variants(variants, MeasureOptions(**options), card=ScriptedCard(script=CardScript()))
+from tests.measurement.scripted_card import Folders, measured
 
 
 @pytest.mark.parametrize(

@@ -119,5 +119,5 @@ def test_whole_numbers_are_read_as_seconds(comparison: Comparison) -> None:
 
 def test_a_list_is_no_measurement(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        measurement_from_dict([])  # type: ignore[arg-type]
+        measurement_from_dict([])
     assert caught.value.code == "EATSS-E071"

@@ -2,33 +2,18 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measurement import Measurement, MeasureOptions, Progress, Variant, measure_variants
+from eatss.measurement import Progress, Variant, measure_variants
 from eatss.measurement.measurement import CardState
 from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import Meter, MeterError
-from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard
+from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard, measured
 
 NOISE = 0.003
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path)
-
-
-def measured(
-    variants: list[Variant], *, card: ScriptedCard | None = None, **options: Any
-) -> dict[str, Measurement]:
-    """Return measurements by label."""
-    card = card or ScriptedCard(script=CardScript())
-    found = measure_variants(variants, MeasureOptions(**options), card=card)
-    return {measurement.variant: measurement for measurement in found}
 
 
 def within(found: float | None, truth: float, share: float) -> bool:
@@ -282,7 +267,7 @@ def test_clocks_and_reasons_are_those_of_the_load(folders: Folders) -> None:
 
 def test_other_processes_on_the_card_are_remarked_for_all(folders: Folders) -> None:
     class Busy(ScriptedCard):
-        def others(self) -> tuple[str, ...]:
+        def other_processes(self) -> tuple[str, ...]:
             windows = sum(what == "window" for what, _ in self.log)
             return ("process 7 (300 MiB)",) if windows else ()
 

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from eatss.diagnostics import InputError
-from eatss.measurement import Measurement, MeasureOptions, Variant, compare, measure_variants
+from eatss.measurement import compare
 from eatss.measurement.statistics import inverse, ratio_of_estimates
-from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard
+from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard, measured
 
 NOISE = 0.003
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path)
-
-
-def measured(
-    variants: list[Variant], *, card: ScriptedCard | None = None, **options: Any
-) -> dict[str, Measurement]:
-    """Return measurements by label."""
-    card = card or ScriptedCard(script=CardScript())
-    found = measure_variants(variants, MeasureOptions(**options), card=card)
-    return {measurement.variant: measurement for measurement in found}
 
 
 def windows_in_order(card: ScriptedCard) -> list[str]:

@@ -16,8 +16,7 @@ from eatss.measurement import runner
 from eatss.measurement.arguments import ArgumentStore
 from eatss.measurement.card import LaunchError, Workload
 from eatss.measurement.card_memory import CardMemory
-from eatss.measurement.compile import Compiled, Toolchain
-from eatss.measurement.reduced import OnCard
+from eatss.measurement.compile import Compiled, CompileTarget, Toolchain
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import Constant, HostLoop, Program, load_program
 from tests.measurement.fake_cupy import CudaError, FakeCupy, FakeStream, KernelBody
@@ -63,7 +62,7 @@ def loaded(
         {"N": n},
         seed,
         Compiled(path=Path("lu.cubin"), toolchain=TOOLCHAIN),
-        OnCard(device=0, capability=90, toolchain=TOOLCHAIN, cache=Path("cache")),
+        CompileTarget(device=0, capability=90, toolchain=TOOLCHAIN, cache="cache"),
     )
 
 

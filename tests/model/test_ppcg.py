@@ -9,7 +9,7 @@ import pytest
 
 from eatss.analysis.facts import KernelFacts, Memory
 from eatss.gpu.profile import GpuProfile
-from eatss.model import ModelOptions, ppcg_max_shared_memory, ppcg_sizes, select_program
+from eatss.model import ModelOptions, select_program
 from eatss.polynomial import Polynomial
 
 MakeFacts = Callable[..., KernelFacts]
@@ -36,7 +36,7 @@ def parse(text: str) -> dict[tuple[str, int], tuple[int, ...]]:
 def test_matmul_sizes_read_as_ppcg_takes_them(ga100: GpuProfile, matmul: KernelFacts) -> None:
     options = ModelOptions(model="paper", split=0.5, warp_fraction=0.5)
     selection = select_program([matmul], ga100, options)
-    assert ppcg_sizes(selection) == "{ kernel[0] -> tile[16, 384, 16]; kernel[0] -> block[4, 64] }"
+    assert selection.ppcg_sizes == "{ kernel[0] -> tile[16, 384, 16]; kernel[0] -> block[4, 64] }"
     assert parse(selection.ppcg_sizes) == {("tile", 0): (16, 384, 16), ("block", 0): (4, 64)}
 
 
@@ -50,7 +50,7 @@ def test_kernels_keep_their_numbers_and_those_without_a_band_are_left_out(
     selection = select_program(
         kernels, ga100, ModelOptions(model="eatss", split=0.5, warp_fraction=0.25)
     )
-    sizes = parse(ppcg_sizes(selection))
+    sizes = parse(selection.ppcg_sizes)
     assert set(sizes) == {("tile", 0), ("block", 0), ("tile", 2), ("block", 2)}
     assert len(sizes["tile", 0]) == 4
     assert len(sizes["block", 0]) == 3
@@ -62,8 +62,8 @@ def test_a_program_of_lone_threads_gives_an_empty_map(
 ) -> None:
     lone = facts_of(loops=[], references=[("s", Memory.L1, Polynomial.constant(1))])
     selection = select_program([lone], ga100, ModelOptions(model="eatss"))
-    assert parse(ppcg_sizes(selection)) == {}
-    assert ppcg_max_shared_memory(selection) == 0
+    assert parse(selection.ppcg_sizes) == {}
+    assert selection.ppcg_max_shared_memory == 0
 
 
 def test_every_block_launches_whatever_the_registers(
@@ -85,7 +85,7 @@ def test_shared_memory_follows_the_split_up_to_what_a_block_has(
     ga100: GpuProfile, matmul: KernelFacts, split: float, limit: int
 ) -> None:
     selection = select_program([matmul], ga100, ModelOptions(model="eatss", split=split))
-    assert ppcg_max_shared_memory(selection) == limit
+    assert selection.ppcg_max_shared_memory == limit
 
 
 def test_static_arrays_never_get_more_than_the_default_limit(
@@ -94,4 +94,4 @@ def test_static_arrays_never_get_more_than_the_default_limit(
     options = ModelOptions(model="eatss", split=0.75, shared_per_block_bytes=163 * 1024)
     selection = select_program([matmul], ga100, options)
     assert selection.kernels[0].shared_limit_bytes == 144 * 1024
-    assert ppcg_max_shared_memory(selection) == 48 * 1024
+    assert selection.ppcg_max_shared_memory == 48 * 1024

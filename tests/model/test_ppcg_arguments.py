@@ -9,7 +9,7 @@ import pytest
 
 from eatss.analysis.facts import KernelFacts
 from eatss.gpu.profile import GpuProfile
-from eatss.model import ModelOptions, PpcgOptions, Selection, ppcg_arguments, select_program
+from eatss.model import ModelOptions, PpcgOptions, Selection, select_program
 
 DEFAULT = PpcgOptions(max_shared_memory=8192, unroll_gpu_tile=False)
 
@@ -31,12 +31,12 @@ def keeping(selection: Selection, *kept: bool) -> Selection:
 def test_where_every_kernel_keeps_the_default_ppcg_is_told_nothing(two: Selection) -> None:
     selection = keeping(two, True, True)
     assert selection.keeps_default
-    assert ppcg_arguments(selection) == ()
+    assert selection.ppcg_arguments == ()
     assert selection.ppcg_sizes == "{ }"
 
 
 def test_shared_memory_stands_before_the_sizes(two: Selection) -> None:
-    memory, sizes = ppcg_arguments(keeping(two, False, False))
+    memory, sizes = keeping(two, False, False).ppcg_arguments
     assert memory == "--max-shared-memory=8192"
     assert sizes == (
         "--sizes={ kernel[0] -> tile[16, 384, 16]; kernel[0] -> block[4, 64]; "
@@ -46,7 +46,7 @@ def test_shared_memory_stands_before_the_sizes(two: Selection) -> None:
 
 def test_unrolling_is_an_argument_of_its_own(two: Selection) -> None:
     options = PpcgOptions(max_shared_memory=49152, unroll_gpu_tile=True)
-    memory, unroll, _ = ppcg_arguments(replace(keeping(two, False, False), ppcg_options=options))
+    memory, unroll, _ = replace(keeping(two, False, False), ppcg_options=options).ppcg_arguments
     assert memory == "--max-shared-memory=49152"
     assert unroll == "--unroll-gpu-tile"
 
@@ -54,7 +54,7 @@ def test_unrolling_is_an_argument_of_its_own(two: Selection) -> None:
 def test_kernels_that_keep_the_default_are_left_out_of_the_sizes(two: Selection) -> None:
     selection = keeping(two, True, False)
     assert not selection.keeps_default
-    sizes = ppcg_arguments(selection)[-1]
+    sizes = selection.ppcg_arguments[-1]
     assert "kernel[0]" not in sizes
     assert "kernel[1] -> tile[" in sizes
 
@@ -64,6 +64,6 @@ def test_without_a_prediction_every_kernel_has_sizes_and_nothing_unrolls(
 ) -> None:
     selection = select_program([matmul], ga100, ModelOptions(model="eatss"))
     assert not selection.keeps_default
-    memory, sizes = ppcg_arguments(selection)
+    memory, sizes = selection.ppcg_arguments
     assert memory.startswith("--max-shared-memory=")
     assert sizes == f"--sizes={selection.ppcg_sizes}"

@@ -17,6 +17,7 @@ import eatss
 from eatss.analysis.mapping import MAX_THREADS_Z, thread_axes, threads_along
 from eatss.diagnostics import NoSolutionError
 from eatss.gpu import GpuProfile, load_profile
+from eatss.lower.structures import structures_for
 from eatss.model import ModelOptions, Selection, predicted_cuda, program_to_smt2
 from eatss.model.cuda_lattice import lattices
 from eatss.model.cuda_layout import expected_of
@@ -24,8 +25,8 @@ from eatss.model.objectives import costs
 from eatss.model.predicted_cuda import FULL_SPEED, cuda_problems
 from eatss.model.table_proof import table_to_smt2
 from eatss.prediction.cuda_model import CudaModel
-from eatss.report.selection import render_selection
-from eatss.session.steps import select_for, structures_for
+from eatss.report.selection import selection_table
+from eatss.session.steps import select_for
 from tests.examples import with_long
 from tests.model.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
 
@@ -188,7 +189,7 @@ def test_equal_input_gives_equal_output() -> None:
 def test_a_selection_survives_json(name: str) -> None:
     selection = selected(name)
     document = json.loads(json.dumps(selection.to_dict()))
-    assert document["schema_version"] == 4
+    assert document["schema_version"] == 5
     assert Selection.from_dict(document) == selection
 
 
@@ -200,7 +201,7 @@ def test_json_says_how_sums_are_spread_and_what_the_host_runs() -> None:
 
 
 def test_the_table_says_so_too_and_speaks_of_no_default() -> None:
-    text = render_selection(selected("trmm"), "table", explain=True)
+    text = selection_table(selected("trmm"), explain=True)
     assert "the loop i runs on the host" in text
     assert "sum over k: " in text
     assert "points" in text

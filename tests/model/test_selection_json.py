@@ -106,11 +106,23 @@ def test_other_sizes_tell_selections_apart(selection: Selection) -> None:
     assert other != selection
 
 
-@pytest.mark.parametrize("document", [{}, {"schema_version": 99}, {"schema_version": "1"}, []])
+@pytest.mark.parametrize("document", [{}, {"schema_version": 99}, {"schema_version": "1"}])
 def test_another_schema_is_the_users_mistake(document: Any) -> None:
     with pytest.raises(InputError) as caught:
         Selection.from_dict(document)
     assert caught.value.code == "EATSS-M010"
+
+
+def test_a_list_is_no_selection() -> None:
+    with pytest.raises(InputError, match="EATSS-M011"):
+        Selection.from_dict([])  # type: ignore[arg-type]
+
+
+def test_the_place_of_the_damage_is_told(selection: Selection) -> None:
+    document = copy.deepcopy(selection.to_dict())
+    document["kernels"][0]["usage"]["l1"]["used"] = "much"
+    with pytest.raises(InputError, match=r"kernels\[0\]\.usage\.l1\.used: 'much' is no int"):
+        Selection.from_dict(document)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eatss.apart import Cause, EndedApartError
 from eatss.diagnostics import InputError, InternalError
+from eatss.forked import Cause, ForkEndedError
 from eatss.polyhedral import compute_dependences, dependences, schedule_scop, scheduling
-from eatss.polyhedral.bounded import at_most, bounded_work, ran_out
 from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.graph import statement_graph
+from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
 from tests.examples import examples
 
 STENCIL = (
@@ -94,9 +94,9 @@ def test_where_isl_comes_to_no_schedule_the_order_of_the_source_stays(
 
     def end(*_: object) -> None:
         tried.append(1)
-        raise EndedApartError(cause, "so it is")
+        raise ForkEndedError(cause, "so it is")
 
-    monkeypatch.setattr(scheduling, "apart", end)
+    monkeypatch.setattr(scheduling, "run_forked", end)
     scheduled = schedule_scop(scop_of(STENCIL, parameters=["T", "N"]))
     assert len(tried) == 3
     assert [kernel.host_loops for kernel in scheduled.kernels] == [("t",), ("t",)]

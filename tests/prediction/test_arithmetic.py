@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from eatss.analysis.work import StatementFacts
 from eatss.api import inspect
 from eatss.prediction.arithmetic import instructions_of, unrolled_instructions
-from eatss.prediction.habits import Habits
+from eatss.prediction.code_constants import CodeConstants
 from eatss.resources import data_directory
 
-HABITS = Habits()
+CONSTANTS = CodeConstants()
 COUNTERS = {"i": 5, "j": 4, "k": 3}
 
 
@@ -26,7 +26,7 @@ def statements_of(loops: str, arguments: str) -> tuple[StatementFacts, ...]:
 
 def instructions(statement: StatementFacts, **points: int) -> float:
     columns = {name: np.array([float(count)]) for name, count in points.items()}
-    return float(np.sum(unrolled_instructions(statement, HABITS, columns)))
+    return float(np.sum(unrolled_instructions(statement, CONSTANTS, columns)))
 
 
 def test_the_factor_of_a_product_serves_all_points_along_the_other_loop() -> None:
@@ -35,7 +35,7 @@ def test_the_factor_of_a_product_serves_all_points_along_the_other_loop() -> Non
     assert product_.repeated == ((("i", "k"), (("multiply", 1),)),)
     assert instructions(product_, i=8, j=4) == pytest.approx(1 + 1 / 4)
     assert instructions(product_, i=4, j=8) == pytest.approx(1 + 1 / 8)
-    assert instructions(product_, i=8) == instructions_of(product_, HABITS) == 2
+    assert instructions(product_, i=8) == instructions_of(product_, CONSTANTS) == 2
 
 
 def test_what_the_region_writes_is_not_taken_to_be_the_same() -> None:

@@ -14,10 +14,10 @@ from eatss.model.ppcg_lattice import Vector, candidates, default_vector
 from eatss.prediction.card import Card, card_of
 from eatss.prediction.demand import Demand
 from eatss.prediction.model import PpcgModel
+from eatss.prediction.occupancy import resident_blocks
 from eatss.prediction.ppcg import shared_groups
 from eatss.prediction.ppcg_groups import PpcgKernel
-from eatss.prediction.ppcg_setting import l1_left
-from eatss.prediction.terms import resident_blocks
+from eatss.prediction.ppcg_resources import l1_left
 from eatss.resources import data_directory
 
 FILES = sorted(data_directory("kernels").glob("*.c"))

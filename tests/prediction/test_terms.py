@@ -13,13 +13,13 @@ from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.gpu.voltage import voltage_share
 from eatss.prediction.card import Card, card_of
+from eatss.prediction.code_constants import CodeConstants
 from eatss.prediction.demand import Demand
-from eatss.prediction.habits import Habits
 from eatss.prediction.terms import predict
 
-HABITS = Habits()
+CONSTANTS = CodeConstants()
 CARD = card_of(load_profile("h200"))
-LAUNCH_S = HABITS.launch_wait * CARD.launch_s
+LAUNCH_S = CONSTANTS.launch_wait * CARD.launch_s
 
 
 def demand(**amounts: float) -> Demand:
@@ -32,11 +32,11 @@ def demand(**amounts: float) -> Demand:
 
 
 def time_of(amounts: dict[str, float], card: Card = CARD) -> float:
-    return float(predict(demand(**amounts), card, HABITS).time_s[0])
+    return float(predict(demand(**amounts), card, CONSTANTS).time_s[0])
 
 
 def energy_of(amounts: dict[str, float], card: Card = CARD) -> float:
-    return float(predict(demand(**amounts), card, HABITS).energy_j[0])
+    return float(predict(demand(**amounts), card, CONSTANTS).energy_j[0])
 
 
 UNLIMITED = replace(CARD, power_limit_w=1e6)
@@ -64,7 +64,7 @@ def test_one_part_alone_takes_what_its_rate_says(amounts: dict[str, float], seco
 def test_two_equal_parts_overlap_as_the_exponent_says() -> None:
     both = {"dram_bytes": 1e10, "l2_bytes": 1e10 * CARD.l2_bytes_s / CARD.dram_bytes_s}
     alone = 1e10 / CARD.dram_bytes_s
-    expected = alone * 2 ** (1 / HABITS.sharpness) + LAUNCH_S
+    expected = alone * 2 ** (1 / CONSTANTS.sharpness) + LAUNCH_S
     assert time_of(both, UNLIMITED) == pytest.approx(expected)
 
 
@@ -123,7 +123,7 @@ def test_a_card_at_its_power_limit_slows_down() -> None:
 def test_memory_keeps_its_price_and_its_pace_at_the_power_limit() -> None:
     amounts = {"dram_bytes": 1e11, "fp64": 5e9, "instructions": 5e9}
     tight = replace(CARD, power_limit_w=550.0)
-    expected = predict(demand(**amounts), tight, HABITS)
+    expected = predict(demand(**amounts), tight, CONSTANTS)
     clock = 5e9 * 32 / CARD.sms / CARD.fp64_per_cycle / CARD.clock_hz / expected.terms_s["fp64"][0]
     assert 0.2 < clock < 1.0
     assert expected.terms_s["memory"][0] == pytest.approx(1e11 / CARD.dram_bytes_s)

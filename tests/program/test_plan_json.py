@@ -37,6 +37,7 @@ from eatss.program import (
     program_to_dict,
     save_program,
 )
+from tests.plans import plan
 
 WORDS = st.sampled_from(("N", "i", "kernel_gemm", "A", "double"))
 NUMBERS = st.integers(-(2**31), 2**31)
@@ -92,6 +93,7 @@ KERNELS = st.builds(
     tile_sizes=st.lists(st.tuples(WORDS, NUMBERS), max_size=2).map(tuple),
     notes=TEXTS,
     reassociates=st.booleans(),
+    grid_strides=st.lists(st.sampled_from(("x", "y", "z")), unique=True).map(tuple),
 )
 WORK = st.builds(
     Work,
@@ -152,27 +154,13 @@ def test_a_plan_is_the_same_after_writing_and_reading_it_as_json(program: Progra
     assert program_from_dict(document, program.text) == program
 
 
-def plan() -> dict[str, Any]:
-    program = Program(
-        name="p",
-        file="p.cu",
-        text="// text\n",
-        original=Original(file="p.c", defines=(), include_dirs=()),
-        gpu="h200",
-        compute_capability=90,
-        dtype="double",
-        strict_fp=False,
-        index_bits=32,
-        flags=(),
-        parameters=(Parameter(name="N", kind="macro", default=7, tile=16),),
-        kernels=(),
-        entries=(),
-    )
-    return program_to_dict(program)
+def document_of_a_plan() -> dict[str, Any]:
+    size = Parameter(name="N", kind="macro", default=7, tile=16)
+    return program_to_dict(plan("p", "// text\n", parameters=(size,)))
 
 
 def test_a_field_with_a_default_may_be_absent() -> None:
-    document = plan()
+    document = document_of_a_plan()
     del document["parameters"][0]["tile"]
     assert program_from_dict(document, "").parameters[0].tile == 0
 
@@ -190,7 +178,7 @@ def test_a_plan_from_before_work_was_counted_loads_without_it() -> None:
         body=(),
         work=work,
     )
-    document = program_to_dict(replace(program_from_dict(plan(), ""), entries=(entry,)))
+    document = program_to_dict(replace(plan("p"), entries=(entry,)))
     assert program_from_dict(document, "").entries[0].work == work
     del document["entries"][0]["work"]
     assert program_from_dict(document, "").entries[0].work is None
@@ -212,18 +200,18 @@ def test_a_plan_from_before_work_was_counted_loads_without_it() -> None:
 )
 def test_a_damaged_plan_is_refused(field: str, value: object) -> None:
     with pytest.raises(InputError) as caught:
-        program_from_dict({**plan(), field: value}, "")
+        program_from_dict({**document_of_a_plan(), field: value}, "")
     assert caught.value.code == "EATSS-V002"
 
 
 def test_a_plan_of_another_version_is_refused() -> None:
     with pytest.raises(InputError) as caught:
-        program_from_dict({**plan(), "schema_version": 99}, "")
+        program_from_dict({**document_of_a_plan(), "schema_version": 99}, "")
     assert caught.value.code == "EATSS-V001"
 
 
 def test_a_program_is_the_same_after_saving_and_loading_it(tmp_path: Path) -> None:
-    program = program_from_dict(plan(), "// text\n")
+    program = program_from_dict(document_of_a_plan(), "// text\n")
     save_program(program, tmp_path)
     assert load_program(tmp_path) == program
 

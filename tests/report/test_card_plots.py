@@ -10,10 +10,10 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from eatss.characterize.access_patterns import PATTERNS
 from eatss.characterize.energy_roofline import EnergyRoofline
-from eatss.characterize.machine import Placed, lowered_of, roofline_of
-from eatss.characterize.patterns import PATTERNS
 from eatss.characterize.result import Result, read_record
+from eatss.characterize.roofline_points import RooflinePoint, power_limited_roofline_of, roofline_of
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.report.card_plots import (
@@ -40,7 +40,7 @@ RECORD = read_record(RESULTS / "characterize-1.jsonl")
 H200 = load_profile("h200")
 MACHINE = roofline_of(H200, "fp64")
 POINTS = tuple(one for one in RECORD.of("intensity") if one.name.startswith("fp64"))
-PLACED = Placed(
+PLACED = RooflinePoint(
     name="stencil",
     width="fp64",
     flops=8e9,
@@ -53,7 +53,7 @@ PLACED = Placed(
 ROOFS = Roofs(
     title="fp64",
     machine=MACHINE,
-    lowered=lowered_of(H200, "fp64"),
+    lowered=power_limited_roofline_of(H200, "fp64"),
     results=POINTS,
     programs=(PLACED,),
 )

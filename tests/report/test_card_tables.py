@@ -50,7 +50,7 @@ def test_a_row_of_arithmetic_is_its_result_over_instructions_of_threads(fit: Ene
     assert row.gross_pj == pytest.approx(result.energy_j / result.operations * 1e12)
     constant_j = fit.constant_w.value * result.time_s
     assert row.net_pj == pytest.approx((result.energy_j - constant_j) / result.operations * 1e12)
-    assert row.specified_per_cycle == 64
+    assert row.peak_per_cycle == 64
     assert row.per_cycle == pytest.approx(64, rel=0.01)
     assert row.gflops_w == pytest.approx(result.flops / result.energy_j / 1e9)
 

@@ -12,16 +12,13 @@ import pytest
 from eatss.program import (
     Argument,
     Constant,
-    Entry,
     IntExpr,
-    KernelCode,
-    Launch,
     Name,
-    Original,
     Parameter,
     Program,
     save_program,
 )
+from tests.plans import kernel_code, one_launch, plan
 
 MATMUL_C = """
 #ifndef M
@@ -111,21 +108,6 @@ def array(name: str, shape: tuple[str, ...], position: int, **other: Any) -> Arg
     return Argument(name=name, shape=shape_text, position=position, **{**given, **other})
 
 
-def kernel(name: str, **other: Any) -> KernelCode:
-    """Return what a plan says of a kernel."""
-    given: dict[str, Any] = {
-        "statements": ("S0",),
-        "block": (16, 16, 1),
-        "shared_bytes": 0,
-        "dynamic_shared": False,
-        "registers": 20,
-        "arguments": (),
-        "tile_sizes": (("i", 16), ("j", 16), ("k", 16)),
-        "notes": (),
-    }
-    return KernelCode(name=name, **{**given, **other})
-
-
 def matmul_program() -> Program:
     """Return a right tiled product of matrices."""
     arguments = (
@@ -133,33 +115,14 @@ def matmul_program() -> Program:
         array("A", ("M", "K"), 1, writes=False),
         array("B", ("K", "N"), 2, writes=False),
     )
-    one = Constant(1)
-    entry = Entry(
-        launcher="matmul_cuda",
-        function="matmul",
-        region=0,
-        whole_function=True,
-        arguments=arguments,
-        temporaries=(),
-        assumptions=(),
-        body=(Launch(kernel="matmul_k0", grid=(one, one, one)),),
-    )
-    return Program(
-        name="matmul",
-        file="matmul.cu",
-        text=MATMUL_CU,
-        original=Original(file="matmul.c", defines=(), include_dirs=()),
-        gpu="h200",
-        compute_capability=90,
-        dtype="double",
-        strict_fp=False,
-        index_bits=32,
-        flags=(),
+    return plan(
+        "matmul",
+        MATMUL_CU,
         parameters=tuple(
             Parameter(name=name, kind="macro", default=100, tile=16) for name in ("M", "N", "K")
         ),
-        kernels=(kernel("matmul_k0"),),
-        entries=(entry,),
+        kernels=(kernel_code("matmul_k0"),),
+        entries=(one_launch("matmul", "matmul_k0", arguments),),
     )
 
 

@@ -12,16 +12,13 @@ import pytest
 from eatss.program import (
     Argument,
     Constant,
-    Entry,
-    KernelCode,
-    Launch,
     Name,
-    Original,
     Parameter,
     Program,
 )
 from eatss.verify import Verification, verify
 from tests.examples import with_long
+from tests.plans import kernel_code, one_launch, plan
 
 Folder: TypeAlias = Callable[..., Path]
 
@@ -56,47 +53,14 @@ def program(
     reassociates: bool = False,
     kind: str = "macro",
 ) -> Program:
-    kernel = KernelCode(
-        name="f_k0",
-        statements=("S0",),
-        block=(64, 1, 1),
-        shared_bytes=0,
-        dynamic_shared=False,
-        registers=20,
-        arguments=(),
-        tile_sizes=(("i", 64),),
-        notes=(),
-        reassociates=reassociates,
-    )
-    one = Constant(1)
-    entry = Entry(
-        launcher="f_cuda",
-        function="f",
-        region=0,
-        whole_function=True,
-        arguments=tuple(arguments),
-        temporaries=(),
-        assumptions=(),
-        body=(Launch(kernel="f_k0", grid=(one, one, one)),),
+    kernel = kernel_code(
+        "f_k0", block=(64, 1, 1), tile_sizes=(("i", 64),), reassociates=reassociates
     )
     size = Parameter(
         name="N", kind="argument" if kind == "argument" else "macro", default=100, tile=64
     )
-    return Program(
-        name="f",
-        file="f.cu",
-        text=text,
-        original=Original(file="f.c", defines=(), include_dirs=()),
-        gpu="h200",
-        compute_capability=90,
-        dtype="double",
-        strict_fp=False,
-        index_bits=32,
-        flags=(),
-        parameters=(size,),
-        kernels=(kernel,),
-        entries=(entry,),
-    )
+    entries = (one_launch("f", "f_k0", arguments),)
+    return plan("f", text, parameters=(size,), kernels=(kernel,), entries=entries)
 
 
 def launcher(arguments: str, passed: str, condition: str = "N > 0", bytes_: str = "0") -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eatss.codec import encode
 from eatss.program import (
     Apply,
     Argument,
@@ -23,9 +24,9 @@ from eatss.program import (
     Program,
 )
 from eatss.verify import choose_sizes, verification_text, verify
-from eatss.verify.bounds import with_perturbed
-from eatss.verify.branches import counted_text
 from eatss.verify.data import Buffer, make_buffers
+from eatss.verify.instrumentation import instrumented_text
+from eatss.verify.rounding_bounds import with_perturbed
 from eatss.verify.sizes import (
     MEMORY_LIMIT_BYTES,
     boundary_sizes,
@@ -106,7 +107,7 @@ def test_what_was_covered_is_counted(matmul: Program, folder: Callable[..., Path
     assert any(
         each.never == "false" and each.condition == "M > 0 && N > 0" for each in coverage.untaken
     )
-    document = found.to_dict()["coverage"]
+    document = encode(found)["coverage"]
     assert document["elements"] == coverage.elements
     assert document["kernels"][0] == {"kernel": "matmul_k0", "full_tiles": 4, "partial_tiles": 4}
 
@@ -137,7 +138,7 @@ def test_branches_of_code_in_two_versions_and_none_of_constants(matmul: Program)
         "    return 0;\n"
         "}\n"
     )
-    counted, branches = counted_text(replace(matmul, text=text))
+    counted, branches = instrumented_text(replace(matmul, text=text))
     assert [(b.kind, b.condition, b.has_else) for b in branches] == [
         ("if", "i0 + 16 <= M", True),
         ("for", "k < M", False),
@@ -146,6 +147,18 @@ def test_branches_of_code_in_two_versions_and_none_of_constants(matmul: Program)
     assert "eatss::took_if(0, i0 + 16 <= M)" in counted
     assert "for (int k = 0; eatss::took_for(1, k < M); ++k)" in counted
     assert counted.count("\n") == text.count("\n")
+
+
+def test_fewer_blocks_than_the_plan_asks_for_run_where_it_says_that_they_take_strides(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    sizes = [{"M": 48, "N": 48, "K": 16}]
+    assert verify(folder(matmul, MATMUL_C), device="cpu", sizes=sizes).ok
+    (kernel,) = matmul.kernels
+    claims = replace(matmul, kernels=(replace(kernel, grid_strides=("x",)),))
+    found = verify(folder(claims, MATMUL_C), device="cpu", sizes=sizes)
+    assert found.status == "wrong result"
+    assert "in reverse order" in found.message
 
 
 def cube(program: Program, extent: IntExpr) -> Program:

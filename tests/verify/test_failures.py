@@ -19,25 +19,8 @@ from eatss.program import (
     Program,
 )
 from eatss.verify import Verification, verify
+from tests.verify.conftest import MATMUL_C
 
-ORIGINAL = """
-#ifndef M
-#define M 100
-#endif
-#ifndef N
-#define N 100
-#endif
-#ifndef K
-#define K 100
-#endif
-void matmul(double C[M][N], double A[M][K], double B[K][N])
-{
-    for (int i = 0; i < M; i++)
-        for (int j = 0; j < N; j++)
-            for (int k = 0; k < K; k++)
-                C[i][j] += A[i][k] * B[k][j];
-}
-"""
 SIZES: tuple[Mapping[str, int], ...] = ({"M": 20, "N": 37, "K": 33},)
 
 Folder: TypeAlias = Callable[..., Path]
@@ -50,7 +33,7 @@ def run(folder: Path, *, timeout_s: float = 30.0) -> Verification:
 def test_a_right_program_with_partial_tiles_is_ok_at_all_sizes(
     matmul: Program, folder: Folder
 ) -> None:
-    found = verify(folder(matmul, ORIGINAL), device="cpu")
+    found = verify(folder(matmul, MATMUL_C), device="cpu")
     assert found.status == "ok"
     assert found.bit_equal
     assert len(found.results) >= 8
@@ -60,7 +43,7 @@ def test_a_right_program_with_partial_tiles_is_ok_at_all_sizes(
 
 
 def test_a_wrong_value_is_a_wrong_result_with_its_place(matmul: Program, folder: Folder) -> None:
-    place = folder(matmul, ORIGINAL, ("C[i * N + j] = sum;", "C[i * N + j] = i == 3 ? 1 : sum;"))
+    place = folder(matmul, MATMUL_C, ("C[i * N + j] = sum;", "C[i * N + j] = i == 3 ? 1 : sum;"))
     found = run(place)
     assert found.status == "wrong result"
     difference = found.results[0].difference
@@ -70,14 +53,14 @@ def test_a_wrong_value_is_a_wrong_result_with_its_place(matmul: Program, folder:
 
 
 def test_a_difference_in_the_last_bit_is_a_wrong_result(matmul: Program, folder: Folder) -> None:
-    place = folder(matmul, ORIGINAL, ("= sum;", "= nextafter(sum, 1e9);"))
+    place = folder(matmul, MATMUL_C, ("= sum;", "= nextafter(sum, 1e9);"))
     assert run(place).status == "wrong result"
 
 
 def test_an_input_that_is_written_is_a_wrong_result(matmul: Program, folder: Folder) -> None:
     place = folder(
         matmul,
-        ORIGINAL,
+        MATMUL_C,
         ("const double *__restrict__ A", "double *A"),
         ("= sum;", "= sum, A[5] = 0;"),
     )
@@ -90,7 +73,7 @@ def test_an_input_that_is_written_is_a_wrong_result(matmul: Program, folder: Fol
 def test_a_barrier_in_a_branch_is_a_barrier_error(matmul: Program, folder: Folder) -> None:
     place = folder(
         matmul,
-        ORIGINAL,
+        MATMUL_C,
         (
             "        __syncthreads();\n        if (i",
             "        if (j < N) __syncthreads();\n        if (i",
@@ -105,7 +88,7 @@ def test_a_barrier_in_a_branch_is_a_barrier_error(matmul: Program, folder: Folde
 def test_a_thread_that_leaves_before_a_barrier_is_a_barrier_error(
     matmul: Program, folder: Folder
 ) -> None:
-    place = folder(matmul, ORIGINAL, ("    double sum", "    if (i >= M) return;\n    double sum"))
+    place = folder(matmul, MATMUL_C, ("    double sum", "    if (i >= M) return;\n    double sum"))
     found = run(place)
     assert found.status == "barrier"
     assert "64 of 256 threads" in found.message
@@ -115,7 +98,7 @@ def test_a_thread_that_leaves_before_a_barrier_is_a_barrier_error(
 def test_unwritten_shared_memory_that_is_read_is_a_shared_memory_error(
     matmul: Program, folder: Folder
 ) -> None:
-    place = folder(matmul, ORIGINAL, ("p < 16 && k + p < K", "p < 16"))
+    place = folder(matmul, MATMUL_C, ("p < 16 && k + p < K", "p < 16"))
     found = run(place)
     # the last tile of k is partial: what its rest holds stems from the tile before, not from this
     # block's copy at all only where there was none
@@ -135,40 +118,40 @@ def test_a_missing_barrier_is_a_shared_memory_error(
     text = "        __syncthreads();\n".join(
         (parts[0] + parts[1], parts[2]) if which == 0 else (parts[0], parts[1] + parts[2])
     )
-    found = run(folder(replace(matmul, text=text), ORIGINAL))
+    found = run(folder(replace(matmul, text=text), MATMUL_C))
     assert found.status == "shared memory"
     assert said in found.message
 
 
 def test_a_write_beside_an_array_is_out_of_bounds(matmul: Program, folder: Folder) -> None:
-    place = folder(matmul, ORIGINAL, ("    if (i < M && j < N) C[", "    if (i <= M && j < N) C["))
+    place = folder(matmul, MATMUL_C, ("    if (i < M && j < N) C[", "    if (i <= M && j < N) C["))
     found = run(place)
     assert found.status == "out of bounds"
     assert "'C'" in found.message
 
 
 def test_a_null_pointer_is_a_crash(matmul: Program, folder: Folder) -> None:
-    found = run(folder(matmul, ORIGINAL, ("= sum;", "= sum, *(volatile int *)0 = 1;")))
+    found = run(folder(matmul, MATMUL_C, ("= sum;", "= sum, *(volatile int *)0 = 1;")))
     assert found.status == "crash"
     assert "SIGSEGV" in found.message
 
 
 def test_a_hang_is_a_timeout(matmul: Program, folder: Folder) -> None:
-    place = folder(matmul, ORIGINAL, ("k += 16)", "k += 0 * *(volatile int *)&k)"))
+    place = folder(matmul, MATMUL_C, ("k += 16)", "k += 0 * *(volatile int *)&k)"))
     found = run(place, timeout_s=1.0)
     assert found.status == "timeout"
     assert "1 s" in found.message
 
 
 def test_too_many_threads_are_a_launch_error(matmul: Program, folder: Folder) -> None:
-    found = run(folder(matmul, ORIGINAL, ("dim3(16, 16)", "dim3(64, 32)")))
+    found = run(folder(matmul, MATMUL_C, ("dim3(16, 16)", "dim3(64, 32)")))
     assert found.status == "launch error"
     assert "1024" in found.message
 
 
 def test_an_empty_grid_is_a_launch_error(matmul: Program, folder: Folder) -> None:
     found = verify(
-        folder(matmul, ORIGINAL, ("if (M > 0 && N > 0)", "")),
+        folder(matmul, MATMUL_C, ("if (M > 0 && N > 0)", "")),
         device="cpu",
         sizes=({"M": 0, "N": 5, "K": 5},),
     )
@@ -177,19 +160,19 @@ def test_an_empty_grid_is_a_launch_error(matmul: Program, folder: Folder) -> Non
 
 
 def test_too_much_shared_memory_is_a_compile_error(matmul: Program, folder: Folder) -> None:
-    found = run(folder(matmul, ORIGINAL, ("A[16][17];", "A[160][170];")))
+    found = run(folder(matmul, MATMUL_C, ("A[16][17];", "A[160][170];")))
     assert found.status == "compile error"
 
 
 def test_dynamic_shared_memory_that_the_launch_does_not_give_is_an_error(
     matmul: Program, folder: Folder
 ) -> None:
-    place = folder(matmul, ORIGINAL, ("EATSS_SHARED(matmul", "EATSS_DYNAMIC_SHARED(matmul"))
+    place = folder(matmul, MATMUL_C, ("EATSS_SHARED(matmul", "EATSS_DYNAMIC_SHARED(matmul"))
     assert run(place).status == "shared memory"
 
 
 def test_text_that_is_no_cpp_is_a_compile_error(matmul: Program, folder: Folder) -> None:
-    found = run(folder(matmul, ORIGINAL, ("double sum =", "double sum : =")))
+    found = run(folder(matmul, MATMUL_C, ("double sum =", "double sum : =")))
     assert found.status == "compile error"
     assert "matmul.cu" in found.message
 
@@ -208,7 +191,7 @@ def test_sizes_that_an_assumption_excludes_have_to_be_refused(
     matmul: Program, folder: Folder
 ) -> None:
     program = with_assumption(matmul)
-    found = verify(folder(program, ORIGINAL, CHECK), device="cpu")
+    found = verify(folder(program, MATMUL_C, CHECK), device="cpu")
     assert found.status == "ok"
     assert all(dict(r.sizes)["K"] >= 2 for r in found.results if r.compared)
     assert any(dict(r.sizes)["K"] < 2 for r in found.results)
@@ -217,7 +200,7 @@ def test_sizes_that_an_assumption_excludes_have_to_be_refused(
 def test_an_entry_that_runs_although_an_assumption_fails_is_reported(
     matmul: Program, folder: Folder
 ) -> None:
-    found = verify(folder(with_assumption(matmul), ORIGINAL), device="cpu")
+    found = verify(folder(with_assumption(matmul), MATMUL_C), device="cpu")
     assert found.status == "not refused"
     assert "K is at least 2" in found.message
 
@@ -226,7 +209,7 @@ def test_an_entry_that_refuses_what_it_should_run_is_reported(
     matmul: Program, folder: Folder
 ) -> None:
     program = with_assumption(matmul)
-    place = folder(program, ORIGINAL, ("    if (M > 0", "    if (K < 9) return -1;\n    if (M > 0"))
+    place = folder(program, MATMUL_C, ("    if (M > 0", "    if (K < 9) return -1;\n    if (M > 0"))
     found = verify(place, device="cpu", sizes=({"M": 4, "N": 4, "K": 5},))
     assert found.status == "launch error"
     assert "refused" in found.message
@@ -244,10 +227,10 @@ def test_an_original_that_hangs_or_crashes_is_the_users_mistake(
     matmul: Program, folder: Folder
 ) -> None:
     with pytest.raises(InputError) as caught:
-        run(folder(matmul, ORIGINAL.replace("C[i][j] +=", "*(volatile double *)0 =")))
+        run(folder(matmul, MATMUL_C.replace("C[i][j] +=", "*(volatile double *)0 =")))
     assert caught.value.code == "EATSS-V012"
     with pytest.raises(InputError) as caught:
-        run(folder(matmul, ORIGINAL.replace("i++", "i += 0 * *(volatile int *)&i")), timeout_s=0.5)
+        run(folder(matmul, MATMUL_C.replace("i++", "i += 0 * *(volatile int *)&i")), timeout_s=0.5)
     assert caught.value.code == "EATSS-V012"
 
 
@@ -256,7 +239,7 @@ def test_a_part_of_a_function_that_is_never_reached_cannot_be_verified(
 ) -> None:
     entry = replace(matmul.entries[0], whole_function=False)
     with pytest.raises(InputError) as caught:
-        run(folder(replace(matmul, entries=(entry,)), ORIGINAL))
+        run(folder(replace(matmul, entries=(entry,)), MATMUL_C))
     assert caught.value.code == "EATSS-V005"
 
 
@@ -264,5 +247,5 @@ def test_a_size_that_the_program_does_not_have_is_the_users_mistake(
     matmul: Program, folder: Folder
 ) -> None:
     with pytest.raises(InputError) as caught:
-        verify(folder(matmul, ORIGINAL), device="cpu", sizes=({"L": 3},))
+        verify(folder(matmul, MATMUL_C), device="cpu", sizes=({"L": 3},))
     assert caught.value.code == "EATSS-V008"

@@ -16,23 +16,19 @@ from eatss.program import (
     Argument,
     Assumption,
     Constant,
-    Entry,
-    KernelCode,
-    Launch,
     Name,
     Operator,
-    Original,
     Parameter,
     Program,
 )
 from eatss.verify import choose_sizes, estimated_work, parse_sizes, refused_sizes, verify
 from eatss.verify.sizes import WORK_LIMIT
+from tests.plans import kernel_code, one_launch, plan
 
 
 def nest(tiles: tuple[int, ...], assumptions: tuple[Assumption, ...] = ()) -> Program:
     """Return a program of one nest of as many loops as there are tiles, over one array."""
     names = tuple(f"N{k}" for k in range(len(tiles)))
-    one = Constant(1)
     array = Argument(
         name="A",
         role="array",
@@ -44,44 +40,15 @@ def nest(tiles: tuple[int, ...], assumptions: tuple[Assumption, ...] = ()) -> Pr
         source_name="A",
         position=0,
     )
-    kernel = KernelCode(
-        name="k0",
-        statements=("S0",),
-        block=(32, 1, 1),
-        shared_bytes=0,
-        dynamic_shared=False,
-        registers=8,
-        arguments=("A",),
-        tile_sizes=tuple((f"i{k}", tile) for k, tile in enumerate(tiles)),
-        notes=(),
-    )
-    entry = Entry(
-        launcher="f_cuda",
-        function="f",
-        region=0,
-        whole_function=True,
-        arguments=(array,),
-        temporaries=(),
-        assumptions=assumptions,
-        body=(Launch(kernel="k0", grid=(one, one, one)),),
-    )
-    return Program(
-        name="f",
-        file="f.cu",
-        text="",
-        original=Original(file="f.c", defines=(), include_dirs=()),
-        gpu="h200",
-        compute_capability=90,
-        dtype="double",
-        strict_fp=False,
-        index_bits=32,
-        flags=(),
+    found = tuple((f"i{k}", tile) for k, tile in enumerate(tiles))
+    return plan(
+        "f",
         parameters=tuple(
             Parameter(name=name, kind="macro", default=None, tile=tile)
             for name, tile in zip(names, tiles, strict=True)
         ),
-        kernels=(kernel,),
-        entries=(entry,),
+        kernels=(kernel_code("k0", block=(32, 1, 1), arguments=("A",), tile_sizes=found),),
+        entries=(one_launch("f", "k0", (array,), assumptions=assumptions),),
     )
 
 

@@ -1,20 +1,33 @@
 """Ways to learn what a card draws: one protocol, several sensors, traces that can be replayed."""
 
-from eatss.measurement.meters.choose import ChosenMeters, choose_meters
+from eatss.measurement.meters.choose import (
+    METERS,
+    ChosenMeters,
+    MeterTarget,
+    OpenMeters,
+    choose_meters,
+)
+from eatss.measurement.meters.counter import CounterMeter
 from eatss.measurement.meters.meter import Meter, MeterError, Sample, Trace, TraceKind
 from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
 from eatss.measurement.meters.nvml_errors import NvmlError, in_container
+from eatss.measurement.meters.power import PowerMeter
 from eatss.measurement.meters.reading import Period, read, steady, update_period_s
 from eatss.measurement.meters.replay import ReplayMeter, load_traces, save_traces
 
 __all__ = [
+    "METERS",
     "ChosenMeters",
+    "CounterMeter",
     "GpuProcess",
     "Meter",
     "MeterError",
+    "MeterTarget",
     "NvmlDevice",
     "NvmlError",
+    "OpenMeters",
     "Period",
+    "PowerMeter",
     "ReplayMeter",
     "Sample",
     "Trace",

@@ -1,16 +1,17 @@
-"""Which meters there are on this machine, and which one results rest on.
+"""Which meters there are, and which ones results rest on.
 
-Code: E060 a meter of that name does not exist.
+A meter of one's own is a function of a :class:`MeterTarget` in ``METERS``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import get_args
+from typing import TypeAlias
 
-from eatss.diagnostics import input_error
+from eatss.extensions import Registry
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.counter import CounterMeter
 from eatss.measurement.meters.jetson import jetson_meter
@@ -18,7 +19,6 @@ from eatss.measurement.meters.meter import Meter, MeterError
 from eatss.measurement.meters.nvml import NvmlDevice
 from eatss.measurement.meters.power import PowerMeter
 from eatss.measurement.meters.smi import SmiMeter
-from eatss.measurement.options import MeterChoice
 
 _MIG = (
     "the card is cut into instances (MIG), and the energy of one cannot be told apart"
@@ -27,12 +27,38 @@ _MIG = (
 _MIG_REMEDY = "measure on a card without MIG (its administrator: `nvidia-smi -mig 0`)"
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeterTarget:
+    """The card whose energy is to be metered.
+
+    ``device`` is its number as the driver lists it, or its UUID. ``opened`` is the card in NVML, if
+    it is open already; it must stay so. ``root`` is where ``/sys`` is looked for.
+    """
+
+    device: int | str = 0
+    opened: NvmlDevice | None = None
+    root: Path = Path("/")
+
+    @cached_property
+    def nvml(self) -> NvmlDevice:
+        """The card in NVML, opened on first use for the life of the meters.
+
+        Raises:
+            MeterError: there is no NVML, or it does not know the card.
+        """
+        return self.opened or NvmlDevice(self.device)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenMeters:
     """Meters that answer, the one that results rest on first, and why others do not."""
 
     meters: tuple[Meter, ...]
     missing: tuple[Missing, ...] = field(default=())
+
+
+OpenMeters: TypeAlias = Callable[[MeterTarget], ChosenMeters]
+"""Returns meters that answer for a card; raises :class:`MeterError` where none does."""
 
 
 def choose_meters(
@@ -44,92 +70,110 @@ def choose_meters(
     a Jetson; counter and power come together, one as a check of the other.
 
     Args:
-        choice: one of :data:`eatss.measurement.options.MeterChoice`.
+        choice: a name in :data:`METERS`.
         device: the card's number as the driver lists it, or its UUID.
         nvml: the card, if it is open already; the meters use it, so it must stay open. Without
             it, one is opened for the life of the meters.
         root: where ``/sys`` is looked for.
 
     Raises:
-        InputError: ``EATSS-E060``: there is no such choice.
+        InputError: ``EATSS-X005``: there is no such meter.
         MeterError: the meter asked for does not work here.
     """
-    choices = get_args(MeterChoice)
-    if choice not in choices:
-        raise input_error(
-            "EATSS-E060",
-            f"there is no energy meter '{choice}'",
-            hint=f"choose one of {', '.join(choices)}",
-        )
-    if choice == "none":
-        return ChosenMeters(
-            meters=(), missing=(Missing(what="energy", reason="no meter was asked for"),)
-        )
-    found = _Found(device=device, root=root, nvml=nvml)
-    if choice == "auto":
-        return found.best()
-    return found.named(choice)
+    return METERS.get(choice)(MeterTarget(device=device, opened=nvml, root=root))
 
 
-class _Found:
-    """Tries one kind of meter after the other; each returns a meter or raises MeterError."""
+def _whole_card(target: MeterTarget) -> NvmlDevice:
+    if target.nvml.mig_enabled():
+        raise MeterError(_MIG, _MIG_REMEDY)
+    return target.nvml
 
-    def __init__(self, *, device: int | str, root: Path, nvml: NvmlDevice | None) -> None:
-        self._device = device
-        self._root = root
-        self._nvml = nvml
-        self._kinds: dict[str, Callable[[], Meter]] = {
-            "counter": self._counter,
-            "power": self._power,
-            "nvidia-smi": self._smi,
-            "jetson": lambda: jetson_meter(root=root),
-        }
 
-    def best(self) -> ChosenMeters:
-        missing: list[Missing] = []
-        meters = [m for kind in ("counter", "power") if (m := self._try(kind, missing))]
-        for kind in ("nvidia-smi", "jetson"):
-            if not meters and (meter := self._try(kind, missing)):
-                meters.append(meter)
-        return ChosenMeters(meters=tuple(meters), missing=tuple(missing))
+def _counter(target: MeterTarget) -> Meter:
+    card = _whole_card(target)
+    card.total_energy_j()
+    return CounterMeter(card.total_energy_j)
 
-    def named(self, kind: str) -> ChosenMeters:
-        meters = [self._kinds[kind]()]
-        missing: list[Missing] = []
-        check = {"counter": "power", "power": "counter"}.get(kind)
-        if check is not None and (meter := self._try(check, missing)):
-            meters.append(meter)
-        return ChosenMeters(meters=tuple(meters), missing=tuple(missing))
 
-    def _try(self, kind: str, missing: list[Missing]) -> Meter | None:
+def _power(target: MeterTarget) -> Meter:
+    card = _whole_card(target)
+    card.power_w()
+    return PowerMeter(card.power_w)
+
+
+def _smi(target: MeterTarget) -> Meter:
+    try:
+        device: int | str = target.nvml.uuid
+    except MeterError:
+        device = target.device
+    else:
+        _whole_card(target)
+    meter = SmiMeter(device)
+    meter.probe()
+    return meter
+
+
+def _jetson(target: MeterTarget) -> Meter:
+    return jetson_meter(root=target.root)
+
+
+_SENSORS: dict[str, Callable[[MeterTarget], Meter]] = {
+    "counter": _counter,
+    "power": _power,
+    "nvidia-smi": _smi,
+    "jetson": _jetson,
+}
+
+
+def _best(target: MeterTarget) -> ChosenMeters:
+    missing: list[Missing] = []
+    meters = _answering(("counter", "power"), target, missing)
+    for sensor in ("nvidia-smi", "jetson"):
+        meters = meters or _answering((sensor,), target, missing)
+    return ChosenMeters(meters=meters, missing=tuple(missing))
+
+
+def _answering(
+    sensors: Sequence[str], target: MeterTarget, missing: list[Missing]
+) -> tuple[Meter, ...]:
+    """Return the sensors that answer; add to ``missing`` why others do not, each reason once."""
+    meters: list[Meter] = []
+    for sensor in sensors:
         try:
-            return self._kinds[kind]()
+            meters.append(_SENSORS[sensor](target))
         except MeterError as error:
             reason = f"{error} ({error.remedy})" if error.remedy else str(error)
             if all(reason != known.reason for known in missing):
-                missing.append(Missing(what=f"energy by {kind}", reason=reason))
-            return None
+                missing.append(Missing(what=f"energy by {sensor}", reason=reason))
+    return tuple(meters)
 
-    def _card(self) -> NvmlDevice:
-        if self._nvml is None:
-            self._nvml = NvmlDevice(self._device)
-        if self._nvml.mig_enabled():
-            raise MeterError(_MIG, _MIG_REMEDY)
-        return self._nvml
 
-    def _counter(self) -> Meter:
-        card = self._card()
-        card.total_energy_j()
-        return CounterMeter(card)
+def _named(sensor: str, *checks: str) -> OpenMeters:
+    """Return what opens a sensor, and others that check it, if they answer."""
 
-    def _power(self) -> Meter:
-        card = self._card()
-        card.power_w()
-        return PowerMeter(card)
+    def opened(target: MeterTarget) -> ChosenMeters:
+        missing: list[Missing] = []
+        meters = (_SENSORS[sensor](target), *_answering(checks, target, missing))
+        return ChosenMeters(meters=meters, missing=tuple(missing))
 
-    def _smi(self) -> Meter:
-        if self._nvml is not None and self._nvml.mig_enabled():
-            raise MeterError(_MIG, _MIG_REMEDY)
-        meter = SmiMeter(self._device if self._nvml is None else self._nvml.uuid)
-        meter.probe()
-        return meter
+    return opened
+
+
+def _none(_: MeterTarget) -> ChosenMeters:
+    reason = "no meter was asked for"
+    return ChosenMeters(meters=(), missing=(Missing(what="energy", reason=reason),))
+
+
+METERS: Registry[OpenMeters] = Registry(
+    "eatss.meters",
+    "energy meter",
+    {
+        "auto": _best,
+        "counter": _named("counter", "power"),
+        "power": _named("power", "counter"),
+        "nvidia-smi": _named("nvidia-smi"),
+        "jetson": _named("jetson"),
+        "none": _none,
+    },
+)
+"""What ``--meter`` and ``MeasureOptions.meter`` can name."""

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from eatss.measurement.meters.background import BackgroundMeter, Ticker
 from eatss.measurement.meters.meter import Sample
-from eatss.measurement.meters.nvml import NvmlDevice
 
 COUNTER_NAME = "NVML energy counter"
 
@@ -30,13 +29,11 @@ _REMEMBERED = 8
 
 
 class CounterMeter(BackgroundMeter):
-    """NVML's total energy of a card; the trace holds the moments at which it moved."""
+    """A counter of energy, NVML's for one; the trace holds the moments at which it moved."""
 
-    def __init__(self, device: NvmlDevice) -> None:
+    def __init__(self, read_j: Callable[[], float], *, name: str = COUNTER_NAME) -> None:
         super().__init__(
-            COUNTER_NAME,
-            "energy",
-            lambda ticker, record: follow_counter(device.total_energy_j, ticker, record),
+            name, "energy", lambda ticker, record: follow_counter(read_j, ticker, record)
         )
 
 

@@ -13,10 +13,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from eatss.measurement.meters.background import BackgroundMeter
-from eatss.measurement.meters.lines import LineMeter
 from eatss.measurement.meters.meter import Meter, MeterError, Sample
-from eatss.measurement.meters.power import follow_power
+from eatss.measurement.meters.power import PowerMeter
+from eatss.measurement.meters.subprocess_meter import SubprocessMeter
 
 SYSFS_POLL_S = 0.02
 """The monitor converts its three channels in some milliseconds."""
@@ -68,13 +67,9 @@ def jetson_meter(*, root: Path = Path("/")) -> Meter:
     raise MeterError("this machine has no INA3221 power monitor and no tegrastats", _REMEDY)
 
 
-def rail_meter(rail: Rail) -> BackgroundMeter:
+def rail_meter(rail: Rail) -> PowerMeter:
     """Return a meter that samples one rail in sysfs."""
-    return BackgroundMeter(
-        f"INA3221 rail {rail.name}",
-        "power",
-        lambda ticker, record: follow_power(rail.power_w, ticker, record, poll_s=SYSFS_POLL_S),
-    )
+    return PowerMeter(rail.power_w, name=f"INA3221 rail {rail.name}", poll_s=SYSFS_POLL_S)
 
 
 def ina3221_rails(root: Path = Path("/")) -> tuple[Rail, ...]:
@@ -124,39 +119,39 @@ def gpu_rail(names: tuple[str, ...]) -> str | None:
     )
 
 
-def tegrastats_meter(command: str = "tegrastats") -> LineMeter:
+def tegrastats_meter(command: str = "tegrastats") -> SubprocessMeter:
     """Return a meter that runs ``tegrastats``, named after the GPU's rail.
 
     Raises:
         MeterError: the tool does not run or tells of no such rail.
     """
     call = [command, "--interval", str(TEGRASTATS_PERIOD_MS)]
-    rail = _told_rail(call)
+    rail = _reported_rail(call)
 
     def sample(line: str, read_s: float) -> Sample | None:
         power_w = tegrastats_rails(line).get(rail)
         return None if power_w is None else Sample(time_s=read_s, value=power_w)
 
-    return LineMeter(f"tegrastats rail {rail}", call, sample, _REMEDY)
+    return SubprocessMeter(f"tegrastats rail {rail}", call, sample, _REMEDY)
 
 
-def _told_rail(call: list[str]) -> str:
+def _reported_rail(call: list[str]) -> str:
     """Run the tool until it has named the GPU's rail."""
-    told = threading.Event()
+    named = threading.Event()
     found: list[str] = []
 
-    def look(line: str, read_s: float) -> Sample | None:
+    def sample(line: str, read_s: float) -> Sample | None:
         rail = gpu_rail(tuple(tegrastats_rails(line)))
         if rail is None:
             return None
         found.append(rail)
-        told.set()
+        named.set()
         return Sample(time_s=read_s, value=tegrastats_rails(line)[rail])
 
-    probe = LineMeter("tegrastats", call, look, _REMEDY)
+    probe = SubprocessMeter("tegrastats", call, sample, _REMEDY)
     probe.start()
     deadline_s = time.monotonic() + TEGRASTATS_ANSWER_S
-    while not told.wait(0.02) and not probe.ended and time.monotonic() < deadline_s:
+    while not named.wait(0.02) and not probe.ended and time.monotonic() < deadline_s:
         pass
     probe.stop()
     if not found:

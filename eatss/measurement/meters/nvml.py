@@ -11,8 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import MeterError
@@ -97,17 +96,6 @@ class NvmlDevice:
         if self._open:
             self._open = False
             self._ask("NVML", self._module.nvmlShutdown)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _ask(self, what: str, call: Callable[[], _Answer]) -> _Answer:
         try:
@@ -253,22 +241,22 @@ class NvmlDevice:
 def card_state(device: NvmlDevice) -> CardState:
     """Return clocks, temperature and throttling; ``None`` for what the card does not tell."""
     return CardState(
-        sm_clock_mhz=_if_told(device.sm_clock_mhz),
-        memory_clock_mhz=_if_told(device.memory_clock_mhz),
-        temperature_c=_if_told(device.temperature_c),
-        throttle=_if_told(device.throttle),
+        sm_clock_mhz=_or_none(device.sm_clock_mhz),
+        memory_clock_mhz=_or_none(device.memory_clock_mhz),
+        temperature_c=_or_none(device.temperature_c),
+        throttle=_or_none(device.throttle),
     )
 
 
 def device_info(device: NvmlDevice, *, toolkit: str | None = None) -> DeviceInfo:
     """Return which card it is; ``None`` for what the card does not tell."""
     return DeviceInfo(
-        name=_if_told(lambda: device.name) or "GPU of unknown name",
-        uuid=_if_told(lambda: device.uuid),
-        compute_capability=_if_told(device.compute_capability),
-        driver=_if_told(lambda: device.driver_version),
+        name=_or_none(lambda: device.name) or "GPU of unknown name",
+        uuid=_or_none(lambda: device.uuid),
+        compute_capability=_or_none(device.compute_capability),
+        driver=_or_none(lambda: device.driver_version),
         toolkit=toolkit,
-        power_limit_w=_if_told(device.power_limit_w),
+        power_limit_w=_or_none(device.power_limit_w),
     )
 
 
@@ -278,7 +266,7 @@ def throttle_words(mask: int) -> tuple[str, ...]:
     return tuple(THROTTLE_WORDS.get(bit, f"reason {bit:#x}") for bit in bits if bit != _IDLE_BIT)
 
 
-def _if_told(ask: Callable[[], _Answer]) -> _Answer | None:
+def _or_none(ask: Callable[[], _Answer]) -> _Answer | None:
     try:
         return ask()
     except MeterError:

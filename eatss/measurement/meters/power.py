@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from eatss.measurement.meters.background import BackgroundMeter, Ticker
 from eatss.measurement.meters.meter import Sample
-from eatss.measurement.meters.nvml import NvmlDevice
 
 POWER_NAME = "NVML power"
 
@@ -18,13 +17,15 @@ CONFIRM_S = 0.2
 
 
 class PowerMeter(BackgroundMeter):
-    """NVML's power of a card; the trace holds the first reading of each new value."""
+    """A sensor of power, NVML's for one; the trace holds the first reading of each new value."""
 
-    def __init__(self, device: NvmlDevice) -> None:
+    def __init__(
+        self, read_w: Callable[[], float], *, name: str = POWER_NAME, poll_s: float = POLL_S
+    ) -> None:
         super().__init__(
-            POWER_NAME,
+            name,
             "power",
-            lambda ticker, record: follow_power(device.power_w, ticker, record),
+            lambda ticker, record: follow_power(read_w, ticker, record, poll_s=poll_s),
         )
 
 

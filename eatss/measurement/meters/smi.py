@@ -8,8 +8,8 @@ import subprocess
 import time
 from datetime import datetime
 
-from eatss.measurement.meters.lines import LineMeter
 from eatss.measurement.meters.meter import MeterError, Sample, Trace
+from eatss.measurement.meters.subprocess_meter import SubprocessMeter
 
 SMI_NAME = "nvidia-smi"
 SMI_PERIOD_MS = 50
@@ -30,7 +30,7 @@ class SmiMeter:
         self._device = str(device)
         self._command = command
         self._field: str | None = None
-        self._lines: LineMeter | None = None
+        self._lines: SubprocessMeter | None = None
 
     @property
     def name(self) -> str:
@@ -86,7 +86,7 @@ class SmiMeter:
         """
         field = self._field or self.probe()
         stamps = _Stamps()
-        lines = LineMeter(
+        lines = SubprocessMeter(
             SMI_NAME,
             [self._command, *self._query(field), "-lms", str(SMI_PERIOD_MS)],
             stamps.sample,

@@ -95,4 +95,4 @@ def test_no_meter_is_a_choice_and_a_misspelt_one_is_not(fake: FakeNvml) -> None:
     assert choose_meters("none").missing[0].reason == "no meter was asked for"
     with pytest.raises(InputError, match="no energy meter 'countre'") as caught:
         choose_meters("countre")
-    assert caught.value.code == "EATSS-E060"
+    assert caught.value.code == "EATSS-X005"

@@ -16,7 +16,7 @@ from eatss.measurement.meters.jetson import (
     tegrastats_meter,
     tegrastats_rails,
 )
-from eatss.measurement.meters.lines import LineMeter
+from eatss.measurement.meters.subprocess_meter import SubprocessMeter
 
 XAVIER = (
     "RAM 1903/15692MB (lfb 2951x4MB) SWAP 0/7846MB (cached 0MB) CPU [2%@1190,1%@1190,off,off]"
@@ -150,7 +150,7 @@ def test_tegrastats_is_recorded_and_its_rail_named(
     meter = jetson_meter(root=tmp_path)
     assert meter.name == "tegrastats rail VDD_GPU_SOC"
     meter.start()
-    assert isinstance(meter, LineMeter)
+    assert isinstance(meter, SubprocessMeter)
     deadline_s = time.perf_counter() + 5
     while len(meter._samples) < 2 and time.perf_counter() < deadline_s:
         time.sleep(0.01)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,7 @@ def test_a_function_that_an_old_package_lacks_is_named_too_old(fake: FakeNvml) -
 
 def test_units_are_joules_watts_and_megahertz(fake: FakeNvml) -> None:
     fake.period_s, fake.begin_s = 1.0, fake.now() - 10.5
-    with NvmlDevice(1, module=fake) as device:
+    with closing(NvmlDevice(1, module=fake)) as device:
         assert device.total_energy_j() == pytest.approx(4000)
         assert device.power_w() == pytest.approx(400, abs=1)
         assert device.power_limit_w() == pytest.approx(700)
@@ -193,7 +194,7 @@ def test_a_card_that_knows_no_mig_has_none(fake: FakeNvml, code: Any) -> None:
 
 @pytest.mark.gpu
 def test_a_real_card_tells_its_energy_and_state() -> None:
-    with NvmlDevice() as device:
+    with closing(NvmlDevice()) as device:
         assert device.total_energy_j() > 0
         assert 5 < device.power_w() < 2000
         state = card_state(device)

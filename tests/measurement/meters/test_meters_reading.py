@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from eatss.measurement.measurement import Reading
 from eatss.measurement.meters import Period, Sample, Trace, TraceKind, read, steady, update_period_s
-from eatss.measurement.meters.between import EnergyBetween, energy_between
 from eatss.measurement.meters.counter import SHARP_S
+from eatss.measurement.meters.interval_energy import IntervalEnergy, interval_energy
 
 
 def trace(*samples: tuple[float, float], kind: TraceKind = "energy") -> Trace:
@@ -123,8 +123,8 @@ def test_the_energy_of_a_block_lies_within_its_uncertainty(
     end_s = min(begin_s + seconds, samples[-1].time_s - 0.05)
     if not samples[0].time_s < begin_s < end_s:
         return
-    energy = energy_between(counter.trace, begin_s, end_s)
-    assert isinstance(energy, EnergyBetween)
+    energy = interval_energy(counter.trace, begin_s, end_s)
+    assert isinstance(energy, IntervalEnergy)
     true_j = counter.truth.between(begin_s, end_s)
     assert abs(energy.energy_j - true_j) <= energy.uncertainty_j * (1 + 1e-9)
 
@@ -257,37 +257,37 @@ def test_too_short_a_trace_is_not_steady() -> None:
 
 
 def test_a_block_shorter_than_an_update_is_as_uncertain_as_it_is() -> None:
-    energy = energy_between(counted(700), 1.02, 1.06)
-    assert isinstance(energy, EnergyBetween)
+    energy = interval_energy(counted(700), 1.02, 1.06)
+    assert isinstance(energy, IntervalEnergy)
     assert energy.energy_j == pytest.approx(28)
     assert energy.uncertainty_j > 70
     assert energy.updates == 0
 
 
 def test_a_long_block_is_certain_to_two_updates() -> None:
-    energy = energy_between(counted(700), 0.25, 2.75)
-    assert isinstance(energy, EnergyBetween)
+    energy = interval_energy(counted(700), 0.25, 2.75)
+    assert isinstance(energy, IntervalEnergy)
     assert energy.energy_j == pytest.approx(1750)
     assert energy.uncertainty_j <= 2 * 70
     assert energy.updates == 25
 
 
 def test_what_lies_beyond_the_trace_counts_as_uncertain() -> None:
-    energy = energy_between(counted(700, seconds=1.0), -0.1, 1.2)
-    assert isinstance(energy, EnergyBetween)
+    energy = interval_energy(counted(700, seconds=1.0), -0.1, 1.2)
+    assert isinstance(energy, IntervalEnergy)
     assert energy.energy_j == pytest.approx(700 * 1.3)
     assert energy.uncertainty_j == pytest.approx(700 * 0.3, abs=0.01)
 
 
 def test_a_block_without_updates_has_a_reason() -> None:
-    assert "fewer than two updates" in str(energy_between(trace((0, 1)), 0, 1))
-    assert energy_between(counted(1), 1.0, 1.0) == "the block took no time"
+    assert "fewer than two updates" in str(interval_energy(trace((0, 1)), 0, 1))
+    assert interval_energy(counted(1), 1.0, 1.0) == "the block took no time"
 
 
 def test_averaged_power_says_nothing_of_a_short_block() -> None:
     power = trace(*((k * 0.05, 700.0) for k in range(100)), kind="power")
-    assert "averages over 1 s" in str(energy_between(power, 1.0, 1.5))
-    energy = energy_between(power, 1.01, 3.02)
-    assert isinstance(energy, EnergyBetween)
+    assert "averages over 1 s" in str(interval_energy(power, 1.0, 1.5))
+    energy = interval_energy(power, 1.01, 3.02)
+    assert isinstance(energy, IntervalEnergy)
     assert energy.energy_j == pytest.approx(700 * 2.01)
     assert energy.uncertainty_j == 0

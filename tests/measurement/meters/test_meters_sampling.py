@@ -6,6 +6,7 @@ import itertools
 import random
 import threading
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -130,7 +131,7 @@ def test_power_that_stays_is_confirmed_and_power_that_moves_is_seen_at_once(
 def test_threads_record_a_card_and_its_period(fake: FakeNvml) -> None:
     device = NvmlDevice(module=fake)
     fake.period_s = 0.02
-    meters = (CounterMeter(device), PowerMeter(device))
+    meters = (CounterMeter(device.total_energy_j), PowerMeter(device.power_w))
     for meter in meters:
         meter.start()
     deadline_s = time.perf_counter() + 5
@@ -146,7 +147,7 @@ def test_threads_record_a_card_and_its_period(fake: FakeNvml) -> None:
 
 
 def test_a_card_that_vanishes_while_recording_is_reported_at_the_end(fake: FakeNvml) -> None:
-    meter = CounterMeter(NvmlDevice(module=fake))
+    meter = CounterMeter(NvmlDevice(module=fake).total_energy_j)
     meter.start()
     fake.failing["nvmlDeviceGetTotalEnergyConsumption"] = 15
     time.sleep(0.03)
@@ -168,7 +169,7 @@ def test_a_fault_in_the_thread_is_not_swallowed() -> None:
 
 
 def test_a_meter_records_once_at_a_time(fake: FakeNvml) -> None:
-    meter = PowerMeter(NvmlDevice(module=fake))
+    meter = PowerMeter(NvmlDevice(module=fake).power_w)
     with pytest.raises(MeterError, match="was not recording"):
         meter.stop()
     meter.start()
@@ -180,7 +181,7 @@ def test_a_meter_records_once_at_a_time(fake: FakeNvml) -> None:
 def test_no_thread_is_left_after_recording(fake: FakeNvml) -> None:
     before = threading.active_count()
     for _ in range(3):
-        meter = CounterMeter(NvmlDevice(module=fake))
+        meter = CounterMeter(NvmlDevice(module=fake).total_energy_j)
         meter.start()
         meter.stop()
     assert threading.active_count() == before
@@ -188,8 +189,8 @@ def test_no_thread_is_left_after_recording(fake: FakeNvml) -> None:
 
 @pytest.mark.gpu
 def test_a_real_counter_moves_in_a_steady_rhythm() -> None:
-    with NvmlDevice() as device:
-        meter = CounterMeter(device)
+    with closing(NvmlDevice()) as device:
+        meter = CounterMeter(device.total_energy_j)
         meter.start()
         time.sleep(1.5)
         period = update_period_s(meter.stop())

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from eatss.measurement.meters import MeterError, read
-from eatss.measurement.meters.lines import LineMeter
 from eatss.measurement.meters.meter import Sample
 from eatss.measurement.meters.smi import SmiMeter, parse_smi_log, smi_power_w, smi_time_s
+from eatss.measurement.meters.subprocess_meter import SubprocessMeter
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_missing_program_is_said_with_what_to_install(tmp_path: Path) -> None:
 
 def test_a_program_that_ends_by_itself_is_reported_with_its_last_words(tmp_path: Path) -> None:
     command = program(tmp_path, "echo 'GPU is lost' >&2; exit 15")
-    meter = LineMeter("nvidia-smi", [command], lambda line, t: None, "remedy")
+    meter = SubprocessMeter("nvidia-smi", [command], lambda line, t: None, "remedy")
     meter.start()
     time.sleep(0.1)
     with pytest.raises(MeterError, match="ended by itself with status 15: GPU is lost"):
@@ -134,7 +134,7 @@ def test_a_program_that_ends_by_itself_is_reported_with_its_last_words(tmp_path:
 
 def test_a_program_that_gives_no_value_is_reported(tmp_path: Path) -> None:
     command = program(tmp_path, "echo nothing; exec sleep 5")
-    meter = LineMeter("nvidia-smi", [command], lambda line, t: None, "remedy")
+    meter = SubprocessMeter("nvidia-smi", [command], lambda line, t: None, "remedy")
     meter.start()
     time.sleep(0.1)
     with pytest.raises(MeterError, match="gave no value: nothing"):
@@ -142,14 +142,16 @@ def test_a_program_that_gives_no_value_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_recording_too_short_for_a_value_is_empty_and_no_failure(tmp_path: Path) -> None:
-    meter = LineMeter("tool", [program(tmp_path, "exec sleep 5")], lambda line, t: None, "")
+    meter = SubprocessMeter("tool", [program(tmp_path, "exec sleep 5")], lambda line, t: None, "")
     meter.start()
     assert meter.stop().samples == ()
 
 
 def test_a_line_meter_records_once_at_a_time(tmp_path: Path) -> None:
     command = program(tmp_path, "echo 5; exec sleep 5")
-    meter = LineMeter("tool", [command], lambda line, t: Sample(time_s=t, value=float(line)), "")
+    meter = SubprocessMeter(
+        "tool", [command], lambda line, t: Sample(time_s=t, value=float(line)), ""
+    )
     with pytest.raises(MeterError, match="was not recording"):
         meter.stop()
     meter.start()

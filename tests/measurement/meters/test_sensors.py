@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -269,5 +270,5 @@ def test_the_sensors_of_a_real_card_agree_under_load() -> None:
     checks = {check.name: check for check in examine_sensors(with_load=True)}
     assert checks["energy counter"].ok, checks["energy counter"].found
     assert checks["counter against power"].found.startswith("ratio ")
-    with NvmlDevice() as device:
+    with closing(NvmlDevice()) as device:
         assert device.power_w() > 0

@@ -1,0 +1,20 @@
+"""The table of instructions: what they compute, their texts, and what a card needs for them.
+
+``eatss/lower`` places some of them; others take the place of statements whose value they compute,
+where a recipe names them (``eatss/transform/use_instruction.py``).
+"""
+
+from eatss.extensions import Registry
+from eatss.instructions.arithmetic import FMA
+from eatss.instructions.atomics import ATOMIC_ADD
+from eatss.instructions.shuffles import SHUFFLE_DOWN_ADD
+from eatss.kernel.instruction import Instruction
+
+INSTRUCTIONS: Registry[Instruction] = Registry(
+    "eatss.instructions",
+    "instruction",
+    {one.name: one for one in (SHUFFLE_DOWN_ADD, ATOMIC_ADD, FMA)},
+    of=Instruction,
+)
+
+__all__ = ["ATOMIC_ADD", "FMA", "INSTRUCTIONS", "SHUFFLE_DOWN_ADD"]

@@ -1,0 +1,219 @@
+"""What a machine does at once: instructions as data, with what they compute.
+
+    Instruction(
+        name="fma",
+        operands=(Operand(name="d", role="inout"), Operand(name="a"), Operand(name="b")),
+        target="d",
+        value="a * b",
+        adds=True,
+        cuda="{d} = __fma_rn({a}, {b}, {d});",
+        ...,
+    )
+
+An instruction runs a box of instances. Each of them computes ``value`` of what the operands hold
+before, and stores or adds it to ``target``. So what an instruction means can be run without a card
+(:func:`run`), and compared with the text that a CPU gets.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from operator import add, floordiv, ge, gt, le, lt, mod, mul, sub, truediv
+from typing import Any, Literal, TypeAlias
+
+from eatss.kernel.distribution import ALONE, Distribution
+from eatss.scop import ElementType
+
+Role: TypeAlias = Literal["in", "out", "inout"]
+
+FLOATING = (ElementType.FLOAT, ElementType.DOUBLE)
+
+Values: TypeAlias = dict[tuple[int, ...], float]
+"""What an operand holds, by the index of the element."""
+
+_OPERATORS: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv, ast.Mod: mod,
+    ast.FloorDiv: floordiv, ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """A value, or a box of values, that an instruction reads (``in``), writes (``out``) or both.
+
+    ``held`` says which thread has which of its elements.
+    """
+
+    name: str
+    role: Role = "in"
+    held: Distribution = ALONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capability:
+    """The least compute capability for an instruction on values of a type, ``None`` for any."""
+
+    least: tuple[int, int]
+    element_type: ElementType | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instruction:
+    """One row of the table of instructions.
+
+    Attributes:
+        name: what it is called in a recipe.
+        what: what it is called in messages, ``"atomicAdd"``.
+        operands: what it works on; ``target`` names one that it writes.
+        immediates: integers that are part of the instruction.
+        instances: the counters of its instances and their extents, ``(("lane", 32),)``.
+        target: the element that an instance writes, ``"d"`` or ``"d[i, j]"``.
+        value: what is stored there, as an expression of operands, counters and immediates.
+        adds: whether values are added to the target instead.
+        element_types: the types it is for.
+        atomic: whether other threads may do the same to the same element at the time.
+        together: whether all lanes of a warp run it together.
+        cuda: a statement of CUDA; ``{name}`` stands for an operand or immediate.
+        definitions: what ``cuda`` uses, for the top of the file where a GPU compiles it.
+        cpu_definitions: the same for a CPU; empty where the header that verification brings has it.
+        capabilities: what a card needs for it.
+    """
+
+    name: str
+    what: str
+    operands: tuple[Operand, ...]
+    target: str
+    value: str
+    cuda: str
+    adds: bool = False
+    immediates: tuple[str, ...] = ()
+    instances: tuple[tuple[str, int], ...] = ()
+    element_types: tuple[ElementType, ...] = FLOATING
+    atomic: bool = False
+    together: bool = False
+    definitions: str = ""
+    cpu_definitions: str = ""
+    capabilities: tuple[Capability, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together.
+
+        Raises:
+            ValueError: the target is no operand that is written, the value mentions an unknown
+                name, or an instance touches an element that no thread holds.
+        """
+        name, _ = self._place(self._target)
+        if name not in self.written:
+            raise ValueError(f"{self.name}: its target {self.target} is no operand that it writes")
+        known = {one.name for one in self.operands} | {n for n, _ in self.instances}
+        mentioned = {n.id for n in ast.walk(self.expression) if isinstance(n, ast.Name)}
+        for unknown in sorted(mentioned - known - set(self.immediates)):
+            raise ValueError(f"{self.name}: its value mentions {unknown}, which is no operand")
+        for operand in self.operands:
+            if operand.name == name and not self._holds(operand):
+                raise ValueError(f"{self.name}: no thread holds some element of {name}")
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @cached_property
+    def expression(self) -> ast.expr:
+        """The value, parsed."""
+        return ast.parse(self.value, mode="eval").body
+
+    @cached_property
+    def _target(self) -> ast.expr:
+        return ast.parse(self.target, mode="eval").body
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The operands that it writes."""
+        return tuple(one.name for one in self.operands if one.role != "in")
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The operands that it reads."""
+        return tuple(one.name for one in self.operands if one.role != "out")
+
+    def least(self, element_type: ElementType) -> Capability:
+        """Return what a card needs to run it on values of a type."""
+        fitting = [c for c in self.capabilities if c.element_type in (None, element_type)]
+        return max(fitting, key=lambda one: one.least, default=Capability(least=(0, 0)))
+
+    def counters(self) -> Iterator[dict[str, int]]:
+        """Yield the counters of each instance."""
+        names = [name for name, _ in self.instances]
+        for values in product(*(range(extent) for _, extent in self.instances)):
+            yield dict(zip(names, values, strict=True))
+
+    def _holds(self, operand: Operand) -> bool:
+        """Tell whether threads hold what instances write of an operand."""
+        held = set(operand.held.everywhere())
+        return all(_place_of(self._target, values)[1] in held for values in self.counters())
+
+    @staticmethod
+    def _place(node: ast.expr) -> tuple[str, ast.expr | None]:
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            return node.value.id, node.slice
+        return (node.id if isinstance(node, ast.Name) else ""), None
+
+
+def run(
+    instruction: Instruction,
+    operands: Mapping[str, Values],
+    immediates: Mapping[str, int] | None = None,
+) -> dict[str, Values]:
+    """Return what the operands hold after an instruction, by its meaning alone.
+
+    Args:
+        instruction: the instruction.
+        operands: what they hold before; that of a single value has the index ``()``.
+        immediates: its integers.
+    """
+    after = {name: dict(values) for name, values in operands.items()}
+    target = ast.parse(instruction.target, mode="eval").body
+    for counters in instruction.counters():
+        names = {**(immediates or {}), **counters}
+        name, index = _place_of(target, names)
+        value = _value(instruction.expression, names, operands)
+        after[name][index] = after[name][index] + value if instruction.adds else value
+    return after
+
+
+def _place_of(node: ast.expr, names: Mapping[str, int]) -> tuple[str, tuple[int, ...]]:
+    """Return the operand and the index that text like ``d[i, j]`` means."""
+    if isinstance(node, ast.Name):
+        return node.id, ()
+    assert isinstance(node, ast.Subscript)
+    assert isinstance(node.value, ast.Name)
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return node.value.id, tuple(int(_value(part, names, {})) for part in parts)
+
+
+def _value(node: ast.expr, names: Mapping[str, int], operands: Mapping[str, Values]) -> float:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in names:
+        return names[node.id]
+    if isinstance(node, ast.Name | ast.Subscript):
+        name, index = _place_of(node, names)
+        return operands[name][index]
+    if isinstance(node, ast.BinOp):
+        left, right = (_value(side, names, operands) for side in (node.left, node.right))
+        return _apply(node.op, left, right)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        left, right = (_value(s, names, operands) for s in (node.left, node.comparators[0]))
+        return _apply(node.ops[0], left, right)
+    if isinstance(node, ast.IfExp):
+        chosen = node.body if _value(node.test, names, operands) else node.orelse
+        return _value(chosen, names, operands)
+    raise ValueError(f"an instruction's value cannot have {ast.unparse(node)}")
+
+
+def _apply(operator: ast.AST, left: float, right: float) -> float:
+    found: float = _OPERATORS[type(operator)](left, right)
+    return found

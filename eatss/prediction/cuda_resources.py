@@ -1,0 +1,132 @@
+"""What is the same for all statements of a launch: registers, blocks of an SM, L1, guards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.analysis.structure import MOST_POINTS, HeldFacts, held_words
+from eatss.prediction.card import REGISTER_STEP
+from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
+from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.demand import Column
+from eatss.prediction.occupancy import resident_blocks
+from eatss.prediction.uniform_references import UniformSet
+
+_WORD_BYTES = 4
+_LEAST_L1_BYTES = 16 * 1024.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeResources:
+    """A launch on a card; every column has an entry a candidate.
+
+    ``boxes`` are those of the stageable groups, ``shared_bytes`` those of a block. ``registers``
+    are those of a thread, ``spilled_words`` those it lacks. ``resident`` blocks fit an SM,
+    ``present`` ones are there. ``l1_bytes`` are those of an SM beside shared memory, and
+    ``working_bytes`` what a block touches of them in a step. ``guarded`` is the share of blocks
+    whose tile the end of a loop cuts off.
+    """
+
+    of: CudaLaunch
+    boxes: list[GroupBox]
+    shared_bytes: Column
+    registers: Column
+    spilled_words: Column
+    resident: Column
+    present: Column
+    l1_bytes: Column
+    working_bytes: Column
+    guarded: Column
+
+
+def resources_of(of: CudaLaunch) -> CodeResources:
+    """Return what holds for all statements of a launch."""
+    card, threads = of.card, of.shape.block_threads
+    boxes = group_boxes(of)
+    shared = shared_bytes(of, boxes)
+    wanted, needed = _registers(of)
+    room = np.floor(card.registers_per_block / np.maximum(float(card.warp), threads))
+    most = np.floor(room / REGISTER_STEP) * REGISTER_STEP
+    cap = np.minimum(card.registers_per_thread, most)
+    registers = np.minimum(wanted, cap)
+    resident = resident_blocks(threads, registers, shared, card, card.shared_optin_bytes)
+    present = np.clip(np.ceil(of.active / card.sms), 1.0, resident)
+    return CodeResources(
+        of=of,
+        boxes=boxes,
+        shared_bytes=shared,
+        registers=registers,
+        spilled_words=np.maximum(0.0, needed - cap),
+        resident=resident,
+        present=present,
+        l1_bytes=np.maximum(_LEAST_L1_BYTES, card.l1_shared_bytes - present * shared),
+        working_bytes=working_bytes(of),
+        guarded=_guarded_share(of),
+    )
+
+
+def fits(of: CudaLaunch) -> npt.NDArray[np.bool_]:
+    """Tell where what points add up stays in registers."""
+    words = of.zeros
+    for own in of.cut.held:
+        words = words + _held_words(of, own)
+    block = of.card.registers_per_block / np.maximum(1.0, of.shape.block_threads)
+    most = np.minimum(of.card.registers_per_thread, np.floor(block))
+    few = of.points() <= MOST_POINTS
+    return np.asarray((words <= held_words(most)) & (few | (words == 0)))
+
+
+def distinct(of: CudaLaunch, uniform: UniformSet) -> Column:
+    """Return the elements that the points of a thread touch through a uniform set, at one step."""
+    moving = dict(uniform.access.strides)
+    named = [n for n in of.cut.mapped if n in moving]
+    each = np.asarray(prod((of.shape.points[n] for n in named), start=of.ones))
+    together = of.ones
+    for (terms, _), span in zip(uniform.access.subscripts, uniform.spans, strict=True):
+        loops = [n for n, factor in terms if n in named and abs(factor) == 1]
+        if len(loops) == 1:
+            points, threads = of.shape.points[loops[0]], of.shape.threads[loops[0]]
+            together = together * np.where(
+                threads == 1, points + span, points * min(span + 1, uniform.count)
+            )
+        else:
+            together = together * min(span + 1, uniform.count)
+    return np.minimum(each * uniform.count, together)
+
+
+def _registers(of: CudaLaunch) -> tuple[Column, Column]:
+    """Return the registers that a thread takes if it may, and those it cannot do without.
+
+    Sums and addresses it needs; operands of all points are under way together, without a serial
+    loop half of those of one.
+    """
+    needed = of.ones * of.code.base_registers
+    for own in of.cut.held:
+        needed = needed + _held_words(of, own)
+    most = of.zeros
+    for statement in of.statements:
+        serial = bool(of.serial(statement))
+        words = of.zeros
+        for uniform in of.uniform_sets[statement.name]:
+            if not uniform.held:
+                width = max(1, uniform.access.element_bytes // _WORD_BYTES)
+                each = distinct(of, uniform) if serial else of.ones * uniform.count / 2
+                words = words + each * width
+        most = np.maximum(most, words)
+    return needed + of.code.operand_registers * most, needed
+
+
+def _held_words(of: CudaLaunch, own: HeldFacts) -> Column:
+    return of.points() * max(1, own.element_bytes // _WORD_BYTES)
+
+
+def _guarded_share(of: CudaLaunch) -> Column:
+    free = of.ones
+    for name in of.cut.mapped:
+        cut = np.mod(of.trips[name], of.shape.tile[name]) > 0
+        free = free * np.where(cut, 1.0 - 1.0 / of.shape.steps[name], 1.0)
+    return 1.0 - free

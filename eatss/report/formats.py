@@ -1,0 +1,77 @@
+r"""What ``eatss select`` can print: a registry of output formats, to which others may add.
+
+A format is a function of :class:`Selected` that returns text with its last line break::
+
+    from eatss.report.formats import FORMATS, Selected
+
+    def names(found: Selected) -> str:
+        return "".join(f"{one.name}: {one.tile_sizes}\n" for one in found.selection.kernels)
+
+    FORMATS.register("names", names)
+
+An installed package offers one by an entry point of the group ``eatss.formats``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from eatss.analysis.program import AnalysedProgram
+from eatss.documents import json_text
+from eatss.extensions import Registry
+from eatss.gpu import GpuProfile
+from eatss.lower.structures import structures_for
+from eatss.model import Selection, program_to_smt2
+from eatss.report.selection import selection_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selected:
+    """A selection with the program and the card that it is for; ``explain`` asks for reasons."""
+
+    selection: Selection
+    program: AnalysedProgram
+    profile: GpuProfile
+    explain: bool = False
+
+
+Format: TypeAlias = Callable[[Selected], str]
+
+
+def _table(found: Selected) -> str:
+    return selection_table(found.selection, explain=found.explain)
+
+
+def _json(found: Selected) -> str:
+    return json_text(found.selection)
+
+
+def _ppcg(found: Selected) -> str:
+    return f"{found.selection.ppcg_sizes}\n"
+
+
+def _ppcg_args(found: Selected) -> str:
+    return "".join(f"{argument}\n" for argument in found.selection.ppcg_arguments)
+
+
+def _smt2(found: Selected) -> str:
+    program, profile = found.program, found.profile
+    cuda = found.selection.target == "cuda"
+    structures = structures_for(program, profile) if cuda else None
+    return program_to_smt2(program.facts, profile, found.selection, structures)
+
+
+FORMATS: Registry[Format] = Registry(
+    "eatss.formats",
+    "format",
+    {
+        "table": _table,
+        "json": _json,
+        "ppcg": _ppcg,
+        "ppcg-args": _ppcg_args,
+        "smt2": _smt2,
+    },
+)
+"""Output formats of ``eatss select`` by name."""

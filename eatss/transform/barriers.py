@@ -1,0 +1,58 @@
+"""Barriers where threads of a block meet in shared memory: between definitions and uses.
+
+Nodes are gone through in order, with what is written and read since the last barrier. Before a
+node that would meet it a barrier is put; where the next turn of a loop would, at the end of its
+body. What comes of it is judged by :mod:`eatss.kernel.barriers`, which knows nothing of how
+barriers are put: they are enough, and with one fewer they would not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eatss.kernel.barriers import SharedUses, followed, needed_barriers_only, varying_names
+from eatss.kernel.nodes import Barrier, For, If, Node, Scope
+
+_NOTHING = SharedUses()
+
+
+def with_barriers(body: Sequence[Node]) -> tuple[Node, ...]:
+    """Return nodes of a kernel with barriers where they are needed, and nowhere else."""
+    found, _ = _through(body, _NOTHING, varying_names(body))
+    return needed_barriers_only(found)
+
+
+def _through(
+    nodes: Sequence[Node], before: SharedUses, varying: frozenset[str]
+) -> tuple[tuple[Node, ...], SharedUses]:
+    """Return nodes with barriers between them and in them, and what is pending behind them."""
+    found: list[Node] = []
+    state = before
+    for node in nodes:
+        inner = _inside(node, varying)
+        if _conflict((inner,), state, varying):
+            found.append(Barrier())
+            state = _NOTHING
+        found.append(inner)
+        state, _ = followed((inner,), state, varying)
+    return tuple(found), state
+
+
+def _inside(node: Node, varying: frozenset[str]) -> Node:
+    """Return a node whose bodies have the barriers that they need by themselves."""
+    if isinstance(node, If):
+        body, orelse = (_through(part, _NOTHING, varying)[0] for part in (node.body, node.orelse))
+        return replace(node, body=body, orelse=orelse)
+    if not isinstance(node, For | Scope):
+        return node
+    body, state = _through(node.body, _NOTHING, varying)
+    again = isinstance(node, For) and _conflict(body, state, varying)
+    return replace(node, body=(*body, Barrier()) if again else body)
+
+
+def _conflict(nodes: Sequence[Node], before: SharedUses, varying: frozenset[str]) -> bool:
+    """Tell whether nodes meet what threads did before, apart from what they do to themselves."""
+    _, faults = followed(nodes, before, varying)
+    _, own = followed(nodes, _NOTHING, varying)
+    return not set(faults) <= set(own)

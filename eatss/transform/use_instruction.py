@@ -1,0 +1,92 @@
+"""Let an instruction do what statements do, wherever they compute what it computes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eatss.kernel.instruction import Instruction
+from eatss.kernel.nodes import Compute, Kernel, Node
+from eatss.kernel.uses import mapped
+from eatss.scop import Binary, Expression, Literal, Read
+
+_SIGNS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+Parts = dict[str, Expression]
+"""The part of a statement's value that each operand is."""
+
+
+def use_instruction(kernel: Kernel, instruction: Instruction) -> Kernel:
+    """Return a kernel in which an instruction computes what it can.
+
+    A statement fits where its value is that of the instruction, and its type one of the
+    instruction's. Only an instruction of single values in one thread can fit.
+    """
+
+    def changed(node: Node) -> tuple[Node, ...]:
+        return (_with(node, instruction) if isinstance(node, Compute) else node,)
+
+    return replace(kernel, body=mapped(kernel.body, changed))
+
+
+def _with(node: Compute, instruction: Instruction) -> Compute:
+    if instruction.instances or instruction.immediates or node.by is not None:
+        return node
+    if node.target.buffer.element_type not in instruction.element_types:
+        return node
+    value = node.statement.value
+    if instruction.adds:
+        added = _added(node, value)
+        if added is None:
+            return node
+        value = added
+    for parts in _matches(instruction.expression, value, {}):
+        own = Read(access=0)
+        return replace(node, by=(instruction, tuple({**parts, instruction.target: own}.items())))
+    return node
+
+
+def _added(node: Compute, value: Expression) -> Expression | None:
+    """Return what a statement adds to its target, ``None`` if it does something else."""
+    if not isinstance(value, Binary) or value.operator != "+":
+        return None
+    for one, other in ((value.left, value.right), (value.right, value.left)):
+        if isinstance(one, Read) and node.reads[one.access] == node.target:
+            return other
+    return None
+
+
+def _matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Parts]:
+    """Return the ways in which a value is what a pattern says.
+
+    Operands of sums and products may change places.
+    """
+    if isinstance(pattern, ast.Name):
+        if pattern.id in known:
+            return [known] if known[pattern.id] == value else []
+        return [{**known, pattern.id: value}]
+    if isinstance(pattern, ast.Constant):
+        same = isinstance(value, Literal) and _number(value.text) == pattern.value
+        return [known] if same else []
+    if not isinstance(pattern, ast.BinOp) or not isinstance(value, Binary):
+        return []
+    sign = _SIGNS.get(type(pattern.op))
+    if sign != value.operator:
+        return []
+    sides = [(value.left, value.right)]
+    if sign in ("+", "*"):
+        sides.append((value.right, value.left))
+    return [
+        both
+        for left, right in sides
+        for first in _matches(pattern.left, left, known)
+        for both in _matches(pattern.right, right, first)
+    ]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.rstrip("fFlL"))
+    except ValueError:
+        return None

@@ -1,0 +1,137 @@
+"""A meter from outside eatss: one file, and an entry point or a call."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eatss
+from eatss.diagnostics import InputError
+from eatss.extensions import Origin
+from eatss.measurement import MeasureOptions, measure_variants
+from eatss.measurement.meters import METERS, ChosenMeters, Meter, MeterTarget, choose_meters
+from tests.end_to_end.measuring import python
+from tests.measurement.scripted_card import Folders, ScriptedCard
+
+CARD = f"{__name__}:ChoosingCard"
+
+WATTS = """
+import time
+from eatss.measurement.meters import ChosenMeters, Sample, Trace
+
+clock = time.perf_counter
+
+class Socket:
+    name = "wall socket"
+
+    def start(self):
+        self.begin_s = clock()
+
+    def stop(self):
+        times = [self.begin_s + k / 10 for k in range(int(10 * (clock() - self.begin_s)) + 1)]
+        samples = tuple(Sample(time_s=time_s, value=250.0) for time_s in times)
+        return Trace(meter=self.name, kind="power", samples=samples)
+
+def open_watts(target):
+    return ChosenMeters(meters=(Socket(),))
+"""
+
+
+class ChoosingCard(ScriptedCard):
+    """A scripted card whose meters are those of the registry, on the card's clock."""
+
+    def meters(self, choice: str) -> tuple[Meter, ...]:
+        chosen = choose_meters(choice).meters
+        watts: Any = sys.modules["watts"]
+        watts.clock = self.now
+        return chosen
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "watts.py").write_text(WATTS)
+    return folder
+
+
+@pytest.fixture
+def watts(outside: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Import the meter and register it."""
+    monkeypatch.syspath_prepend(str(outside))
+    monkeypatch.delitem(sys.modules, "watts", raising=False)
+    module = import_module("watts")
+    METERS.register("watts", module.open_watts)
+    yield module
+    METERS.remove("watts")
+    sys.modules.pop("watts", None)
+
+
+@pytest.mark.usefixtures("heeded_signals")
+def test_a_meter_that_is_registered_reaches_the_process_that_measures(
+    watts: Any, tmp_path: Path
+) -> None:
+    del watts
+    variant = Folders(tmp_path).variant("a")
+    (found,) = measure_variants([variant], MeasureOptions(meter="watts"), card=CARD)
+    assert (found.status, found.method.meter) == ("ok", "wall socket")
+    assert found.energy_j == pytest.approx(2.5, rel=0.01)  # 250 W for 10 ms
+
+
+def test_a_meter_of_an_installed_package_is_an_option_of_the_command(
+    outside: Path, tmp_path: Path
+) -> None:
+    info = outside / "watts-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: watts\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[eatss.meters]\nwatts = watts:open_watts\n")
+    variant = Folders(tmp_path).variant("a")
+    words: Sequence[str] = ("measure", str(variant.directory), "--card", CARD, "-f", "json")
+    done = python("-m", "eatss", *words, "--meter", "watts", path=outside)
+    assert done.returncode == 0, done.stderr
+    (document,) = json.loads(done.stdout)["measurements"]
+    assert document["method"]["meter"] == "wall socket"
+    done = python("-m", "eatss", *words, "--meter", "volts", path=outside)
+    assert done.returncode == 2
+    assert "there is no energy meter 'volts' [EATSS-X005]" in done.stderr
+    assert "jetson, none, watts\n" in done.stderr
+
+
+def test_a_meter_that_no_other_process_can_import_is_refused(tmp_path: Path) -> None:
+    def open_nothing(_: MeterTarget) -> ChosenMeters:
+        return ChosenMeters(meters=())
+
+    METERS.register("mine", open_nothing)
+    try:
+        assert choose_meters("mine").meters == ()
+        with pytest.raises(InputError, match="'mine' is needed in another process") as caught:
+            measure_variants(
+                [Folders(tmp_path).variant("a")], MeasureOptions(meter="mine"), card=CARD
+            )
+        assert caught.value.code == "EATSS-X009"
+    finally:
+        METERS.remove("mine")
+
+
+def test_only_what_was_registered_has_to_be_carried(watts: Any, outside: Path) -> None:
+    assert METERS.origin("auto") is None
+    assert METERS.origin("watts") == Origin(path="watts:open_watts", folder=str(outside))
+    assert Origin(path="watts:open_watts", folder=str(outside)).load() is watts.open_watts
+
+
+def test_a_meter_that_is_not_there_is_said_with_all_that_are(watts: Any) -> None:
+    del watts
+    for ask in (
+        lambda: measure_variants([], MeasureOptions(meter="amperes"), card=CARD),
+        lambda: eatss.energy_meter(meter="amperes"),
+    ):
+        with pytest.raises(InputError, match="there is no energy meter 'amperes'") as caught:
+            ask()
+        names = "auto, counter, power, nvidia-smi, jetson, none, watts"
+        assert caught.value.diagnostics[0].hint == f"there is {names}"
