@@ -38,11 +38,11 @@ from eatss.analysis.mapping import AXES, thread_axes, threads_along
 from eatss.analysis.structure import LaunchFacts, Structure
 from eatss.gpu import load_profile
 from eatss.gpu.profile import GpuProfile
+from eatss.lower.structures import structures_for
 from eatss.prediction.card import card_of
 from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.resources import data_directory
-from eatss.session.steps import structures_for
 
 ROWS = ("cuda-tuning.jsonl", "unseen-cuda.jsonl")
 PROGRAMS = Path(__file__).resolve().parent / "programs"

@@ -10,14 +10,7 @@ import typer
 
 from eatss.cli.measure import MEASURED, show, stop_interrupted
 from eatss.cli.measure import finish as finish_measured
-from eatss.cli.measure_options import (
-    Generating,
-    Measuring,
-    Results,
-    generating_options,
-    measuring_options,
-)
-from eatss.cli.option_groups import takes
+from eatss.cli.measure_options import Generating, Measuring, Results, measuring_command
 from eatss.cli.options import Debug, of_output
 from eatss.diagnostics import EatssError, ExitCode, input_error
 
@@ -44,7 +37,7 @@ NOT_MET = 3
 _HARMLESS = (*MEASURED, "rejected by the model")
 
 
-@takes(measuring=measuring_options, generating=generating_options)
+@measuring_command
 def compare(
     *,
     sources: Annotated[

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from eatss.cli.measure_options import (
-    Generating,
-    Measuring,
-    Results,
-    generating_options,
-    measuring_options,
-)
-from eatss.cli.option_groups import takes
+from eatss.cli.measure_options import Generating, Measuring, Results, measuring_command
 from eatss.cli.options import Debug
 from eatss.diagnostics import ExitCode, NoSolutionError
 
@@ -43,7 +36,7 @@ MEASURED = ("ok", "unstable")
 """Statuses of programs that are right and were measured."""
 
 
-@takes(measuring=measuring_options, generating=generating_options)
+@measuring_command
 def measure(
     *,
     sources: Annotated[

@@ -239,6 +239,10 @@ def measuring_options(
     return Measuring(options=options, card=card)
 
 
+measuring_command = takes(measuring=measuring_options, generating=generating_options)
+"""Gives a command how to measure (``measuring``) and how to generate (``generating``)."""
+
+
 def parse_device(text: str) -> int | str:
     """Read ``0`` or ``GPU-…``.
 

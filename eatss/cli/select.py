@@ -84,13 +84,13 @@ def select(
     from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415
     from eatss.session.analysis import cut_for  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
-    from eatss.session.steps import ppcg_schedule_of, structures_for  # noqa: PLC0415
+    from eatss.session.steps import ppcg_schedule_of  # noqa: PLC0415
 
     render = FORMATS.get(output)
     check_target(
         target,
         ppcg={
-            f"--format {output}": output in ("ppcg", "ppcg-args"),
+            f"--format {output}": output in {"ppcg", "ppcg-args"},
             "--ppcg-schedule": reading["ppcg_schedule"] is not None,
             "--save-ppcg-schedule": save_ppcg_schedule is not None,
         },
@@ -105,15 +105,7 @@ def select(
         selection = session.select(profile, options)
     if output == "ppcg":
         report_warnings(sizes_alone(selection), diagnostics)
-    text = render(
-        Selected(
-            selection=selection,
-            program=program,
-            profile=profile,
-            structures=lambda: structures_for(program, profile) if target == "cuda" else None,
-            explain=explain,
-        )
-    )
+    text = render(Selected(selection=selection, program=program, profile=profile, explain=explain))
     if save_ppcg_schedule is not None:
         write_text("--save-ppcg-schedule", save_ppcg_schedule, ppcg_schedule_of(program))
     typer.echo(text, nl=False)

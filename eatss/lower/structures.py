@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.structure import (
     HeldFacts,
     LaunchFacts,
@@ -21,6 +22,9 @@ from eatss.gpu import GpuProfile
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.storage import Place
 from eatss.polyhedral import ScheduledScop
+from eatss.polyhedral.isl_limits import bounded_work
+from eatss.polyhedral.schedule import default_operations
+from eatss.polyhedral.source_lines import source_lines
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.hoisting import hoistable
 from eatss.schedule.names import NameTable
@@ -28,6 +32,27 @@ from eatss.schedule.pieces import Piece, pieces_of
 
 _TRIAL = Spread(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""
+
+
+def structures_for(
+    program: AnalysedProgram,
+    profile: GpuProfile,
+    *,
+    strict_fp: bool = False,
+) -> dict[str, tuple[Structure, ...]]:
+    """Return how the generator can cut each kernel of a program, by the kernel's name.
+
+    Raises:
+        InputError: ``EATSS-P001``, isl needs more than the program's ``max_operations`` for one
+            region.
+    """
+    found: dict[str, tuple[Structure, ...]] = {}
+    for region in program.scops:
+        options = CodegenOptions(strict_fp=strict_fp)
+        limit = program.max_operations or default_operations(region.scop)
+        with source_lines("on what code can be made"), bounded_work(region.scop, limit):
+            found |= structures_of(region.scheduled, region.facts, profile, options)
+    return found
 
 
 def structures_of(

@@ -9,6 +9,7 @@ from typing import Literal, TypedDict, get_args
 
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile
+from eatss.model.objectives import OBJECTIVES
 
 ModelName = Literal["prediction", "eatss", "paper"]
 """How an objective is computed: the published one by the paper's rules or with exact footprints
@@ -181,8 +182,8 @@ class SelectOptions:
 
     Attributes:
         target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
-        objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted, or
-            ``"paper"``, the objective of EATSS; or another name of ``eatss.model.OBJECTIVES``.
+        objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted,
+            ``"paper"``, the objective of EATSS, or another name of ``eatss.model.OBJECTIVES``.
         model: For the paper's objective: ``"paper"`` keeps to EATSS as published, ``"eatss"``
             counts exact footprints.
         volume: How tile volumes are counted; by default ``"product"`` for the paper's
@@ -297,8 +298,6 @@ def resolve_model(
     """
     one_of("target", target, ("ppcg", "cuda"))
     if objective is not None:
-        from eatss.model.objectives import OBJECTIVES  # noqa: PLC0415 - options need no NumPy
-
         OBJECTIVES.get(objective)
     if model is not None:
         one_of("model", model, ("eatss", "paper", "prediction"))

@@ -14,30 +14,26 @@ An installed package offers one by an entry point of the group ``eatss.formats``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from eatss.analysis.program import AnalysedProgram
-from eatss.analysis.structure import Structure
 from eatss.documents import json_text
 from eatss.extensions import Registry
 from eatss.gpu import GpuProfile
+from eatss.lower.structures import structures_for
 from eatss.model import Selection, program_to_smt2
 from eatss.report.selection import selection_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selected:
-    """A selection with the program and the card that it is for; ``explain`` asks for reasons.
-
-    ``structures`` returns how generated code can be cut, by kernel; ``None`` for PPCG's code.
-    """
+    """A selection with the program and the card that it is for; ``explain`` asks for reasons."""
 
     selection: Selection
     program: AnalysedProgram
     profile: GpuProfile
-    structures: Callable[[], Mapping[str, tuple[Structure, ...]] | None]
     explain: bool = False
 
 
@@ -61,8 +57,10 @@ def _ppcg_args(found: Selected) -> str:
 
 
 def _smt2(found: Selected) -> str:
-    facts, structures = found.program.facts, found.structures()
-    return program_to_smt2(facts, found.profile, found.selection, structures)
+    program, profile = found.program, found.profile
+    cuda = found.selection.target == "cuda"
+    structures = structures_for(program, profile) if cuda else None
+    return program_to_smt2(program.facts, profile, found.selection, structures)
 
 
 FORMATS: Registry[Format] = Registry(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import linecache
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -15,10 +14,7 @@ from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.diagnostics import (
     Diagnostic,
     EatssError,
-    InputError,
-    InternalError,
     Severity,
-    SourceSpan,
     input_error,
 )
 from eatss.forked import REGION_S, allow
@@ -27,6 +23,7 @@ from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for_any_size
 from eatss.polyhedral.expansion import expanded_arrays, with_expanded_sums
 from eatss.polyhedral.schedule import default_operations
+from eatss.polyhedral.source_lines import source_lines, with_source_line
 from eatss.scop import ElementType, Scop
 
 Cut: TypeAlias = Literal["ppcg", "eatss"]
@@ -171,30 +168,6 @@ def require_one_region(regions: Sequence[object], does: str) -> None:
             f"the file has {len(regions)} regions, and PPCG {does} the schedule of one",
             hint="put each region into a file of its own",
         )
-
-
-@contextmanager
-def source_lines(what: str = "", span: SourceSpan | None = None) -> Iterator[None]:
-    """Add the lines of the source to findings of later passes, and name what isl failed at.
-
-    Raises:
-        InternalError: ``EATSS-X002``, isl failed.
-    """
-    try:
-        yield
-    except InputError as error:
-        raise InputError(*map(with_source_line, error.diagnostics)) from None
-    except isl.Error as error:
-        message = f"isl failed {what}: {error}"
-        raise InternalError(Diagnostic(code="EATSS-X002", message=message, span=span)) from error
-
-
-def with_source_line(finding: Diagnostic) -> Diagnostic:
-    """Add the text of the line that a finding points at."""
-    if finding.span is None or finding.source_line is not None:
-        return finding
-    line = linecache.getline(finding.span.file, finding.span.line).rstrip("\r\n")
-    return replace(finding, source_line=line or None)
 
 
 def _seconds(scop: Scop, max_operations: int | None) -> float:

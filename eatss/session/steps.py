@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eatss.analysis.program import AnalysedProgram
-from eatss.analysis.structure import Structure
 from eatss.diagnostics import Diagnostic, Severity
 from eatss.forked import allow_more
 from eatss.gpu import GpuProfile
@@ -21,12 +20,11 @@ from eatss.model import (
     select_program,
 )
 from eatss.model.options import DEFAULT_TIMEOUT_S, SelectOptions
-from eatss.polyhedral.isl_limits import bounded_work
-from eatss.polyhedral.schedule import default_operations
+from eatss.polyhedral.source_lines import source_lines
 from eatss.program import Original, Program
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import Recipe
-from eatss.session.analysis import SymbolicProgram, require_one_region, source_lines
+from eatss.session.analysis import SymbolicProgram, require_one_region
 
 if TYPE_CHECKING:
     from eatss.model.expectation import KernelExpectation, ProgramExpectation
@@ -52,6 +50,8 @@ def select_for(
         allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
     structures = None
     if options.target == "cuda" and options.model == "prediction":
+        from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
+
         structures = structures_for(program, profile, strict_fp=strict_fp)
     selection = select_program(
         program.facts,
@@ -100,6 +100,7 @@ def expect_code(
         places_without_effect,
         with_own_sizes,
     )
+    from eatss.lower.structures import structures_for  # noqa: PLC0415
     from eatss.model.expectation import expect_cuda  # noqa: PLC0415
     from eatss.recipe.requests import checked_options  # noqa: PLC0415
 
@@ -138,29 +139,6 @@ def _expectation(
         target=target,
         warnings=(*program.doubts, *warnings),
     )
-
-
-def structures_for(
-    program: AnalysedProgram,
-    profile: GpuProfile,
-    *,
-    strict_fp: bool = False,
-) -> dict[str, tuple[Structure, ...]]:
-    """Return how the generator can cut each kernel of a program, by the kernel's name.
-
-    Raises:
-        InputError: ``EATSS-P001``, isl needs more than the program's ``max_operations`` for one
-            region.
-    """
-    from eatss.lower.structures import structures_of  # noqa: PLC0415 - PPCG's target needs none
-
-    found: dict[str, tuple[Structure, ...]] = {}
-    for region in program.scops:
-        options = CodegenOptions(strict_fp=strict_fp)
-        limit = program.max_operations or default_operations(region.scop)
-        with source_lines("on what code can be made"), bounded_work(region.scop, limit):
-            found |= structures_of(region.scheduled, region.facts, profile, options)
-    return found
 
 
 def choices(wanted: CodeRequest, choosing: SelectOptions, selection: object) -> tuple[str, ...]:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from eatss.analysis.structure import Spread
 from eatss.gpu import load_profile
+from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection, ModelOptions, Selection
 from eatss.program import Original, Program, save_program
 from eatss.recipe.from_selection import recipe_of
 from eatss.recipe.options import CodegenOptions
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
-from eatss.session.steps import generate_for, select_for, structures_for
+from eatss.session.steps import generate_for, select_for
 from eatss.verify import Verification, verify
 
 H200 = load_profile("h200")

@@ -9,9 +9,9 @@ import pytest
 
 import eatss
 from eatss.gpu import load_profile
+from eatss.lower.structures import structures_for
 from eatss.program import KernelCode, Program
 from eatss.recipe.options import CodegenOptions
-from eatss.session.steps import structures_for
 from tests.examples import with_long
 from tests.model.cuda_kernels import (
     KERNELS,

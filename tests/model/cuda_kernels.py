@@ -13,6 +13,7 @@ from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import Spread, Structure
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
+from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection, ModelOptions, Selection
 from eatss.model.cuda_lattice import CudaLattice, lattices
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
@@ -22,7 +23,7 @@ from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
-from eatss.session.steps import generate_for, select_for, structures_for
+from eatss.session.steps import generate_for, select_for
 
 KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
 ENERGY = ModelOptions(target="cuda")

@@ -17,6 +17,7 @@ import eatss
 from eatss.analysis.mapping import MAX_THREADS_Z, thread_axes, threads_along
 from eatss.diagnostics import NoSolutionError
 from eatss.gpu import GpuProfile, load_profile
+from eatss.lower.structures import structures_for
 from eatss.model import ModelOptions, Selection, predicted_cuda, program_to_smt2
 from eatss.model.cuda_lattice import lattices
 from eatss.model.cuda_layout import expected_of
@@ -25,7 +26,7 @@ from eatss.model.predicted_cuda import FULL_SPEED, cuda_problems
 from eatss.model.table_proof import table_to_smt2
 from eatss.prediction.cuda_model import CudaModel
 from eatss.report.selection import selection_table
-from eatss.session.steps import select_for, structures_for
+from eatss.session.steps import select_for
 from tests.examples import with_long
 from tests.model.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
 
