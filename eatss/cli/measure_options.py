@@ -214,12 +214,14 @@ def measuring_options(
     """Return how to measure.
 
     Raises:
-        InputError: ``EATSS-V013`` sizes, ``EATSS-E048`` a target or ``EATSS-E049`` a card that
-            are none.
+        InputError: ``EATSS-V013`` sizes, ``EATSS-E048`` a target, ``EATSS-E049`` a card or
+            ``EATSS-X005`` a meter that are none.
     """
-    from eatss.measurement.options import MeasureOptions  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.meters import METERS  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.options import MeasureOptions  # noqa: PLC0415
     from eatss.verify.plain_text import parse_sizes  # noqa: PLC0415
 
+    METERS.get(meter)
     sizes = {name: value for part in parse_sizes(size or ()) or () for name, value in part.items()}
     options = MeasureOptions(
         sizes=sizes,

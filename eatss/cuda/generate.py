@@ -18,7 +18,7 @@ from eatss.forked import left_s
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import SHARED, Kernel
 from eatss.kernel.resources import resources_of
-from eatss.kernel.uses import grid_strides
+from eatss.kernel.uses import grid_strides, inexact_instructions
 from eatss.lower.arrays import DeviceArray, shape_of
 from eatss.lower.assumptions import (
     assumptions_of,
@@ -391,6 +391,7 @@ class _RegionBuilder:
             transformations=self._options.transformations,
             instructions=self._options.instructions,
             sizes=self._scop.parameters,
+            strict_fp=self._options.strict_fp,
         )
         kernel = replace(kernel, kernel=code)
         resources = resources_of(code)
@@ -413,6 +414,7 @@ class _RegionBuilder:
                     *unstaged_notes(unit.storage, decided, self._options, unit.piece),
                 ),
                 reassociates=unit.mapping.split is not None,
+                inexact_instructions=inexact_instructions(code),
                 grid_strides=grid_strides(kernel.kernel),
             )
         )

@@ -75,6 +75,7 @@ class Instruction:
         value: what is stored there, as an expression of operands, counters and immediates.
         adds: whether values are added to the target instead.
         element_types: the types it is for.
+        exact: whether results equal those of C's operations in every bit.
         atomic: whether other threads may do the same to the same element at the time.
         together: whether all lanes of a warp run it together.
         cuda: a statement of CUDA; ``{name}`` stands for an operand or immediate.
@@ -93,6 +94,7 @@ class Instruction:
     immediates: tuple[str, ...] = ()
     instances: tuple[tuple[str, int], ...] = ()
     element_types: tuple[ElementType, ...] = FLOATING
+    exact: bool = False
     atomic: bool = False
     together: bool = False
     definitions: str = ""

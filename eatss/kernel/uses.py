@@ -170,6 +170,19 @@ def without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
     return mapped(nodes, kept)
 
 
+def inexact_instructions(kernel: Kernel) -> tuple[str, ...]:
+    """Return the instructions that compute floating-point statements otherwise than C may."""
+    used = {
+        node.by[0].name
+        for node in every(kernel.body)
+        if isinstance(node, Compute)
+        and node.by is not None
+        and not node.by[0].exact
+        and node.target.buffer.element_type.is_floating
+    }
+    return tuple(sorted(used))
+
+
 def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:
     """Return the axes of the grid along which loops take a block from tile to tile."""
     steps = [node.step for node in every(kernel.body) if isinstance(node, For)]

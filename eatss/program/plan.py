@@ -68,7 +68,8 @@ class KernelCode:
     ``registers`` is an estimate a thread needs. ``arguments`` are the names passed, in order:
     arguments and temporaries of the entry, and counters of host loops. ``notes`` say in
     sentences what was decided and why. ``reassociates`` says that sums of it are split over
-    threads or blocks, so that floating-point results may differ from the original's by rounding.
+    threads or blocks, so that floating-point results may differ from the original's by rounding;
+    so they may by the ``inexact_instructions`` that it uses in the place of C's operations.
     ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that
     any number of blocks takes all tiles.
     """
@@ -83,7 +84,13 @@ class KernelCode:
     tile_sizes: tuple[tuple[str, int], ...]
     notes: tuple[str, ...]
     reassociates: bool = False
+    inexact_instructions: tuple[str, ...] = ()
     grid_strides: tuple[Literal["x", "y", "z"], ...] = ()
+
+    @property
+    def bit_exact(self) -> bool:
+        """Whether floating-point results have to be those of the original in every bit."""
+        return not (self.reassociates or self.inexact_instructions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

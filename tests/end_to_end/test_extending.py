@@ -1,0 +1,120 @@
+"""What docs/extending.md shows works, from a package outside this repository."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from eatss.extensions import Registry
+from eatss.gpu import CARDS
+from eatss.instructions import INSTRUCTIONS
+from eatss.kernel.instruction import Values, run
+from eatss.measurement.meters import METERS, choose_meters
+from eatss.model import OBJECTIVES
+from eatss.report.formats import FORMATS
+from eatss.transform import TRANSFORMATIONS
+from tests import offered
+from tests.end_to_end.in_process import eatss
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+REGISTRIES: tuple[Registry[Any], ...] = (
+    INSTRUCTIONS, TRANSFORMATIONS, OBJECTIVES, METERS, CARDS, FORMATS,
+)  # fmt: skip
+
+
+def blocks(language: str) -> list[str]:
+    tokens = MarkdownIt().parse((REPOSITORY / "docs" / "extending.md").read_text())
+    return [token.content for token in tokens if token.type == "fence" and token.info == language]
+
+
+def files() -> dict[str, str]:
+    """Return what stands in the page, by the name in its first line."""
+    found = {}
+    for text in blocks("python") + blocks("toml"):
+        name = re.match(r"# (\S+)\n", text)
+        assert name is not None
+        found[name[1]] = text
+    return found
+
+
+def commands() -> list[str]:
+    lines = [line for block in blocks("console") for line in block.splitlines()]
+    return [line.removeprefix("$ ") for line in lines]
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Install what the page shows, and go where the kernels are."""
+    own = files()
+    points = tomllib.loads(own.pop("pyproject.toml"))["project"]["entry-points"]
+    assert set(points) == {registry.group for registry in REGISTRIES}
+    card = (REPOSITORY / "gpu_profiles" / "t4.toml").read_text()
+    card = re.sub(r"^name = .*", 'name = "lab"', card, flags=re.MULTILINE)
+    own["lab.toml"] = re.sub(r"^aliases = .*\n", "", card, flags=re.MULTILINE)
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    for registry in REGISTRIES:
+        offered.install(folder, monkeypatch, registry, entry="", files=own)
+    offers = [
+        line
+        for group, names in points.items()
+        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in names.items()))
+    ]
+    (folder / "offered-1.0.dist-info" / "entry_points.txt").write_text("\n".join(offers) + "\n")
+    shutil.copytree(REPOSITORY / "kernels", tmp_path / "kernels")
+    with chdir(tmp_path):
+        yield tmp_path
+
+
+@pytest.mark.usefixtures("package")
+def test_every_command_of_the_page_works() -> None:
+    printed = {}
+    for command in commands():
+        words = shlex.split(command)[1:]
+        if words[0] == "measure":
+            continue  # needs a card, see below
+        done = eatss(*words)
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        printed[command] = done.stdout
+    assert "ptx_fma(C_r[" in Path("build/ptx/gemm.cu").read_text()
+    assert json.loads(Path("build/ptx/plan.json").read_text())["recipe"]["options"][
+        "instructions"
+    ] == ["ptx_fma"]
+    aligned = Path("build/aligned/gemm.cu").read_text()
+    assert re.search(r"EATSS_TRACKED\(double\) A\[\d+\]\[\d+\];", aligned)
+    columns = re.findall(r"EATSS_TRACKED\(double\) \w+\[\d+\]\[(\d+)\];", aligned)
+    assert columns
+    assert all(int(each) % 2 == 0 for each in columns)
+    shown = printed["eatss select kernels/gemm.c --gpu h200 --format sizes"]
+    assert re.fullmatch(r"(kernel\d+ i=\d+ j=\d+ k=\d+\n)+|(kernel\d+ .*\n)+", shown)
+
+
+@pytest.mark.usefixtures("package")
+def test_the_meter_of_the_page_reads() -> None:
+    (meter,) = choose_meters("wall").meters
+    meter.start()
+    time.sleep(0.02)
+    trace = meter.stop()
+    assert (trace.meter, trace.kind) == ("wall socket", "power")
+    assert {sample.value for sample in trace.samples} == {250.0}
+
+
+@pytest.mark.usefixtures("package")
+def test_the_instruction_of_the_page_means_what_it_says() -> None:
+    before: dict[str, Values] = {"d": {(): 2.0}, "a": {(): 3.0}, "b": {(): 5.0}}
+    assert run(INSTRUCTIONS.get("ptx_fma"), before)["d"] == {(): 17.0}
+
+
+def test_the_page_has_a_file_for_each_registry() -> None:
+    assert len(files()) == len(REGISTRIES) + 1
