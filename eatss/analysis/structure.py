@@ -32,7 +32,7 @@ def padded_row(length: Numbers, rows: Numbers) -> Numbers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class SplitK:
     """How a sum is spread over threads and blocks.
 
     ``lanes`` threads of a warp add up one sum together, ``tile`` steps of it at a time;
@@ -63,7 +63,7 @@ class LayoutSizes(Protocol):
         ...
 
     @property
-    def spread(self) -> Spread | None:
+    def spread(self) -> SplitK | None:
         """How sums are spread."""
         ...
 
@@ -79,12 +79,12 @@ class PlainSizes:
 
     tile_sizes: tuple[tuple[str, int], ...] = ()
     block: tuple[tuple[str, int], ...] = ()
-    spread: Spread | None = None
+    spread: SplitK | None = None
     host_loop: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldFacts:
+class RegisterTileFacts:
     """An array of which each point of a thread keeps an element in registers.
 
     ``references`` are indices into ``KernelFacts.references``. ``loads`` says that it is read from
@@ -117,7 +117,7 @@ class LaunchFacts:
 
     mapped: tuple[str, ...]
     parts: tuple[PartFacts, ...]
-    held: tuple[HeldFacts, ...]
+    held: tuple[RegisterTileFacts, ...]
     stageable: tuple[tuple[int, ...], ...]
     copies: tuple[int, ...]
     sum_loop: str | None = None

@@ -32,7 +32,7 @@ from eatss.lower.checks import check_order
 from eatss.lower.index_range import Indices, Sizes, common_sizes
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
-from eatss.lower.placement import staged_candidates, unstaged_notes
+from eatss.lower.placement import promoted_candidates, unpromoted_notes
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.thread_ast import subtree_of
 from eatss.polyhedral import ScheduledScop
@@ -382,7 +382,7 @@ class _RegionBuilder:
         )
         name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
         decided = None if unit.kernel is None else self._recipe.kernel(unit.kernel)
-        staged = staged_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
+        staged = promoted_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
         kernel = KernelBuilder(
             name, unit.piece, unit.mapping, unit.parts, unit.storage, staged, context, unit.names
         ).build()
@@ -411,7 +411,7 @@ class _RegionBuilder:
                 notes=(
                     *unit.notes,
                     *kernel.notes,
-                    *unstaged_notes(unit.storage, decided, self._options, unit.piece),
+                    *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
                 ),
                 reassociates=unit.mapping.split is not None,
                 inexact_instructions=inexact_instructions(code),

@@ -12,7 +12,7 @@ from eatss.schedule.names import NameTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
+class CopyLoop:
     """A loop over a thread's elements of a box; ``places`` are an element's indices in the box."""
 
     counter: str
@@ -35,7 +35,7 @@ class Walk:
         )
 
 
-def walk_of(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> Walk:
+def copy_loop(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> CopyLoop:
     """Return how a block copies a box, neighbouring threads neighbouring elements.
 
     Where the threads fill whole rows, a thread stays in its column and its row grows by a
@@ -56,7 +56,7 @@ def walk_of(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -
 
 def _by_rows(
     sizes: Sequence[int], row_at: int, column_at: int, step: int, thread: str, names: NameTable
-) -> Walk:
+) -> CopyLoop:
     rows, columns = sizes[row_at], Constant(sizes[column_at])
     turn = names.fresh("e")
     places: list[IntExpr] = [Constant(0)] * len(sizes)
@@ -64,7 +64,7 @@ def _by_rows(
     first: IntExpr = Apply(Operator.QUOTIENT, (Name(thread), columns))
     later = Apply(Operator.MUL, (Constant(step), Name(turn)))
     places[row_at] = first if rows == step else Apply(Operator.ADD, (first, later))
-    return Walk(
+    return CopyLoop(
         counter=turn,
         lower=Constant(0),
         count=rows // step,
@@ -74,9 +74,9 @@ def _by_rows(
     )
 
 
-def _by_number(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> Walk:
+def _by_number(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> CopyLoop:
     element = names.fresh("e")
-    return Walk(
+    return CopyLoop(
         counter=element,
         lower=Name(thread),
         count=prod(sizes),

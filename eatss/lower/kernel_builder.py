@@ -25,7 +25,7 @@ from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import FALSE, TRUE
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.promotion import SharedTile
-from eatss.lower.promotion_builder import StagingBuilder
+from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import References
 from eatss.lower.storage import Candidate, StoragePlan
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
@@ -89,7 +89,7 @@ class KernelBuilder:
         self._ranges: dict[str, TileRange] = {}  # by the name of the origin
         self._digits: dict[str, IntExpr] = {}  # of loops that share the blocks along x
         self._span = piece.statements[0].span
-        self._staging = StagingBuilder(
+        self._staging = PromotionBuilder(
             piece=piece,
             mapping=mapping,
             candidates=[c for c in storage.candidates if c in staged],

@@ -9,7 +9,7 @@ from eatss.schedule.mapping import Mapping
 from eatss.schedule.pieces import Piece
 
 
-def staged_candidates(
+def promoted_candidates(
     storage: StoragePlan,
     recipe: KernelRecipe | None,
     options: CodegenOptions,
@@ -29,7 +29,7 @@ def staged_candidates(
     return frozenset(staged)
 
 
-def unstaged_notes(
+def unpromoted_notes(
     storage: StoragePlan,
     recipe: KernelRecipe | None,
     options: CodegenOptions,

@@ -8,7 +8,7 @@ from math import prod
 
 from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.analyse import analyse_kernel
-from eatss.analysis.structure import LayoutSizes, Spread
+from eatss.analysis.structure import LayoutSizes, SplitK
 from eatss.gpu import GpuProfile
 from eatss.lower.checks import check_launches, crosses_threads
 from eatss.lower.storage import (
@@ -178,7 +178,7 @@ class UnitPlanner:
         return []
 
     def _split_units(
-        self, whole: Unit, facts: KernelFacts, spread: Spread, names: NameTable
+        self, whole: Unit, facts: KernelFacts, spread: SplitK, names: NameTable
     ) -> list[Unit]:
         """Return the units of a piece with its sums spread over threads and blocks."""
         piece, dependences = whole.piece, self._scheduled.dependences
@@ -231,7 +231,7 @@ class UnitPlanner:
         facts: KernelFacts,
         part: Part,
         loop: str,
-        spread: Spread,
+        spread: SplitK,
         names: NameTable,
     ) -> Unit | None:
         """Return the unit of a part whose sum is split, ``None`` where it cannot be."""

@@ -18,7 +18,7 @@ from eatss.isl_names import (
 from eatss.kernel.nodes import Copy, Element, If, Let, Node
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.bounds import guard, union_of
-from eatss.lower.cooperative_copy import walk_of
+from eatss.lower.cooperative_copy import copy_loop
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import TRUE, value_of
 from eatss.lower.promotion import SharedTile, shared_tile
@@ -32,7 +32,7 @@ from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
 
 
-class StagingBuilder:
+class PromotionBuilder:
     """Places reads in shared memory and builds the copies.
 
     ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not.
@@ -139,7 +139,7 @@ class StagingBuilder:
         condition: IntExpr,
         known: isl.Set,
     ) -> Node:
-        walk = walk_of(tile.sizes, self._mapping.threads, self._thread, self._names.inner())
+        walk = copy_loop(tile.sizes, self._mapping.threads, self._thread, self._names.inner())
         places: list[Node] = []
         for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
             first = value_of(offset, known)

@@ -9,12 +9,12 @@ from eatss.analysis import KernelFacts
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.structure import (
-    HeldFacts,
     LaunchFacts,
     LayoutSizes,
     PartFacts,
     PlainSizes,
-    Spread,
+    RegisterTileFacts,
+    SplitK,
     Structure,
 )
 from eatss.analysis.work import reference_of
@@ -30,7 +30,7 @@ from eatss.schedule.hoisting import hoistable
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
 
-_TRIAL = Spread(lanes=32, tile=32, chunks=2)
+_TRIAL = SplitK(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""
 
 
@@ -118,7 +118,7 @@ class _Describing:
             for piece in hoistable(self._piece, c_names, self._scheduled.dependences)
         ]
 
-    def _units(self, spread: Spread | None, host_loop: str | None) -> list[Unit]:
+    def _units(self, spread: SplitK | None, host_loop: str | None) -> list[Unit]:
         sizes = PlainSizes(
             tile_sizes=tuple((loop.name, 1) for loop in self._kernel.loops),
             block=tuple((loop.name, 1) for loop in mapped_loops(self._kernel)),
@@ -159,7 +159,7 @@ class _Describing:
                 for part in unit.parts
             ),
             held=tuple(
-                HeldFacts(
+                RegisterTileFacts(
                     array=held.array,
                     references=self._references(unit, held.places),
                     element_bytes=scop.array(held.array).element_type.size_bytes,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import Spread, Structure
+from eatss.analysis.structure import SplitK, Structure
 from eatss.codec import Layout, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.gpu.profile import GpuProfile
@@ -41,7 +41,7 @@ class KernelExpectation:
     default: Prediction | None
     note: str | None = None
     shared: tuple[str, ...] = ()
-    spread: Spread | None = None
+    spread: SplitK | None = None
     sum_loops: tuple[str, ...] = ()
     host_loop: str | None = None
 

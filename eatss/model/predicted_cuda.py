@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import Spread, Structure
+from eatss.analysis.structure import SplitK, Structure
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_lattice import CudaLattice, lattices
@@ -242,7 +242,7 @@ def _described(
     sums = dict.fromkeys(one.sum_loop for one in structure.launches if one.sum_loop is not None)
     return replace(
         described,
-        spread=Spread(
+        spread=SplitK(
             lanes=int(lattice.lanes[row]),
             tile=int(lattice.sum_tile[row]),
             chunks=int(lattice.chunks[row]),

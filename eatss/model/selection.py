@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from eatss.analysis.facts import ReferenceFacts
-from eatss.analysis.structure import Spread
+from eatss.analysis.structure import SplitK
 from eatss.codec import BY_NAME, Layout
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
@@ -157,7 +157,7 @@ class KernelSelection:
     predicted: Prediction | None = None
     default: Prediction | None = None
     keeps_default: bool = False
-    spread: Spread | None = None
+    spread: SplitK | None = None
     sum_loops: tuple[str, ...] = ()
     host_loop: str | None = None
 

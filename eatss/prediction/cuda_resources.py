@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.structure import MOST_POINTS, HeldFacts, held_words
+from eatss.analysis.structure import MOST_POINTS, RegisterTileFacts, held_words
 from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
 from eatss.prediction.cuda_launch import CudaLaunch
@@ -120,7 +120,7 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
     return needed + of.code.operand_registers * most, needed
 
 
-def _held_words(of: CudaLaunch, own: HeldFacts) -> Column:
+def _held_words(of: CudaLaunch, own: RegisterTileFacts) -> Column:
     return of.points() * max(1, own.element_bytes // _WORD_BYTES)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from eatss.analysis.structure import Spread
+from eatss.analysis.structure import SplitK
 from eatss.codec import BY_NAME, Layout
 from eatss.recipe.options import CodegenOptions
 
@@ -46,7 +46,7 @@ class KernelRecipe:
     tile_sizes: Sizes
     block: Sizes
     references: tuple[PlacedReference, ...]
-    spread: Spread | None = None
+    spread: SplitK | None = None
     host_loop: str | None = None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.analysis.structure import Spread
+from eatss.analysis.structure import SplitK
 from eatss.documents import json_text
 from eatss.gpu.scaled import REFERENCE
 from eatss.model.expectation import KernelExpectation, ProgramExpectation
@@ -75,7 +75,7 @@ def uncalibrated(gpu: str) -> str:
     )
 
 
-def cut_lines(spread: Spread | None, sum_loops: Sequence[str], host_loop: str | None) -> list[str]:
+def cut_lines(spread: SplitK | None, sum_loops: Sequence[str], host_loop: str | None) -> list[str]:
     """Return how sums of generated code are spread and what its host runs, a line each."""
     lines = []
     if spread is not None:

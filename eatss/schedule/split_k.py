@@ -9,7 +9,7 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.mapping import AXES, MAX_THREADS_Z, Axis
-from eatss.analysis.structure import Spread
+from eatss.analysis.structure import SplitK
 from eatss.gpu import GpuProfile
 from eatss.isl_names import without_parameters
 from eatss.polyhedral import Dependences
@@ -21,7 +21,7 @@ from eatss.schedule.pieces import LoopMember, Piece
 LEAST_TRIPS = 64
 """Trips of a serial loop below which it is left as it is."""
 
-SERIAL_SPREAD = Spread(lanes=32, tile=256, chunks=64)
+SERIAL_SPREAD = SplitK(lanes=32, tile=256, chunks=64)
 """How the sums of what PPCG would leave on the host are spread, which no size is selected for."""
 
 _UNKNOWN_TRIPS = 4096
@@ -94,7 +94,7 @@ def split_mapping(
     facts: KernelFacts,
     whole: Mapping,
     loop: str,
-    spread: Spread,
+    spread: SplitK,
     profile: GpuProfile,
     options: CodegenOptions,
     names: NameTable,

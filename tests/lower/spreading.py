@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from eatss.analysis.structure import Spread
+from eatss.analysis.structure import SplitK
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection, ModelOptions, Selection
@@ -21,7 +21,7 @@ H200 = load_profile("h200")
 
 
 def spread_as(
-    symbolic: SymbolicProgram, spread: Spread, *, threads: int | None = None, points: int = 1
+    symbolic: SymbolicProgram, spread: SplitK, *, threads: int | None = None, points: int = 1
 ) -> Selection:
     """Return a selection with every sum spread that can be, a loop on the host where that helps.
 
@@ -61,7 +61,7 @@ def made(symbolic: SymbolicProgram, selection: Selection, original: Path) -> Pro
 
 
 def spread_and_verified(
-    text: str, folder: Path, spread: Spread, *sizes: dict[str, int], threads: int | None = None
+    text: str, folder: Path, spread: SplitK, *sizes: dict[str, int], threads: int | None = None
 ) -> tuple[Program, Verification]:
     """Generate C text with its sums spread, and run it on the CPU."""
     folder.mkdir(exist_ok=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.analysis.structure import Spread
+from eatss.analysis.structure import SplitK
 from eatss.api import codegen, select
 from eatss.model import Selection
 from eatss.resources import data_directory
@@ -58,7 +58,7 @@ def laid_out(name: str, source: Path) -> Selection:
                     replace(r, placement="shared" if r.access in layout["shared"] else "l1")
                     for r in kernel.references
                 ),
-                spread=None if spread is None else Spread(**spread),
+                spread=None if spread is None else SplitK(**spread),
                 host_loop=layout["host_loop"],
             )
         )

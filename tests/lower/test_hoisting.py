@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import Spread
+from eatss.analysis.structure import SplitK
 from eatss.api import codegen
 from eatss.diagnostics import InputError, InternalError
 from eatss.lower import checks, planning
@@ -89,7 +89,7 @@ void f(double A[N][M], double C[N][N], double D[N][N]) {
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """Spread, hoist and part wherever it is legal, however short the loops."""
+    """SplitK, hoist and part wherever it is legal, however short the loops."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(split_k, "LEAST_TRIPS", 1)
         patch.setattr(planning, "LEAST_TRIPS", 1)
@@ -175,7 +175,7 @@ def test_rows_in_another_order_are_reported(
 
 def test_the_rest_of_a_row_is_launched_with_its_sum(tmp_path: Path) -> None:
     program, found = spread_and_verified(
-        SOLVE, tmp_path, Spread(lanes=1, tile=32, chunks=4), {"N": 1}, {"N": 37}, {"N": 130}
+        SOLVE, tmp_path, SplitK(lanes=1, tile=32, chunks=4), {"N": 1}, {"N": 37}, {"N": 130}
     )
     assert (found.status, found.message) == ("ok", "")
     depths = launched_in_loops(program.entries[0].body)
@@ -410,7 +410,7 @@ def test_sums_in_place_equal_the_original(
     text, folder = row_sums(seed), tmp_path_factory.mktemp("sums")
     try:
         with eager():
-            spread = Spread(lanes=lanes, tile=32, chunks=chunks)
+            spread = SplitK(lanes=lanes, tile=32, chunks=chunks)
             _, found = spread_and_verified(text, folder, spread, {"N": n})
     except InputError as error:
         if error.diagnostics[0].code != "EATSS-P001":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.analysis.structure import Spread
+from eatss.analysis.structure import SplitK
 from eatss.resources import data_directory
 from tests.lower.spreading import spread_and_verified
 
@@ -19,14 +19,14 @@ SIZES = {
 
 
 SPREADS = [
-    (Spread(lanes=32, tile=64, chunks=1), 4),
-    (Spread(lanes=32, tile=256, chunks=8), 4),
-    (Spread(lanes=32, tile=32, chunks=512), 1),
-    (Spread(lanes=32, tile=64, chunks=2), 32),  # 1024 threads
-    (Spread(lanes=32, tile=64, chunks=2), 128),  # the points go to 32 of them
-    (Spread(lanes=1, tile=8, chunks=4), 1024),
-    (Spread(lanes=1, tile=7, chunks=3), 64),
-    (Spread(lanes=8, tile=24, chunks=5), 16),
+    (SplitK(lanes=32, tile=64, chunks=1), 4),
+    (SplitK(lanes=32, tile=256, chunks=8), 4),
+    (SplitK(lanes=32, tile=32, chunks=512), 1),
+    (SplitK(lanes=32, tile=64, chunks=2), 32),  # 1024 threads
+    (SplitK(lanes=32, tile=64, chunks=2), 128),  # the points go to 32 of them
+    (SplitK(lanes=1, tile=8, chunks=4), 1024),
+    (SplitK(lanes=1, tile=7, chunks=3), 64),
+    (SplitK(lanes=8, tile=24, chunks=5), 16),
 ]
 QUICK = {"atax": (0, 3), "trmm": (1, 4, 7), "gemver": (2, 5), "durbin": (6,)}
 CASES = [
@@ -40,7 +40,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "spread", "threads"), CASES, ids=str)
 def test_spread_sums_equal_the_original(
-    name: str, spread: Spread, threads: int, tmp_path: Path
+    name: str, spread: SplitK, threads: int, tmp_path: Path
 ) -> None:
     text = (data_directory("kernels") / f"{name}.c").read_text(encoding="utf-8")
     program, found = spread_and_verified(
@@ -58,7 +58,7 @@ def test_spread_sums_equal_the_original(
 
 def test_one_lane_and_one_block_spread_nothing(tmp_path: Path) -> None:
     text = (data_directory("kernels") / "atax.c").read_text(encoding="utf-8")
-    nothing = Spread(lanes=1, tile=64, chunks=1)
+    nothing = SplitK(lanes=1, tile=64, chunks=1)
     program, found = spread_and_verified(text, tmp_path / "out", nothing, *SIZES["atax"])
     assert found.status == "ok"
     assert not any(code.reassociates for code in program.kernels)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eatss.analysis.structure import Spread
+from eatss.analysis.structure import SplitK
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
@@ -123,7 +123,7 @@ def test_a_broken_spread_sum_is_reported(
     old, new = BROKEN_SUMS[what]
     symbolic = facts_of("atax")
     lanes = 32 if "shuffle" in what else 1
-    selection = spread_as(symbolic, Spread(lanes=lanes, tile=32, chunks=2), threads=4)
+    selection = spread_as(symbolic, SplitK(lanes=lanes, tile=32, chunks=2), threads=4)
     program = made(symbolic, selection, data_directory("kernels") / "atax.c")
     found = broken(program, old, new, [{"NX": 37, "NY": 70}])
     assert found.status == "wrong result"

@@ -10,7 +10,7 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import Spread, Structure
+from eatss.analysis.structure import SplitK, Structure
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
@@ -64,7 +64,7 @@ def laid_out(
 ) -> KernelSelection:
     """Return a selected kernel with one layout of a lattice."""
     staged = {at for group, on in lattice.staged.items() if on[row] for at in group}
-    spread = Spread(
+    spread = SplitK(
         lanes=int(lattice.lanes[row]),
         tile=int(lattice.sum_tile[row]),
         chunks=int(lattice.chunks[row]),

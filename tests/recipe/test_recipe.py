@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import Spread
+from eatss.analysis.structure import SplitK
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.model.options import SelectOptions
@@ -107,7 +107,7 @@ def test_an_edited_recipe_is_carried_out() -> None:
 
 NAMES = st.text("abcij_", min_size=1, max_size=3)
 SIZES = st.dictionaries(NAMES, st.integers(1, 4096), max_size=3).map(lambda d: tuple(d.items()))
-SPREADS = st.builds(Spread, lanes=st.integers(1, 32), tile=st.integers(1, 64), chunks=st.just(4))
+SPREADS = st.builds(SplitK, lanes=st.integers(1, 32), tile=st.integers(1, 64), chunks=st.just(4))
 PLACES = st.builds(
     PlacedReference,
     array=NAMES,
@@ -222,9 +222,9 @@ def changed(**changes: Any) -> Recipe:
         (lambda: changed(block=(("z", 4),)), "along other loops"),
         (lambda: changed(host_loop="z"), "another loop on the host"),
         (lambda: changed(references=(UNKNOWN,)), "other references"),
-        (lambda: changed(spread=Spread(lanes=3, tile=1, chunks=1)), "over 3 threads"),
-        (lambda: changed(spread=Spread(lanes=64, tile=1, chunks=1)), "over 64 threads"),
-        (lambda: changed(spread=Spread(lanes=2, tile=1, chunks=10**12)), "no launch has"),
+        (lambda: changed(spread=SplitK(lanes=3, tile=1, chunks=1)), "over 3 threads"),
+        (lambda: changed(spread=SplitK(lanes=64, tile=1, chunks=1)), "over 64 threads"),
+        (lambda: changed(spread=SplitK(lanes=2, tile=1, chunks=10**12)), "no launch has"),
         (lambda: wanted(shared_limit_bytes=10**9), "1000000000 bytes of shared memory"),
         (lambda: wanted(shared_limit_bytes=-5), "-5 bytes of shared memory"),
     ],
