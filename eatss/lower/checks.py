@@ -83,9 +83,7 @@ def check_order(
     for domain in piece.placed:
         tied = tied.union(isl.UnionSet.from_set(without_parameters(domain, others)))
     here = needed.intersect_domain(tied).intersect_range(tied)
-    order, flow = (
-        tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow)
-    )
+    order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
     if not here.lex_ge_at_multi_union_pw_aff(time).is_empty() or live_ranges_overlap(
         order, flow, time
     ):

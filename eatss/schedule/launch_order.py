@@ -109,8 +109,7 @@ def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Depen
     if not needed.lex_gt_at_multi_union_pw_aff(time).is_empty():
         return False
     order, flow = (
-        tied_between(relation, here)
-        for relation in (dependences.order, dependences.tagged_flow)
+        tied_between(relation, here) for relation in (dependences.order, dependences.tagged_flow)
     )
     if order.is_empty():
         return True
