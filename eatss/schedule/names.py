@@ -91,7 +91,8 @@ class NameTable:
     def fresh(self, wish: str) -> str:
         """Return ``wish`` if it is free, else ``wish_1``, ``wish_2``, …, and take it."""
         stem = identifier(wish)
-        if _RESERVED_FORM.fullmatch(stem):
+        numbered = f"{stem.rstrip('_')}_1"  # of eatss, which is no such form, it is one
+        if any(map(_RESERVED_FORM.fullmatch, (stem, numbered))):
             stem = f"v_{stem.strip('_')}"  # no number makes a reserved prefix free
         name, number = stem, 0
         while not self.is_free(name):

@@ -32,6 +32,15 @@ def test_a_taken_name_gets_a_number() -> None:
     assert [table.fresh("i0"), table.fresh("i0"), table.fresh("i0_1")] == ["i0_2", "i0_3", "i0_1_1"]
 
 
+@pytest.mark.parametrize("name", ["eatss", "EATSS", "Eatss_"])
+def test_a_name_that_a_number_would_reserve_is_given_out_twice(name: str) -> None:
+    table = NameTable()
+    assert (table.fresh(name), table.fresh(name)) == (
+        f"v_{name.strip('_')}",
+        f"v_{name.strip('_')}_1",
+    )
+
+
 def test_an_inner_scope_avoids_the_names_around_it_and_keeps_its_own() -> None:
     table = NameTable(["A"])
     first, second = table.inner(), table.inner()
