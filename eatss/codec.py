@@ -1,9 +1,9 @@
 """Nouns as plain JSON types, and back: one codec, led by the types of their fields.
 
 A noun is an object of its fields, a tuple a list, a member of an enumeration its value. What is
-otherwise says so itself: a field by :data:`BY_NAME`, a noun by a :class:`Layout`. The JSON Schemas
-(:mod:`eatss.schemas`) come from the same types. The standard library is enough, so that programs
-are read and measurements written on machines that have little else.
+otherwise says so itself: a field by :data:`BY_NAME`, a noun by a :class:`JsonForm`. The JSON
+Schemas (:mod:`eatss.schemas`) come from the same types. The standard library is enough, so that
+programs are read and measurements written on machines that have little else.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MisfitError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class JsonForm:
     """How a noun stands in JSON, as its ``json_layout``, where it is no object of all its fields.
 
     ``shape`` is ``value`` for a noun that is its only field, ``list`` for a list of the fields
@@ -106,9 +106,9 @@ def decode(kind: type[T], value: Any) -> T:
     return found
 
 
-def layout_of(kind: type) -> Layout:
+def layout_of(kind: type) -> JsonForm:
     """Return how a noun stands in JSON."""
-    found: Layout = getattr(kind, "json_layout", _PLAIN)
+    found: JsonForm = getattr(kind, "json_layout", _PLAIN)
     return found
 
 
@@ -132,7 +132,7 @@ def unknown(given: Any, known: Any, where: str = "") -> Iterator[str]:
             yield from unknown(value, own, f"{where}[{at}]")
 
 
-_PLAIN = Layout()
+_PLAIN = JsonForm()
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ class Registry(Generic[T]):
         self._of = of
         self._things: dict[str, T] = {}
         self._registered: set[str] = set()
+        self._built_in = frozenset(built_in)
         for name, thing in built_in.items():
             self._things[name] = self._checked(name, thing, "eatss")
 
@@ -89,7 +90,7 @@ class Registry(Generic[T]):
         if name in self.names():
             raise input_error(
                 "EATSS-X003",
-                f"there is a {self.kind} '{name}' already",
+                f"the {self.kind} '{name}' is there already",
                 hint="register it under another name",
             )
         self._things[name] = self._checked(name, thing, "this program")
@@ -154,6 +155,8 @@ class Registry(Generic[T]):
         """Return whose a name is: ``eatss``, a package with its version, or this program."""
         if name in self._registered:
             return "this program"
+        if name in self._built_in:
+            return "eatss"
         for entry in entry_points(group=self.group, name=name):
             return entry.value if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
         return "eatss"

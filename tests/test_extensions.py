@@ -68,7 +68,7 @@ def test_what_a_package_offers_is_checked(install: Install, module: str, said: s
 def test_names_are_taken_once(install: Install) -> None:
     install("three = offered:three", "three = 3\n")
     for name in ("one", "three"):
-        with pytest.raises(InputError, match="already") as raised:
+        with pytest.raises(InputError, match="is there already") as raised:
             numbers().register(name, 4)
         assert raised.value.code == "EATSS-X003"
 

@@ -21,6 +21,7 @@ from eatss.cli.options import (
     ppcg_reading_options,
     select_options,
 )
+from eatss.diagnostics import input_error
 
 if TYPE_CHECKING:
     from eatss.frontend.options import PpcgReadingKeywords
@@ -106,6 +107,8 @@ def select(
     if output == "ppcg":
         report_warnings(sizes_alone(selection), diagnostics)
     text = render(Selected(selection=selection, program=program, profile=profile, explain=explain))
+    if not isinstance(text, str):
+        raise input_error("EATSS-X006", f"the format '{output}' returned no text")
     if save_ppcg_schedule is not None:
         write_text("--save-ppcg-schedule", save_ppcg_schedule, ppcg_schedule_of(program))
     typer.echo(text, nl=False)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from eatss.diagnostics import input_error
 from eatss.gpu import GpuProfile
+from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.kernel.nodes import Kernel
 from eatss.kernel.uses import Needs, needs_of
 
@@ -32,5 +33,7 @@ def check_capability(kernels: Sequence[Kernel], profile: GpuProfile) -> None:
                 f"the code needs compute capability {major}.{minor} for {what}, and "
                 f"{profile.title} has {has[0]}.{has[1]}",
                 hint="--strict-fp keeps sums whole and needs neither atomics nor shuffles; "
-                "or choose another card with --gpu",
+                "or choose another card with --gpu"
+                if instruction in (ATOMIC_ADD, SHUFFLE_DOWN_ADD)
+                else "leave the instruction out, or choose another card with --gpu",
             )

@@ -83,7 +83,7 @@ class ValuePrinter:
     Attributes:
         statement: the statement.
         reads: the text of access ``k`` at ``k``, binding as tightly as ``A[i]``; the first, of the
-            write, is not used.
+            write, is what the result goes to.
         affine: returns an affine function of the statement's domain as an expression.
         types: element types of arrays by name. Of an array that is not in it, more conversions are
             written out.

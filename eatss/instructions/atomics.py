@@ -10,6 +10,7 @@ ATOMIC_ADD = Instruction(
     target="target",
     value="value",
     adds=True,
+    exact=True,
     element_types=(
         ElementType.FLOAT,
         ElementType.DOUBLE,

@@ -13,6 +13,7 @@ SHUFFLE_DOWN_ADD = Instruction(
     target="sum[lane]",
     value="sum[lane + delta] if lane % width + delta < width else sum[lane]",
     adds=True,
+    exact=True,
     element_types=tuple(ElementType),
     together=True,
     cuda="{sum} += eatss_shuffle_down({sum}, {delta}, {width});",

@@ -3,8 +3,9 @@
 Threads of a block write boxes of shared memory together and read what others wrote. Between a
 write and a read, and between a read and the next write, every thread has to have met a barrier.
 All nodes are followed in every order that they may run in: branches apart, loops twice and not at
-all. What is copied to the same places of a box again is copied by the same threads, and needs no
-barrier in between. Only shared memory is looked at: no barrier is for global memory.
+all. What is copied to the same places of a box again, by equal loops, is copied by the same
+threads, and needs no barrier in between. That one copy has different places for different threads
+is up to who made it. Only shared memory is looked at: no barrier is for global memory.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from eatss.kernel.nodes import (
     Barrier,
     Buffer,
     Copy,
-    Element,
     For,
     If,
     Let,
@@ -26,14 +26,19 @@ from eatss.kernel.nodes import (
     Perform,
     Scope,
 )
-from eatss.kernel.uses import elements, every, mapped
+from eatss.kernel.uses import accesses, every, mapped
 from eatss.program import IntExpr, names_in
 
 _THREAD = "threadIdx."
 
 
-_Write: TypeAlias = tuple[Buffer, tuple[IntExpr, ...] | None]
-"""A box and the places that a copy walks; ``None`` for what no other write is like."""
+_Definition: TypeAlias = tuple[str, tuple[IntExpr, ...]]
+
+_Places: TypeAlias = tuple[tuple[IntExpr, ...], frozenset[_Definition]]
+"""Subscripts, and what the names in them stand for."""
+
+_Write: TypeAlias = tuple[Buffer, _Places | None]
+"""A box and the places that a copy goes through; ``None`` for what no other write is like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,7 @@ def followed(
 class _Check:
     def __init__(self, varying: frozenset[str]) -> None:
         self._varying = varying
+        self._defined: dict[str, tuple[IntExpr, ...]] = {}
         self.faults: list[str] = []
 
     def follow(self, nodes: Sequence[Node], before: SharedUses, *, uniform: bool) -> SharedUses:
@@ -128,19 +134,35 @@ class _Check:
             inside = uniform and not self._varies(node.conditions)
             first = self.follow(node.body, before, uniform=inside)
             return first.joined(self.follow(node.orelse, before, uniform=inside))
+        if isinstance(node, Let):
+            self._defined[node.name] = (node.value,)
         if isinstance(node, For):
+            self._defined[node.counter] = (node.lower, node.condition, node.step)
             inside = uniform and not self._varies((node.lower, node.condition, node.step))
             once = before.joined(self.follow(node.body, before, uniform=inside))
             return once.joined(self.follow(node.body, once, uniform=inside))
+        if isinstance(node, Perform) and node.instruction.together and not uniform:
+            self.faults.append(
+                f"{node.instruction.name} stands where not all threads of a warp get to"
+            )
         return self._access(node, before)
 
+    def _places(self, subscripts: tuple[IntExpr, ...]) -> _Places:
+        """Return subscripts with what the names in them stand for, directly or not."""
+        found: dict[str, tuple[IntExpr, ...]] = {}
+        todo = list(subscripts)
+        while todo:
+            for name in names_in(todo.pop()):
+                if name in self._defined and name not in found:
+                    found[name] = self._defined[name]
+                    todo += found[name]
+        return subscripts, frozenset(found.items())
+
     def _access(self, node: Node, before: SharedUses) -> SharedUses:
-        if not elements(node):
-            return before
-        written, read = _accesses(node)
+        written, read = accesses(node)
         same = isinstance(node, Copy) and not node.adds
         wrote: set[_Write] = {
-            (one.buffer, one.subscripts if same else None)
+            (one.buffer, self._places(one.subscripts) if same else None)
             for one in written
             if one.buffer.space == "shared"
         }
@@ -162,16 +184,6 @@ class _Check:
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:
         return any(_mentions(expression, self._varying) for expression in expressions)
-
-
-def _accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
-    """Return what a node itself writes and what it reads."""
-    if isinstance(node, Perform):
-        return node.named(node.instruction.written), node.named(node.instruction.read)
-    target, *sources = elements(node)
-    if isinstance(node, Copy) and node.adds:
-        sources.append(target)
-    return (target,), tuple(sources)
 
 
 def varying_names(body: Sequence[Node]) -> frozenset[str]:

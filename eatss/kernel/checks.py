@@ -4,49 +4,98 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from eatss.kernel.nodes import Declare, Element, For, Kernel, Let, Node
-from eatss.kernel.uses import elements, inside, own_expressions
-from eatss.program import names_in
+from eatss.kernel.nodes import Buffer, Declare, Element, For, Kernel, Let, Node, Perform
+from eatss.kernel.uses import accesses, inside, own_expressions
+from eatss.program import IntExpr, names_in
 
 _COORDINATES = ("threadIdx.", "blockIdx.", "blockDim.", "gridDim.")
 
 
-def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> tuple[str, ...]:
+def kernel_faults(
+    kernel: Kernel, sizes: Collection[str], before: Kernel | None = None
+) -> tuple[str, ...]:
     """Return what is wrong with a kernel, in words; nothing if it is well formed.
 
     Every name is known where it stands, every element has a subscript for each dimension of its
-    buffer, and buffers of threads and blocks are declared.
+    buffer, buffers are declared or passed, what is passed to be read is not written, and
+    instructions have their operands. A kernel that came from another keeps its name, its threads
+    and its arguments, and takes no more shared memory than blocks may have without asking.
 
     Args:
         kernel: the kernel.
         sizes: names that are known without being passed, as macros are.
+        before: the kernel that it came from.
     """
+    if not isinstance(kernel, Kernel):
+        return (f"a {type(kernel).__name__} is no kernel",)
     known = {*sizes, *(argument.name for argument in kernel.arguments)}
-    declared = {buffer.name for buffer in kernel.shared}
-    return tuple(dict.fromkeys(_faults(kernel.body, known, declared)))
+    passed = {one.buffer for one in kernel.arguments if one.buffer is not None}
+    constant = {one.buffer for one in kernel.arguments if one.buffer and one.read_only}
+    here = _Here(passed | set(kernel.shared), constant)
+    faults = [*_changes(kernel, before), *here.faults(kernel.body, known, frozenset())]
+    return tuple(dict.fromkeys(faults))
 
 
-def _faults(nodes: Sequence[Node], known: set[str], declared: set[str]) -> Iterator[str]:
-    known, declared = set(known), set(declared)
-    for node in nodes:
-        inner = known | {node.counter} if isinstance(node, For) else known
-        for name in {one for expression in own_expressions(node) for one in names_in(expression)}:
-            if name not in inner and not name.startswith(_COORDINATES):
-                yield f"nothing is called {name} where it is used"
-        for element in elements(node):
-            yield from _element_faults(element, declared)
-        for body in inside(node):
-            yield from _faults(body, inner, declared)
-        if isinstance(node, Let):
-            known.add(node.name)
-        elif isinstance(node, Declare):
-            declared.add(node.buffer.name)
+def _changes(kernel: Kernel, before: Kernel | None) -> Iterator[str]:
+    if before is None:
+        return
+    for what in ("name", "threads", "arguments", "index_bits"):
+        if getattr(kernel, what) != getattr(before, what):
+            yield f"its {what} changed, which the launch relies on"
+    most = max(before.shared_bytes, kernel.static_shared_bytes)
+    if kernel.shared_bytes > most:
+        yield f"it takes {kernel.shared_bytes} bytes of shared memory, and a block may have {most}"
 
 
-def _element_faults(element: Element, declared: set[str]) -> Iterator[str]:
-    buffer = element.buffer
-    if buffer.space in ("shared", "register") and buffer.name not in declared:
-        yield f"the {buffer.space} buffer {buffer.name} is not declared where it is used"
-    if len(element.subscripts) != len(buffer.layout.extents):
-        dimensions, given = len(buffer.layout.extents), len(element.subscripts)
-        yield f"{buffer.name} has {dimensions} dimensions, and an element {given} subscripts"
+class _Here:
+    """Looks at nodes where some buffers are declared, of which some are constant."""
+
+    def __init__(self, declared: set[Buffer], constant: set[Buffer]) -> None:
+        self._declared, self._constant = declared, constant
+
+    def faults(
+        self, nodes: Sequence[Node], known: set[str], registers: frozenset[Buffer]
+    ) -> Iterator[str]:
+        known = set(known)
+        for node in nodes:
+            first = (node.lower,) if isinstance(node, For) else own_expressions(node)
+            yield from _unknown(first, known)
+            inner = known | {node.counter} if isinstance(node, For) else known
+            yield from _unknown(own_expressions(node), inner)
+            if isinstance(node, Perform):
+                yield from _missing(node)
+            written, read = accesses(node)
+            for element in (*written, *read):
+                yield from self._element(element, registers)
+            for element in written:
+                if element.buffer in self._constant or element.buffer.space == "argument":
+                    yield f"{element.buffer.name} is written, and passed to be read only"
+            for body in inside(node):
+                yield from self.faults(body, inner, registers)
+            if isinstance(node, Let):
+                known.add(node.name)
+            elif isinstance(node, Declare):
+                registers |= {node.buffer}
+
+    def _element(self, element: Element, registers: frozenset[Buffer]) -> Iterator[str]:
+        buffer = element.buffer
+        if buffer not in (registers if buffer.space == "register" else self._declared):
+            yield f"the {buffer.space} buffer {buffer.name} is not there where it is used"
+        if len(element.subscripts) != len(buffer.layout.extents):
+            dimensions, given = len(buffer.layout.extents), len(element.subscripts)
+            yield f"{buffer.name} has {dimensions} dimensions, and an element {given} subscripts"
+
+
+def _unknown(expressions: Iterator[IntExpr] | Sequence[IntExpr], known: set[str]) -> Iterator[str]:
+    for name in sorted({name for one in expressions for name in names_in(one)}):
+        if name not in known and not name.startswith(_COORDINATES):
+            yield f"nothing is called {name} where it is used"
+
+
+def _missing(node: Perform) -> Iterator[str]:
+    instruction = node.instruction
+    wanted = {*(one.name for one in instruction.operands), *instruction.immediates}
+    given = {*dict(node.operands), *dict(node.immediates)}
+    if wanted != given:
+        names = ", ".join(sorted(wanted ^ given))
+        yield f"{instruction.name} is not given what it takes, or more: {names}"

@@ -118,6 +118,13 @@ class Instruction:
         for operand in self.operands:
             if operand.name == name and not self._holds(operand):
                 raise ValueError(f"{self.name}: no thread holds some element of {name}")
+        names = [*(one.name for one in self.operands), *self.immediates]
+        try:
+            self.cuda.format(**dict.fromkeys(names, ""))
+        except (KeyError, IndexError, ValueError) as error:
+            raise ValueError(
+                f"{self.name}: its text has {error}, which is no operand; write {{{{ for a brace"
+            ) from None
 
     def __hash__(self) -> int:
         return hash(self.name)

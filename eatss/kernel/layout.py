@@ -19,7 +19,8 @@ class Layout:
     """Extents in elements, the slowest first, and how rows lie.
 
     ``padding`` elements follow each row. Columns are exchanged by exclusive or with the number of
-    the row modulo ``swizzle``, a power of two that divides the last extent; 0 leaves them.
+    the row modulo ``swizzle``, a power of two that divides the last extent; 0 leaves them. The row
+    is the last subscript but one of an extent above 1.
     """
 
     extents: tuple[IntExpr, ...]
@@ -67,9 +68,11 @@ class Layout:
         """Return the subscripts at which an element lies in an array of the allocated extents."""
         if not self.swizzle:
             return tuple(subscripts)
-        *outer, row, column = subscripts
+        *outer, column = subscripts
+        long = [k for k, extent in enumerate(self.extents[:-1]) if extent != Constant(1)]
+        row = outer[long[-1] if long else -1]
         turn = Apply(Operator.REMAINDER, (row, Constant(self.swizzle)))
-        return (*outer, row, Apply(Operator.XOR, (column, turn)))
+        return (*outer, Apply(Operator.XOR, (column, turn)))
 
     def address(self, subscripts: Sequence[IntExpr]) -> IntExpr:
         """Return how many elements in front of it an element has."""

@@ -97,6 +97,18 @@ def elements(node: Node) -> tuple[Element, ...]:
     return (node.target, *node.reads) if isinstance(node, Compute) else ()
 
 
+def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
+    """Return what a node itself writes and what it reads."""
+    if isinstance(node, Perform):
+        return node.named(node.instruction.written), node.named(node.instruction.read)
+    if not elements(node):
+        return (), ()
+    target, *sources = elements(node)
+    if isinstance(node, Copy) and node.adds:
+        sources.append(target)
+    return (target,), tuple(sources)
+
+
 def own_expressions(node: Node) -> Iterator[IntExpr]:
     """Yield the integer expressions of a node itself, subscripts of its elements among them."""
     if isinstance(node, Let):
@@ -171,16 +183,9 @@ def without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def inexact_instructions(kernel: Kernel) -> tuple[str, ...]:
-    """Return the instructions that compute floating-point statements otherwise than C may."""
-    used = {
-        node.by[0].name
-        for node in every(kernel.body)
-        if isinstance(node, Compute)
-        and node.by is not None
-        and not node.by[0].exact
-        and node.target.buffer.element_type.is_floating
-    }
-    return tuple(sorted(used))
+    """Return the instructions that may round floating-point values otherwise than C does."""
+    used = (one for node in every(kernel.body) for one in instructions_of(node))
+    return tuple(sorted({one.name for one, kind in used if kind.is_floating and not one.exact}))
 
 
 def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:

@@ -29,7 +29,7 @@ from eatss.lower.thread_tree import Block, If, Leaf, Loop, Node
 from eatss.polyhedral.tree import members
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text, difference, substitute
 from eatss.schedule.mapping import MappedLoop, SerialTile
-from eatss.schedule.mapping import Mapping as Layout
+from eatss.schedule.mapping import Mapping as LoopMapping
 from eatss.schedule.pieces import Piece
 
 _NODE = isl.schedule_node_type
@@ -45,7 +45,7 @@ class Subtree:
     loop_names: tuple[tuple[tuple[int, int], str], ...]
 
 
-def subtree_of(piece: Piece, mapping: Layout) -> Subtree:
+def subtree_of(piece: Piece, mapping: LoopMapping) -> Subtree:
     """Return what of the schedule a thread runs: what is below the band, or all of the piece."""
     node = piece.tree.node.get_child(0) if mapping.spread else piece.tree.node
     # a loop hoisted out of the band still stands in the node; it has one value there

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from eatss.codec import Layout
+from eatss.codec import JsonForm
 from eatss.diagnostics import InputError, input_error
 from eatss.measurement.comparison import Comparison, ComparisonRow
 from eatss.measurement.estimate import Ratio
@@ -58,7 +58,7 @@ class Verdict:
     ``ratio`` is ``None`` where it was not measured: then the requirement is not met.
     """
 
-    json_layout = Layout(also=("text",))
+    json_layout = JsonForm(also=("text",))
 
     requirement: Requirement
     variant: str

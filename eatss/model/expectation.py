@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import SplitK, Structure
-from eatss.codec import Layout, encode
+from eatss.codec import JsonForm, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_layout import expected_of
@@ -55,7 +55,7 @@ class ProgramExpectation:
     others than these.
     """
 
-    json_layout = Layout(also=("time_s", "energy_j"))
+    json_layout = JsonForm(also=("time_s", "energy_j"))
 
     file: str
     functions: tuple[str, ...]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from eatss.analysis.facts import ReferenceFacts
 from eatss.analysis.structure import SplitK
-from eatss.codec import BY_NAME, Layout
+from eatss.codec import BY_NAME, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
 from eatss.model.options import ModelOptions, TargetName
@@ -123,7 +123,7 @@ class KernelSelection:
     is a loop of the band that its host runs.
     """
 
-    json_layout = Layout(also=("threads_per_block",))
+    json_layout = JsonForm(also=("threads_per_block",))
 
     name: str
     index: int
@@ -202,7 +202,7 @@ class Selection:
     PPCG's kernels may be others than these.
     """
 
-    json_layout = Layout(
+    json_layout = JsonForm(
         also=(
             "target",
             "objective",

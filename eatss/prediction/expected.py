@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
-from eatss.codec import BY_NAME, Layout
+from eatss.codec import BY_NAME, JsonForm
 
 Parts: TypeAlias = Annotated[tuple[tuple[str, float], ...], BY_NAME]
 
@@ -20,7 +20,7 @@ class Prediction:
     thread, an estimate; ``shared_bytes`` of a block.
     """
 
-    json_layout = Layout(also=("power_w", "bound"))
+    json_layout = JsonForm(also=("power_w", "bound"))
 
     time_s: float
     energy_j: float

@@ -8,7 +8,7 @@ from enum import StrEnum
 from math import prod
 from typing import TypeAlias
 
-from eatss.codec import Layout
+from eatss.codec import JsonForm
 
 
 class Operator(StrEnum):
@@ -38,7 +38,7 @@ class Operator(StrEnum):
 class Constant:
     """An integer."""
 
-    json_layout = Layout(shape="value")
+    json_layout = JsonForm(shape="value")
 
     value: int
 
@@ -47,7 +47,7 @@ class Constant:
 class Name:
     """A parameter or a counter."""
 
-    json_layout = Layout(shape="value")
+    json_layout = JsonForm(shape="value")
 
     name: str
 
@@ -64,7 +64,7 @@ class Apply:
     ``condition ? if_true : if_false``.
     """
 
-    json_layout = Layout(shape="list")
+    json_layout = JsonForm(shape="list")
 
     operator: Operator
     operands: tuple[IntExpr, ...]

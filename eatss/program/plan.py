@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from eatss.codec import Layout
+from eatss.codec import JsonForm
 from eatss.program.expression import IntExpr
 
 SCHEMA_VERSION = 1
@@ -97,7 +97,7 @@ class KernelCode:
 class Launch:
     """A launch of a kernel; none where an extent of ``grid`` (x, y, z) is not positive."""
 
-    json_layout = Layout(tag=("kind", "launch"))
+    json_layout = JsonForm(tag=("kind", "launch"))
 
     kernel: str
     grid: tuple[IntExpr, IntExpr, IntExpr]
@@ -107,7 +107,7 @@ class Launch:
 class HostLoop:
     """A loop on the host: ``counter`` from ``lower`` to ``upper``, both included."""
 
-    json_layout = Layout(tag=("kind", "loop"))
+    json_layout = JsonForm(tag=("kind", "loop"))
 
     counter: str
     lower: IntExpr
@@ -120,7 +120,7 @@ class HostLoop:
 class HostIf:
     """Steps taken where ``condition`` is not 0."""
 
-    json_layout = Layout(tag=("kind", "if"))
+    json_layout = JsonForm(tag=("kind", "if"))
 
     condition: IntExpr
     body: tuple[HostStep, ...]
@@ -210,7 +210,7 @@ class Program:
     program is made again; ``None`` in plans of before.
     """
 
-    json_layout = Layout(apart=("text",))
+    json_layout = JsonForm(apart=("text",))
 
     name: str
     file: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from eatss.analysis.structure import SplitK
-from eatss.codec import BY_NAME, Layout
+from eatss.codec import BY_NAME, JsonForm
 from eatss.recipe.options import CodegenOptions
 
 SCHEMA_VERSION = 1
@@ -57,7 +57,7 @@ class Recipe:
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
     """
 
-    json_layout = Layout(closed=True)
+    json_layout = JsonForm(closed=True)
 
     gpu: str
     dtype: str

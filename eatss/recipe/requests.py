@@ -64,6 +64,27 @@ class CodeRequest:
     instructions: Sequence[str] = ()
     shared_limit_bytes: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse names that nothing has.
+
+        Raises:
+            InputError: ``EATSS-C004``, one string instead of several; ``EATSS-X005``.
+        """
+        from eatss.instructions import INSTRUCTIONS  # noqa: PLC0415 - most requests name none
+        from eatss.transform import TRANSFORMATIONS  # noqa: PLC0415
+
+        for option, registry in (
+            ("transformations", TRANSFORMATIONS),
+            ("instructions", INSTRUCTIONS),
+        ):
+            names = getattr(self, option)
+            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+                raise input_error(
+                    "EATSS-C004", f"{option} is {names!r}", hint="give a list of names"
+                )
+            for name in names:
+                registry.get(name)
+
 
 class SizeKeywords(TypedDict, total=False):
     """Sizes as keywords of functions: fields of :class:`CodeRequest`."""
@@ -271,7 +292,8 @@ def _of_another(why: str) -> InputError:
     return input_error(
         "EATSS-K018",
         f"the recipe does not belong to this program: {why}",
-        hint="write one for it with --save-recipe",
+        hint="write one for it with --save-recipe; one made with a schedule of your own needs "
+        "--load-schedule again",
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from eatss.diagnostics import Diagnostic, InternalError, input_error
+from eatss.diagnostics import Diagnostic, EatssError, InternalError, input_error
 from eatss.instructions import INSTRUCTIONS
 from eatss.kernel.barriers import barrier_faults
 from eatss.kernel.checks import kernel_faults
 from eatss.kernel.nodes import Kernel
-from eatss.kernel.uses import without_unused
+from eatss.kernel.uses import inexact_instructions, without_unused
 from eatss.transform import TRANSFORMATIONS
 from eatss.transform.barriers import with_barriers
 from eatss.transform.use_instruction import use_instruction
@@ -34,32 +34,53 @@ def transformed(
         strict_fp: whether floating-point operations are to be those of the source.
 
     Raises:
-        InputError: ``EATSS-X005``, there is no such transformation or instruction; ``EATSS-K019``,
-            an instruction rounds otherwise than is asked for.
+        InputError: ``EATSS-X005``, there is no such transformation or instruction; ``EATSS-X006``,
+            a transformation of others fails, or what it returns is not well formed;
+            ``EATSS-K019``, an instruction rounds otherwise than is asked for.
         InternalError: ``EATSS-K904`` a kernel is not well formed, ``EATSS-K903`` threads may meet
             in shared memory without a barrier.
     """
-    _check(kernel, "lowering", sizes)
+    for fault in kernel_faults(kernel, sizes):
+        raise _internal("EATSS-K904", kernel, fault)
     for name in transformations:
-        kernel = TRANSFORMATIONS.get(name)(kernel)
-        _check(kernel, f"the transformation {name}", sizes)
+        kernel = _changed(kernel, name, sizes)
     for name in instructions:
-        instruction = INSTRUCTIONS.get(name)
-        if strict_fp and not instruction.exact:
-            raise input_error(
-                "EATSS-K019",
-                f"the instruction {name} may round otherwise than C, and --strict-fp keeps every "
-                "operation",
-                hint="leave one of the two out",
-            )
-        kernel = use_instruction(kernel, instruction)
+        kernel = use_instruction(kernel, INSTRUCTIONS.get(name))
+    inexact = inexact_instructions(kernel)
+    if strict_fp and inexact:
+        raise input_error(
+            "EATSS-K019",
+            f"{', '.join(inexact)} may round otherwise than C, and --strict-fp keeps all rounding",
+            hint="leave one of the two out",
+        )
     kernel = replace(kernel, body=with_barriers(without_unused(kernel.body)))
     for fault in barrier_faults(kernel.body):
-        raise InternalError(Diagnostic(code="EATSS-K903", message=f"{kernel.name}: {fault}"))
+        raise _internal("EATSS-K903", kernel, fault)
     return kernel
 
 
-def _check(kernel: Kernel, step: str, sizes: Collection[str]) -> None:
-    for fault in kernel_faults(kernel, sizes):
-        message = f"{kernel.name} after {step}: {fault}"
-        raise InternalError(Diagnostic(code="EATSS-K904", message=message))
+def _changed(kernel: Kernel, name: str, sizes: Collection[str]) -> Kernel:
+    """Return what a transformation makes of a kernel; a fault of it is its author's."""
+    change, provider = TRANSFORMATIONS.get(name), TRANSFORMATIONS.provider(name)
+    try:
+        found = change(kernel)
+        faults = kernel_faults(found, sizes, before=kernel)
+    except EatssError:
+        raise
+    except Exception as error:
+        if provider == "eatss":
+            raise
+        faults = (f"{type(error).__name__}: {error}",)
+    for fault in faults:
+        if provider == "eatss":
+            raise _internal("EATSS-K904", kernel, f"after {name}: {fault}")
+        raise input_error(
+            "EATSS-X006",
+            f"the transformation '{name}' of {provider} fails on {kernel.name}: {fault}",
+            hint="mend it, or leave it out",
+        )
+    return found
+
+
+def _internal(code: str, kernel: Kernel, fault: str) -> InternalError:
+    return InternalError(Diagnostic(code=code, message=f"{kernel.name}: {fault}"))

@@ -17,7 +17,7 @@ _BANKS_BYTES = 128
 def swizzle(kernel: Kernel) -> Kernel:
     """Return a kernel whose padded boxes are swizzled instead.
 
-    A box stays padded where its rows are no power of two long.
+    A box stays padded where its rows are no power of two long, or do not fill the banks.
     """
     found = dict(_swizzled(kernel.shared))
     return replace(
@@ -33,5 +33,7 @@ def _swizzled(buffers: tuple[Buffer, ...]) -> Iterator[tuple[Buffer, Buffer]]:
         last = extents[-1] if padding and len(extents) > 1 else None
         if not isinstance(last, Constant) or last.value & (last.value - 1):
             continue
-        rows = min(last.value, _BANKS_BYTES // buffer.element_type.size_bytes)
+        rows = _BANKS_BYTES // buffer.element_type.size_bytes
+        if last.value < rows:
+            continue
         yield buffer, replace(buffer, layout=Layout(extents, swizzle=rows))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Compute, Kernel, Node
 from eatss.kernel.uses import mapped
-from eatss.scop import Binary, Expression, Literal, Read
+from eatss.scop import Binary, Expression, Literal, Read, preorder
 
 _SIGNS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
@@ -20,8 +20,9 @@ Parts = dict[str, Expression]
 def use_instruction(kernel: Kernel, instruction: Instruction) -> Kernel:
     """Return a kernel in which an instruction computes what it can.
 
-    A statement fits where its value is that of the instruction, and its type one of the
-    instruction's. Only an instruction of single values in one thread can fit.
+    A statement fits where its value is that of the instruction, its type one of the instruction's,
+    and no operand is read from where the result goes. Only an instruction of single values can fit
+    that a thread runs by itself; atomic ones are for memory that threads share, and are placed.
     """
 
     def changed(node: Node) -> tuple[Node, ...]:
@@ -31,7 +32,8 @@ def use_instruction(kernel: Kernel, instruction: Instruction) -> Kernel:
 
 
 def _with(node: Compute, instruction: Instruction) -> Compute:
-    if instruction.instances or instruction.immediates or node.by is not None:
+    placed = instruction.atomic or instruction.together or instruction.instances
+    if placed or instruction.immediates or node.by is not None:
         return node
     if node.target.buffer.element_type not in instruction.element_types:
         return node
@@ -41,10 +43,18 @@ def _with(node: Compute, instruction: Instruction) -> Compute:
         if added is None:
             return node
         value = added
+    own = Read(access=0)
     for parts in _matches(instruction.expression, value, {}):
-        own = Read(access=0)
-        return replace(node, by=(instruction, tuple({**parts, instruction.target: own}.items())))
+        before = parts.pop(instruction.target, own)
+        operands = [part for one in parts.values() for part in preorder(one)]
+        if _is_target(node, before) and not any(_is_target(node, one) for one in operands):
+            return replace(node, by=(instruction, (*parts.items(), (instruction.target, own))))
     return node
+
+
+def _is_target(node: Compute, part: Expression) -> bool:
+    """Tell whether a part of a value is what the statement writes."""
+    return isinstance(part, Read) and node.reads[part.access] == node.target
 
 
 def _added(node: Compute, value: Expression) -> Expression | None:
@@ -52,7 +62,7 @@ def _added(node: Compute, value: Expression) -> Expression | None:
     if not isinstance(value, Binary) or value.operator != "+":
         return None
     for one, other in ((value.left, value.right), (value.right, value.left)):
-        if isinstance(one, Read) and node.reads[one.access] == node.target:
+        if _is_target(node, one):
             return other
     return None
 
@@ -86,7 +96,9 @@ def _matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Par
 
 
 def _number(text: str) -> float | None:
+    if len(text) > 1 and text.startswith("0") and text.isdigit():
+        return int(text, 8)
     try:
-        return float(text.rstrip("fFlL"))
+        return float(text.rstrip("fFlLuU"))
     except ValueError:
         return None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from eatss.diagnostics import InputError, InternalError
+from eatss.diagnostics import InputError
 from eatss.kernel.nodes import Kernel, Let
 from eatss.program import Name, Program
 from eatss.recipe.options import CodegenOptions
@@ -73,5 +73,8 @@ def breaks() -> Iterator[str]:
 
 
 def test_what_breaks_a_kernel_is_found(breaks: str, generate: Generate) -> None:
-    with pytest.raises(InternalError, match="after the transformation breaks: nothing is called"):
+    with pytest.raises(
+        InputError, match="of this program fails on kernel_gemm_k0: nothing is"
+    ) as e:
         generate("gemm", options=CodegenOptions(transformations=(breaks,)))
+    assert e.value.code == "EATSS-X006"
