@@ -18,7 +18,7 @@ from eatss.forked import left_s
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import SHARED, Kernel
 from eatss.kernel.resources import resources_of
-from eatss.kernel.uses import grid_strides, inexact_instructions
+from eatss.kernel.uses import grid_strides, inexact_instructions, instruction_notes
 from eatss.lower.arrays import DeviceArray, shape_of
 from eatss.lower.assumptions import (
     assumptions_of,
@@ -411,6 +411,7 @@ class _RegionBuilder:
                 notes=(
                     *unit.notes,
                     *kernel.notes,
+                    *instruction_notes(code, self._options.instructions),
                     *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
                 ),
                 reassociates=unit.mapping.split is not None,

@@ -188,6 +188,18 @@ def inexact_instructions(kernel: Kernel) -> tuple[str, ...]:
     return tuple(sorted({one.name for one, kind in used if kind.is_floating and not one.exact}))
 
 
+def instruction_notes(kernel: Kernel, names: Sequence[str]) -> Iterator[str]:
+    """Yield for each instruction which statements it computes, in words."""
+    for name in names:
+        statements = {
+            node.statement.name: None
+            for node in every(kernel.body)
+            if isinstance(node, Compute) and node.by is not None and node.by[0].name == name
+        }
+        what = f"computes {', '.join(statements)}" if statements else "fits no statement"
+        yield f"{name}: {what}"
+
+
 def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:
     """Return the axes of the grid along which loops take a block from tile to tile."""
     steps = [node.step for node in every(kernel.body) if isinstance(node, For)]

@@ -40,13 +40,17 @@ def test_an_instruction_takes_the_place_of_what_it_computes(
     program = generate("gemm", dtype=dtype, options=options)
     assert "C_r[ri][rj] = eatss_fma((alpha * " in program.text.replace("rk", "ri")
     assert "C_r[ri][rj] +=" not in program.text
+    assert "// fma: computes S1\n" in program.text
     found = verify_kernel(program, [SIZES])
     assert found.ok, found.message
 
 
 def test_an_instruction_that_fits_nowhere_changes_nothing(generate: Generate) -> None:
     options = CodegenOptions(instructions=("shuffle_down_add",))
-    assert generate("gemm", options=options).text == generate("gemm").text
+    program, plain = generate("gemm", options=options), generate("gemm")
+    note = "// shuffle_down_add: fits no statement\n"
+    assert note in program.text
+    assert program.text.replace(note, "") == plain.text
 
 
 @pytest.mark.parametrize(
