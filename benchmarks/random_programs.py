@@ -212,9 +212,12 @@ def outcome(seed: int) -> Outcome:
     gpu = rng.choice(CARDS)
     strict = rng.random() < 0.3
     index: Literal[64] | None = rng.choice((None, None, None, 64))
+    changes = ("swizzle",) if rng.random() < 0.5 else ()
     started = _processor_s()
     try:
-        generated = codegen(text, gpu=gpu, strict_fp=strict, index_bits=index)
+        generated = codegen(
+            text, gpu=gpu, strict_fp=strict, index_bits=index, transformations=changes
+        )
     except (InputError, NoSolutionError) as error:
         code = error.diagnostics[0].code if isinstance(error, InputError) else "EATSS-M020"
         return Outcome(seed, code, _processor_s() - started, str(error).splitlines()[0])
