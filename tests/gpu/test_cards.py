@@ -88,7 +88,7 @@ def test_a_card_is_not_called_like_another(registered: Path) -> None:
     with pytest.raises(InputError, match="is called h200, like another") as raised:
         list_profiles()
     assert raised.value.code == "EATSS-G022"
-    with pytest.raises(InputError, match="there is a card 'h200' already"):
+    with pytest.raises(InputError, match="the card 'h200' is there already"):
         CARDS.register("h200", registered)
 
 
