@@ -190,5 +190,5 @@ class Registry(Generic[T]):
         return input_error(
             "EATSS-X005",
             f"there is no {self.kind} '{name}'",
-            hint=f"did you mean {close[0]}?" if close else f"there is {', '.join(names)}",
+            hint=f"did you mean {close[0]}?" if close else f"choose one of: {', '.join(names)}",
         )

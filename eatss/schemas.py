@@ -83,7 +83,7 @@ def schema(name: str) -> dict[str, Any]:
         raise input_error(
             "EATSS-C020",
             f"there is no schema '{name}'",
-            hint=f"did you mean {close[0]}?" if close else f"there is {', '.join(PUBLISHED)}",
+            hint=f"did you mean {close[0]}?" if close else f"choose one of: {', '.join(PUBLISHED)}",
         )
     kind = PUBLISHED[name].kind
     found = TypeAdapter(kind).json_schema(schema_generator=_Generator)

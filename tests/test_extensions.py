@@ -79,7 +79,7 @@ def test_an_unknown_name_says_what_there_is() -> None:
     assert raised.value.diagnostics[0].hint == "did you mean one?"
     with pytest.raises(InputError) as raised:
         numbers().get("seventeen")
-    assert raised.value.diagnostics[0].hint == "there is one"
+    assert raised.value.diagnostics[0].hint == "choose one of: one"
 
 
 def test_functions_are_callable() -> None:
