@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from eatss.report.formats import FORMATS
 from eatss.resources import data_directory
+from tests import offered
 from tests.end_to_end.in_process import eatss
 
 GEMM = str(data_directory("kernels") / "gemm.c")
@@ -20,16 +20,11 @@ def names(found):
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a package that offers a format where Python finds it."""
-    (tmp_path / "offered.py").write_text(OWN)
-    info = tmp_path / "offered-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offered\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[eatss.formats]\nnames = offered:names\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield
-    FORMATS.remove("names")
+    files = {"offered_format.py": OWN}
+    entry = "names = offered_format:names"
+    offered.install(tmp_path, monkeypatch, FORMATS, entry=entry, files=files)
 
 
 @pytest.mark.usefixtures("package")

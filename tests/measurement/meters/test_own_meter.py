@@ -134,4 +134,4 @@ def test_a_meter_that_is_not_there_is_said_with_all_that_are(watts: Any) -> None
         with pytest.raises(InputError, match="there is no energy meter 'amperes'") as caught:
             ask()
         names = "auto, counter, power, nvidia-smi, jetson, none, watts"
-        assert caught.value.diagnostics[0].hint == f"there is {names}"
+        assert caught.value.diagnostics[0].hint == f"choose one of: {names}"
