@@ -12,7 +12,7 @@ from eatss.gpu import GpuProfile
 from eatss.model import KernelSelection, Selection
 from eatss.model.cuda_layout import structure_of
 from eatss.recipe.options import CodegenOptions
-from eatss.schedule.layout import sizes_of
+from eatss.schedule.thread_mapping import sizes_of
 
 
 def with_own_sizes(
@@ -25,7 +25,7 @@ def with_own_sizes(
     """Return a selection with the sizes, threads and places of ``options``.
 
     Raises:
-        InputError: as ``eatss.schedule.layout.layout``.
+        InputError: as ``eatss.schedule.thread_mapping.layout``.
     """
     kernels = tuple(
         _with_own(kernel, own, structures.get(own.name, ()), profile, options)

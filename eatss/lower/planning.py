@@ -22,7 +22,6 @@ from eatss.polyhedral import ScheduledScop
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.hoisting import hoistable
 from eatss.schedule.launch_order import may_follow, only_updates
-from eatss.schedule.layout import layout
 from eatss.schedule.mapping import Mapping, widened
 from eatss.schedule.names import NameTable
 from eatss.schedule.parts import Part, parts_of
@@ -34,6 +33,7 @@ from eatss.schedule.split_k import (
     sum_loop,
     trips,
 )
+from eatss.schedule.thread_mapping import layout
 from eatss.schedule.units import banded, restricted, serial_runs, sums_of
 
 
