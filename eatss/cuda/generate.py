@@ -13,13 +13,20 @@ from eatss.analysis import KernelFacts
 from eatss.cuda.capability import check_capability
 from eatss.cuda.file_text import file_text
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
-from eatss.cuda.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
+from eatss.cuda.signature import (
+    entry_arguments,
+    names_of,
+    outside_arrays,
+    parameters_of,
+    taken_names,
+    temporaries_of,
+)
 from eatss.forked import left_s
 from eatss.gpu import GpuProfile
-from eatss.kernel.nodes import SHARED, Kernel
+from eatss.kernel.nodes import Kernel
 from eatss.kernel.resources import resources_of
 from eatss.kernel.uses import grid_strides, inexact_instructions, instruction_notes
-from eatss.lower.arrays import DeviceArray, shape_of
+from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import (
     assumptions_of,
     fixed_sizes,
@@ -45,7 +52,6 @@ from eatss.program import (
     HostStep,
     KernelCode,
     Original,
-    Parameter,
     Program,
 )
 from eatss.recipe.recipe import Recipe
@@ -150,7 +156,9 @@ def generate(
         strict_fp=options.strict_fp,
         index_bits=bits,
         flags=("-fmad=false",) if options.strict_fp else (),
-        parameters=_parameters(regions, macros, made.tiles),
+        parameters=parameters_of(
+            [(region.scheduled.scop, region.generic) for region in regions], macros, made.tiles
+        ),
         kernels=tuple(made.kernels),
         entries=tuple(made.entries),
         recipe=recipe_to_dict(recipe),
@@ -228,17 +236,9 @@ class _RegionBuilder:
     def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
         scop = self._scop
         _refuse_reserved(scop)
-        names = NameTable((scop.function, *scop.parameters, SHARED))
+        names = names_of(scop)
         written = frozenset(s.write.array for s in scop.statements)
-        arrays = {
-            array.name: DeviceArray(
-                array=array,
-                name=names.fresh(array.source_name or array.name),
-                shape=shape_of(scop, array),
-                by_value=array.n_dims == 0 and array.name not in written,
-            )
-            for array in scop.arrays
-        }
+        arrays = device_arrays(scop, names)
         names.reserve(*taken_names(scop))
         self.outside = outside_arrays(scop, arrays)
         context = self._context(arrays, names, macros)
@@ -432,23 +432,3 @@ def _refuse_reserved(scop: Scop) -> None:
                 span=scop.span,
                 hint="rename it",
             )
-
-
-def _parameters(
-    regions: Sequence[RegionInput], macros: dict[str, int], tiles: dict[str, int]
-) -> tuple[Parameter, ...]:
-    found: dict[str, Parameter] = {}
-    for region in regions:
-        names = region.scheduled.scop.parameters
-        for name in names if region.generic else (*names, *macros):
-            kind = "macro" if name in macros else "argument"
-            found.setdefault(
-                name,
-                Parameter(
-                    name=name,
-                    kind="macro" if kind == "macro" else "argument",
-                    default=macros.get(name),
-                    tile=tiles.get(name, 0),
-                ),
-            )
-    return tuple(found.values())

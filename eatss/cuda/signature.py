@@ -2,14 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
-from eatss.lower.arrays import DeviceArray
-from eatss.program import Argument, Constant, Temporary
+from eatss.kernel.nodes import SHARED
+from eatss.lower.arrays import DeviceArray, device_arrays
+from eatss.program import Argument, Constant, Interface, InterfaceEntry, Parameter, Temporary
 from eatss.schedule.names import NameTable
 from eatss.scop import FunctionParameter, Scop
 
 _SOURCES = {"parameter": "parameter", "global": "global"}
+
+
+def names_of(scop: Scop) -> NameTable:
+    """Return the names that arrays of a region cannot have in generated text."""
+    return NameTable((scop.function, *scop.parameters, SHARED))
+
+
+def interface_of(scops: Sequence[Scop], macros: Sequence[tuple[str, int]]) -> Interface:
+    """Return what callers of the program made of regions pass, before it is made.
+
+    Args:
+        scops: the regions over symbolic sizes.
+        macros: sizes that macros name, with their values.
+    """
+    return Interface(
+        parameters=parameters_of([(scop, True) for scop in scops], dict(macros)),
+        entries=tuple(
+            InterfaceEntry(
+                function=scop.function,
+                arguments=entry_arguments(
+                    scop,
+                    device_arrays(scop, names_of(scop)),
+                    frozenset(statement.write.array for statement in scop.statements),
+                ),
+            )
+            for scop in scops
+        ),
+    )
+
+
+def parameters_of(
+    regions: Sequence[tuple[Scop, bool]],
+    macros: Mapping[str, int],
+    tiles: Mapping[str, int] = MappingProxyType({}),
+) -> tuple[Parameter, ...]:
+    """Return the sizes a program is generic over.
+
+    Args:
+        regions: each with whether its code is for any sizes; else all macros are sizes of it.
+        macros: sizes that macros name, with their values.
+        tiles: the largest tile along each size.
+    """
+    found: dict[str, Parameter] = {}
+    for scop, generic in regions:
+        for name in scop.parameters if generic else (*scop.parameters, *macros):
+            found.setdefault(
+                name,
+                Parameter(
+                    name=name,
+                    kind="macro" if name in macros else "argument",
+                    default=macros.get(name),
+                    tile=tiles.get(name, 0),
+                ),
+            )
+    return tuple(found.values())
 
 
 def taken_names(scop: Scop) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from eatss.program import (
     substitute,
     total,
 )
+from eatss.schedule.names import NameTable
 from eatss.scop import Access, Array, Scop
 
 
@@ -64,6 +65,25 @@ class DeviceArray:
     def size(self, values: dict[str, int]) -> int:
         """Return the number of elements for values of the parameters."""
         return prod(evaluate(extent, values) for extent in self.shape)
+
+
+def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:
+    """Return the arrays of a region by name, as generated text calls them.
+
+    Args:
+        scop: the region.
+        names: what is taken; the names of the arrays are added.
+    """
+    written = frozenset(statement.write.array for statement in scop.statements)
+    return {
+        array.name: DeviceArray(
+            array=array,
+            name=names.fresh(array.source_name or array.name),
+            shape=shape_of(scop, array),
+            by_value=array.n_dims == 0 and array.name not in written,
+        )
+        for array in scop.arrays
+    }
 
 
 def shape_of(scop: Scop, array: Array) -> tuple[IntExpr, ...]:

@@ -14,6 +14,7 @@ from eatss.program.arithmetic import (
     total,
 )
 from eatss.program.expression import Apply, Constant, IntExpr, Name, Operator, c_text, evaluate
+from eatss.program.interface import Interface, InterfaceEntry
 from eatss.program.plan import (
     Argument,
     Assumption,
@@ -42,6 +43,8 @@ __all__ = [
     "HostLoop",
     "HostStep",
     "IntExpr",
+    "Interface",
+    "InterfaceEntry",
     "KernelCode",
     "Launch",
     "Name",

@@ -31,7 +31,7 @@ from eatss.gpu.load import given_profile
 from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.model.options import SelectOptions, VolumeName, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
-from eatss.program import Program
+from eatss.program import Interface, Program
 from eatss.scop import Scop
 from eatss.session.analysis import (
     AnalysisOptions,
@@ -256,6 +256,17 @@ class Session:
     def scops(self) -> tuple[Scop, ...]:
         """The regions that code is generated for."""
         return tuple(region.scheduled.scop for region in self.symbolic.regions)
+
+    @cached_property
+    def interface(self) -> Interface:
+        """What callers of the program pass: found by reading alone, nothing is scheduled.
+
+        Raises:
+            InputError: the source is refused.
+        """
+        from eatss.cuda.signature import interface_of  # noqa: PLC0415 - select needs none
+
+        return interface_of(self.parsed_symbolic.scops, self.parsed_symbolic.values)
 
     @cached_property
     def name(self) -> str:

@@ -116,6 +116,23 @@ def as_parameter(argument: Argument, buffer: Buffer) -> ctypes._SimpleCData[Any]
     return value
 
 
+def blank_buffer(argument: Argument, number: int, sizes: Mapping[str, int]) -> Buffer:
+    """Return memory for an argument, all elements 0, between guard zones that no other has.
+
+    Args:
+        argument: of an entry.
+        number: its place there.
+        sizes: those of the problem.
+    """
+    shape = tuple(max(0, evaluate(extent, sizes)) for extent in argument.shape)
+    dtype = dtype_of(argument)
+    bytes_ = prod(shape) * dtype.itemsize
+    guard = -(-min(_MOST_GUARD, max(_LEAST_GUARD, bytes_)) // _ALIGNMENT) * _ALIGNMENT
+    raw = _aligned(2 * guard + bytes_)
+    raw[:guard] = raw[guard + bytes_ :] = _guard_pattern(dtype, number, guard)
+    return Buffer(argument, number, raw, guard, shape)
+
+
 def _buffer(
     argument: Argument,
     number: int,
@@ -123,13 +140,8 @@ def _buffer(
     flavour: Flavour,
     rng: np.random.Generator,
 ) -> Buffer:
-    shape = tuple(max(0, evaluate(extent, sizes)) for extent in argument.shape)
-    dtype = dtype_of(argument)
-    bytes_ = prod(shape) * dtype.itemsize
-    guard = -(-min(_MOST_GUARD, max(_LEAST_GUARD, bytes_)) // _ALIGNMENT) * _ALIGNMENT
-    raw = _aligned(2 * guard + bytes_)
-    raw[:guard] = raw[guard + bytes_ :] = _guard_pattern(dtype, number, guard)
-    buffer = Buffer(argument, number, raw, guard, shape)
+    buffer = blank_buffer(argument, number, sizes)
+    shape, dtype = buffer.shape, dtype_of(argument)
     if argument.role == "parameter":
         buffer.array[...] = sizes[argument.name]
     elif dtype.kind == "f":
