@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from eatss.api import codegen, inspect, predict, select
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
     from eatss.gpu import GpuProfile, list_profiles, load_profile
+    from eatss.jit.api import jit
+    from eatss.jit.callable import JitFunction
     from eatss.measurement.comparison import Comparison
     from eatss.measurement.energy_measurement import EnergyMeasurement
     from eatss.measurement.energy_meter import energy_meter
@@ -41,6 +43,7 @@ _HOME = {
     "InputError": "eatss.diagnostics",
     "InternalError": "eatss.diagnostics",
     "Interrupted": "eatss.measurement.measured",
+    "JitFunction": "eatss.jit.callable",
     "KernelSelection": "eatss.model.selection",
     "MeasureOptions": "eatss.measurement.options",
     "Measurement": "eatss.measurement.measurement",
@@ -53,6 +56,7 @@ _HOME = {
     "compare": "eatss.measuring",
     "energy_meter": "eatss.measurement.energy_meter",
     "inspect": "eatss.api",
+    "jit": "eatss.jit.api",
     "list_profiles": "eatss.gpu",
     "load_profile": "eatss.gpu",
     "measure": "eatss.measuring",
@@ -70,6 +74,7 @@ __all__ = [
     "InputError",
     "InternalError",
     "Interrupted",
+    "JitFunction",
     "KernelSelection",
     "MeasureOptions",
     "Measurement",
@@ -82,6 +87,7 @@ __all__ = [
     "compare",
     "energy_meter",
     "inspect",
+    "jit",
     "list_profiles",
     "load_profile",
     "measure",

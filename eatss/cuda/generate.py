@@ -30,6 +30,7 @@ from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import (
     assumptions_of,
     fixed_sizes,
+    given_sizes,
     implied_sizes,
     index_bits_of,
     launchable,
@@ -263,6 +264,7 @@ class _RegionBuilder:
             temporaries=temporaries_of(scop, used),
             assumptions=(
                 *(() if self._generic else fixed_sizes(macros)),
+                *given_sizes(scop),
                 *assumptions_of(scop, used, sizes=sizes),
                 *implied_sizes(self._scheduled.assumes),
                 *self._launchable(placed),

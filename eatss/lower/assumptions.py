@@ -8,7 +8,7 @@ from typing import Literal
 
 import islpy as isl
 
-from eatss.isl_names import coalesced
+from eatss.isl_names import coalesced, constant_value, parameter_bound, parameter_is_bounded
 from eatss.lower.arrays import DeviceArray, shape_of
 from eatss.lower.bounds import guard
 from eatss.lower.index_range import INT_MAX, Sizes
@@ -52,6 +52,24 @@ def fixed_sizes(values: Mapping[str, int]) -> tuple[Assumption, ...]:
         )
         for name, value in values.items()
     )
+
+
+def given_sizes(scop: Scop) -> tuple[Assumption, ...]:
+    """Return the demand that sizes have the values that the region was read with.
+
+    Bounds that were simplified with them run something else, or nothing, at other sizes.
+    """
+    fixed = {name: _fixed_value(scop.context, name) for name in scop.parameters}
+    return fixed_sizes({name: value for name, value in fixed.items() if value is not None})
+
+
+def _fixed_value(context: isl.Set, name: str) -> int | None:
+    if not all(parameter_is_bounded(context, name, above=above) for above in (True, False)):
+        return None
+    least, most = (
+        constant_value(parameter_bound(context, name, upper=upper)) for upper in (False, True)
+    )
+    return least if least == most else None
 
 
 def implied_sizes(assumes: isl.Set | None) -> tuple[Assumption, ...]:

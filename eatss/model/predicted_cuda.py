@@ -7,6 +7,7 @@ the least cost. A layout that would not launch, or whose sums do not fit registe
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,6 +36,9 @@ _Entries = Callable[[CudaLattice], npt.NDArray[np.int64]]
 
 MOST_ROWS = 8192
 """Rows of the table that Z3 is given: the best ones, all others cost more than each of them."""
+
+ALIKE = 2
+"""Candidates that differ in nothing but what is staged, or how sums are spread."""
 
 FULL_SPEED = 1.15
 """So many times the time of the fastest layout may be taken: energy is saved at full speed."""
@@ -87,6 +91,45 @@ def select_cuda(
         solve_time_s=spent_s + solution.solve_time_s,
         compared=sum(len(cell.lattice) for cell in cells),
     )
+
+
+def ranked_cuda(
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    options: ModelOptions,
+    count: int,
+) -> tuple[KernelSelection, ...]:
+    """Return layouts of one kernel in the order of their cost, the least first.
+
+    At most ``ALIKE`` of them have the same tiles and threads, so that a few differ enough to be
+    worth measuring. None is proven; a kernel without layouts has none.
+
+    Args:
+        facts: the kernel.
+        structures: how it can be cut.
+        profile: the card.
+        options: what is best.
+        count: how many are wanted.
+    """
+    cells = _cells(facts, structures, profile, options)
+    rows = [
+        (int(cell.costs[row]), number, int(row))
+        for number, cell in enumerate(cells)
+        for row in np.argsort(cell.costs, kind="stable")[: ALIKE * count * count]
+        if cell.costs[row] < NEVER
+    ]
+    found: list[KernelSelection] = []
+    alike: Counter[tuple[object, ...]] = Counter()
+    for _, number, row in sorted(rows):
+        made = _described(facts, options, profile, cells[number], row)
+        shape = (made.tile_sizes, made.block, made.host_loop)
+        alike[shape] += 1
+        if alike[shape] <= ALIKE:
+            found.append(made)
+        if len(found) == count:
+            break
+    return tuple(found)
 
 
 def cuda_problems(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
 from eatss.codec import JsonForm
 from eatss.program.expression import IntExpr
+
+_COMPILED = "eatss.jit.api:compiled"
+"""What runs programs; found by its name when it is asked for, because it needs this noun."""
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
@@ -227,6 +231,17 @@ class Program:
     entries: tuple[Entry, ...]
     schema_version: int = SCHEMA_VERSION
     recipe: dict[str, Any] | None = field(default=None, hash=False)
+
+    def compile(self, **options: Any) -> Any:
+        """Return the program as a function of arrays, as :func:`eatss.jit` does.
+
+            gemm = eatss.codegen("gemm.c", gpu="h200").compile()
+            gemm(alpha=1.5, beta=1.2, C=C, A=A, B=B)
+
+        Args:
+            **options: ``specialize`` and ``cache`` of :func:`eatss.jit`.
+        """
+        return resolve_name(_COMPILED)(self, **options)
 
     def kernel(self, name: str) -> KernelCode:
         """Return the kernel called ``name``; ``KeyError`` if there is none."""

@@ -1,0 +1,110 @@
+"""``eatss.jit``, and what :meth:`eatss.Program.compile` does."""
+
+from __future__ import annotations
+
+from os import PathLike
+from threading import Lock
+from typing import Any, Unpack
+
+from eatss.cache import Cache, default_cache
+from eatss.diagnostics import EatssError
+from eatss.frontend.options import Reading, ReadingKeywords
+from eatss.gpu import GpuProfile, load_profile
+from eatss.gpu.load import given_profile
+from eatss.gpu.this_machine import AUTO, profile_for
+from eatss.jit.callable import JitFunction, ProfileOf
+from eatss.jit.options import CallOptions
+from eatss.jit.programs import ProgramMaker, SourceMaker
+from eatss.keywords import keywords_of, taken
+from eatss.model.options import SelectKeywords, SelectOptions
+from eatss.program import Program
+from eatss.recipe.requests import CodeKeywords, CodeRequest
+
+CARD_WITHOUT_CARD = "h200"
+"""The card that ``"auto"`` stands for where there is none: arrays of NumPy run on the CPU."""
+
+
+class _Jit(CodeKeywords, SelectKeywords, ReadingKeywords, total=False):
+    """Keywords of :func:`jit`."""
+
+
+@keywords_of(_Jit, CodeRequest, SelectOptions, Reading)
+def jit(
+    source: str | PathLike[str] | Any,
+    *,
+    gpu: str | PathLike[str] | GpuProfile = AUTO,
+    specialize: bool = True,
+    tune: str | float | None = None,
+    cache: Cache | None = None,
+    **options: Unpack[_Jit],
+) -> JitFunction:
+    """Make a function of C, or of loops in Python: it is selected for and compiled when called.
+
+        gemm = eatss.jit("gemm.c")
+        gemm(alpha=1.5, beta=1.2, C=C, A=A, B=B)
+
+    Nothing is read until the first call.
+
+    Args:
+        source: Path of a C file, C source text (a ``str`` with a line break), or what
+            :func:`eatss.scop` made.
+        gpu: The card selected for: ``"auto"`` is the one that the arrays are on. Name of a shipped
+            profile, path of a TOML profile, or a profile.
+        specialize: Compile sizes that macros name into the machine code: fastest, and compiled
+            again for other sizes. ``False`` compiles once for a class of sizes.
+        tune: Time to measure the model's best candidates in, ``"30s"``, on the first call on a card
+            with a class of sizes. The winner is kept on disk.
+        cache: Where programs and machine code are kept; the user's cache by default.
+        **options: Those of :class:`CodeRequest`, :class:`SelectOptions` and :class:`Reading`.
+
+    Returns:
+        The function. Arrays of CuPy, PyTorch, or anything with DLPack or
+        ``__cuda_array_interface__`` are used where they are; arrays of NumPy run on the CPU.
+
+    Raises:
+        InputError: an option is wrong. What is wrong with the source, the first call says.
+    """
+    call_options = CallOptions(specialize=specialize, tune=tune)
+    kept = default_cache() if cache is None else cache
+    maker = SourceMaker(
+        source=source,
+        reading=taken(Reading, options),
+        choosing=taken(SelectOptions, options, target="cuda"),
+        wanted=taken(CodeRequest, options),
+        cache=kept,
+    )
+    return JitFunction(maker, _profiles(gpu), call_options, kept)
+
+
+def compiled(
+    program: Program, *, specialize: bool = True, cache: Cache | None = None
+) -> JitFunction:
+    """Make a function of a program that exists; arguments are those of :func:`jit`."""
+    kept = default_cache() if cache is None else cache
+    options = CallOptions(specialize=specialize)
+    return JitFunction(ProgramMaker(program_made=program), _profiles(program.gpu), options, kept)
+
+
+def _profiles(gpu: str | PathLike[str] | GpuProfile) -> ProfileOf:
+    """Return how the profile of a card is found, each once."""
+    known: dict[int | None, GpuProfile] = {}
+    lock = Lock()
+
+    def profile_of(device: int | None) -> GpuProfile:
+        with lock:
+            if device not in known:
+                known[device] = _profile(gpu, device)
+            return known[device]
+
+    return profile_of
+
+
+def _profile(gpu: str | PathLike[str] | GpuProfile, device: int | None) -> GpuProfile:
+    if gpu != AUTO:
+        return given_profile(gpu)
+    if device is not None:
+        return profile_for(AUTO, device)
+    try:
+        return profile_for(AUTO)
+    except EatssError:  # no card: the CPU runs the code for one that is well known
+        return load_profile(CARD_WITHOUT_CARD)

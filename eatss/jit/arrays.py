@@ -1,0 +1,238 @@
+"""Arrays of other libraries: where they lie, their shapes and types, without copying them.
+
+CuPy and PyTorch are read by their own attributes, which takes tenths of a microsecond; anything
+else through ``__cuda_array_interface__`` or DLPack. None of them is imported here unless an
+argument of its kind has been made, so that it is loaded already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from eatss.diagnostics import InputError, input_error
+
+_DLPACK_CPU = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayView:
+    """An array as a kernel sees it.
+
+    ``pointer`` is the address of the first element, ``device`` the number of the card as CUDA
+    counts, ``None`` for the memory of the host. ``contiguous`` is C order without gaps. ``stream``
+    is one that wrote it, as ``__cuda_array_interface__`` says, ``None`` where nothing is to be
+    waited for. ``owner`` keeps the memory alive.
+    """
+
+    pointer: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    contiguous: bool
+    device: int | None
+    writable: bool
+    library: str
+    stream: int | None = None
+    owner: Any = None
+
+
+Print: TypeAlias = tuple[int, Hashable]
+"""Pointer of an array, and all else that calls are told apart by."""
+
+Reader: TypeAlias = Callable[[Any], Print]
+
+
+def view_of(name: str, value: Any) -> ArrayView:
+    """Return an argument as an array.
+
+    Raises:
+        InputError: ``EATSS-J010``, it is no array.
+    """
+    library = library_of(value)
+    if library == "numpy":
+        return _numpy_view(value)
+    if library == "torch":
+        return _torch_view(name, value)
+    if library == "cupy":
+        return _cupy_view(value)
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _interface_view(name, value, interface)
+    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        return _dlpack_view(name, value)
+    raise _no_array(name, value)
+
+
+def library_of(value: Any) -> str:
+    """Return the library that an array is of: numpy, cupy, torch, or "" for another."""
+    if isinstance(value, np.ndarray):
+        return "numpy"
+    for library, kind in (("cupy", "ndarray"), ("torch", "Tensor")):
+        loaded = sys.modules.get(library)
+        if loaded is not None and isinstance(value, getattr(loaded, kind, ())):
+            return library
+    return ""
+
+
+def reader_of(value: Any) -> Reader | None:
+    """Return the fast way to read arrays of a kind; ``None`` where there is none."""
+    library = library_of(value)
+    if library == "cupy" and type(value) is sys.modules["cupy"].ndarray:
+        return _read_cupy
+    if library == "torch" and value.is_cuda:
+        return _read_torch
+    return None
+
+
+def _read_cupy(array: Any) -> Print:
+    memory = array.data
+    return memory.ptr, (array.shape, array.dtype, array.flags.c_contiguous, memory.device_id)
+
+
+def _read_torch(tensor: Any) -> Print:
+    seen = (tensor.shape, tensor.dtype, tensor.is_contiguous(), tensor.get_device())
+    return tensor.data_ptr(), (seen, tensor.is_neg())
+
+
+def _numpy_view(array: np.ndarray[Any, Any]) -> ArrayView:
+    return ArrayView(
+        pointer=array.ctypes.data,
+        shape=array.shape,
+        dtype=array.dtype,
+        contiguous=array.flags.c_contiguous,
+        device=None,
+        writable=array.flags.writeable,
+        library="numpy",
+        owner=array,
+    )
+
+
+def _cupy_view(array: Any) -> ArrayView:
+    return ArrayView(
+        pointer=array.data.ptr,
+        shape=array.shape,
+        dtype=array.dtype,
+        contiguous=array.flags.c_contiguous,
+        device=array.data.device_id,
+        writable=True,
+        library="cupy",
+        owner=array,
+    )
+
+
+def _torch_view(name: str, tensor: Any) -> ArrayView:
+    if tensor.layout is not sys.modules["torch"].strided or tensor.is_neg() or tensor.is_conj():
+        raise input_error(
+            "EATSS-J010",
+            f"'{name}' is a tensor whose memory does not hold its values as they are",
+            hint=f"give {name}.to_dense() or {name}.resolve_neg()",
+        )
+    try:
+        dtype = np.dtype(str(tensor.dtype).removeprefix("torch."))
+    except TypeError:  # bfloat16 and others that NumPy does not have
+        dtype = np.dtype(f"V{tensor.element_size()}")
+    if not tensor.is_cuda:
+        return _on_host(tensor.detach().numpy(), "torch")
+    return ArrayView(
+        pointer=tensor.data_ptr(),
+        shape=tuple(tensor.shape),
+        dtype=dtype,
+        contiguous=tensor.is_contiguous(),
+        device=tensor.get_device(),
+        writable=True,
+        library="torch",
+        owner=tensor,
+    )
+
+
+def _interface_view(name: str, value: Any, interface: dict[str, Any]) -> ArrayView:
+    """Read version 3 of the CUDA array interface."""
+    cupy = _cupy(name)
+    pointer, read_only = interface["data"]
+    dtype = np.dtype(interface["typestr"])
+    shape = tuple(interface["shape"])
+    strides = interface.get("strides")
+    if interface.get("mask") is not None:
+        raise input_error("EATSS-J010", f"'{name}' is masked", hint="give its data without a mask")
+    device = 0
+    if pointer:
+        device = int(cupy.cuda.runtime.pointerGetAttributes(pointer).device)
+    return ArrayView(
+        pointer=int(pointer),
+        shape=shape,
+        dtype=dtype,
+        contiguous=strides is None or _is_packed(shape, strides, dtype.itemsize),
+        device=device,
+        writable=not read_only,
+        library=type(value).__module__.partition(".")[0],
+        stream=interface.get("stream"),
+        owner=value,
+    )
+
+
+def _dlpack_view(name: str, value: Any) -> ArrayView:
+    kind, _ = value.__dlpack_device__()
+    library = type(value).__module__.partition(".")[0]
+    if int(kind) == _DLPACK_CPU:
+        return _on_host(np.from_dlpack(value), library)
+    array = _cupy(name).from_dlpack(value)
+    view = _cupy_view(array)
+    return ArrayView(
+        pointer=view.pointer,
+        shape=view.shape,
+        dtype=view.dtype,
+        contiguous=view.contiguous,
+        device=view.device,
+        writable=True,
+        library=library,
+        owner=array,
+    )
+
+
+def _on_host(array: np.ndarray[Any, Any], library: str) -> ArrayView:
+    view = _numpy_view(array)
+    return ArrayView(
+        pointer=view.pointer,
+        shape=view.shape,
+        dtype=view.dtype,
+        contiguous=view.contiguous,
+        device=None,
+        writable=view.writable,
+        library=library,
+        owner=array,
+    )
+
+
+def _is_packed(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    """Tell whether elements follow one another in C order; the stride of one element is free."""
+    step = itemsize
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != step:
+            return 0 in shape
+        step *= extent
+    return True
+
+
+def _cupy(name: str) -> Any:
+    try:
+        import cupy  # noqa: PLC0415 - only arrays on a card need it
+    except ImportError as error:
+        raise input_error(
+            "EATSS-J015",
+            f"'{name}' is on a card, and CuPy, which launches kernels, does not load: {error}",
+            hint="pip install 'eatss[gpu]'",
+        ) from None
+    return cupy
+
+
+def _no_array(name: str, value: Any) -> InputError:
+    return input_error(
+        "EATSS-J010",
+        f"'{name}' is {type(value).__name__}, which is no array",
+        hint="give an array of CuPy, PyTorch or NumPy, or one with DLPack or "
+        "__cuda_array_interface__",
+    )

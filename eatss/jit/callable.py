@@ -1,0 +1,545 @@
+"""A program as a function of arrays: ``gemm(A=A, B=B, C=C, alpha=1.5, beta=1.2)``."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from eatss.cache import Cache
+from eatss.diagnostics import InputError, input_error
+from eatss.frontend.options import DtypeName
+from eatss.gpu import GpuProfile
+from eatss.jit.arrays import ArrayView, Reader, reader_of, view_of
+from eatss.jit.card import CardPlan
+from eatss.jit.checks import check_aliases, check_names, check_view, checked_place
+from eatss.jit.host import HostProgram
+from eatss.jit.machine_code import cubin_of, size_constant
+from eatss.jit.once import Once
+from eatss.jit.options import CallOptions
+from eatss.jit.plan import refusal_of
+from eatss.jit.programs import Maker, Sizes
+from eatss.jit.signature import CallSignature, signature_of, sizes_of
+from eatss.jit.sizes import infer_sizes, whole_number
+from eatss.program import Program, evaluate
+
+ProfileOf: TypeAlias = Callable[[int | None], GpuProfile]
+"""The profile of a card by its number; ``None`` stands for the CPU."""
+
+_DTYPES: dict[str, DtypeName] = {"float32": "float", "float64": "double"}
+_MOST_PLANS = 256
+_MOST_SEEN = 4096
+_KEYWORD = "stream"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallInfo:
+    """What a callable has made so far: programs selected and generated, sizes they are ready for,
+    sets of arguments that are told apart, and CUDA graphs kept.
+    """  # noqa: D205
+
+    programs: int
+    plans: int
+    seen: int
+    graphs: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """What is known of calls with arguments of some shapes and types.
+
+    ``spans`` are pairs of arrays by their places that must not overlap, with their bytes.
+    """
+
+    plan: CardPlan
+    spans: tuple[tuple[int, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fast:
+    """What a call looks at when all goes well."""
+
+    known: frozenset[str]
+    arrays: tuple[str, ...]
+    scalars: tuple[str, ...]
+    sizes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call that was checked: its arrays, sizes, and where they lie."""
+
+    signature: CallSignature
+    dtype: DtypeName | None
+    views: Mapping[str, ArrayView]
+    sizes: Mapping[str, int]
+    device: int | None
+
+
+class JitFunction:
+    """A program that is called with arrays; safe from several threads at once.
+
+    Arrays on a card are used where they are, and the call returns when it is enqueued on the
+    caller's stream: the current one of PyTorch for its tensors, else that of CuPy, or ``stream=``.
+    Arrays of NumPy run on the CPU. What is written is written into the arrays given; nothing is
+    returned. The first call with a class of sizes and a type selects, generates and compiles.
+
+    ``__signature__`` and :func:`help` say what it takes.
+    """
+
+    def __init__(
+        self, maker: Maker, profile_of: ProfileOf, options: CallOptions, cache: Cache
+    ) -> None:
+        self._maker = maker
+        self._profile_of = profile_of
+        self._options = options
+        self._cache = cache
+        self._signatures: Once[CallSignature] = Once(4)
+        self._programs: Once[Program] = Once(_MOST_PLANS)
+        self._plans: Once[CardPlan] = Once(_MOST_PLANS, self._dropped)
+        self._hosts: Once[HostProgram] = Once(_MOST_PLANS)
+        self._seen: dict[Hashable, _Bound] = {}
+        self._readers: dict[type, Reader] = {}
+        self._fast: _Fast | None = None
+        self._lock = threading.Lock()
+        self.__name__ = maker.name
+
+    def __repr__(self) -> str:
+        return f"<eatss.jit {self._maker.name}({self._signature()})>"
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The arguments, for :func:`inspect.signature` and completion."""
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters = [
+            inspect.Parameter(one.name, kind)
+            for one in self._signature().arguments
+            if one.used and one.default is None
+        ]
+        parameters += [
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default)
+            for one in self._signature().arguments
+            if one.default is not None
+        ]
+        return inspect.Signature(parameters)
+
+    def __call__(self, /, *arguments: Any, **values: Any) -> None:
+        """Run the program on arrays and numbers, by their names in C, or in their order there.
+
+        Raises:
+            InputError: ``EATSS-J0xx``, an argument does not fit; what :func:`eatss.codegen` raises
+                on the first call with sizes of a class.
+            NoSolutionError: no tile sizes satisfy the limits of the card.
+        """
+        fast = self._fast
+        if arguments:
+            values = self._named(arguments, values)
+        if fast is not None:
+            stream = values.get(_KEYWORD) if _KEYWORD not in fast.known else None
+            found = self._lookup(fast, values)
+            if found is not None:
+                bound, pointers = found
+                try:
+                    scalars = [values[name] for name in fast.scalars]
+                except KeyError:
+                    pass  # the slow way says what is missing
+                else:
+                    for one, its, other, others in bound.spans:
+                        a, b = pointers[one], pointers[other]
+                        if a < b + others and b < a + its:
+                            break
+                    else:
+                        where = self._stream(stream, values, fast.arrays, bound.plan.device)
+                        bound.plan.launch(pointers, scalars, where)
+                        return
+        self._slow(values)
+
+    def prepare(self, /, *arguments: Any, **values: Any) -> None:
+        """Do all that the first such call would do, but run: select, generate, compile, load.
+
+        Call it before capturing a CUDA graph, which must not wait for a compiler.
+
+        Raises:
+            InputError: as for a call.
+        """
+        call = self._checked(self._without_stream(self._named(arguments, values)))
+        if call.device is None:
+            self._hosts_program(call)
+        else:
+            self._plan(call)
+
+    def program_for(self, /, *arguments: Any, **values: Any) -> Program:
+        """Return the program that such a call runs: its text, kernels and recipe.
+
+        Raises:
+            InputError: as for a call.
+        """
+        return self._program(self._checked(self._without_stream(self._named(arguments, values))))
+
+    def info(self) -> CallInfo:
+        """Return what was made so far."""
+        return CallInfo(
+            programs=len(self._programs),
+            plans=len(self._plans) + len(self._hosts),
+            seen=len(self._seen),
+            graphs=sum(plan.graphs for plan in self._plans.values()),
+        )
+
+    def clear(self) -> None:
+        """Forget all programs; what is on disk stays."""
+        self._seen.clear()
+        self._plans.clear()
+        self._hosts.clear()
+        self._programs.clear()
+        self._signatures.clear()
+
+    # -- the fast way -------------------------------------------------------------------------
+
+    def _lookup(self, fast: _Fast, values: Mapping[str, Any]) -> tuple[_Bound, list[int]] | None:
+        """Return what is known of such a call, and the addresses of its arrays."""
+        readers = self._readers
+        pointers: list[int] = []
+        key: list[Hashable] = []
+        try:
+            for name in fast.arrays:
+                value = values[name]
+                pointer, seen = readers[type(value)](value)
+                pointers.append(pointer)
+                key.append(seen)
+            key.extend(map(values.get, fast.sizes))
+            bound = self._seen[tuple(key)]
+        except (KeyError, TypeError):
+            return None
+        return (bound, pointers) if values.keys() - fast.known <= {_KEYWORD} else None
+
+    def _stream(
+        self,
+        given: Any,
+        values: Mapping[str, Any],
+        arrays: Sequence[str],
+        device: int,
+    ) -> int:
+        """Return the address of the stream of a call."""
+        if given is not None:
+            return stream_address(given)
+        torch, cupy = sys.modules.get("torch"), sys.modules["cupy"]
+        own: int = cupy.cuda.get_current_stream(device).ptr
+        if torch is None:
+            return own
+        theirs = [isinstance(values[name], torch.Tensor) for name in arrays]
+        if not any(theirs):
+            return own
+        address = _torch_stream(torch, device)
+        if address != own and not all(theirs):
+            raise input_error(
+                "EATSS-J019",
+                "the arrays are of PyTorch and of another library, whose current streams differ",
+                hint="say which one it is: stream=torch.cuda.current_stream()",
+            )
+        return address
+
+    # -- the slow way -------------------------------------------------------------------------
+
+    def _slow(self, values: Mapping[str, Any]) -> None:
+        given = self._given_stream(values)
+        values = self._without_stream(values)
+        call = self._checked(values)
+        signature = call.signature
+        scalars = [values[one.name] for one in signature.of_role("scalar")]
+        if call.device is None:
+            program = self._hosts_program(call)
+            arrays = {name: view.owner for name, view in call.views.items()}
+            numbers = {
+                one.name: _as_scalar(one.name, one.dtype, values[one.name])
+                for one in signature.of_role("scalar")
+            }
+            program.run({**arrays, **numbers}, call.sizes)
+            return
+        plan = self._plan(call)
+        order = [one.name for one in signature.of_role("array", "cell")]
+        self._note(call, plan, values, order)
+        where = self._stream(given, values, order, call.device)
+        _wait_for_others(call.views.values(), where, call.device)
+        plan.launch([call.views[name].pointer for name in order], scalars, where)
+
+    def _checked(self, values: Mapping[str, Any]) -> _Call:
+        """Return a call with everything about it checked.
+
+        Raises:
+            InputError: ``EATSS-J0xx``.
+        """
+        signature, dtype = self._fitting(values)
+        check_names(self._maker.name, signature, values)
+        views = {
+            one.name: view_of(one.name, values[one.name])
+            for one in signature.of_role("array", "cell")
+        }
+        for one in signature.of_role("array", "cell"):
+            check_view(one, views[one.name])
+        device = checked_place(views)
+        shapes = {one.name: views[one.name].shape for one in signature.of_role("array")}
+        given = {
+            one.name: whole_number(one.name, values[one.name])
+            for one in sizes_of(signature)
+            if values.get(one.name) is not None
+        }
+        sizes = infer_sizes(signature, shapes, given)
+        check_aliases(signature, views)
+        return _Call(signature, dtype, views, sizes, device)
+
+    def _fitting(self, values: Mapping[str, Any]) -> tuple[CallSignature, DtypeName | None]:
+        """Return what the program takes in the type of the arrays, and that type."""
+        usual = self._signature()
+        found: set[np.dtype[Any]] = set()
+        mismatch = False
+        for one in usual.of_role("array", "cell"):
+            if one.name in values and one.dtype.kind == "f":
+                dtype = view_of(one.name, values[one.name]).dtype
+                found.add(dtype)
+                mismatch = mismatch or dtype != one.dtype
+        if not mismatch or len(found) != 1:
+            return usual, None
+        dtype_name = _DTYPES.get(found.pop().name)
+        if dtype_name is None:
+            return usual, None
+        other = self._signature(dtype_name)
+        return (usual, None) if other == usual else (other, dtype_name)
+
+    def _signature(self, dtype: DtypeName | None = None) -> CallSignature:
+        return self._signatures.get(dtype, lambda: signature_of(self._maker.interface(dtype)))
+
+    def _made(self, call: _Call, sizes: Sizes, profile: GpuProfile, *, wide: bool) -> Program:
+        """Return the program for a class of sizes; the winner of a measurement where one is due."""
+        seconds = self._options.tune_s()
+        job = self._maker.job(call.dtype, sizes, profile, wide=wide)
+        if seconds is not None and call.device is not None and job is not None:
+            from eatss.jit.tuning import tuned  # noqa: PLC0415 - needs SciPy
+
+            name = _card_name(sys.modules["cupy"], call.device)
+            winner = tuned(job, call.sizes, call.device, name, seconds, self._cache)
+            if winner is not None:
+                return self._maker.made(replace(job, recipe=winner.recipe))
+        return self._maker.program(call.dtype, sizes, profile, wide=wide)
+
+    def _program(self, call: _Call) -> Program:
+        """Return the program of a call: that of its class, or where it does not do, of its sizes.
+
+        Raises:
+            InputError: ``EATSS-J012``, no program runs at these sizes.
+        """
+        profile = self._profile_of(call.device)
+        made = self._maker.class_of(call.signature, call.sizes)
+        exact = tuple((one.name, call.sizes[one.size]) for one in sizes_of(call.signature))
+        said = ""
+        for sizes, wide in ((made, False), (made, True), (exact, False), (exact, True)):
+            program = self._programs.get(
+                (call.dtype, sizes, wide, profile, call.device),
+                lambda at=sizes, wide=wide: self._made(call, at, profile, wide=wide),  # type: ignore[misc]
+            )
+            said = refusal_of(program, call.sizes)
+            if not said:
+                return program
+        at = ", ".join(f"{name}={value}" for name, value in exact)
+        raise input_error(
+            "EATSS-J012",
+            f"'{self._maker.name}' does not run at {at}: {said}",
+            hint="call it with other sizes",
+        )
+
+    def _plan(self, call: _Call) -> CardPlan:
+        """Return the program of a call, loaded on its card."""
+        device = call.device
+        assert device is not None
+        program = self._program(call)
+        specialize = self._options.specialize
+        sizes = tuple(sorted(call.sizes.items()))
+        return self._plans.get(
+            (program.text, program.flags, sizes, device),
+            lambda: self._loaded(program, call, device, specialize=specialize),
+        )
+
+    def _loaded(self, program: Program, call: _Call, device: int, *, specialize: bool) -> CardPlan:
+        cupy = sys.modules["cupy"]
+        with cupy.cuda.Device(device) as card:
+            cubin = cubin_of(
+                program,
+                call.sizes,
+                int(card.compute_capability),
+                cupy,
+                self._cache,
+                specialize=specialize,
+            )
+            constants = {
+                size_constant(one.name): call.sizes[one.name]
+                for one in program.parameters
+                if one.kind == "macro" and not specialize
+            }
+            return CardPlan(cupy, program, call.signature, call.sizes, cubin, device, constants)
+
+    def _hosts_program(self, call: _Call) -> HostProgram:
+        program = self._program(call)
+        return self._hosts.get(
+            (program.text, call.dtype), lambda: HostProgram(program, call.signature)
+        )
+
+    def _note(
+        self, call: _Call, plan: CardPlan, values: Mapping[str, Any], order: Sequence[str]
+    ) -> None:
+        """Remember a call, so that the next one like it takes the fast way."""
+        readers = {type(values[name]): reader_of(values[name]) for name in order}
+        if any(reader is None for reader in readers.values()):
+            return
+        usual = self._signature()
+        fast = _Fast(
+            known=frozenset(one.name for one in usual.arguments),
+            arrays=tuple(order),
+            scalars=tuple(one.name for one in usual.of_role("scalar")),
+            sizes=tuple(one.name for one in sizes_of(usual)),
+        )
+        key: list[Hashable] = []
+        for name in order:
+            reader = readers[type(values[name])]
+            assert reader is not None
+            key.append(reader(values[name])[1])
+        key.extend(map(values.get, fast.sizes))
+        spans = []
+        places = {name: place for place, name in enumerate(order)}
+        for one in call.signature.of_role("array", "cell"):
+            for other in call.signature.of_role("array", "cell"):
+                a, b = places[one.name], places[other.name]
+                if (one.writes or other.writes) and a < b:
+                    spans.append((a, _bytes(call, one.name), b, _bytes(call, other.name)))
+        with self._lock:
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
+            for kind, reader in readers.items():
+                assert reader is not None
+                self._readers[kind] = reader
+            self._seen[tuple(key)] = _Bound(plan, tuple(spans))
+            self._fast = fast
+
+    def _dropped(self, plan: CardPlan) -> None:
+        """Let go of a plan that was not called for long, when the card is done with it."""
+        with self._lock:
+            for key in [key for key, bound in self._seen.items() if bound.plan is plan]:
+                del self._seen[key]
+        plan.finish()
+
+    # -- words --------------------------------------------------------------------------------
+
+    def _named(self, arguments: Sequence[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments by name.
+
+        Raises:
+            InputError: ``EATSS-J002``, they are too many, or one is given twice.
+        """
+        names = [one.name for one in self._signature().arguments if one.default is None]
+        if len(arguments) > len(names):
+            raise input_error(
+                "EATSS-J002",
+                f"'{self._maker.name}' takes {len(names)} arguments in order, and "
+                f"{len(arguments)} are given",
+                hint=f"it is called as {self._maker.name}({self._signature()})",
+            )
+        named = dict(zip(names, arguments, strict=False))
+        twice = next((name for name in named if name in values), None)
+        if twice is not None:
+            raise input_error(
+                "EATSS-J002",
+                f"'{twice}' is given twice, in order and by name",
+                hint="leave one of them out",
+            )
+        return {**named, **values}
+
+    def _given_stream(self, values: Mapping[str, Any]) -> Any:
+        return values.get(_KEYWORD) if self._takes_stream() else None
+
+    def _without_stream(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        takes = self._takes_stream()
+        return {name: value for name, value in values.items() if name != _KEYWORD or not takes}
+
+    def _takes_stream(self) -> bool:
+        """Tell whether ``stream`` is the word for the stream, and no argument of the program."""
+        return all(one.name != _KEYWORD for one in self._signature().arguments)
+
+
+def stream_address(stream: Any) -> int:
+    """Return the address of a stream of CuPy, PyTorch or CUDA.
+
+    Raises:
+        InputError: ``EATSS-J021``, it is none.
+    """
+    for name in ("ptr", "cuda_stream"):
+        found = getattr(stream, name, None)
+        if found is not None:
+            return int(found)
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        return int(protocol()[1])
+    if isinstance(stream, int) and not isinstance(stream, bool):
+        return stream
+    raise input_error(
+        "EATSS-J021",
+        f"stream is {type(stream).__name__}, which is no stream",
+        hint="give a stream of CuPy or PyTorch, or its address",
+    )
+
+
+def _card_name(cupy: Any, device: int) -> str:
+    """Return the kind of a card: winners are for all of a kind."""
+    name = cupy.cuda.runtime.getDeviceProperties(device)["name"]
+    return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+
+
+def _torch_stream(torch: Any, device: int) -> int:
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if quick is not None:
+        return int(quick(device))
+    return int(torch.cuda.current_stream(device).cuda_stream)
+
+
+def _wait_for_others(views: Any, stream: int, device: int) -> None:
+    """Have a stream wait for those on which arrays of other libraries are written."""
+    others = {view.stream for view in views if view.stream not in (None, stream)}
+    if not others:
+        return
+    cupy = sys.modules["cupy"]
+    with cupy.cuda.Device(device):
+        for other in others:
+            written = cupy.cuda.Event(disable_timing=True)
+            written.record(cupy.cuda.ExternalStream(0 if other == 1 else other))
+            cupy.cuda.ExternalStream(stream).wait_event(written)
+
+
+def _bytes(call: _Call, name: str) -> int:
+    shape = tuple(max(0, evaluate(one, call.sizes)) for one in call.signature[name].shape)
+    return prod(shape) * call.signature[name].dtype.itemsize
+
+
+def _as_scalar(name: str, dtype: np.dtype[Any], value: Any) -> Any:
+    """Return a scalar in its type.
+
+    Raises:
+        InputError: ``EATSS-J011``, it is no number of that type.
+    """
+    try:
+        number = value if dtype.kind == "f" else value.__index__()
+        return np.asarray(number, dtype=dtype).reshape(())[()]
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        raise not_a_number(name, value, dtype) from None
+
+
+def not_a_number(name: str, value: Any, dtype: np.dtype[Any]) -> InputError:
+    """Return the error of a scalar that does not fit its type."""
+    wanted = "a number" if dtype.kind == "f" else f"a whole number of type {dtype.name}"
+    return input_error(
+        "EATSS-J011",
+        f"the scalar '{name}' is {value!r}, and {wanted} is needed",
+        hint="give a number of Python or NumPy",
+    )

@@ -1,0 +1,288 @@
+"""A program at some sizes on a card: loaded once, launched as often as it is called.
+
+Nothing here waits for the card. Calls go to the caller's stream, launch by launch; where a call
+has many launches they are replayed as a CUDA graph from the second call with the same arguments
+on. While the caller captures a graph of his own, launches go into that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from eatss.diagnostics import InputError, input_error
+from eatss.jit.plan import (
+    ArgumentList,
+    Slots,
+    argument_list,
+    resolved_launches,
+    workspace_of,
+)
+from eatss.jit.signature import CallSignature
+from eatss.measurement.runner import MOST_LAUNCHES
+from eatss.program import KernelCode, Program
+
+GRAPH_FROM = 8
+"""Calls of fewer launches are not replayed as graphs: it would save less than a call takes."""
+
+_MOST_GRAPHS = 8
+"""Graphs kept at a time for one program at some sizes: sets of arguments that come back."""
+
+_MOST_STREAMS = 8
+"""Streams whose memory and handles are kept."""
+
+_TO_DEVICE = 1
+"""``cudaMemcpyHostToDevice``."""
+
+_MOST_THREADS, _DYNAMIC_SHARED = 0, 8
+"""``CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK``, ``_MAX_DYNAMIC_SHARED_SIZE_BYTES``."""
+
+_RELAXED = 2
+"""``cudaStreamCaptureModeRelaxed``: other threads may go on as they like."""
+
+
+class CardPlan:
+    """A program at some sizes on a card.
+
+    Args:
+        cupy: the module.
+        program: what is called.
+        signature: what its callers pass.
+        sizes: the sizes of the problem.
+        cubin: its machine code.
+        device: number of the card, which has to be the current one.
+        constants: sizes that the machine code reads from memory of its own.
+
+    Raises:
+        InputError: ``EATSS-J016``, the card cannot run it.
+    """
+
+    def __init__(
+        self,
+        cupy: Any,
+        program: Program,
+        signature: CallSignature,
+        sizes: Mapping[str, int],
+        cubin: bytes,
+        device: int,
+        constants: Mapping[str, int],
+    ) -> None:
+        self._cupy = cupy
+        self._driver = cupy.cuda.driver
+        self._runtime = cupy.cuda.runtime
+        self.device = device
+        self.program = program
+        self._module = cupy.cuda.function.Module()
+        self._module.load(cubin)
+        for name, value in constants.items():
+            self._set_constant(name, value)
+        kernels = {code.name: self._function(code) for code in program.kernels}
+        launches = resolved_launches(program, sizes)
+        self._arguments: ArgumentList = argument_list(signature, program)
+        self._slots = Slots(self._arguments, signature, launches, program.index_bits)
+        self._launches = [
+            ((kernels[one.kernel].ptr, *one.grid, *one.block, one.shared_bytes), parameters)
+            for one, parameters in zip(launches, self._slots.parameters, strict=True)
+        ]
+        self._functions = tuple(kernels.values())
+        self._workspace = workspace_of(program, sizes).bytes
+        self._workspaces: OrderedDict[int, _Memory] = OrderedDict()
+        self._kept: list[_Memory] = []
+        self._replays = GRAPH_FROM <= len(launches) <= MOST_LAUNCHES
+        self._graphs: OrderedDict[bytes, _Graph | None] = OrderedDict()
+        self._streams: dict[int, Any] = {}
+        self._lock = threading.Lock()
+        self._ready = threading.local()
+
+    @property
+    def launches(self) -> int:
+        """Launches of one call."""
+        return len(self._launches)
+
+    @property
+    def graphs(self) -> int:
+        """Graphs that are kept for calls to come."""
+        return sum(graph is not None for graph in self._graphs.values())
+
+    def launch(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
+        """Enqueue one call on a stream.
+
+        Args:
+            pointers: addresses of arrays and cells, in the order of the signature.
+            scalars: numbers, likewise.
+            stream: address of the stream, 0 for the default one.
+
+        Raises:
+            InputError: ``EATSS-J011`` a scalar is none, ``EATSS-J016`` the card refuses.
+        """
+        if self._runtime.getDevice() != self.device or not hasattr(self._ready, "context"):
+            with self._cupy.cuda.Device(self.device):
+                self._runtime.setDevice(self.device)
+                self._runtime.free(0)  # gives a thread that CUDA does not know its context
+                self._ready.context = True
+                self._enqueue(pointers, scalars, stream)
+        else:
+            self._enqueue(pointers, scalars, stream)
+
+    def finish(self) -> None:
+        """Wait until the card is done with all calls, so that the machine code can go."""
+        with self._cupy.cuda.Device(self.device):
+            self._runtime.deviceSynchronize()
+
+    # -----------------------------------------------------------------------------------------
+
+    def _enqueue(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
+        try:
+            with self._lock:
+                if not self._replays and not self._workspace:
+                    self._slots.fill((*pointers, *scalars))
+                    self._launch_all(stream)
+                else:
+                    self._replayed(pointers, scalars, stream)
+        except self._driver.CUDADriverError as error:
+            raise self._failed(error) from None
+        except self._runtime.CUDARuntimeError as error:
+            raise self._failed(error) from None
+
+    def _launch_all(self, stream: int) -> None:
+        launch = self._driver.launchKernel
+        for head, parameters in self._launches:
+            launch(*head, stream, parameters, 0)
+
+    def _replayed(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
+        capturing = bool(self._runtime.streamIsCapturing(stream)) if stream else False
+        graph = None
+        if self._replays and not capturing:
+            graph = self._graph(pointers, scalars)
+        if graph is not None:
+            graph.replay(self._stream(stream))
+            return
+        memory = self._memory(stream, capturing=capturing)
+        self._slots.fill((*pointers, *memory.addresses, *scalars))
+        self._launch_all(stream)
+        if memory.addresses and not capturing:
+            memory.used(self._stream(stream))
+
+    def _graph(self, pointers: Sequence[int], scalars: Sequence[Any]) -> _Graph | None:
+        """Return the graph of a call; ``None`` the first time, as most never come back."""
+        self._slots.fill((*pointers, *[0] * len(self._workspace), *scalars))
+        key = bytes(self._slots.changing)
+        graph = self._graphs.get(key)
+        if graph is None:
+            if key in self._graphs:
+                graph = self._captured(pointers, scalars)
+            self._graphs[key] = graph
+            if len(self._graphs) > _MOST_GRAPHS:
+                _, oldest = self._graphs.popitem(last=False)
+                if oldest is not None:
+                    oldest.memory.wait()
+        self._graphs.move_to_end(key)
+        return graph
+
+    def _captured(self, pointers: Sequence[int], scalars: Sequence[Any]) -> _Graph:
+        """Capture a call on a stream of its own; nothing runs."""
+        stream = self._cupy.cuda.Stream(non_blocking=True)
+        memory = self._allocated()
+        self._slots.fill((*pointers, *memory.addresses, *scalars))
+        stream.begin_capture(_RELAXED)
+        try:
+            self._launch_all(stream.ptr)
+        finally:
+            graph = stream.end_capture()
+        return _Graph(graph, memory)
+
+    def _memory(self, stream: int, *, capturing: bool) -> _Memory:
+        """Return the temporary arrays of a call on a stream.
+
+        Calls on one stream follow one another, so that they share them; a graph that the caller
+        captures is replayed on any stream, and gets memory that lasts as long as this plan.
+        """
+        if capturing:
+            self._kept.append(self._allocated())
+            return self._kept[-1]
+        if stream not in self._workspaces:
+            self._workspaces[stream] = self._allocated()
+            if len(self._workspaces) > _MOST_STREAMS:
+                _, oldest = self._workspaces.popitem(last=False)
+                oldest.wait()
+        self._workspaces.move_to_end(stream)
+        return self._workspaces[stream]
+
+    def _allocated(self) -> _Memory:
+        blocks = tuple(self._cupy.cuda.alloc(count) for count in self._workspace)
+        return _Memory(blocks, self._cupy.cuda.Event(disable_timing=True))
+
+    def _stream(self, stream: int) -> Any:
+        if stream not in self._streams:
+            if len(self._streams) > _MOST_STREAMS:
+                self._streams.clear()
+            self._streams[stream] = self._cupy.cuda.ExternalStream(stream)
+        return self._streams[stream]
+
+    def _set_constant(self, name: str, value: int) -> None:
+        try:
+            pointer = self._module.get_global_var(name)
+        except self._driver.CUDADriverError:  # no kernel reads it
+            return
+        held = np.array([value], np.int32)
+        self._runtime.memcpy(
+            int(getattr(pointer, "ptr", pointer)), held.ctypes.data, held.nbytes, _TO_DEVICE
+        )
+
+    def _function(self, code: KernelCode) -> Any:
+        function = self._module.get_function(code.name)
+        if code.dynamic_shared:
+            self._driver.funcSetAttribute(function.ptr, _DYNAMIC_SHARED, code.shared_bytes)
+        most = self._driver.funcGetAttribute(_MOST_THREADS, function.ptr)
+        threads = prod(code.block)
+        if threads > most:
+            raise input_error(
+                "EATSS-J016",
+                f"kernel {code.name} has blocks of {threads} threads, and with its registers this "
+                f"card takes {most}",
+                hint="give a smaller block, block=(8, 32)",
+            )
+        return function
+
+    def _failed(self, error: Exception) -> InputError:
+        return input_error(
+            "EATSS-J016",
+            f"'{self.program.name}' does not run on this card: {str(error).splitlines()[0]}",
+            hint="other errors of kernels before it show here, too: see what ran before; "
+            "'eatss doctor' says what this machine has",
+        )
+
+
+class _Memory:
+    """Device memory that calls work in, and an event after the last of them."""
+
+    def __init__(self, blocks: tuple[Any, ...], event: Any) -> None:
+        self._blocks = blocks
+        self._event = event
+        self.addresses = tuple(int(block.ptr) for block in blocks)
+
+    def used(self, stream: Any) -> None:
+        """Note that a call that uses it was enqueued."""
+        self._event.record(stream)
+
+    def wait(self) -> None:
+        """Wait until no call uses it."""
+        self._event.synchronize()
+
+
+class _Graph:
+    """A captured call, with the memory it works in."""
+
+    def __init__(self, graph: Any, memory: _Memory) -> None:
+        self._graph = graph
+        self.memory = memory
+
+    def replay(self, stream: Any) -> None:
+        """Enqueue it on a stream."""
+        self._graph.launch(stream)
+        self.memory.used(stream)

@@ -1,0 +1,44 @@
+"""What the user chooses of a callable."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from eatss.diagnostics import input_error
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?")
+_UNITS_S = {None: 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOptions:
+    """How a callable is compiled and kept.
+
+    Attributes:
+        specialize: Compile the values of sizes that macros name into the machine code: fastest, and
+            compiled again for other sizes. ``False`` compiles once for all sizes of a class.
+        tune: Time to measure the model's best candidates in, on the first call with a class of
+            sizes: ``"30s"``, ``"2m"`` or seconds. The winner is kept on disk.
+    """
+
+    specialize: bool = True
+    tune: str | float | None = None
+
+    def __post_init__(self) -> None:
+        self.tune_s()
+
+    def tune_s(self) -> float | None:
+        """Return the seconds to measure in; ``None`` for no measuring.
+
+        Raises:
+            InputError: ``EATSS-J020``, it is no time.
+        """
+        if self.tune is None:
+            return None
+        found = _DURATION.fullmatch(str(self.tune).strip())
+        if found is None or float(found[1]) <= 0:
+            raise input_error(
+                "EATSS-J020", f"tune is {self.tune!r}, which is no time", hint="write tune='30s'"
+            )
+        return float(found[1]) * _UNITS_S[found[2]]

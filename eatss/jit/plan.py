@@ -1,0 +1,193 @@
+"""A program at some sizes as the launches of one call, every number known.
+
+What changes from call to call, addresses and scalars, has a slot of eight bytes each; what a
+launch takes is a list of addresses of slots, in the order of the kernel's parameters.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eatss.diagnostics import InputError, input_error
+from eatss.jit.signature import CallArgument, CallSignature
+from eatss.measurement.arguments import temporaries_of
+from eatss.measurement.launches import ResolvedLaunch, entry_launches
+from eatss.program import Program, evaluate
+from eatss.verify.data import dtype_of
+
+_SLOT = 8
+_FORMATS = {
+    "f8": "d",
+    "f4": "f4x",
+    "i8": "q",
+    "i4": "i4x",
+    "i2": "h6x",
+    "i1": "b7x",
+    "u8": "Q",
+    "u4": "I4x",
+    "u2": "H6x",
+    "u1": "B7x",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """Device memory that a call works in: bytes of each temporary array."""
+
+    bytes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentList:
+    """Slots of what a call passes: arrays and cells, then temporaries, then scalars."""
+
+    arrays: tuple[str, ...]
+    scalars: tuple[str, ...]
+    temporaries: tuple[tuple[int, str], ...]
+    format: str
+
+    @property
+    def bytes(self) -> int:
+        """Size of all slots."""
+        return struct.calcsize(self.format)
+
+
+def argument_list(signature: CallSignature, program: Program) -> ArgumentList:
+    """Return the slots of a program's calls."""
+    arrays = tuple(one.name for one in signature.of_role("array", "cell"))
+    scalars = signature.of_role("scalar")
+    temporaries = tuple(
+        (number, temporary.name)
+        for number, entry in enumerate(program.entries)
+        for temporary in entry.temporaries
+    )
+    format_ = f"={len(arrays) + len(temporaries)}Q" + "".join(map(_format, scalars))
+    return ArgumentList(
+        arrays=arrays,
+        scalars=tuple(one.name for one in scalars),
+        temporaries=temporaries,
+        format=format_,
+    )
+
+
+def _format(scalar: CallArgument) -> str:
+    return _FORMATS[f"{scalar.dtype.kind}{scalar.dtype.itemsize}"]
+
+
+def workspace_of(program: Program, sizes: Mapping[str, int]) -> Workspace:
+    """Return what memory a call needs besides its arguments."""
+    return Workspace(
+        bytes=tuple(
+            max(_SLOT, key.bytes)
+            for entry in program.entries
+            for key in temporaries_of(entry, sizes)
+        )
+    )
+
+
+def refusal_of(program: Program, sizes: Mapping[str, int]) -> str:
+    """Say which assumption of the program the sizes break, "" if none."""
+    for entry in program.entries:
+        for argument in entry.arguments:
+            if argument.role == "parameter":
+                limits = np.iinfo(dtype_of(argument))
+                if not limits.min <= sizes[argument.name] <= limits.max:
+                    return f"{argument.name}={sizes[argument.name]} is no {argument.element_type}"
+        for assumption in entry.assumptions:
+            if not evaluate(assumption.condition, sizes):
+                return assumption.message
+    return ""
+
+
+def resolved_launches(program: Program, sizes: Mapping[str, int]) -> tuple[ResolvedLaunch, ...]:
+    """Return the launches of one call: all regions in order."""
+    kernels = {kernel.name: kernel for kernel in program.kernels}
+    return tuple(
+        launch
+        for number, entry in enumerate(program.entries)
+        for launch in entry_launches(entry, number, kernels, sizes)
+    )
+
+
+class Slots:
+    """Memory of what launches take: one part changes from call to call, the other never.
+
+    ``parameters[k]`` is the address of the list of addresses that launch ``k`` is given.
+    """
+
+    def __init__(
+        self,
+        arguments: ArgumentList,
+        signature: CallSignature,
+        launches: Sequence[ResolvedLaunch],
+        index_bits: int,
+    ) -> None:
+        self._arguments = arguments
+        self.changing = ctypes.create_string_buffer(max(_SLOT, arguments.bytes))
+        base = ctypes.addressof(self.changing)
+        index = np.dtype(np.int32 if index_bits == 32 else np.int64)
+        numbers: dict[int, int] = {}
+        for launch in launches:
+            for _, value in launch.integers:
+                numbers.setdefault(value, len(numbers))
+        self._numbers = np.zeros(max(1, len(numbers)), np.int64)
+        for value, place in numbers.items():
+            self._numbers[place : place + 1].view(index)[0] = value
+        fixed = self._numbers.ctypes.data
+        slots = {
+            name: base + _SLOT * place
+            for place, name in enumerate(
+                [*arguments.arrays, *arguments.temporaries, *arguments.scalars]
+            )
+        }
+        addresses: list[int] = []
+        starts: list[int] = []
+        by_entry = [{inner: outer for outer, inner in pairs} for pairs in signature.names]
+        for launch in launches:
+            starts.append(len(addresses))
+            integers = dict(launch.integers)
+            for name in launch.arguments:
+                if name in integers:
+                    addresses.append(fixed + _SLOT * numbers[integers[name]])
+                elif (launch.entry, name) in slots:
+                    addresses.append(slots[launch.entry, name])
+                else:
+                    addresses.append(slots[by_entry[launch.entry][name]])
+        self._lists = np.array(addresses or [0], np.uint64)
+        first = self._lists.ctypes.data
+        self.parameters = tuple(first + _SLOT * start for start in starts)
+
+    def fill(self, values: Sequence[Any]) -> None:
+        """Put in what a call passes: addresses, then scalars, in the order of the slots.
+
+        Raises:
+            InputError: ``EATSS-J011``, a scalar is no number of its type.
+        """
+        try:
+            struct.pack_into(self._arguments.format, self.changing, 0, *values)
+        except (struct.error, TypeError, OverflowError):
+            raise self._wrong_scalar(values) from None
+
+    def _wrong_scalar(self, values: Sequence[Any]) -> InputError:
+        arguments = self._arguments
+        formats = arguments.format.partition("Q")[2]
+        first = len(arguments.arrays) + len(arguments.temporaries)
+        kinds = [letter for letter in formats if letter.isalpha() and letter != "x"]
+        for name, kind, value in zip(arguments.scalars, kinds, values[first:], strict=True):
+            try:
+                struct.pack(kind, value)
+            except (struct.error, TypeError, OverflowError):
+                wanted = "a number" if kind in "df" else "a whole number that its type holds"
+                return input_error(
+                    "EATSS-J011",
+                    f"the scalar '{name}' is {value!r}, and {wanted} is needed",
+                    hint="give a number of Python or NumPy; an element of an array on a card "
+                    "has to be fetched first",
+                )
+        raise AssertionError("all scalars fit")

@@ -1,0 +1,297 @@
+"""Sources and sizes in, programs out: of C or loops in Python, or one that is there already."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Protocol
+
+from eatss.cache import Cache, key_of, versions
+from eatss.codec import MisfitError, decode, encode
+from eatss.diagnostics import EatssError
+from eatss.forked import in_bounds
+from eatss.frontend.options import DtypeName, Reading
+from eatss.gpu import GpuProfile
+from eatss.jit.signature import CallSignature, sizes_of
+from eatss.jit.sizes import class_of
+from eatss.model.options import SelectOptions
+from eatss.program import Interface, Program, program_from_dict, program_to_dict
+from eatss.program.checks import check_program
+from eatss.recipe.recipe import Recipe
+from eatss.recipe.requests import CodeRequest
+
+if TYPE_CHECKING:
+    from eatss.session.session import Session
+
+_INTERFACE, _PROGRAM = "interface", "program"
+
+
+class Maker(Protocol):
+    """Where the programs of a callable come from."""
+
+    @property
+    def name(self) -> str:
+        """What the program is called in messages."""
+        ...
+
+    def job(
+        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile, *, wide: bool
+    ) -> CodeJob | None:
+        """Return what a program is made from; ``None`` where it is there already."""
+        ...
+
+    def made(self, job: CodeJob) -> Program:
+        """Return the program of a job."""
+        ...
+
+    def interface(self, dtype: DtypeName | None) -> Interface:
+        """Return what callers pass, where floating-point numbers are of a type."""
+        ...
+
+    def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
+        """Return the sizes that stand for those of a call."""
+        ...
+
+    def program(
+        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile, *, wide: bool
+    ) -> Program:
+        """Return the program for a class of sizes; ``wide`` asks for indices of 64 bits."""
+        ...
+
+
+Sizes = tuple[tuple[str, int], ...]
+"""Sizes by the names that the C source has for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceMaker:
+    """Makes programs of a source, one for each class of sizes and type."""
+
+    source: Any
+    reading: Reading
+    choosing: SelectOptions
+    wanted: CodeRequest
+    cache: Cache
+
+    @property
+    def name(self) -> str:
+        """What the source is called."""
+        text = isinstance(self.source, str) and "\n" in self.source
+        return "<source>" if text else str(getattr(self.source, "name", self.source))
+
+    def interface(self, dtype: DtypeName | None) -> Interface:
+        """Return what callers pass; the source is read, nothing is scheduled.
+
+        Raises:
+            InputError: the source is refused.
+        """
+        reading = self._reading(dtype)
+        key = key_of(_INTERFACE, source_key(self.source, reading), reading, versions())
+        kept = self.cache.get(_INTERFACE, key)
+        if kept is not None:
+            try:
+                found: Interface = decode(Interface, json.loads(kept))
+            except (MisfitError, ValueError):
+                pass
+            else:
+                return found
+        made = _interface(self.source, reading)
+        text = json.dumps(encode(made)).encode()
+        self.cache.put(_INTERFACE, key, text, about=f"arguments of {self.name}")
+        return made
+
+    def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
+        """Return the least sizes of the class."""
+        return tuple((one.name, class_of(sizes[one.size])) for one in sizes_of(signature))
+
+    def program(
+        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile, *, wide: bool
+    ) -> Program:
+        """Return the program selected for sizes; it runs at all others, too.
+
+        Raises:
+            InputError: ``EATSS-K0xx``, and what :func:`eatss.codegen` raises.
+            NoSolutionError: no tile sizes satisfy the limits of the card.
+        """
+        return self.made(self.job(dtype, sizes, profile, wide=wide))
+
+    def made(self, job: CodeJob) -> Program:
+        """Return the program of a job, generated or kept from before.
+
+        Raises:
+            InputError: as :meth:`program`.
+            NoSolutionError: likewise.
+        """
+        key = job.key()
+        kept = self.cache.get(_PROGRAM, key)
+        if kept is not None and (program := program_of(kept)) is not None:
+            return program
+        program = _generated(job)
+        at = ", ".join(f"{name}={value}" for name, value in job.sizes)
+        about = f"{self.name} for {job.profile.name}, {program.dtype}, {at}"
+        self.cache.put(_PROGRAM, key, text_of(program), about=about)
+        return program
+
+    def job(
+        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile, *, wide: bool
+    ) -> CodeJob:
+        """Return all that decides a program."""
+        return CodeJob(
+            source=self.source,
+            reading=self._reading(dtype),
+            sizes=sizes,
+            profile=profile,
+            choosing=self.choosing,
+            wanted=replace(self.wanted, index_bits=64) if wide else self.wanted,
+        )
+
+    def _reading(self, dtype: DtypeName | None) -> Reading:
+        return self.reading if dtype is None else replace(self.reading, dtype=dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramMaker:
+    """Hands out a program that is there already, whatever the sizes."""
+
+    program_made: Program
+
+    @property
+    def name(self) -> str:
+        """What the program is called."""
+        return self.program_made.name
+
+    def job(
+        self,
+        dtype: DtypeName | None,
+        sizes: Sizes,
+        profile: GpuProfile,
+        *,
+        wide: bool,
+    ) -> None:
+        """Return nothing: it is made."""
+        return
+
+    def made(self, job: CodeJob) -> Program:
+        """Return the program."""
+        return self.program_made
+
+    def interface(self, dtype: DtypeName | None) -> Interface:
+        """Return what callers pass."""
+        return Interface.of(self.program_made)
+
+    def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
+        """Return nothing: all sizes are one class."""
+        return ()
+
+    def program(
+        self,
+        dtype: DtypeName | None,
+        sizes: Sizes,
+        profile: GpuProfile,
+        *,
+        wide: bool,
+    ) -> Program:
+        """Return the program."""
+        return self.program_made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeJob:
+    """All that decides a program that is selected and generated.
+
+    ``sizes`` are those selected for, by their names in C: macros, or parameters of the function.
+    """
+
+    source: Any
+    reading: Reading
+    sizes: Sizes
+    profile: GpuProfile
+    choosing: SelectOptions
+    wanted: CodeRequest
+    recipe: Recipe | None = None
+
+    def key(self) -> str:
+        """Return the key under which the program is kept."""
+        return key_of(
+            _PROGRAM,
+            source_key(self.source, self.reading),
+            self.reading,
+            self.sizes,
+            self.profile,
+            self.choosing,
+            self.wanted,
+            self.recipe,
+            versions(),
+        )
+
+
+def source_key(source: Any, reading: Reading) -> tuple[object, ...]:
+    """Return all text that a source consists of: the file and the headers that it includes.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    from eatss.cuda.original import original_files  # noqa: PLC0415 - programs need none
+
+    options = reading.frontend()
+    found = original_files(
+        source, "source", defines=options.defines, include_dirs=options.include_dirs
+    )
+    named = None if isinstance(source, str) and "\n" in source else str(source)
+    return (named, found.files)
+
+
+def text_of(program: Program) -> bytes:
+    """Return a program as bytes to keep."""
+    return json.dumps({"plan": program_to_dict(program), "text": program.text}).encode()
+
+
+def program_of(kept: bytes) -> Program | None:
+    """Return the program that was kept; ``None`` if the bytes are none of this version."""
+    try:
+        document = json.loads(kept)
+        program = program_from_dict(document["plan"], document["text"])
+        check_program(program)
+    except (EatssError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return program
+
+
+@in_bounds
+def _interface(source: str | PathLike[str], reading: Reading) -> Interface:
+    from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
+
+    return Session(source, reading, code=True).interface
+
+
+@in_bounds
+def _generated(job: CodeJob) -> Program:
+    """Select for the sizes of a class, and generate code for any sizes."""
+    from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
+
+    volume = job.choosing.volume_name()
+    session = Session(job.source, job.reading, volume=volume, code=True)
+    recipe = job.recipe
+    if recipe is None:
+        sized = Session(job.source, at_sizes(session, job.sizes), volume=volume, code=True)
+        selection = sized.select(job.profile, job.choosing, strict_fp=job.wanted.strict_fp)
+        limit = job.choosing.shared_limit_bytes(job.profile)
+        wanted = replace(job.wanted, shared_limit_bytes=limit)
+        recipe = session.recipe(selection, job.profile, wanted)
+    return session.generate(recipe, job.profile)
+
+
+def at_sizes(session: Session, sizes: Sizes) -> Reading:
+    """Return how a source is read at some sizes: macros defined, parameters given."""
+    reading = session.reading
+    macros = dict(session.parsed_symbolic.values)
+    given = {name: value for name, value in sizes if name not in macros}
+    defines = [one for one in reading.frontend().defines if one.split("=")[0] not in macros]
+    defines += [f"{name}={value}" for name, value in sizes if name in macros]
+    return replace(
+        reading,
+        defines=tuple(defines),
+        parameters={**given, **(reading.parameters or {})} or None,
+    )

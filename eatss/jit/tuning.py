@@ -1,0 +1,212 @@
+"""The model's best few candidates, measured on the card, and the one that wins.
+
+Candidates run in a process of their own on data of its own, as ``eatss compare`` runs them, checked
+against the original: what a candidate does wrong, crash or hang costs that candidate alone.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from eatss.cache import Cache, key_of
+from eatss.codec import MisfitError, decode, encode
+from eatss.diagnostics import EatssError
+from eatss.forked import in_bounds
+from eatss.jit.programs import CodeJob, at_sizes
+from eatss.measurement.card import Card
+from eatss.measurement.comparison import Comparison
+from eatss.measurement.measured import compared, measured
+from eatss.measurement.options import MeasureOptions, Variant
+from eatss.recipe.recipe import Recipe
+
+_KIND = "tuned"
+_MODEL = "model"
+
+START_S = 6.0
+"""Seconds to open the card, compile and check, taken from the time before it is shared out."""
+
+LEAST_S = 2.5
+"""Seconds a candidate needs at least: fewer candidates are measured rather than each for less."""
+
+MOST_CANDIDATES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """The winner of a measurement.
+
+    ``label`` says which candidate it is, ``"model"`` the one that the model puts first.
+    ``time_ratio`` and ``energy_ratio`` are what it took over what that took, ``None`` where it was
+    not measured. ``measured`` are how many candidates were.
+    """
+
+    recipe: Recipe
+    label: str
+    time_ratio: float | None
+    energy_ratio: float | None
+    measured: int
+    schema_version: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A program to measure: its folder, and the recipe that it was made from."""
+
+    label: str
+    folder: str
+    recipe: Recipe
+
+
+def tuned(
+    job: CodeJob,
+    sizes: Mapping[str, int],
+    device: int,
+    card_name: str,
+    seconds: float,
+    cache: Cache,
+    card: str | Card | None = None,
+) -> Tuned | None:
+    """Return the winner of a class of sizes, measured now or kept from before.
+
+    Args:
+        job: what decides the program.
+        sizes: sizes to measure at, by the names of the program.
+        device: number of the card as CUDA counts.
+        card_name: the card, as it is told apart from others.
+        seconds: what measuring may take.
+        cache: where winners are kept.
+        card: stands in for the card, as for :func:`eatss.compare`.
+
+    Returns:
+        The winner; ``None`` where nothing could be measured, and the model's choice stands.
+    """
+    key = key_of(_KIND, job.key(), card_name)
+    kept = cache.get(_KIND, key)
+    if kept is not None:
+        try:
+            found: Tuned = decode(Tuned, json.loads(kept))
+        except (MisfitError, ValueError, RecursionError):
+            pass
+        else:
+            return found
+    count = max(2, min(MOST_CANDIDATES, int((seconds - START_S) / LEAST_S)))
+    with tempfile.TemporaryDirectory(prefix="eatss-tune-") as folder:
+        candidates = _candidates(job, folder, count)
+        if len(candidates) < 2:
+            return None
+        try:
+            comparison = _measured(candidates, sizes, device, seconds, card)
+        except EatssError:  # no card to measure on, or the program does not run alone
+            return None
+    winner = _winner(candidates, comparison, job.choosing.objective or "energy")
+    if winner is not None:
+        about = f"{winner.label} of {winner.measured} on {card_name}"
+        cache.put(_KIND, key, json.dumps(encode(winner)).encode(), about=about)
+    return winner
+
+
+def _measured(
+    candidates: Sequence[Candidate],
+    sizes: Mapping[str, int],
+    device: int,
+    seconds: float,
+    card: str | Card | None,
+) -> Comparison:
+    budget_s = max(LEAST_S, (seconds - START_S) / len(candidates))
+    options = MeasureOptions(
+        sizes=sizes,
+        device=device,
+        budget_s=budget_s,
+        least_window_s=min(1.0, budget_s / 3),
+        least_updates=5,
+        least_windows=2,
+        warm_up_s=0.5,
+        timeout_s=max(10.0, seconds),
+    )
+    variants = [Variant(label=one.label, directory=Path(one.folder)) for one in candidates]
+    return compared(measured(variants, options, card=card), _MODEL)
+
+
+def _winner(
+    candidates: Sequence[Candidate], comparison: Comparison, objective: str
+) -> Tuned | None:
+    """Return the candidate of least cost, the model's own unless another is surely better."""
+    recipes = {one.label: one.recipe for one in candidates}
+    rows = [row for row in comparison.rows if row.measurement.status in ("ok", "unstable")]
+    if not rows:
+        return None
+    best = (_MODEL, 1.0, 1.0, 1.0)
+    for row in rows:
+        label = row.measurement.variant
+        energy, speedup = row.energy_ratio, row.speedup
+        time_ratio = None if speedup is None else 1 / speedup.value
+        energy_ratio = None if energy is None else energy.value
+        surely = {
+            "time": speedup is not None and (speedup.low or 0) > 1,
+            "energy": energy is not None and (energy.high or 2) < 1,
+        }
+        cost = {
+            "time": time_ratio,
+            "edp": None if None in (time_ratio, energy_ratio) else time_ratio * energy_ratio,  # type: ignore[operator]
+        }.get(objective, energy_ratio if energy_ratio is not None else time_ratio)
+        sure = surely["time" if objective == "time" or energy is None else "energy"]
+        if cost is not None and sure and cost < best[1]:
+            best = (label, cost, time_ratio or 1.0, energy_ratio or 1.0)
+    label = best[0]
+    return Tuned(
+        recipe=recipes[label],
+        label=label,
+        time_ratio=best[2],
+        energy_ratio=best[3],
+        measured=len(rows),
+    )
+
+
+@in_bounds
+def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
+    """Generate the model's best layouts: all kernels at their best, then one kernel at another."""
+    from eatss.lower.structures import structures_for  # noqa: PLC0415 - most calls tune nothing
+    from eatss.model.predicted_cuda import ranked_cuda  # noqa: PLC0415
+    from eatss.session.session import Session  # noqa: PLC0415
+
+    session = Session(job.source, job.reading, volume=job.choosing.volume_name(), code=True)
+    sized = Session(job.source, at_sizes(session, job.sizes), code=True)
+    strict = job.wanted.strict_fp
+    selection = sized.select(job.profile, job.choosing, strict_fp=strict)
+    options = job.choosing.for_card(job.profile)
+    structures = structures_for(sized.analysed, job.profile, strict_fp=strict)
+    limit = job.choosing.shared_limit_bytes(job.profile)
+    wanted = replace(job.wanted, shared_limit_bytes=limit)
+    kernels = selection.kernels
+    weight = [0.0 if one.predicted is None else one.predicted.energy_j for one in kernels]
+    choices = [(_MODEL, selection)]
+    others = [
+        (number, rank, other)
+        for number, facts in enumerate(sized.analysed.facts)
+        for rank, other in enumerate(
+            ranked_cuda(facts, structures.get(facts.name, ()), job.profile, options, count)
+        )
+        if other.tile_sizes != kernels[number].tile_sizes
+        or other.block != kernels[number].block
+        or other.references != kernels[number].references
+        or other.spread != kernels[number].spread
+    ]
+    others.sort(key=lambda one: (one[1] / max(weight[one[0]], 1e-300), one[0]))
+    for number, rank, other in others[: count - 1]:
+        changed = (*kernels[:number], other, *kernels[number + 1 :])
+        label = f"{other.name}-{rank}"
+        choices.append((label, replace(selection, kernels=changed)))
+    made: list[Candidate] = []
+    for label, chosen in choices:
+        place = Path(folder) / label
+        try:
+            recipe = session.recipe(chosen, job.profile, wanted)
+            session.write(session.generate(recipe, job.profile), place)
+        except EatssError:  # a layout that the generator refuses is no candidate
+            continue
+        made.append(Candidate(label=label, folder=str(place), recipe=recipe))
+    return tuple(made)
