@@ -90,7 +90,7 @@ def measure(path: Path, profile: GpuProfile, repeat: int) -> Latency:
             median(lambda tile=tile: generate(session, selection, profile, tile))  # type: ignore[misc]
             for tile in (None, *TILES)
         ),
-        total_s=median(lambda: eatss.codegen(path, gpu=profile)),
+        total_s=median(lambda: eatss.codegen(path, gpu=profile, cache=False)),
         lines=len(text.splitlines()),
     )
 

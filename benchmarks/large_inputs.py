@@ -67,7 +67,7 @@ def main() -> None:
             path.write_text(text, encoding="utf-8")
             command = [sys.executable, "-m", "eatss", options.command, "input.c"]
             if options.command != "inspect":
-                command += ["--gpu", "a100"]
+                command += ["--gpu", "a100", "--no-cache"]
             if options.command == "codegen":
                 command += ["-o", "out"]
             child = subprocess.Popen(

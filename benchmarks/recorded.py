@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from eatss.measurement import measurement_from_dict, measurement_to_dict
 from eatss.measurement.card import CompileError
-from eatss.measurement.compile import compile_program, default_cache, find_toolchains, usable_cache
+from eatss.measurement.compile import compile_program, find_toolchains, usable_cache
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.sizes import complete_sizes
@@ -81,7 +81,7 @@ def prepared(folder: Path) -> tuple[Variant, ...]:
 def compile_ahead(variants: Iterable[Variant]) -> None:
     """Compile programs for their default sizes, many at once; measuring finds them compiled."""
     toolchains = find_toolchains("auto")
-    cache = usable_cache(default_cache())
+    cache = usable_cache()
 
     def one(directory: Path) -> None:
         program = load_program(directory)

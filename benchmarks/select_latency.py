@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from eatss.analysis import KernelFacts, analyse
+from eatss.analysis import KernelFacts
+from eatss.analysis.analyse import analyse
 from eatss.api import select
 from eatss.diagnostics import NoSolutionError
 from eatss.frontend import parse_file
@@ -116,6 +117,7 @@ def command_line(gpu: str, target: str) -> tuple[float, float]:
     """Return seconds and peak MiB of the whole command for gemm, in a fresh process."""
     gemm = str(data_directory("kernels") / "gemm.c")
     command = [sys.executable, "-m", "eatss", "select", gemm, "--gpu", gpu, "--target", target]
+    command.append("--no-cache")
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

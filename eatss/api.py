@@ -7,27 +7,46 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, get_args
 
-from eatss.analysis.program import AnalysedProgram
+from eatss.cache.options import Caching, CachingKeywords
 from eatss.forked import in_bounds
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
 from eatss.gpu import GpuProfile
 from eatss.gpu.load import given_profile
 from eatss.keywords import keywords_of, taken
-from eatss.model import Selection, TargetName
-from eatss.model.options import SelectKeywords, SelectOptions, VolumeName, check_target, one_of
+from eatss.model.options import (
+    SelectKeywords,
+    SelectOptions,
+    TargetName,
+    VolumeName,
+    check_target,
+    one_of,
+)
+from eatss.model.selection import Selection
 from eatss.program import Program
 from eatss.recipe.recipe import Recipe
 from eatss.recipe.recipe_json import read_recipe
-from eatss.recipe.requests import CodeKeywords, CodeRequest, SizeKeywords, check_alone
-from eatss.session.analysis import Cut, cut_for
-from eatss.session.session import Session
-from eatss.session.steps import choices
+from eatss.recipe.requests import (
+    CodeKeywords,
+    CodeRequest,
+    SizeKeywords,
+    check_alone,
+    choices,
+)
+from eatss.session.kept import (
+    FoundProgram,
+    FoundSelection,
+    kept_program,
+    kept_selection,
+    write_kept,
+)
 
 if TYPE_CHECKING:
+    from eatss.analysis.program import AnalysedProgram
     from eatss.model.expectation import ProgramExpectation
+    from eatss.session.analysis import Cut
 
 
-class _Select(SelectKeywords, PpcgReadingKeywords, total=False):
+class _Select(SelectKeywords, PpcgReadingKeywords, CachingKeywords, total=False):
     """Keywords of :func:`select`."""
 
 
@@ -35,12 +54,11 @@ class _Predict(SizeKeywords, PpcgReadingKeywords, total=False):
     """Keywords of :func:`predict`."""
 
 
-class _Codegen(CodeKeywords, SelectKeywords, ReadingKeywords, total=False):
+class _Codegen(CodeKeywords, SelectKeywords, ReadingKeywords, CachingKeywords, total=False):
     """Keywords of :func:`codegen`."""
 
 
-@keywords_of(_Select, SelectOptions, Reading)
-@in_bounds
+@keywords_of(_Select, SelectOptions, Reading, Caching)
 def select(
     source: str | PathLike[str],
     *,
@@ -57,7 +75,7 @@ def select(
         gpu: Name of a shipped profile (``"a100"``), path of a TOML profile, or a
             profile.
         target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
-        **options: Those of :class:`SelectOptions` and :class:`Reading`.
+        **options: Those of :class:`SelectOptions`, :class:`Reading` and :class:`Caching`.
 
     Raises:
         InputError: the source, the profile or an option is wrong; carries all
@@ -66,8 +84,21 @@ def select(
     """
     wanted = taken(SelectOptions, options, target=target)
     reading = taken(Reading, options)
-    session = Session(source, reading, cut=cut_for(target), volume=wanted.volume_name())
-    return session.select(gpu, wanted)
+    profile = given_profile(gpu)
+    kept = kept_selection(taken(Caching, options).chosen(), source, reading, profile, wanted)
+    return kept.found_or(lambda: _selected(source, reading, profile, wanted)).selection
+
+
+@in_bounds
+def _selected(
+    source: str | PathLike[str], reading: Reading, profile: GpuProfile, wanted: SelectOptions
+) -> FoundSelection:
+    from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
+    from eatss.session.session import Session  # noqa: PLC0415
+
+    session = Session(source, reading, cut=cut_for(wanted.target), volume=wanted.volume_name())
+    selection = session.select(profile, wanted)
+    return FoundSelection(selection=selection, warnings=session.warnings)
 
 
 @keywords_of(_Predict, CodeRequest, Reading)
@@ -99,6 +130,9 @@ def predict(
             belong to the target.
         NoSolutionError: for the target cuda, no sizes satisfy the limits of the card.
     """
+    from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
+    from eatss.session.session import Session  # noqa: PLC0415
+
     wanted, reading = taken(CodeRequest, options), taken(Reading, options)
     check_target(
         target,
@@ -135,13 +169,15 @@ def inspect(
     Raises:
         InputError: the source or an option is wrong; carries all findings.
     """
+    from eatss.session.analysis import Cut  # noqa: PLC0415 - it needs isl
+    from eatss.session.session import Session  # noqa: PLC0415
+
     one_of("volume", volume, get_args(VolumeName))
     one_of("cut", cut, get_args(Cut))
     return Session(source, Reading(**reading), cut=cut, volume=volume).analysed
 
 
-@keywords_of(_Codegen, CodeRequest, SelectOptions, Reading)
-@in_bounds
+@keywords_of(_Codegen, CodeRequest, SelectOptions, Reading, Caching)
 def codegen(
     source: str | PathLike[str],
     *,
@@ -171,7 +207,8 @@ def codegen(
             folder that ``eatss codegen`` wrote, or a recipe. It stands instead of all arguments
             that choose something.
         schedule: Text of a saved schedule that replaces the scheduler's.
-        **options: Those of :class:`CodeRequest`, :class:`SelectOptions` and :class:`Reading`.
+        **options: Those of :class:`CodeRequest`, :class:`SelectOptions`, :class:`Reading` and
+            :class:`Caching`.
 
     Raises:
         InputError: the source, the profile or an option is wrong; carries all
@@ -184,12 +221,32 @@ def codegen(
     wanted = taken(CodeRequest, options)
     check_alone(decided, choices(wanted, choosing, selection))
     reading = taken(Reading, options, schedule=schedule)
+    cache = taken(Caching, options).chosen()
+    given = decided or selection
+    kept = kept_program(cache, source, reading, profile, choosing, wanted, given)
+    found = kept.found_or(lambda: _generated(source, reading, profile, choosing, wanted, given))
+    if output is not None:
+        write_kept(found.program, source, reading, output, force=force)
+    return found.program
+
+
+@in_bounds
+def _generated(
+    source: str | PathLike[str],
+    reading: Reading,
+    profile: GpuProfile,
+    choosing: SelectOptions,
+    wanted: CodeRequest,
+    decided: Selection | Recipe | None,
+) -> FoundProgram:
+    from eatss.session.session import Session  # noqa: PLC0415 - it needs isl
+
     session = Session(source, reading, volume=choosing.volume_name(), code=True)
-    if decided is None:
-        chosen = selection or session.select(profile, choosing, strict_fp=wanted.strict_fp)
+    lasting = True
+    if not isinstance(decided, Recipe):
+        chosen = decided or session.select(profile, choosing, strict_fp=wanted.strict_fp)
+        lasting = decided is not None or chosen.optimal == "proven"
         limit = choosing.shared_limit_bytes(profile)
         decided = session.recipe(chosen, profile, replace(wanted, shared_limit_bytes=limit))
-    result = session.generate(decided, profile)
-    if output is not None:
-        session.write(result, output, force=force)
-    return result
+    program = session.generate(decided, profile)
+    return FoundProgram(program=program, warnings=session.warnings, lasting=lasting)

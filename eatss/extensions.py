@@ -161,6 +161,21 @@ class Registry(Generic[T]):
             return entry.value if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
         return "eatss"
 
+    def version(self, name: str) -> str | None:
+        """Return what tells a thing from others that had its name: its package and the version.
+
+        Returns:
+            ``None`` where nothing does, as of what this program registered.
+        """
+        if name in self._registered:
+            return None
+        if name in self._built_in:
+            return "eatss"
+        for entry in entry_points(group=self.group, name=name):
+            if entry.dist is not None:
+                return f"{entry.dist.name} {entry.dist.version} {entry.value}"
+        return None
+
     def _loaded(self, name: str, where: str, load: Callable[[], T]) -> T:
         try:
             thing = load()

@@ -259,7 +259,8 @@ def in_bounds(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def run(*arguments: P.args, **options: P.kwargs) -> T:
-        _load()
+        if _forks.pipe is None:
+            _load()
         return bounded(lambda: function(*arguments, **options))
 
     return run

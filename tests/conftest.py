@@ -61,6 +61,15 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     return _Module.from_parent(parent, path=module_path)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Leave the user's cache alone, and compute everything anew but where a test says otherwise."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EATSS_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("EATSS_CACHE_LIMIT", "0")
+        yield
+
+
 @pytest.fixture
 def heeded_signals() -> Iterator[None]:
     """Heed requests to end in a test and in its children, also in a run that ignores them.

@@ -6,10 +6,11 @@ The model chooses sizes for what is mapped and the generator carries it out; bot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from eatss.analysis.facts import KernelFacts
-from eatss.polyhedral.kernel import Loop
+if TYPE_CHECKING:
+    from eatss.analysis.facts import KernelFacts
+    from eatss.polyhedral.kernel import Loop
 
 Axis = Literal["x", "y", "z"]
 

@@ -19,6 +19,7 @@ from eatss.cli.options import (
     Force,
     SourceFile,
     TableOrJson,
+    cache_options,
     code_options,
     of_code,
     of_output,
@@ -29,11 +30,15 @@ from eatss.diagnostics import input_error
 from eatss.files import folder_named
 
 if TYPE_CHECKING:
-    from eatss.frontend.options import ReadingKeywords
+    from eatss.cache.options import CachingKeywords
+    from eatss.frontend.options import Reading, ReadingKeywords
     from eatss.gpu import GpuProfile
-    from eatss.model.options import SelectKeywords
+    from eatss.model.options import SelectKeywords, SelectOptions
+    from eatss.model.selection import Selection
     from eatss.program import Program
+    from eatss.recipe.recipe import Recipe
     from eatss.recipe.requests import CodeRequest
+    from eatss.session.kept import FoundProgram
     from eatss.verify.ptxas import KernelResources
 
 EXAMPLES = """
@@ -55,7 +60,7 @@ Examples:
 """
 
 
-@takes(wanted=code_options, choosing=select_options, reading=reading_options)
+@takes(wanted=code_options, choosing=select_options, reading=reading_options, caching=cache_options)
 def codegen(
     context: typer.Context,
     *,
@@ -113,6 +118,7 @@ def codegen(
     ] = "table",
     choosing: SelectKeywords,
     reading: ReadingKeywords,
+    caching: CachingKeywords,
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
@@ -127,44 +133,73 @@ def codegen(
             hint="name one with -o, or print the launch plan with --format json",
         )
 
-    from eatss.frontend.options import Reading  # noqa: PLC0415 - keeps --help fast
+    from eatss.cache.options import Caching  # noqa: PLC0415 - keeps --help fast
+    from eatss.frontend.options import Reading  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model.options import SelectOptions  # noqa: PLC0415
-    from eatss.polyhedral.program_schedule_file import save_schedules  # noqa: PLC0415
-    from eatss.recipe.recipe_json import read_recipe, recipe_text  # noqa: PLC0415
-    from eatss.recipe.requests import check_alone  # noqa: PLC0415
+    from eatss.recipe.recipe_json import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
+    from eatss.recipe.requests import check_alone, choices  # noqa: PLC0415
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
-    from eatss.session.session import Session  # noqa: PLC0415
-    from eatss.session.steps import choices  # noqa: PLC0415
+    from eatss.session.kept import kept_program, write_kept  # noqa: PLC0415
 
     profile = load_profile(gpu)
     recipe = None if recipe_file is None else read_recipe(recipe_file)
     options = SelectOptions(target="cuda", **choosing)
     spelled = {str(one.name): one.opts[0] for one in context.command.params}
     check_alone(recipe, [spelled[name] for name in choices(wanted, options, sizes)])
-    session = Session(
-        file, Reading(**reading, schedule=schedule), volume=options.volume_name(), code=True
-    )
+    how, decided = Reading(**reading, schedule=schedule), recipe or sizes
+    chosen = Caching(**caching).chosen() if save_schedule is None else None
+    kept = kept_program(chosen, file, how, profile, options, wanted, decided)
+    found = kept.get()
+    if found is None:
+        found = _generated(file, how, profile, options, wanted, decided, save_schedule, diagnostics)
+        kept.put(found)
+    else:
+        report_warnings(found.warnings, diagnostics)
+    result = found.program
+    if save_recipe is not None:
+        assert result.recipe is not None
+        write_text("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
+    resources = _compiled(result, profile, diagnostics) if nvcc else None
+    files = () if directory is None else write_kept(result, file, how, directory, force=force)
+    typer.echo(render_program(result, output, resources), nl=False)
+    if directory is not None and output == "table":
+        typer.echo(files_text(result, files, str(directory)), nl=False, err=True)
+
+
+def _generated(
+    file: Path,
+    reading: Reading,
+    profile: GpuProfile,
+    options: SelectOptions,
+    wanted: CodeRequest,
+    decided: Recipe | Selection | None,
+    save_schedule: Path | None,
+    diagnostics: FindingsFormat,
+) -> FoundProgram:
+    """Generate a program, and say what is done and what is to be said of its source."""
+    from eatss.model.selection import Selection  # noqa: PLC0415
+    from eatss.polyhedral.program_schedule_file import save_schedules  # noqa: PLC0415
+    from eatss.session.kept import FoundProgram  # noqa: PLC0415
+    from eatss.session.session import Session  # noqa: PLC0415
+
+    session = Session(file, reading, volume=options.volume_name(), code=True)
     read(session, diagnostics)
     if save_schedule is not None:
         scheduled = [region.scheduled for region in session.symbolic.regions]
         write_text("--save-schedule", save_schedule, save_schedules(scheduled))
-    if recipe is None and sizes is None:
+    lasting = True
+    if decided is None:
         with working(f"solving for {profile.title}"):
-            sizes = session.select(profile, options, strict_fp=wanted.strict_fp)
+            decided = session.select(profile, options, strict_fp=wanted.strict_fp)
+        lasting = decided.optimal == "proven"
     with working(f"generating code for {profile.title}"):
-        if recipe is None:
-            assert sizes is not None
+        if isinstance(decided, Selection):
             limit = options.shared_limit_bytes(profile)
-            recipe = session.recipe(sizes, profile, replace(wanted, shared_limit_bytes=limit))
-        result = session.generate(recipe, profile)
-    if save_recipe is not None:
-        write_text("--save-recipe", save_recipe, recipe_text(recipe))
-    resources = _compiled(result, profile, diagnostics) if nvcc else None
-    files = () if directory is None else session.write(result, directory, force=force)
-    typer.echo(render_program(result, output, resources), nl=False)
-    if directory is not None and output == "table":
-        typer.echo(files_text(result, files, str(directory)), nl=False, err=True)
+            request = replace(wanted, shared_limit_bytes=limit)
+            decided = session.recipe(decided, profile, request)
+        program = session.generate(decided, profile)
+    return FoundProgram(program=program, warnings=session.warnings, lasting=lasting)
 
 
 def _compiled(

@@ -20,6 +20,7 @@ from eatss.cli.option_values import (
 )
 
 if TYPE_CHECKING:
+    from eatss.cache.options import CachingKeywords
     from eatss.frontend.options import PpcgReadingKeywords, ReadingKeywords
     from eatss.model.options import SelectKeywords
     from eatss.recipe.requests import CodeRequest
@@ -47,6 +48,17 @@ Force = Annotated[
 ]
 Diagnostics = Annotated[FindingsFormat, of_output(help="How findings are printed on stderr.")]
 Debug = Annotated[bool, of_output("--debug", help="Show a traceback for our own faults.")]
+
+
+def cache_options(
+    *,
+    no_cache: Annotated[
+        bool,
+        of_output("--no-cache", help="Compute anew: neither take nor keep results of before."),
+    ] = False,
+) -> CachingKeywords:
+    """Return whether results are taken and kept, as fields of ``Caching``."""
+    return {"cache": False if no_cache else None}
 
 
 def reading_options(

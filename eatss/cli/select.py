@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from eatss.cli.options import (
     Diagnostics,
     SourceFile,
     TargetChoice,
+    cache_options,
     of_model,
     of_output,
     ppcg_reading_options,
@@ -24,8 +26,10 @@ from eatss.cli.options import (
 from eatss.diagnostics import input_error
 
 if TYPE_CHECKING:
+    from eatss.cache.options import CachingKeywords
     from eatss.frontend.options import PpcgReadingKeywords
     from eatss.model.options import SelectKeywords
+    from eatss.session.session import Session
 
 EXAMPLES = """
 Examples:
@@ -40,7 +44,7 @@ Examples:
 """
 
 
-@takes(choosing=select_options, reading=ppcg_reading_options)
+@takes(choosing=select_options, reading=ppcg_reading_options, caching=cache_options)
 def select(
     *,
     file: SourceFile,
@@ -74,18 +78,18 @@ def select(
             help="Write the schedule of these kernels for ppcg --load-schedule=FILE.",
         ),
     ] = None,
+    caching: CachingKeywords,
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
     """Select energy-aware tile sizes for every kernel of a C file."""
-    from eatss.frontend.options import Reading  # noqa: PLC0415 - keeps --help fast
+    from eatss.cache.options import Caching  # noqa: PLC0415 - keeps --help fast
+    from eatss.frontend.options import Reading  # noqa: PLC0415
     from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model import sizes_alone  # noqa: PLC0415
     from eatss.model.options import SelectOptions, check_target  # noqa: PLC0415
     from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415
-    from eatss.session.analysis import cut_for  # noqa: PLC0415
-    from eatss.session.session import Session  # noqa: PLC0415
-    from eatss.session.steps import ppcg_schedule_of  # noqa: PLC0415
+    from eatss.session.kept import FoundSelection, kept_selection  # noqa: PLC0415
 
     render = FORMATS.get(output)
     check_target(
@@ -99,16 +103,40 @@ def select(
     )
     profile = load_profile(gpu)
     options = SelectOptions(target=target, **choosing)
-    session = Session(file, Reading(**reading), cut=cut_for(target), volume=options.volume_name())
-    read(session, diagnostics)
-    program = session.analysed
-    with working(f"solving for {profile.title}"):
-        selection = session.select(profile, options)
+
+    @cache
+    def session() -> Session:
+        from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
+        from eatss.session.session import Session  # noqa: PLC0415
+
+        volume = options.volume_name()
+        return Session(file, Reading(**reading), cut=cut_for(target), volume=volume)
+
+    kept = kept_selection(Caching(**caching).chosen(), file, Reading(**reading), profile, options)
+    found = kept.get()
+    if found is None:
+        read(session(), diagnostics)
+        with working(f"solving for {profile.title}"):
+            selection = session().select(profile, options)
+        found = FoundSelection(selection=selection, warnings=session().warnings)
+        kept.put(found)
+    else:
+        report_warnings(found.warnings, diagnostics)
     if output == "ppcg":
-        report_warnings(sizes_alone(selection), diagnostics)
-    text = render(Selected(selection=selection, program=program, profile=profile, explain=explain))
+        report_warnings(sizes_alone(found.selection), diagnostics)
+    text = render(
+        Selected(
+            selection=found.selection,
+            analysed=lambda: session().analysed,
+            profile=profile,
+            explain=explain,
+        )
+    )
     if not isinstance(text, str):
         raise input_error("EATSS-X006", f"the format '{output}' returned no text")
     if save_ppcg_schedule is not None:
-        write_text("--save-ppcg-schedule", save_ppcg_schedule, ppcg_schedule_of(program))
+        from eatss.session.steps import ppcg_schedule_of  # noqa: PLC0415 - it needs isl
+
+        schedule = ppcg_schedule_of(session().analysed)
+        write_text("--save-ppcg-schedule", save_ppcg_schedule, schedule)
     typer.echo(text, nl=False)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
 from eatss.diagnostics import Diagnostic, input_error
-from eatss.scop import Scop
+
+if TYPE_CHECKING:
+    from eatss.scop import Scop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

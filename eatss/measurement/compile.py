@@ -1,15 +1,13 @@
 """Program and sizes in, a cubin for one card out: by NVRTC or nvcc, kept for the next time.
 
-What is compiled once is kept in a folder under the SHA-256 of everything that decides it: text,
-options, architecture, compiler and its full version. CuPy's own way to NVRTC is not used, because
-it adds ``-ftz=true``, which is not what nvcc does to the same text.
+What is compiled once is kept in a cache (:mod:`eatss.cache`) by everything that decides it: text,
+options, architecture, compiler and its full version. What is loaded is a file of this process,
+made anew from the cache, which only this user can have written. CuPy's own way to NVRTC is not
+used, because it adds ``-ftz=true``, which is not what nvcc does to the same text.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import re
 import shutil
 import signal
@@ -17,12 +15,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache as once
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from eatss.cache import DEFAULT_LIMIT_BYTES, Cache, default_cache, key_of
 from eatss.diagnostics import input_error
+from eatss.files import write_whole
 from eatss.guard import guarded
 from eatss.measurement import nvrtc
 from eatss.measurement.card import CompileError
@@ -56,13 +56,14 @@ class CompileTarget:
     """What it takes to compile a program for a card in another process, and to run it there.
 
     ``device`` is the card's number as CUDA counts, ``capability`` is as in 90 for 9.0, ``cache``
-    the folder of what is compiled.
+    and ``limit_bytes`` the folder of what is compiled and how large it may be.
     """
 
     device: int
     capability: int
     toolchain: Toolchain
     cache: str
+    limit_bytes: int = DEFAULT_LIMIT_BYTES
 
     def compile(self, program: Program, sizes: Mapping[str, int]) -> Path:
         """Return the machine code at these sizes.
@@ -70,8 +71,8 @@ class CompileTarget:
         Raises:
             CompileError: it does not compile.
         """
-        cache = Path(self.cache)
-        return compile_program((self.toolchain,), program, sizes, self.capability, cache=cache).path
+        toolchains = (self.toolchain,)
+        return compile_program(toolchains, program, sizes, self.capability, cache=self._cache).path
 
     def compile_text(self, text: str, file: str) -> Path:
         """Return the machine code of CUDA that belongs to no program.
@@ -82,7 +83,11 @@ class CompileTarget:
             CompileError: it does not compile.
         """
         options = tuple(_target_options(self.toolchain, self.capability))
-        return _cubin(self.toolchain, text, file, options, Path(self.cache), COMPILE_LIMIT_S)
+        return _cubin(self.toolchain, text, file, options, self._cache, COMPILE_LIMIT_S)
+
+    @property
+    def _cache(self) -> Cache:
+        return Cache(Path(self.cache), self.limit_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,20 +126,13 @@ def find_toolchains(choice: CompilerChoice) -> tuple[Toolchain, ...]:
     return tuple(found)
 
 
-def default_cache() -> Path:
-    """Return the folder that compiled programs are kept in: below ``XDG_CACHE_HOME``."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
-    return root / "eatss" / "cubin"
-
-
 def compile_program(
     toolchains: Sequence[Toolchain],
     program: Program,
     sizes: Mapping[str, int],
     capability: int,
     *,
-    cache: Path,
+    cache: Path | Cache,
     limit_s: float = COMPILE_LIMIT_S,
 ) -> Compiled:
     """Compile a program for a card, or find what was compiled before.
@@ -144,7 +142,7 @@ def compile_program(
         program: what to compile.
         sizes: values of its parameters; those that are macros are compiled in.
         capability: of the card, as in 90 for 9.0.
-        cache: folder of compiled programs; it is made if need be.
+        cache: where compiled programs are kept, or the folder of such a cache.
         limit_s: seconds a compiler may take.
 
     Raises:
@@ -169,7 +167,7 @@ def compile_host_code(
     sizes: Mapping[str, int],
     capability: int,
     *,
-    cache: Path,
+    cache: Path | Cache,
     limit_s: float = COMPILE_LIMIT_S,
 ) -> Path:
     """Compile the whole text, launchers included, to a shared library by nvcc.
@@ -205,7 +203,7 @@ def _cubin(
     text: str,
     file: str,
     options: tuple[str, ...],
-    cache: Path,
+    cache: Path | Cache,
     limit_s: float,
 ) -> Path:
     if toolchain.name == "nvcc":
@@ -218,27 +216,39 @@ def _made(
     text: str,
     file: str,
     options: tuple[str, ...],
-    cache: Path,
+    cache: Path | Cache,
     limit_s: float,
     *,
     suffix: str,
 ) -> Path:
-    decides = [1, toolchain.name, toolchain.version, options, file, text]
-    key = hashlib.sha256(json.dumps(decides).encode()).hexdigest()
-    kept = cache / f"{key}{suffix}"
-    if kept.is_file() and kept.stat().st_size:
-        return kept
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="making-", dir=cache) as work:
-        made = Path(work) / f"made{suffix}"
+    kept = cache if isinstance(cache, Cache) else Cache(cache)
+    kind = suffix.removeprefix(".")
+    key = key_of(1, toolchain.name, toolchain.version, options, file, text)
+    code = kept.get(kind, key)
+    if code is None:
+        code = _compiled(toolchain, text, file, options, limit_s)
+        kept.put(kind, key, code, about=f"{file} by {toolchain} for {_architecture(options)}")
+    path = Path(_of_this_process().name) / f"{key}{suffix}"
+    write_whole(path, code)
+    return path
+
+
+def _compiled(
+    toolchain: Toolchain, text: str, file: str, options: tuple[str, ...], limit_s: float
+) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="eatss-making-") as work:
+        made = Path(work) / "made"
         if toolchain.name == "nvrtc":
             asked = nvrtc.Request(text=text, name=file, options=options, target=str(made))
             _run(toolchain, (), asked.to_json(), Path(work), limit_s)
         else:
             (Path(work) / file).write_text(text, encoding="utf-8")
             _run(toolchain, (*options, file, "-o", str(made)), "", work, limit_s)
-        made.replace(kept)  # as one step: others may look for it, or make it too
-    return kept
+        return made.read_bytes()
+
+
+def _architecture(options: Sequence[str]) -> str:
+    return next(one.removeprefix("-arch=") for one in options if one.startswith("-arch="))
 
 
 def _run(
@@ -290,13 +300,20 @@ def _nvcc() -> Toolchain:
     return Toolchain(name="nvcc", version=found[1] if found else "unknown", command=(path,))
 
 
-def usable_cache(wanted: Path) -> Path:
-    """Return the folder if files can be made in it, otherwise one that lasts for this process."""
-    with suppress(OSError):
-        wanted.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=wanted):
-            return wanted
-    return Path(tempfile.mkdtemp(prefix="eatss-cubin-"))
+def usable_cache(wanted: Path | Cache | None = None) -> Cache:
+    """Return a cache, by default the user's, if it can be used, else one for this process.
+
+    Args:
+        wanted: a cache, or its folder.
+    """
+    cache = Cache(wanted) if isinstance(wanted, Path) else wanted or default_cache()
+    return cache if cache.problem() is None else Cache(Path(_of_this_process().name) / "cache")
+
+
+@once
+def _of_this_process() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that is removed when this process ends."""
+    return tempfile.TemporaryDirectory(prefix="eatss-compiled-")
 
 
 def _one_line(error: Exception) -> str:

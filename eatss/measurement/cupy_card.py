@@ -17,7 +17,6 @@ from eatss.measurement.compile import (
     CompileTarget,
     compile_host_code,
     compile_program,
-    default_cache,
     find_toolchains,
     usable_cache,
 )
@@ -63,7 +62,7 @@ class CupyCard:
         self._cupy = import_cupy()
         self._card = cuda_card(self._cupy, device)
         self._toolchains = find_toolchains(compiler)
-        self._cache = usable_cache(cache or default_cache())
+        self._cache = usable_cache(cache)
         self._nvml = _nvml(self._card.uuid)
         self._info = self._described()
         self._meter_reasons: tuple[Missing, ...] = ()
@@ -94,7 +93,8 @@ class CupyCard:
             device=self._card.number,
             capability=self._card.capability,
             toolchain=self._toolchains[0],
-            cache=str(self._cache),
+            cache=str(self._cache.folder),
+            limit_bytes=self._cache.limit_bytes,
         )
 
     def state(self) -> CardState:

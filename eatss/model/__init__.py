@@ -1,38 +1,46 @@
 """``KernelFacts`` × ``GpuProfile`` × options in; proven-optimal ``Selection`` out.
 
 Next folders: ``eatss/report`` shows a selection, ``eatss/lower`` turns it into code.
+
+Importing this package is cheap: solver and NumPy are loaded when they are needed.
 """
 
-from eatss.model.build import build_problem
-from eatss.model.enumerate import enumerate_best
-from eatss.model.objectives import OBJECTIVES, Objective
-from eatss.model.options import (
-    PUBLISHED,
-    SPLITS,
-    WARP_FRACTIONS,
-    Cell,
-    ModelName,
-    ModelOptions,
-    ObjectiveName,
-    TargetName,
-)
-from eatss.model.ppcg import sizes_alone
-from eatss.model.problem import Constraint, Direction, Problem, Variable
-from eatss.model.select import select_kernel, select_program
-from eatss.model.selection import (
-    SCHEMA_VERSION,
-    CellResult,
-    DroppedCell,
-    KernelSelection,
-    PpcgOptions,
-    ReferenceSelection,
-    Selection,
-    Usage,
-)
-from eatss.model.smt2 import program_to_smt2, to_smt2
-from eatss.model.solution import Conflict, Solution
-from eatss.model.solver import solve
-from eatss.model.uniform import build_uniform_problem
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eatss.model.build import build_problem
+    from eatss.model.enumerate import enumerate_best
+    from eatss.model.objectives import OBJECTIVES, Objective
+    from eatss.model.options import (
+        PUBLISHED,
+        SPLITS,
+        WARP_FRACTIONS,
+        Cell,
+        ModelName,
+        ModelOptions,
+        ObjectiveName,
+        TargetName,
+    )
+    from eatss.model.ppcg import sizes_alone
+    from eatss.model.problem import Constraint, Direction, Problem, Variable
+    from eatss.model.select import select_kernel, select_program
+    from eatss.model.selection import (
+        SCHEMA_VERSION,
+        CellResult,
+        DroppedCell,
+        KernelSelection,
+        PpcgOptions,
+        ReferenceSelection,
+        Selection,
+        Usage,
+    )
+    from eatss.model.smt2 import program_to_smt2, to_smt2
+    from eatss.model.solution import Conflict, Solution
+    from eatss.model.solver import solve
+    from eatss.model.uniform import build_uniform_problem
 
 __all__ = [
     "OBJECTIVES",
@@ -69,3 +77,46 @@ __all__ = [
     "solve",
     "to_smt2",
 ]
+
+_HOME = {
+    "OBJECTIVES": "objectives",
+    "PUBLISHED": "options",
+    "SCHEMA_VERSION": "selection",
+    "SPLITS": "options",
+    "WARP_FRACTIONS": "options",
+    "Cell": "options",
+    "CellResult": "selection",
+    "Conflict": "solution",
+    "Constraint": "problem",
+    "Direction": "problem",
+    "DroppedCell": "selection",
+    "KernelSelection": "selection",
+    "ModelName": "options",
+    "ModelOptions": "options",
+    "Objective": "objectives",
+    "ObjectiveName": "options",
+    "PpcgOptions": "selection",
+    "Problem": "problem",
+    "ReferenceSelection": "selection",
+    "Selection": "selection",
+    "Solution": "solution",
+    "TargetName": "options",
+    "Usage": "selection",
+    "Variable": "problem",
+    "build_problem": "build",
+    "build_uniform_problem": "uniform",
+    "enumerate_best": "enumerate",
+    "program_to_smt2": "smt2",
+    "select_kernel": "select",
+    "select_program": "select",
+    "sizes_alone": "ppcg",
+    "solve": "solver",
+    "to_smt2": "smt2",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a name from its file on first use (PEP 562)."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

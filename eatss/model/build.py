@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from eatss.analysis.facts import KernelFacts, Memory, Volume, VolumeKind
+from eatss.byte_text import bytes_text
 from eatss.diagnostics import input_error
 from eatss.gpu.profile import GpuProfile
 from eatss.model.options import Cell, ModelOptions, exact
@@ -257,15 +258,3 @@ def preference(facts: KernelFacts) -> tuple[tuple[str, Direction], ...]:
     return tuple((loop.name, Direction.LARGER) for loop in cma) + tuple(
         (loop.name, Direction.SMALLER) for loop in (*serial, *parallel, *facts.inner_loops)
     )
-
-
-def bytes_text(size: int) -> str:
-    """Return a size as people say it: ``48 KiB``, ``40 MiB``, ``100 bytes``."""
-    scale, unit = 1, "bytes"
-    for power, name in enumerate(("KiB", "MiB", "GiB", "TiB"), start=1):
-        if size >= 1 << 10 * power:
-            scale, unit = 1 << 10 * power, name
-    amount = Fraction(size, scale)
-    if amount >= 1 << 20:
-        return f"over a million {unit}"
-    return f"{amount if amount.denominator == 1 else f'{float(amount):.4g}'} {unit}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from eatss.model.build import bytes_text
+from eatss.byte_text import bytes_text
 from eatss.model.problem import Constraint, Problem
 from eatss.model.solution import is_monotone, smallest
 

@@ -9,7 +9,6 @@ from typing import Literal, TypedDict, get_args
 
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile
-from eatss.model.objectives import OBJECTIVES
 
 ModelName = Literal["prediction", "eatss", "paper"]
 """How an objective is computed: the published one by the paper's rules or with exact footprints
@@ -298,6 +297,8 @@ def resolve_model(
     """
     one_of("target", target, ("ppcg", "cuda"))
     if objective is not None:
+        from eatss.model.objectives import OBJECTIVES  # noqa: PLC0415 - it needs NumPy
+
         OBJECTIVES.get(objective)
     if model is not None:
         one_of("model", model, ("eatss", "paper", "prediction"))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from eatss.analysis.facts import ReferenceFacts
 from eatss.analysis.structure import SplitK
 from eatss.codec import BY_NAME, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
 from eatss.model.options import ModelOptions, TargetName
 from eatss.prediction.expected import Prediction
+
+if TYPE_CHECKING:
+    from eatss.analysis.facts import ReferenceFacts
 
 SCHEMA_VERSION = 5
 """Version of the JSON form; it grows when a reader of the old form would fail."""

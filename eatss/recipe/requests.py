@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
-from eatss.analysis import KernelFacts
 from eatss.analysis.mapping import MAX_BLOCKS_YZ
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu import GpuProfile
-from eatss.model import Selection
+from eatss.keywords import changed
+from eatss.model.options import SelectOptions
 from eatss.recipe.options import CodegenOptions, NamedThreads
 from eatss.recipe.recipe import KernelRecipe, Recipe
-from eatss.scop import Scop
+
+if TYPE_CHECKING:
+    from eatss.analysis import KernelFacts
+    from eatss.model import Selection
+    from eatss.scop import Scop
 
 MAX_TILE = 2**20
 """The largest tile size of a loop; an index within a tile stays far from 32 bits."""
@@ -70,20 +74,22 @@ class CodeRequest:
         Raises:
             InputError: ``EATSS-C004``, one string instead of several; ``EATSS-X005``.
         """
-        from eatss.instructions import INSTRUCTIONS  # noqa: PLC0415 - most requests name none
-        from eatss.transform import TRANSFORMATIONS  # noqa: PLC0415
-
-        for option, registry in (
-            ("transformations", TRANSFORMATIONS),
-            ("instructions", INSTRUCTIONS),
+        for option, names in (
+            ("transformations", self.transformations),
+            ("instructions", self.instructions),
         ):
-            names = getattr(self, option)
             if isinstance(names, str) or not all(isinstance(name, str) for name in names):
                 raise input_error(
                     "EATSS-C004", f"{option} is {names!r}", hint="give a list of names"
                 )
-            for name in names:
-                registry.get(name)
+        if self.transformations or self.instructions:
+            from eatss.instructions import INSTRUCTIONS  # noqa: PLC0415 - most requests name none
+            from eatss.transform import TRANSFORMATIONS  # noqa: PLC0415
+
+            for name in self.transformations:
+                TRANSFORMATIONS.get(name)
+            for name in self.instructions:
+                INSTRUCTIONS.get(name)
 
 
 class SizeKeywords(TypedDict, total=False):
@@ -187,6 +193,18 @@ def check_selection(
         sized = tuple(name for name, size in chosen.tile_sizes if size >= 1)
         if sized != chosen.loops and chosen.tile_sizes:
             raise _foreign(f"its {kernel.name} does not have a tile size for each loop")
+
+
+def choices(wanted: CodeRequest, choosing: SelectOptions, selection: object) -> tuple[str, ...]:
+    """Return the names of what the user chose and a recipe decides.
+
+    Args:
+        wanted: choices about the code.
+        choosing: choices about the sizes; how long may be looked for them is none.
+        selection: sizes, if they are given.
+    """
+    sizes = () if selection is None else ("selection",)
+    return (*changed(wanted), *sizes, *changed(choosing, but=("target", "timeout_s")))
 
 
 def check_alone(recipe: Recipe | None, given: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -10,9 +11,11 @@ from rich.text import Text
 from eatss.analysis.structure import SplitK
 from eatss.documents import json_text
 from eatss.gpu.scaled import REFERENCE
-from eatss.model.expectation import KernelExpectation, ProgramExpectation
 from eatss.prediction.expected import Prediction
 from eatss.report.render import indented_table, render
+
+if TYPE_CHECKING:
+    from eatss.model.expectation import KernelExpectation, ProgramExpectation
 
 
 def render_expectation(expectation: ProgramExpectation, output: str) -> str:

@@ -16,25 +16,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from eatss.analysis.program import AnalysedProgram
 from eatss.documents import json_text
 from eatss.extensions import Registry
 from eatss.gpu import GpuProfile
-from eatss.lower.structures import structures_for
-from eatss.model import Selection, program_to_smt2
+from eatss.model.selection import Selection
 from eatss.report.selection import selection_table
+
+if TYPE_CHECKING:
+    from eatss.analysis.program import AnalysedProgram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selected:
-    """A selection with the program and the card that it is for; ``explain`` asks for reasons."""
+    """A selection with the program and the card that it is for; ``explain`` asks for reasons.
+
+    ``analysed`` returns the program, which takes time where the selection was found before.
+    """
 
     selection: Selection
-    program: AnalysedProgram
+    analysed: Callable[[], AnalysedProgram]
     profile: GpuProfile
     explain: bool = False
+
+    @property
+    def program(self) -> AnalysedProgram:
+        """The program that the selection is for."""
+        return self.analysed()
 
 
 Format: TypeAlias = Callable[[Selected], str]
@@ -57,6 +66,9 @@ def _ppcg_args(found: Selected) -> str:
 
 
 def _smt2(found: Selected) -> str:
+    from eatss.lower.structures import structures_for  # noqa: PLC0415 - others need no isl
+    from eatss.model.smt2 import program_to_smt2  # noqa: PLC0415
+
     program, profile = found.program, found.profile
     cuda = found.selection.target == "cuda"
     structures = structures_for(program, profile) if cuda else None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from math import prod
+from typing import TYPE_CHECKING
 
 from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.model.build import bytes_text
+from eatss.byte_text import bytes_text
 from eatss.program import (
     HostLoop,
     HostStep,
@@ -20,7 +21,9 @@ from eatss.program import (
 )
 from eatss.program.plan_json import PLAN
 from eatss.report.render import render
-from eatss.verify.ptxas import KernelResources
+
+if TYPE_CHECKING:
+    from eatss.verify.ptxas import KernelResources
 
 
 def render_program(

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eatss.byte_text import bytes_text
 from eatss.model import PUBLISHED, ModelOptions, Selection
-from eatss.model.build import bytes_text
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
 from eatss.report.expectation import cut_lines, terms_tables, uncalibrated

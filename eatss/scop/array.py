@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import islpy as isl
+if TYPE_CHECKING:
+    import islpy as isl
 
 Origin: TypeAlias = Literal["parameter", "global", "static", "local"]
 """Where an array or scalar lives: a parameter of the function, a global that other files can

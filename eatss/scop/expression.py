@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
-
-import islpy as isl
+from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.scop.array import ElementType
+
+if TYPE_CHECKING:
+    import islpy as isl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import islpy as isl
+from typing import TYPE_CHECKING
 
 from eatss.diagnostics import SourceSpan
 from eatss.scop.array import Array
 from eatss.scop.signature import FunctionParameter, ParameterDeclaration
 from eatss.scop.statement import Statement
+
+if TYPE_CHECKING:
+    import islpy as isl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,8 @@ class Scop:
     @property
     def domain(self) -> isl.UnionSet:
         """The union of all statement domains."""
+        import islpy as isl  # noqa: PLC0415 - the nouns do without
+
         union = isl.UnionSet.empty(self.context.get_space())
         for statement in self.statements:
             union = union.union(isl.UnionSet.from_set(statement.domain))
@@ -74,6 +78,8 @@ class Scop:
     @property
     def schedule(self) -> isl.UnionMap:
         """The original order of execution, all statements together."""
+        import islpy as isl  # noqa: PLC0415 - the nouns do without
+
         union = isl.UnionMap.empty(self.context.get_space())
         for statement in self.statements:
             union = union.union(isl.UnionMap.from_map(statement.schedule))

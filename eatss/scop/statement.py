@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-
-import islpy as isl
+from typing import TYPE_CHECKING
 
 from eatss.diagnostics import SourceSpan
 from eatss.scop.expression import Expression
+
+if TYPE_CHECKING:
+    import islpy as isl
 
 
 class AccessKind(Enum):

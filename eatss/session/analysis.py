@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 
 import islpy as isl
 
-from eatss.analysis import VolumeKind, analyse
+from eatss.analysis import VolumeKind
+from eatss.analysis.analyse import analyse
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.diagnostics import (
     Diagnostic,

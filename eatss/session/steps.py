@@ -9,7 +9,6 @@ from eatss.analysis.program import AnalysedProgram
 from eatss.diagnostics import Diagnostic, Severity
 from eatss.forked import allow_more
 from eatss.gpu import GpuProfile
-from eatss.keywords import changed
 from eatss.model import (
     PUBLISHED,
     KernelSelection,
@@ -19,7 +18,7 @@ from eatss.model import (
     TargetName,
     select_program,
 )
-from eatss.model.options import DEFAULT_TIMEOUT_S, SelectOptions
+from eatss.model.options import DEFAULT_TIMEOUT_S
 from eatss.polyhedral.source_lines import source_lines
 from eatss.program import Original, Program
 from eatss.recipe.options import CodegenOptions
@@ -139,18 +138,6 @@ def _expectation(
         target=target,
         warnings=(*program.doubts, *warnings),
     )
-
-
-def choices(wanted: CodeRequest, choosing: SelectOptions, selection: object) -> tuple[str, ...]:
-    """Return the names of what the user chose and a recipe decides.
-
-    Args:
-        wanted: choices about the code.
-        choosing: choices about the sizes; how long may be looked for them is none.
-        selection: sizes, if they are given.
-    """
-    sizes = () if selection is None else ("selection",)
-    return (*changed(wanted), *sizes, *changed(choosing, but=("target", "timeout_s")))
 
 
 def generate_for(

@@ -60,6 +60,7 @@ def test_a_limit_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, text: 
 
 def test_without_platformdirs_it_lasts_for_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EATSS_CACHE_DIR", raising=False)
+    monkeypatch.delenv("EATSS_CACHE_LIMIT", raising=False)
     monkeypatch.setitem(sys.modules, "platformdirs", None)
     folder = default_cache().folder
     assert folder.is_dir()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from eatss.cache import Cache
 from eatss.diagnostics import InputError
 from eatss.measurement import compile as compiling
 from eatss.measurement import nvrtc
@@ -16,7 +17,6 @@ from eatss.measurement.card import CompileError
 from eatss.measurement.compile import (
     Toolchain,
     compile_program,
-    default_cache,
     find_toolchains,
     first_errors,
     options_of,
@@ -64,7 +64,9 @@ def test_what_was_compiled_is_kept(tmp_path: Path) -> None:
     again = compile_program((compiler,), lu(), SIZES, 90, cache=cache)
     assert first.path == again.path
     assert (tmp_path / "count").read_text() == "x"
-    assert [path.name for path in cache.iterdir()] == [first.path.name]  # no scraps
+    (entry,) = Cache(cache).entries()
+    assert (entry.kind, entry.about) == ("cubin", "lu.cu by nvcc 1.0 for sm_90")
+    assert [path.name for path in (cache / "cubin").iterdir()] == [f"{entry.key}.entry"]
 
 
 def test_whatever_decides_the_code_is_part_of_the_key(tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_an_error_says_who_refused_and_why_in_a_few_lines(tmp_path: Path) -> Non
     text = str(caught.value)
     assert text.startswith("nvcc 1.0: lu.cu(0): error: bad\n")
     assert len(text.splitlines()) == 4
-    assert list((tmp_path / "cache").iterdir()) == []
+    assert not (tmp_path / "cache").exists()
 
 
 def test_a_compiler_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
@@ -149,22 +151,32 @@ def test_nvcc_stands_in_where_nvrtc_does_not_load(monkeypatch: pytest.MonkeyPatc
     assert [found.name for found in find_toolchains("nvrtc")] == ["nvrtc"]
 
 
-def test_the_cache_is_where_the_user_keeps_caches(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_cache_that_cannot_be_used_is_replaced_by_one_that_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache() == tmp_path / "eatss" / "cubin"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert default_cache() == Path.home() / ".cache" / "eatss" / "cubin"
-
-
-def test_a_cache_that_cannot_be_written_is_replaced_by_one_that_can(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    found = usable_cache(blocked / "cubin")
-    assert found.is_dir()
-    assert usable_cache(tmp_path / "new") == tmp_path / "new"
-    shutil.rmtree(found)
+    found = usable_cache(blocked / "cache")
+    assert found.problem() is None
+    assert found.folder != blocked / "cache"
+    assert usable_cache(tmp_path / "new") == Cache(tmp_path / "new")
+    monkeypatch.setenv("EATSS_CACHE_LIMIT", "0")
+    assert usable_cache() == found
+    monkeypatch.setenv("EATSS_CACHE_DIR", str(tmp_path / "users"))
+    monkeypatch.setenv("EATSS_CACHE_LIMIT", "1M")
+    assert usable_cache() == Cache(tmp_path / "users", 1 << 20)
+
+
+def test_code_that_was_damaged_on_disk_is_compiled_anew(tmp_path: Path) -> None:
+    compiler = stand_in(tmp_path, COUNTING)
+    made = compile_program((compiler,), lu(), SIZES, 90, cache=tmp_path / "cache")
+    code = made.path.read_bytes()
+    (kept,) = (tmp_path / "cache" / "cubin").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-1] + b"!")
+    made.path.write_bytes(b"another")  # what this process made is not what it takes
+    again = compile_program((compiler,), lu(), SIZES, 90, cache=tmp_path / "cache")
+    assert again.path.read_bytes() == code
+    assert (tmp_path / "count").read_text() == "xx"
 
 
 @pytest.mark.parametrize("size", [0, 8, 64, 1000])

@@ -27,10 +27,9 @@ from eatss.recipe.recipe_json import (
     recipe_text,
     recipe_to_dict,
 )
-from eatss.recipe.requests import CodeRequest, check_alone
+from eatss.recipe.requests import CodeRequest, check_alone, choices
 from eatss.resources import data_directory
 from eatss.session.session import Session
-from eatss.session.steps import choices
 
 H200 = load_profile("h200")
 

@@ -1,0 +1,273 @@
+"""Selections and programs that were found before, by all that decides them.
+
+The key is made of the text of the source and of every header that it may include, how it is read,
+what is asked for, the figures of the card, and the versions of eatss and of what it is built on.
+Where something decides that has no version, or it cannot be told what is included, nothing is
+kept. Isl, the solver and libclang are not loaded for what is found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from eatss.cache import Cache, key_of, versions
+from eatss.codec import decode, encode
+from eatss.diagnostics import Diagnostic, EatssError
+from eatss.extensions import Registry
+from eatss.files import folder_named, read_regular
+from eatss.frontend.options import Reading
+from eatss.gpu import GpuProfile
+from eatss.model.options import SelectOptions
+from eatss.model.selection import Selection
+from eatss.program import Program
+from eatss.recipe.options import CodegenOptions
+from eatss.recipe.recipe import Recipe
+from eatss.recipe.requests import CodeRequest
+from eatss.session.read_files import MAX_BYTES, UnknownFilesError, read_files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSelection:
+    """A selection, and what was said of its source."""
+
+    selection: Selection
+    warnings: tuple[Diagnostic, ...]
+
+    @property
+    def lasting(self) -> bool:
+        """Whether more time would not find better."""
+        return self.selection.optimal == "proven"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundProgram:
+    """A program, and what was said of its source.
+
+    ``lasting`` tells whether more time would not find better sizes.
+    """
+
+    program: Program
+    warnings: tuple[Diagnostic, ...]
+    lasting: bool = True
+
+
+Found = TypeVar("Found", FoundSelection, FoundProgram)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept(Generic[Found]):
+    """The place of a result in the cache; there is none where ``key`` is ``None``.
+
+    ``again`` makes the key anew, ``about`` says to people what is kept.
+    """
+
+    cache: Cache | None
+    kind: str
+    noun: type[Found]
+    key: str | None
+    again: Callable[[], str | None]
+    about: str
+
+    def get(self) -> Found | None:
+        """Return what was found before."""
+        if self.cache is None or self.key is None:
+            return None
+        data = self.cache.get(self.kind, self.key)
+        return None if data is None else _read(self.noun, data)
+
+    def put(self, found: Found) -> None:
+        """Keep a result, if nothing that decides it has changed and it reads back as it is."""
+        if self.cache is None or self.key is None or not found.lasting:
+            return
+        data = _written(found)
+        again = _read(self.noun, data)
+        if again == found and _written(again) == data and self.again() == self.key:
+            self.cache.put(self.kind, self.key, data, about=self.about)
+
+    def found_or(self, find: Callable[[], Found]) -> Found:
+        """Return what was found before, or what ``find`` finds, which is kept then."""
+        found = self.get()
+        if found is None:
+            found = find()
+            self.put(found)
+        return found
+
+
+def kept_selection(
+    cache: Cache | None,
+    source: str | os.PathLike[str],
+    reading: Reading,
+    profile: GpuProfile,
+    options: SelectOptions,
+) -> Kept[FoundSelection]:
+    """Return the place of a selection; arguments are those of ``eatss.select``."""
+
+    def key() -> str:
+        extensions = _objective(options)
+        return _key("select", source, reading, profile, _given(options), extensions)
+
+    return _kept(cache, FoundSelection, "select", key, _about(source, profile))
+
+
+def kept_program(
+    cache: Cache | None,
+    source: str | os.PathLike[str],
+    reading: Reading,
+    profile: GpuProfile,
+    options: SelectOptions,
+    wanted: CodeRequest,
+    decided: Selection | Recipe | None,
+) -> Kept[FoundProgram]:
+    """Return the place of a program; arguments are those of ``eatss.codegen``.
+
+    ``decided`` is what was selected or decided before, if it is given.
+    """
+
+    def key() -> str:
+        extensions = (_objective(options), _changes(wanted, decided))
+        asked = (_given(options), _given(wanted), decided)
+        return _key("codegen", source, reading, profile, asked, extensions)
+
+    return _kept(cache, FoundProgram, "codegen", key, _about(source, profile))
+
+
+def write_kept(
+    program: Program,
+    source: str | os.PathLike[str],
+    reading: Reading,
+    folder: str | os.PathLike[str],
+    *,
+    force: bool = False,
+) -> tuple[str, ...]:
+    """Write the folder of a program without reading its source anew; as ``Session.write``."""
+    from eatss.cuda.folder import write_program  # noqa: PLC0415 - select needs none
+    from eatss.cuda.original import original_files  # noqa: PLC0415
+
+    originals = original_files(
+        source,
+        program.name,
+        defines=program.original.defines,
+        include_dirs=reading.frontend().include_dirs,
+    )
+    return write_program(program, originals, folder_named(folder), force=force)
+
+
+def _kept(
+    cache: Cache | None, noun: type[Found], kind: str, key: Callable[[], str], about: str
+) -> Kept[Found]:
+    def known() -> str | None:
+        try:
+            return key()
+        except (UnknownFilesError, _NoVersionError, OSError, ValueError, TypeError):
+            return None  # what is wrong is told by who reads it
+
+    found = None if cache is None else known()
+    return Kept(cache=cache, kind=kind, noun=noun, key=found, again=known, about=about)
+
+
+def _key(
+    kind: str,
+    source: str | os.PathLike[str],
+    reading: Reading,
+    profile: GpuProfile,
+    *asked: object,
+) -> str:
+    """Return the key of a result.
+
+    Raises:
+        UnknownFilesError: it cannot be told which files are read.
+        OSError: one of them cannot be read.
+        ValueError: a path is none.
+        TypeError: something is of a type that no key is made of.
+    """
+    frontend = reading.frontend()
+    files = read_files(source, frontend.include_dirs)
+    schedule = reading.ppcg_schedule
+    read = None if schedule is None else (schedule, read_regular(schedule, MAX_BYTES))
+    apart = len(files) > 1 or frontend.include_dirs
+    return key_of(
+        kind,
+        versions(),
+        files,
+        Path.cwd() if apart else None,  # the places of headers then are in the result
+        (reading.dtype, frontend, reading.max_operations, read, reading.schedule),
+        profile,
+        asked,
+    )
+
+
+class _NoVersionError(Exception):
+    """What takes part has no version that tells it from others of its name."""
+
+
+def _objective(options: SelectOptions) -> tuple[str, ...]:
+    """Return whose the objective is."""
+    if options.objective is None:
+        return ()
+    from eatss.model.objectives import OBJECTIVES  # noqa: PLC0415 - it needs NumPy
+
+    return _versions(OBJECTIVES, (options.objective,))
+
+
+def _changes(wanted: CodeRequest, decided: Selection | Recipe | None) -> tuple[str, ...]:
+    """Return whose the changes are that are made to the code."""
+    recipe = decided.options if isinstance(decided, Recipe) else CodegenOptions()
+    transformations = (*wanted.transformations, *recipe.transformations)
+    instructions = (*wanted.instructions, *recipe.instructions)
+    if not transformations and not instructions:
+        return ()
+    from eatss.instructions import INSTRUCTIONS  # noqa: PLC0415 - few want one
+    from eatss.transform import TRANSFORMATIONS  # noqa: PLC0415
+
+    changes = _versions(TRANSFORMATIONS, transformations)
+    return (*changes, *_versions(INSTRUCTIONS, instructions))
+
+
+def _versions(registry: Registry[Any], names: Iterable[str]) -> tuple[str, ...]:
+    """Return versions of extensions.
+
+    Raises:
+        _NoVersionError: one has none.
+    """
+    found = []
+    for name in names:
+        version = registry.version(name)
+        if version is None:
+            raise _NoVersionError(name)
+        found.append(version)
+    return tuple(found)
+
+
+def _given(noun: SelectOptions | CodeRequest) -> tuple[object, ...]:
+    """Return what the user gave, mappings in their order: it may be that of the result."""
+    return tuple(_in_order(getattr(noun, field.name)) for field in fields(noun))
+
+
+def _in_order(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {"in order": [(key, _in_order(item)) for key, item in value.items()]}
+    return value
+
+
+def _about(source: str | os.PathLike[str], profile: GpuProfile) -> str:
+    is_text = isinstance(source, str) and "\n" in source
+    return f"{'<source>' if is_text else os.fspath(source)} for {profile.name}"
+
+
+def _written(found: FoundSelection | FoundProgram) -> bytes:
+    plain = encode(found)
+    if isinstance(found, FoundProgram):
+        plain["program"]["text"] = found.program.text  # stands in a file of its own elsewhere
+    return json.dumps(plain).encode("ascii")
+
+
+def _read(noun: type[Found], data: bytes) -> Found | None:
+    try:
+        return decode(noun, json.loads(data))
+    except (ValueError, TypeError, LookupError, RecursionError, EatssError):
+        return None
