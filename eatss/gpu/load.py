@@ -16,6 +16,7 @@ the content.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 import tomllib
@@ -23,14 +24,17 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from eatss.diagnostics import Diagnostic, InputError, InternalError, input_error
+from eatss.cache import default_cache, key_of, versions
+from eatss.codec import MisfitError, decode, encode
+from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, input_error
 from eatss.extensions import Registry
 from eatss.files import read_regular
-from eatss.gpu.document import profile_from_document
 from eatss.gpu.findings import Origin
 from eatss.gpu.profile import GpuProfile
 from eatss.gpu.toml_place import place_at
 from eatss.resources import data_directory
+
+_KIND = "profile"
 
 MAX_FILE_BYTES = 1 << 20
 """A profile has about 3 kB; a larger file is a mistake."""
@@ -191,6 +195,26 @@ def _read(path: Path) -> GpuProfile:
 def _read_version(path: Path, mtime_ns: int, size: int) -> GpuProfile:
     del mtime_ns, size  # part of the cache's key only
     text = _text(path)
+    try:
+        cache = default_cache()
+    except EatssError:  # who asks for the cache is told what is wrong with it
+        return _parsed(path, text)
+    key = key_of(_KIND, text, versions())
+    kept = cache.get(_KIND, key)
+    if kept is not None:
+        try:
+            return decode(GpuProfile, json.loads(kept))
+        except (MisfitError, ValueError, RecursionError, EatssError):
+            pass
+    profile = _parsed(path, text)
+    data = json.dumps(encode(profile)).encode()
+    if decode(GpuProfile, json.loads(data)) == profile:
+        cache.put(_KIND, key, data, about=f"the profile {profile.name}")
+    return profile
+
+
+def _parsed(path: Path, text: str) -> GpuProfile:
+    """Read the text of a profile, which takes as long as the rest of a command that knows all."""
     long_key = _LONG_KEY.search(text)
     if long_key is not None:
         raise _too_long_a_key(path, text, long_key.start())
@@ -198,6 +222,8 @@ def _read_version(path: Path, mtime_ns: int, size: int) -> GpuProfile:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
         raise _bad_syntax(path, text, error) from None
+    from eatss.gpu.document import profile_from_document  # noqa: PLC0415 - needs pydantic
+
     return profile_from_document(document, Origin(label=str(path), text=text))
 
 

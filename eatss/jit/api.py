@@ -6,7 +6,8 @@ from os import PathLike
 from threading import Lock
 from typing import Any, Unpack
 
-from eatss.cache import Cache, default_cache
+from eatss.cache import Cache
+from eatss.cache.options import Caching, CachingKeywords
 from eatss.diagnostics import EatssError
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.gpu import GpuProfile, load_profile
@@ -24,18 +25,17 @@ CARD_WITHOUT_CARD = "h200"
 """The card that ``"auto"`` stands for where there is none: arrays of NumPy run on the CPU."""
 
 
-class _Jit(CodeKeywords, SelectKeywords, ReadingKeywords, total=False):
+class _Jit(CodeKeywords, SelectKeywords, ReadingKeywords, CachingKeywords, total=False):
     """Keywords of :func:`jit`."""
 
 
-@keywords_of(_Jit, CodeRequest, SelectOptions, Reading)
+@keywords_of(_Jit, CodeRequest, SelectOptions, Reading, Caching)
 def jit(
     source: str | PathLike[str] | Any,
     *,
     gpu: str | PathLike[str] | GpuProfile = AUTO,
     specialize: bool = True,
     tune: str | float | None = None,
-    cache: Cache | None = None,
     **options: Unpack[_Jit],
 ) -> JitFunction:
     """Make a function of C, or of loops in Python: it is selected for and compiled when called.
@@ -54,8 +54,8 @@ def jit(
             again for other sizes. ``False`` compiles once for a class of sizes.
         tune: Time to measure the model's best candidates in, ``"30s"``, on the first call on a card
             with a class of sizes. The winner is kept on disk.
-        cache: Where programs and machine code are kept; the user's cache by default.
-        **options: Those of :class:`CodeRequest`, :class:`SelectOptions` and :class:`Reading`.
+        **options: Those of :class:`CodeRequest`, :class:`SelectOptions`, :class:`Reading` and
+            :class:`Caching`.
 
     Returns:
         The function. Arrays of CuPy, PyTorch, or anything with DLPack or
@@ -65,7 +65,7 @@ def jit(
         InputError: an option is wrong. What is wrong with the source, the first call says.
     """
     call_options = CallOptions(specialize=specialize, tune=tune)
-    kept = default_cache() if cache is None else cache
+    kept = taken(Caching, options).chosen()
     maker = SourceMaker(
         source=source,
         reading=taken(Reading, options),
@@ -77,10 +77,10 @@ def jit(
 
 
 def compiled(
-    program: Program, *, specialize: bool = True, cache: Cache | None = None
+    program: Program, *, specialize: bool = True, cache: Cache | bool | None = None
 ) -> JitFunction:
     """Make a function of a program that exists; arguments are those of :func:`jit`."""
-    kept = default_cache() if cache is None else cache
+    kept = Caching(cache=cache).chosen()
     options = CallOptions(specialize=specialize)
     return JitFunction(ProgramMaker(program_made=program), _profiles(program.gpu), options, kept)
 

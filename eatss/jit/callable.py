@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from eatss.gpu import GpuProfile
 from eatss.jit.arrays import ArrayView, Reader, reader_of, view_of
 from eatss.jit.card import CardPlan
 from eatss.jit.checks import check_aliases, check_names, check_view, checked_place
-from eatss.jit.host import HostProgram
 from eatss.jit.machine_code import cubin_of, size_constant
 from eatss.jit.once import Once
 from eatss.jit.options import CallOptions
@@ -28,6 +27,9 @@ from eatss.jit.programs import Maker, Sizes
 from eatss.jit.signature import CallSignature, signature_of, sizes_of
 from eatss.jit.sizes import infer_sizes, whole_number
 from eatss.program import Program, evaluate
+
+if TYPE_CHECKING:
+    from eatss.jit.host import HostProgram
 
 ProfileOf: TypeAlias = Callable[[int | None], GpuProfile]
 """The profile of a card by its number; ``None`` stands for the CPU."""
@@ -94,7 +96,7 @@ class JitFunction:
     """
 
     def __init__(
-        self, maker: Maker, profile_of: ProfileOf, options: CallOptions, cache: Cache
+        self, maker: Maker, profile_of: ProfileOf, options: CallOptions, cache: Cache | None
     ) -> None:
         self._maker = maker
         self._profile_of = profile_of
@@ -383,6 +385,8 @@ class JitFunction:
             return CardPlan(cupy, program, call.signature, call.sizes, cubin, device, constants)
 
     def _hosts_program(self, call: _Call) -> HostProgram:
+        from eatss.jit.host import HostProgram  # noqa: PLC0415 - arrays on a card need no compiler
+
         program = self._program(call)
         return self._hosts.get(
             (program.text, call.dtype), lambda: HostProgram(program, call.signature)

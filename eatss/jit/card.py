@@ -24,7 +24,7 @@ from eatss.jit.plan import (
     workspace_of,
 )
 from eatss.jit.signature import CallSignature
-from eatss.measurement.runner import MOST_LAUNCHES
+from eatss.measurement.launches import MOST_LAUNCHES
 from eatss.program import KernelCode, Program
 
 GRAPH_FROM = 8

@@ -27,7 +27,7 @@ def cubin_of(
     sizes: Mapping[str, int],
     capability: int,
     cupy: Any,
-    cache: Cache,
+    cache: Cache | None,
     *,
     specialize: bool,
 ) -> bytes:
@@ -55,7 +55,7 @@ def cubin_of(
         text = f'{"".join(declared)}#line 1 "{program.file}"\n{text}'
     options = (f"-arch=sm_{capability}", _STANDARD, *program.flags, *defines)
     key = key_of("cubin", text, options, toolkit(cupy))
-    kept = cache.get(_KIND, key)
+    kept = None if cache is None else cache.get(_KIND, key)
     if kept is not None:
         return kept
     try:
@@ -70,7 +70,8 @@ def cubin_of(
             f"NVRTC does not compile '{program.name}': {log[:400]}",
             hint="'eatss doctor' says what this machine has",
         )
-    cache.put(_KIND, key, made, about=f"{program.name} for sm_{capability}")
+    if cache is not None:
+        cache.put(_KIND, key, made, about=f"{program.name} for sm_{capability}")
     return made
 
 

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
-from eatss.cache import Cache, key_of, versions
-from eatss.codec import MisfitError, decode, encode
-from eatss.diagnostics import EatssError
+from eatss.cache import Cache
 from eatss.forked import in_bounds
 from eatss.frontend.options import DtypeName, Reading
 from eatss.gpu import GpuProfile
 from eatss.jit.signature import CallSignature, sizes_of
 from eatss.jit.sizes import class_of
 from eatss.model.options import SelectOptions
-from eatss.program import Interface, Program, program_from_dict, program_to_dict
-from eatss.program.checks import check_program
+from eatss.program import Interface, Program
 from eatss.recipe.recipe import Recipe
 from eatss.recipe.requests import CodeRequest
+from eatss.session.kept import (
+    FoundInterface,
+    FoundProgram,
+    Kept,
+    kept_interface,
+    kept_program,
+)
 
 if TYPE_CHECKING:
     from eatss.session.session import Session
-
-_INTERFACE, _PROGRAM = "interface", "program"
 
 
 class Maker(Protocol):
@@ -73,7 +74,7 @@ class SourceMaker:
     reading: Reading
     choosing: SelectOptions
     wanted: CodeRequest
-    cache: Cache
+    cache: Cache | None
 
     @property
     def name(self) -> str:
@@ -88,19 +89,8 @@ class SourceMaker:
             InputError: the source is refused.
         """
         reading = self._reading(dtype)
-        key = key_of(_INTERFACE, source_key(self.source, reading), reading, versions())
-        kept = self.cache.get(_INTERFACE, key)
-        if kept is not None:
-            try:
-                found: Interface = decode(Interface, json.loads(kept))
-            except (MisfitError, ValueError):
-                pass
-            else:
-                return found
-        made = _interface(self.source, reading)
-        text = json.dumps(encode(made)).encode()
-        self.cache.put(_INTERFACE, key, text, about=f"arguments of {self.name}")
-        return made
+        kept = kept_interface(self.cache, self.source, reading)
+        return kept.found_or(lambda: _interface(self.source, reading)).interface
 
     def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
         """Return the least sizes of the class."""
@@ -124,15 +114,7 @@ class SourceMaker:
             InputError: as :meth:`program`.
             NoSolutionError: likewise.
         """
-        key = job.key()
-        kept = self.cache.get(_PROGRAM, key)
-        if kept is not None and (program := program_of(kept)) is not None:
-            return program
-        program = _generated(job)
-        at = ", ".join(f"{name}={value}" for name, value in job.sizes)
-        about = f"{self.name} for {job.profile.name}, {program.dtype}, {at}"
-        self.cache.put(_PROGRAM, key, text_of(program), about=about)
-        return program
+        return job.kept(self.cache).found_or(lambda: _generated(job)).program
 
     def job(
         self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile, *, wide: bool
@@ -212,75 +194,44 @@ class CodeJob:
     wanted: CodeRequest
     recipe: Recipe | None = None
 
-    def key(self) -> str:
-        """Return the key under which the program is kept."""
-        return key_of(
-            _PROGRAM,
-            source_key(self.source, self.reading),
+    def kept(self, cache: Cache | None) -> Kept[FoundProgram]:
+        """Return the place of the program in a cache."""
+        return kept_program(
+            cache,
+            self.source,
             self.reading,
-            self.sizes,
             self.profile,
             self.choosing,
             self.wanted,
             self.recipe,
-            versions(),
+            self.sizes,
         )
 
 
-def source_key(source: Any, reading: Reading) -> tuple[object, ...]:
-    """Return all text that a source consists of: the file and the headers that it includes.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    from eatss.cuda.original import original_files  # noqa: PLC0415 - programs need none
-
-    options = reading.frontend()
-    found = original_files(
-        source, "source", defines=options.defines, include_dirs=options.include_dirs
-    )
-    named = None if isinstance(source, str) and "\n" in source else str(source)
-    return (named, found.files)
-
-
-def text_of(program: Program) -> bytes:
-    """Return a program as bytes to keep."""
-    return json.dumps({"plan": program_to_dict(program), "text": program.text}).encode()
-
-
-def program_of(kept: bytes) -> Program | None:
-    """Return the program that was kept; ``None`` if the bytes are none of this version."""
-    try:
-        document = json.loads(kept)
-        program = program_from_dict(document["plan"], document["text"])
-        check_program(program)
-    except (EatssError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-    return program
-
-
 @in_bounds
-def _interface(source: str | PathLike[str], reading: Reading) -> Interface:
+def _interface(source: str | PathLike[str], reading: Reading) -> FoundInterface:
     from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
 
-    return Session(source, reading, code=True).interface
+    return FoundInterface(interface=Session(source, reading, code=True).interface)
 
 
 @in_bounds
-def _generated(job: CodeJob) -> Program:
+def _generated(job: CodeJob) -> FoundProgram:
     """Select for the sizes of a class, and generate code for any sizes."""
     from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
 
     volume = job.choosing.volume_name()
     session = Session(job.source, job.reading, volume=volume, code=True)
-    recipe = job.recipe
+    recipe, lasting = job.recipe, True
     if recipe is None:
         sized = Session(job.source, at_sizes(session, job.sizes), volume=volume, code=True)
         selection = sized.select(job.profile, job.choosing, strict_fp=job.wanted.strict_fp)
+        lasting = selection.optimal == "proven"
         limit = job.choosing.shared_limit_bytes(job.profile)
         wanted = replace(job.wanted, shared_limit_bytes=limit)
         recipe = session.recipe(selection, job.profile, wanted)
-    return session.generate(recipe, job.profile)
+    program = session.generate(recipe, job.profile)
+    return FoundProgram(program=program, warnings=session.warnings, lasting=lasting)
 
 
 def at_sizes(session: Session, sizes: Sizes) -> Reading:

@@ -67,7 +67,7 @@ def tuned(
     device: int,
     card_name: str,
     seconds: float,
-    cache: Cache,
+    cache: Cache | None,
     card: str | Card | None = None,
 ) -> Tuned | None:
     """Return the winner of a class of sizes, measured now or kept from before.
@@ -84,8 +84,9 @@ def tuned(
     Returns:
         The winner; ``None`` where nothing could be measured, and the model's choice stands.
     """
-    key = key_of(_KIND, job.key(), card_name)
-    kept = cache.get(_KIND, key)
+    place = job.kept(cache).key
+    key = None if place is None else key_of(_KIND, place, card_name)
+    kept = None if cache is None or key is None else cache.get(_KIND, key)
     if kept is not None:
         try:
             found: Tuned = decode(Tuned, json.loads(kept))
@@ -103,7 +104,7 @@ def tuned(
         except EatssError:  # no card to measure on, or the program does not run alone
             return None
     winner = _winner(candidates, comparison, job.choosing.objective or "energy")
-    if winner is not None:
+    if winner is not None and cache is not None and key is not None:
         about = f"{winner.label} of {winner.measured} on {card_name}"
         cache.put(_KIND, key, json.dumps(encode(winner)).encode(), about=about)
     return winner

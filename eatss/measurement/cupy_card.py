@@ -23,13 +23,12 @@ from eatss.measurement.compile import (
 from eatss.measurement.cuda_errors import translated
 from eatss.measurement.cupy_module import cuda_card, import_cupy
 from eatss.measurement.host_code import HostCode
-from eatss.measurement.launches import launches
+from eatss.measurement.launches import MOST_LAUNCHES, launches
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import Meter, MeterError
 from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
 from eatss.measurement.options import CompilerChoice
-from eatss.measurement.runner import MOST_LAUNCHES
 from eatss.measurement.sizes import complete_sizes
 from eatss.measurement.state_sampling import sampled_states
 from eatss.measurement.workload import CupyWorkload

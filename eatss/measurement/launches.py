@@ -10,6 +10,9 @@ import numpy as np
 from eatss.program import Entry, HostIf, HostLoop, HostStep, KernelCode, Launch, Program, evaluate
 from eatss.verify.data import dtype_of
 
+MOST_LAUNCHES = 200_000
+"""A run of more launches is not captured: that takes seconds, and graphs gigabytes of memory."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedLaunch:

@@ -8,12 +8,10 @@ from itertools import chain, islice, repeat
 from typing import Any, Literal
 
 from eatss.measurement.cuda_errors import is_out_of_memory
+from eatss.measurement.launches import MOST_LAUNCHES
 
 GRAPH_LAUNCHES = 20_000
 """Launches of one graph; a run of more is several graphs, one after another."""
-
-MOST_LAUNCHES = 200_000
-"""A run of more launches is not captured: that takes seconds, and graphs gigabytes of memory."""
 
 BATCH_S = 0.005
 """Graphs of short runs hold several, so that replaying lasts longer than enqueuing the next."""

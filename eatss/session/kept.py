@@ -24,7 +24,7 @@ from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
 from eatss.model.options import SelectOptions
 from eatss.model.selection import Selection
-from eatss.program import Program
+from eatss.program import Interface, Program
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import Recipe
 from eatss.recipe.requests import CodeRequest
@@ -56,7 +56,15 @@ class FoundProgram:
     lasting: bool = True
 
 
-Found = TypeVar("Found", FoundSelection, FoundProgram)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundInterface:
+    """What callers of a program pass."""
+
+    interface: Interface
+    lasting: bool = True
+
+
+Found = TypeVar("Found", FoundSelection, FoundProgram, FoundInterface)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,18 +130,31 @@ def kept_program(
     options: SelectOptions,
     wanted: CodeRequest,
     decided: Selection | Recipe | None,
+    sizes: tuple[tuple[str, int], ...] | None = None,
 ) -> Kept[FoundProgram]:
     """Return the place of a program; arguments are those of ``eatss.codegen``.
 
-    ``decided`` is what was selected or decided before, if it is given.
+    ``decided`` is what was selected or decided before, if it is given. ``sizes`` are those that
+    are selected for where they are not those of the source.
     """
 
     def key() -> str:
         extensions = (_objective(options), _changes(wanted, decided))
-        asked = (_given(options), _given(wanted), decided)
+        asked = (_given(options), _given(wanted), decided, sizes)
         return _key("codegen", source, reading, profile, asked, extensions)
 
     return _kept(cache, FoundProgram, "codegen", key, _about(source, profile))
+
+
+def kept_interface(
+    cache: Cache | None, source: str | os.PathLike[str], reading: Reading
+) -> Kept[FoundInterface]:
+    """Return the place of what callers of a program pass."""
+
+    def key() -> str:
+        return _key("interface", source, reading, None)
+
+    return _kept(cache, FoundInterface, "interface", key, _about(source, None))
 
 
 def write_kept(
@@ -174,7 +195,7 @@ def _key(
     kind: str,
     source: str | os.PathLike[str],
     reading: Reading,
-    profile: GpuProfile,
+    profile: GpuProfile | None,
     *asked: object,
 ) -> str:
     """Return the key of a result.
@@ -254,12 +275,13 @@ def _in_order(value: object) -> object:
     return value
 
 
-def _about(source: str | os.PathLike[str], profile: GpuProfile) -> str:
+def _about(source: str | os.PathLike[str], profile: GpuProfile | None) -> str:
     is_text = isinstance(source, str) and "\n" in source
-    return f"{'<source>' if is_text else os.fspath(source)} for {profile.name}"
+    name = "<source>" if is_text else os.fspath(source)
+    return name if profile is None else f"{name} for {profile.name}"
 
 
-def _written(found: FoundSelection | FoundProgram) -> bytes:
+def _written(found: FoundSelection | FoundProgram | FoundInterface) -> bytes:
     plain = encode(found)
     if isinstance(found, FoundProgram):
         plain["program"]["text"] = found.program.text  # stands in a file of its own elsewhere
