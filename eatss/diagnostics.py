@@ -80,6 +80,9 @@ class EatssError(Exception):
             raise ValueError("an EatssError needs at least one diagnostic")
         self.diagnostics = diagnostics
         super().__init__("\n".join(str(d) for d in diagnostics))
+        for one in diagnostics:
+            if one.hint is not None:
+                self.add_note(f"hint: {one.hint}")  # shown under a traceback, in Python
 
     def __reduce__(self) -> tuple[type[EatssError], tuple[Diagnostic, ...]]:
         """Go from process to process with the findings, not with their text."""

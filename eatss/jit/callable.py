@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,13 @@ from eatss.frontend.options import DtypeName
 from eatss.gpu import GpuProfile
 from eatss.jit.arrays import ArrayView, Reader, reader_of, view_of
 from eatss.jit.card import CardPlan
-from eatss.jit.checks import check_aliases, check_names, check_view, checked_place
+from eatss.jit.checks import (
+    check_aliases,
+    check_names,
+    check_sizes,
+    check_view,
+    checked_place,
+)
 from eatss.jit.machine_code import cubin_of, size_constant
 from eatss.jit.once import Once
 from eatss.jit.options import CallOptions
@@ -50,6 +56,13 @@ class CallInfo:
     plans: int
     seen: int
     graphs: int
+
+
+class ArraySpec(NamedTuple):
+    """Shape and type of an array: what ``numpy.empty`` takes, in its order."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +196,29 @@ class JitFunction:
             InputError: as for a call.
         """
         return self._program(self._checked(self._without_stream(self._named(arguments, values))))
+
+    def arrays(self, **sizes: int) -> dict[str, ArraySpec]:
+        """Return shapes and types of the arrays at some sizes, by name, to allocate them.
+
+            specs = gemm.arrays(NI=4000, NJ=4000, NK=4000)
+            C = cupy.empty(*specs["C"])
+
+        Args:
+            **sizes: by their names in C; others have the values of the source.
+
+        Raises:
+            InputError: ``EATSS-J008`` a size is missing, ``EATSS-J011`` one is no whole number.
+        """
+        signature = self._signature()
+        given = {name: whole_number(name, value) for name, value in sizes.items()}
+        check_sizes(self._maker.name, signature, given)
+        values = infer_sizes(signature, {}, given)
+        return {
+            one.name: ArraySpec(
+                tuple(max(0, evaluate(extent, values)) for extent in one.shape), one.dtype
+            )
+            for one in signature.of_role("array", "cell")
+        }
 
     def info(self) -> CallInfo:
         """Return what was made so far."""

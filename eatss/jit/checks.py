@@ -9,7 +9,7 @@ from typing import Any
 
 from eatss.diagnostics import input_error
 from eatss.jit.arrays import ArrayView
-from eatss.jit.signature import CallArgument, CallSignature
+from eatss.jit.signature import CallArgument, CallSignature, sizes_of
 
 
 def check_names(name: str, signature: CallSignature, values: Mapping[str, Any]) -> None:
@@ -18,15 +18,7 @@ def check_names(name: str, signature: CallSignature, values: Mapping[str, Any]) 
     Raises:
         InputError: ``EATSS-J001`` one is missing, ``EATSS-J002`` there is none of a name.
     """
-    known = [one.name for one in signature.arguments]
-    for given in values:
-        if given not in known:
-            close = get_close_matches(given, known, 1)
-            raise input_error(
-                "EATSS-J002",
-                f"'{name}' has no argument '{given}'",
-                hint=f"did you mean '{close[0]}'?" if close else f"it takes {signature}",
-            )
+    _check_known(name, [one.name for one in signature.arguments], values, str(signature))
     missing = [
         one.name
         for one in signature.of_role("array", "cell", "scalar")
@@ -39,6 +31,27 @@ def check_names(name: str, signature: CallSignature, values: Mapping[str, Any]) 
             f"'{name}' is called without {names}",
             hint=f"it takes {signature}",
         )
+
+
+def check_sizes(name: str, signature: CallSignature, values: Mapping[str, Any]) -> None:
+    """Refuse sizes that the program does not have.
+
+    Raises:
+        InputError: ``EATSS-J002``.
+    """
+    known = [one.name for one in sizes_of(signature)]
+    _check_known(name, known, values, ", ".join(known) or "no sizes")
+
+
+def _check_known(name: str, known: list[str], values: Mapping[str, Any], all_: str) -> None:
+    for given in values:
+        if given not in known:
+            close = get_close_matches(given, known, 1)
+            raise input_error(
+                "EATSS-J002",
+                f"'{name}' has no argument '{given}'",
+                hint=f"did you mean '{close[0]}'?" if close else f"it takes {all_}",
+            )
 
 
 def check_view(argument: CallArgument, view: ArrayView) -> None:

@@ -1,0 +1,455 @@
+"""Callables on a card: right, how much a call costs, how long the first takes, graphs, a service.
+
+python benchmarks/jit.py -o OUT            # all, on a card: jit.json and jit.txt
+python benchmarks/jit.py -o OUT --cpu      # the service alone, on the CPU, at tiny sizes
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import eatss
+
+KERNELS = Path(__file__).resolve().parent.parent / "kernels"
+CALLS = 10_000
+THREADS = 4
+
+
+class Report:
+    """What is printed and kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lines: list[str] = []
+        self.data: dict[str, Any] = {}
+
+    def say(self, line: str = "") -> None:
+        """Print a line and keep it."""
+        print(line, flush=True)
+        self.lines.append(line)
+
+    def write(self) -> None:
+        """Write both files."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "jit.txt").write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+        (self.folder / "jit.json").write_text(
+            json.dumps(self.data, indent=1) + "\n", encoding="utf-8"
+        )
+
+
+def main() -> int:
+    """Run all parts."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--calls", type=int, default=CALLS)
+    parser.add_argument("--first-call", metavar="KERNEL", help="of the first call, in a process")
+    given = parser.parse_args()
+    if given.first_call:
+        return first_call(given.first_call)
+    report = Report(given.output)
+    with tempfile.TemporaryDirectory(prefix="eatss-bench-") as folder:
+        os.environ["EATSS_CACHE_DIR"] = folder
+        if given.cpu:
+            service(report, np, given.calls, "CPU")
+        else:
+            on_card(report, given.calls)
+    report.write()
+    return 0
+
+
+def on_card(report: Report, calls: int) -> None:
+    """Run the parts that need a card."""
+    import cupy  # noqa: PLC0415 - other parts need none
+
+    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    driver = cupy.cuda.runtime.driverGetVersion()
+    report.data["card"] = {"name": name, "driver": driver, "cupy": cupy.__version__}
+    report.say(f"eatss.jit on {name}, CUDA driver {driver}, CuPy {cupy.__version__}")
+    starts(report)
+    results(report, cupy)
+    overhead(report, cupy)
+    graphs(report, cupy)
+    specialised(report, cupy)
+    service(report, cupy, calls, name)
+    tuned(report, cupy)
+
+
+# -- the first call ---------------------------------------------------------------------------
+
+
+def first_call(kernel: str) -> int:
+    """Time the first call in this process; CuPy, its context and the arrays are there."""
+    import cupy  # noqa: PLC0415
+
+    n = 1000
+    rng = cupy.random.default_rng(0)
+    arrays = {name: rng.random((n, n)) for name in ("A", "B", "C", "D", "tmp")}
+    cupy.cuda.Device().synchronize()
+    began = time.perf_counter()
+    function = eatss.jit(KERNELS / f"{kernel}.c")
+    imported = time.perf_counter()
+    call(function, arrays)
+    cupy.cuda.Device().synchronize()
+    ended = time.perf_counter()
+    heavy = [name for name in ("z3", "islpy", "clang.cindex") if name in sys.modules]
+    print(json.dumps({"import_s": imported - began, "call_s": ended - imported, "heavy": heavy}))
+    return 0
+
+
+def call(function: Any, arrays: dict[str, Any]) -> None:
+    """Call a product with what it takes."""
+    scalars = {"alpha": 1.5, "beta": 1.2}
+    takes = set(function.__signature__.parameters)
+    function(**{k: v for k, v in {**arrays, **scalars}.items() if k in takes})
+
+
+def starts(report: Report) -> None:
+    """Time first calls: nothing kept, the disk warm, and machine code alone missing."""
+    report.say()
+    report.say("first call, n = 1000, in a new process (CuPy, context, arrays there)")
+    report.say(f"  {'kernel':10s} {'cache':22s} {'import':>9s} {'call':>9s} {'together':>9s}")
+    found = []
+    for kernel in ("gemm", "2mm", "syrk"):
+        with tempfile.TemporaryDirectory(prefix="eatss-cold-") as folder:
+            for label, runs in (("none", 1), ("warm disk", 3)):
+                times = [_first_call(kernel, folder) for _ in range(runs)]
+                one = min(times, key=lambda each: each["import_s"] + each["call_s"])
+                both = one["import_s"] + one["call_s"]
+                found.append({"kernel": kernel, "cache": label, **one, "all": times})
+                report.say(
+                    f"  {kernel:10s} {label:22s} {one['import_s']:7.3f} s {one['call_s']:7.3f} s "
+                    f"{both:7.3f} s" + (f"  loads {', '.join(one['heavy'])}" * bool(one["heavy"]))
+                )
+    report.data["first_call"] = found
+
+
+def _first_call(kernel: str, cache: str) -> dict[str, Any]:
+    said = subprocess.run(
+        [sys.executable, __file__, "-o", cache, "--first-call", kernel],
+        env={**os.environ, "EATSS_CACHE_DIR": f"{cache}/cache", "CUDA_CACHE_DISABLE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    result: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return result
+
+
+# -- results ----------------------------------------------------------------------------------
+
+
+def results(report: Report, cupy: Any) -> None:
+    """Compare results with those of CuPy."""
+    rng = cupy.random.default_rng(1)
+    report.say()
+    report.say("results beside CuPy's, largest difference over the largest value")
+    worst: dict[str, float] = {}
+    n = 700
+    a, b, c = (rng.random((n, n)) for _ in range(3))
+    mine = c.copy()
+    eatss.jit(KERNELS / "gemm.c")(alpha=1.5, beta=1.2, C=mine, A=a, B=b)
+    worst["gemm double"] = _far(cupy, mine, 1.2 * c + 1.5 * a @ b)
+    single = [x.astype("float32") for x in (c, a, b)]
+    eatss.jit(KERNELS / "gemm.c")(1.5, 1.2, *single)
+    worst["gemm float"] = _far(cupy, single[0], 1.2 * c + 1.5 * a @ b)
+    diagonal = a + n * cupy.eye(n)
+    mine = diagonal.copy()
+    lu = eatss.jit(KERNELS / "lu.c")
+    lu(A=mine)
+    lower, upper = cupy.tril(mine), cupy.triu(mine, 1) + cupy.eye(n)
+    worst["lu double"] = _far(cupy, lower @ upper, diagonal)
+    x, y, tmp = rng.random(n), cupy.empty(n), cupy.empty(n)
+    eatss.jit(KERNELS / "atax.c")(A=a, x=x, y=y, tmp=tmp)
+    worst["atax double"] = _far(cupy, y, a.T @ (a @ x))
+    grid, other = a.copy(), b.copy()
+    eatss.jit(KERNELS / "jacobi-2d.c")(A=grid, B=other, TSTEPS=2)
+    worst["jacobi-2d double"] = _far(cupy, grid, _jacobi(cupy, a, 2))
+    for name, value in worst.items():
+        report.say(f"  {name:20s} {value:.1e}")
+    report.data["results"] = worst
+
+
+def _jacobi(xp: Any, grid: Any, steps: int) -> Any:
+    grid = grid.copy()
+    other = grid.copy()
+    for _ in range(steps):
+        for source, target in ((grid, other), (other, grid)):
+            middle = source[1:-1, 1:-1] + source[1:-1, :-2] + source[1:-1, 2:]
+            target[1:-1, 1:-1] = 0.2 * (middle + source[2:, 1:-1] + source[:-2, 1:-1])
+    del xp
+    return grid
+
+
+def _far(xp: Any, mine: Any, theirs: Any) -> float:
+    return float(xp.abs(mine - theirs).max() / xp.abs(theirs).max())
+
+
+# -- warm calls -------------------------------------------------------------------------------
+
+
+def overhead(report: Report, cupy: Any) -> None:
+    """Time warm calls on the host, beside CuPy's RawKernel with as many arguments."""
+    rng = cupy.random.default_rng(2)
+    n = 64
+    a, b, c = (rng.random((n, n)) for _ in range(3))
+    gemm = eatss.jit(KERNELS / "gemm.c")
+    raw = cupy.RawKernel(
+        'extern "C" __global__ void k(double alpha, double beta, double *c, const double *a, '
+        "const double *b) { if (alpha < 0) c[0] = a[0] + b[0] + beta; }",
+        "k",
+    )
+    grid, block = (1,), (32,)
+    ways: dict[str, Callable[[], object]] = {
+        "RawKernel": lambda: raw(grid, block, (1.5, 1.2, c, a, b)),
+        "eatss, CuPy arrays": lambda: gemm(alpha=1.5, beta=1.2, C=c, A=a, B=b),
+        "eatss, in order": lambda: gemm(1.5, 1.2, c, a, b),
+        "eatss, stream given": lambda: gemm(1.5, 1.2, c, a, b, stream=cupy.cuda.Stream.null),
+    }
+    try:
+        import torch  # noqa: PLC0415 - not everybody has it
+    except ImportError:
+        pass
+    else:
+        ta, tb, tc = (torch.rand(n, n, dtype=torch.float64, device="cuda") for _ in range(3))
+        ways["eatss, PyTorch tensors"] = lambda: gemm(alpha=1.5, beta=1.2, C=tc, A=ta, B=tb)
+    ways["eatss, interface only"] = lambda: gemm(
+        alpha=1.5, beta=1.2, C=_Interface(c), A=_Interface(a), B=_Interface(b)
+    )
+    for way in ways.values():
+        way()
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(9):  # by turns, so that drift hits all alike
+        for name, way in ways.items():
+            times[name].append(_per_call_us(cupy, way))
+    report.say()
+    report.say("a warm call on the host, median of nine rounds of 500 calls by turns")
+    base = median(times["RawKernel"])
+    for name, own in times.items():
+        report.say(
+            f"  {name:24s} {median(own):7.2f} us  beyond RawKernel {median(own) - base:+.2f}"
+        )
+    report.data["overhead_us"] = times
+
+
+class _Interface:
+    """An array that has nothing but ``__cuda_array_interface__``."""
+
+    def __init__(self, array: Any) -> None:
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+        self._array = array
+
+
+def _per_call_us(cupy: Any, way: Callable[[], object]) -> float:
+    cupy.cuda.Device().synchronize()
+    began = time.perf_counter()
+    for _ in range(500):
+        way()
+    taken = time.perf_counter() - began
+    cupy.cuda.Device().synchronize()
+    return 1e6 * taken / 500
+
+
+# -- host loops -------------------------------------------------------------------------------
+
+
+def graphs(report: Report, cupy: Any) -> None:
+    """Time programs with many launches: one by one, and as the graph that a callable keeps."""
+    rng = cupy.random.default_rng(3)
+    report.say()
+    report.say("host loops: launch by launch, and replayed as a graph (least of 5, card's clock)")
+    n = 2000
+    spd = rng.random((n, n))
+    spd = spd @ spd.T + n * cupy.eye(n)
+    found = {}
+    for kernel in ("lu", "cholesky", "trmm", "jacobi-2d"):
+        function = eatss.jit(KERNELS / f"{kernel}.c")
+        made = arguments(function, rng, dict.fromkeys(("N", "NI"), n))
+        if kernel in ("lu", "cholesky"):
+            made["A"] = spd.copy()
+        kept = {name: value.copy() for name, value in made.items() if hasattr(value, "copy")}
+        # other addresses each time, so that no graph is kept of them
+        others = [{k: v.copy() if k in kept else v for k, v in made.items()} for _ in range(6)]
+        one_by_one, replayed = [], []
+        for moved in others:
+            for name, value in kept.items():
+                made[name][...] = value
+            one_by_one.append(_on_card_ms(cupy, partial(function, **moved)))
+            replayed.append(_on_card_ms(cupy, partial(function, **made)))
+        found[kernel] = {"one_by_one_ms": one_by_one[1:], "replayed_ms": replayed[2:]}
+        report.say(
+            f"  {kernel:10s} {min(one_by_one[1:]):8.3f} ms  {min(replayed[2:]):8.3f} ms   "
+            f"graphs kept {function.info().graphs}"
+        )
+    report.data["graphs"] = found
+
+
+def arguments(function: Any, rng: Any, sizes: dict[str, int]) -> dict[str, Any]:
+    """Return random arguments of a callable at sizes; those that it does not have are left out."""
+    takes = function.__signature__.parameters
+    own = {name: value for name, value in sizes.items() if name in takes}
+    made: dict[str, Any] = {name: 1.5 for name, one in takes.items() if one.default is one.empty}
+    for name, spec in function.arrays(**own).items():
+        made[name] = rng.random(spec.shape).astype(spec.dtype)
+    return {**made, **{name: value for name, value in own.items() if takes[name].default}}
+
+
+def _on_card_ms(cupy: Any, way: Callable[[], object]) -> float:
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    cupy.cuda.Device().synchronize()
+    begin.record()
+    way()
+    end.record()
+    end.synchronize()
+    return float(cupy.cuda.get_elapsed_time(begin, end))
+
+
+# -- sizes as constants or not ----------------------------------------------------------------
+
+
+def specialised(report: Report, cupy: Any) -> None:
+    """Time machine code for one size beside machine code for all sizes of a class."""
+    rng = cupy.random.default_rng(4)
+    report.say()
+    report.say("sizes compiled in, and machine code for all sizes (least of 7 by turns)")
+    found = {}
+    for kernel, n in (("gemm", 4000), ("syrk", 2000), ("atax", 8000), ("jacobi-2d", 4000)):
+        both = {flag: eatss.jit(KERNELS / f"{kernel}.c", specialize=flag) for flag in (True, False)}
+        values = arguments(both[True], rng, dict.fromkeys(("N", "NI", "NJ", "NK", "NX", "NY"), n))
+        times: dict[bool, list[float]] = {True: [], False: []}
+        for _ in range(8):
+            for flag, function in both.items():
+                times[flag].append(_on_card_ms(cupy, partial(function, **values)))
+        exact, generic = min(times[True][1:]), min(times[False][1:])
+        found[kernel] = {"exact_ms": exact, "class_ms": generic}
+        report.say(
+            f"  {kernel:10s} n={n}  {exact:8.3f} ms  {generic:8.3f} ms  ratio {generic / exact:.3f}"
+        )
+    report.data["specialised"] = found
+
+
+# -- a service --------------------------------------------------------------------------------
+
+
+def service(report: Report, xp: Any, calls: int, where: str) -> None:
+    """Call from four threads: results right, memory flat, how long calls take."""
+    gemm, atax = eatss.jit(KERNELS / "gemm.c"), eatss.jit(KERNELS / "atax.c")
+    small = xp is np
+    sizes = (9, 17, 33) if small else (64, 200, 333)
+    rng = np.random.default_rng(5)
+    local = threading.local()
+
+    def arrays(n: int) -> dict[str, Any]:
+        """Return the arrays of a thread, made once, with what has to come out."""
+        kept = getattr(local, "kept", None)
+        if kept is None:
+            kept = local.kept = {}
+        if n not in kept:
+            a, b, x = (xp.asarray(rng.random(s)) for s in ((n, n), (n, n), n))
+            kept[n] = {
+                "a": a, "b": b, "x": x, "c": xp.zeros((n, n)), "y": xp.empty(n),
+                "tmp": xp.empty(n), "product": a @ b, "normal": a.T @ (a @ x),
+            }  # fmt: skip
+        found: dict[str, Any] = kept[n]
+        return found
+
+    def one(number: int) -> tuple[float, float]:
+        n = sizes[number % len(sizes)]
+        own = arrays(n)
+        if number % 2:
+            began = time.perf_counter()
+            gemm(alpha=1.0, beta=0.0, C=own["c"], A=own["a"], B=own["b"])
+            taken = time.perf_counter() - began
+            far = xp.abs(own["c"] - own["product"]).max()
+        else:
+            began = time.perf_counter()
+            atax(A=own["a"], x=own["x"], y=own["y"], tmp=own["tmp"])
+            taken = time.perf_counter() - began
+            far = xp.abs(own["y"] - own["normal"]).max()
+        return taken, float(far) / n / n
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(one, range(40 * THREADS)))
+        before, device_before = _resident_mib(), _device_mib(xp)
+        found = list(pool.map(one, range(calls)))
+        grown, device_grown = _resident_mib() - before, _device_mib(xp) - device_before
+    times = sorted(seconds for seconds, _ in found)
+    worst = max(far for _, far in found)
+    shares = {str(share): _share(times, share) for share in (50, 90, 99, 99.9, 100)}
+    report.say()
+    report.say(f"{calls} calls of gemm and atax at sizes {sizes} from {THREADS} threads, {where}")
+    report.say("  share of calls  " + "".join(f"{share + ' %':>11s}" for share in shares))
+    report.say("  within          " + "".join(f"{1e6 * s:8.1f} us" for s in shares.values()))
+    report.say(f"  worst relative difference {worst:.1e}")
+    report.say(f"  memory grew by {grown:.2f} MiB on the host, {device_grown:.2f} MiB on the card")
+    report.data.setdefault("service", {})[where] = {
+        "calls": calls, "share_s": shares, "worst": worst, "grown_mib": grown,
+        "device_grown_mib": device_grown,
+    }  # fmt: skip
+
+
+def _share(times: list[float], percent: float) -> float:
+    return times[round(percent / 100 * (len(times) - 1))]
+
+
+def _resident_mib() -> float:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 2**20
+
+
+def _device_mib(xp: Any) -> float:
+    if xp is np:
+        return 0.0
+    free, total = xp.cuda.runtime.memGetInfo()
+    return float(total - free) / 2**20
+
+
+# -- tuning -----------------------------------------------------------------------------------
+
+
+def tuned(report: Report, cupy: Any) -> None:
+    """Measure the model's best candidates for some seconds, and what the winner gains."""
+    rng = cupy.random.default_rng(6)
+    report.say()
+    report.say("tune='30s', objective time: the winner beside the model's choice (least of 9)")
+    found = {}
+    for kernel in ("gemm", "conv-2d"):
+        function = eatss.jit(KERNELS / f"{kernel}.c", objective="time")
+        winner = eatss.jit(KERNELS / f"{kernel}.c", objective="time", tune="30s")
+        values = arguments(function, rng, dict.fromkeys(("NI", "NJ", "NK", "NH", "NW"), 2000))
+        began = time.perf_counter()
+        winner(**values)
+        cupy.cuda.Device().synchronize()
+        took = time.perf_counter() - began
+        times: dict[str, list[float]] = {"model": [], "tuned": []}
+        for _ in range(10):
+            times["model"].append(_on_card_ms(cupy, partial(function, **values)))
+            times["tuned"].append(_on_card_ms(cupy, partial(winner, **values)))
+        least = {name: min(own[1:]) for name, own in times.items()}
+        found[kernel] = {"tuning_s": took, **least}
+        report.say(
+            f"  {kernel:10s} tuned in {took:5.1f} s  model {least['model']:8.4f} ms  "
+            f"winner {least['tuned']:8.4f} ms  ratio {least['tuned'] / least['model']:.3f}"
+        )
+    report.data["tuned"] = found
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
