@@ -68,7 +68,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="eatss-bench-") as folder:
         os.environ["EATSS_CACHE_DIR"] = folder
         if given.cpu:
-            service(report, np, given.calls, "CPU")
+            service(report, np, given.calls, "CPU", THREADS)
         else:
             on_card(report, given.calls)
     report.write()
@@ -88,7 +88,9 @@ def on_card(report: Report, calls: int) -> None:
     overhead(report, cupy)
     graphs(report, cupy)
     specialised(report, cupy)
-    service(report, cupy, calls, name)
+    classes(report, cupy)
+    for threads in (1, THREADS):
+        service(report, cupy, calls, name, threads)
     tuned(report, cupy)
 
 
@@ -181,20 +183,17 @@ def results(report: Report, cupy: Any) -> None:
     worst["atax double"] = _far(cupy, y, a.T @ (a @ x))
     grid, other = a.copy(), b.copy()
     eatss.jit(KERNELS / "jacobi-2d.c")(A=grid, B=other, TSTEPS=2)
-    worst["jacobi-2d double"] = _far(cupy, grid, _jacobi(cupy, a, 2))
+    worst["jacobi-2d double"] = _far(cupy, grid, _jacobi(a, 2))
     for name, value in worst.items():
         report.say(f"  {name:20s} {value:.1e}")
     report.data["results"] = worst
 
 
-def _jacobi(xp: Any, grid: Any, steps: int) -> Any:
+def _jacobi(grid: Any, steps: int) -> Any:
     grid = grid.copy()
-    other = grid.copy()
     for _ in range(steps):
-        for source, target in ((grid, other), (other, grid)):
-            middle = source[1:-1, 1:-1] + source[1:-1, :-2] + source[1:-1, 2:]
-            target[1:-1, 1:-1] = 0.2 * (middle + source[2:, 1:-1] + source[:-2, 1:-1])
-    del xp
+        middle = grid[1:-1, 1:-1] + grid[1:-1, :-2] + grid[1:-1, 2:]
+        grid[1:-1, 1:-1] = 0.2 * (middle + grid[2:, 1:-1] + grid[:-2, 1:-1])
     return grid
 
 
@@ -308,7 +307,14 @@ def arguments(function: Any, rng: Any, sizes: dict[str, int]) -> dict[str, Any]:
     made: dict[str, Any] = {name: 1.5 for name, one in takes.items() if one.default is one.empty}
     for name, spec in function.arrays(**own).items():
         made[name] = rng.random(spec.shape).astype(spec.dtype)
-    return {**made, **{name: value for name, value in own.items() if takes[name].default}}
+    return {
+        **made,
+        **{
+            name: value
+            for name, value in own.items()
+            if takes[name].default is not takes[name].empty
+        },
+    }
 
 
 def _on_card_ms(cupy: Any, way: Callable[[], object]) -> float:
@@ -345,11 +351,38 @@ def specialised(report: Report, cupy: Any) -> None:
     report.data["specialised"] = found
 
 
+def classes(report: Report, cupy: Any) -> None:
+    """Time programs selected for the class of a size beside those selected for the very size."""
+    rng = cupy.random.default_rng(8)
+    report.say()
+    report.say("selected for the class of a size, and for the very size (least of 5 by turns)")
+    found = []
+    for kernel in ("gemm", "syrk", "atax", "mvt", "covariance"):
+        ratios = []
+        for n in (1000, 1151, 1500, 2047, 2500, 3333):
+            both = {
+                flag: eatss.jit(KERNELS / f"{kernel}.c", exact_sizes=flag) for flag in (True, False)
+            }
+            names = ("N", "M", "NI", "NJ", "NK", "NX", "NY")
+            values = arguments(both[True], rng, dict.fromkeys(names, n))
+            times: dict[bool, list[float]] = {True: [], False: []}
+            for _ in range(6):
+                for flag, function in both.items():
+                    times[flag].append(_on_card_ms(cupy, partial(function, **values)))
+            ratios.append(min(times[False][1:]) / min(times[True][1:]))
+            found.append({"kernel": kernel, "n": n, "ratio": ratios[-1]})
+        shown = "  ".join(f"{ratio:.3f}" for ratio in ratios)
+        report.say(f"  {kernel:10s} class / exact at 1000, 1151, 1500, 2047, 2500, 3333: {shown}")
+    mean = float(np.exp(np.mean([np.log(one["ratio"]) for one in found])))
+    report.say(f"  geometric mean {mean:.3f}")
+    report.data["classes"] = found
+
+
 # -- a service --------------------------------------------------------------------------------
 
 
-def service(report: Report, xp: Any, calls: int, where: str) -> None:
-    """Call from four threads: results right, memory flat, how long calls take."""
+def service(report: Report, xp: Any, calls: int, where: str, threads: int) -> None:
+    """Call from threads: results right, memory flat, how long calls take."""
     gemm, atax = eatss.jit(KERNELS / "gemm.c"), eatss.jit(KERNELS / "atax.c")
     small = xp is np
     sizes = (9, 17, 33) if small else (64, 200, 333)
@@ -385,8 +418,8 @@ def service(report: Report, xp: Any, calls: int, where: str) -> None:
             far = xp.abs(own["y"] - own["normal"]).max()
         return taken, float(far) / n / n
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(one, range(40 * THREADS)))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(one, range(40 * threads)))
         before, device_before = _resident_mib(), _device_mib(xp)
         found = list(pool.map(one, range(calls)))
         grown, device_grown = _resident_mib() - before, _device_mib(xp) - device_before
@@ -394,12 +427,13 @@ def service(report: Report, xp: Any, calls: int, where: str) -> None:
     worst = max(far for _, far in found)
     shares = {str(share): _share(times, share) for share in (50, 90, 99, 99.9, 100)}
     report.say()
-    report.say(f"{calls} calls of gemm and atax at sizes {sizes} from {THREADS} threads, {where}")
+    of = "1 thread" if threads == 1 else f"{threads} threads"
+    report.say(f"{calls} calls of gemm and atax at sizes {sizes} from {of}, {where}")
     report.say("  share of calls  " + "".join(f"{share + ' %':>11s}" for share in shares))
     report.say("  within          " + "".join(f"{1e6 * s:8.1f} us" for s in shares.values()))
     report.say(f"  worst relative difference {worst:.1e}")
     report.say(f"  memory grew by {grown:.2f} MiB on the host, {device_grown:.2f} MiB on the card")
-    report.data.setdefault("service", {})[where] = {
+    report.data.setdefault("service", {})[f"{where}, {of}"] = {
         "calls": calls, "share_s": shares, "worst": worst, "grown_mib": grown,
         "device_grown_mib": device_grown,
     }  # fmt: skip

@@ -8,6 +8,7 @@ hands back its result and takes everything else along when it ends.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import math
 import os
 import pickle
@@ -370,6 +371,7 @@ def _spent_s(child: int) -> float | None:
 def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int, parent: int) -> NoReturn:
     """Work in the forked process, and end it: nothing of the other one's may run here after."""
     code = 1
+    gc.freeze()  # what the other process no longer needs is its own to finalise
     try:
         _bound(limits)
         _end_with(parent)

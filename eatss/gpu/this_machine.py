@@ -28,6 +28,20 @@ def profile_for(gpu: str | PathLike[str] | GpuProfile, device: int | str = 0) ->
     return profile_of_device(in_order_of_cuda(detect(), detect(nvml=_NO_NVML)), device)
 
 
+def profile_of_cuda_device(device: int) -> GpuProfile:
+    """Return the profile of a card by its number in CUDA's order; NVML is asked only if need be.
+
+    Raises:
+        InputError: as :func:`profile_for`.
+    """
+    seen = detect(nvml=_NO_NVML)
+    if device < len(seen.gpus):
+        known = match_profile(seen.gpus[device])
+        if known is not None:
+            return known
+    return profile_for(AUTO, device)
+
+
 def in_order_of_cuda(detection: Detection, by_cuda: Detection) -> Detection:
     """Return the cards that CUDA sees, in its order, which the number of a card refers to.
 

@@ -12,7 +12,7 @@ from eatss.diagnostics import EatssError
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.gpu import GpuProfile, load_profile
 from eatss.gpu.load import given_profile
-from eatss.gpu.this_machine import AUTO, profile_for
+from eatss.gpu.this_machine import AUTO, profile_for, profile_of_cuda_device
 from eatss.jit.callable import JitFunction, ProfileOf
 from eatss.jit.options import CallOptions
 from eatss.jit.programs import ProgramMaker, SourceMaker
@@ -35,6 +35,7 @@ def jit(
     *,
     gpu: str | PathLike[str] | GpuProfile = AUTO,
     specialize: bool = True,
+    exact_sizes: bool = False,
     tune: str | float | None = None,
     **options: Unpack[_Jit],
 ) -> JitFunction:
@@ -50,8 +51,10 @@ def jit(
             :func:`eatss.scop` made.
         gpu: The card selected for: ``"auto"`` is the one that the arrays are on. Name of a shipped
             profile, path of a TOML profile, or a profile.
-        specialize: Compile sizes that macros name into the machine code: fastest, and compiled
-            again for other sizes. ``False`` compiles once for a class of sizes.
+        specialize: Compile the sizes into the machine code: fastest, and compiled again for other
+            sizes. ``False`` compiles once for a class of sizes.
+        exact_sizes: Select for the very sizes of a call. By default sizes that are near, within an
+            eighth, share what is selected for them.
         tune: Time to measure the model's best candidates in, ``"30s"``, on the first call on a card
             with a class of sizes. The winner is kept on disk.
         **options: Those of :class:`CodeRequest`, :class:`SelectOptions`, :class:`Reading` and
@@ -72,6 +75,7 @@ def jit(
         choosing=taken(SelectOptions, options, target="cuda"),
         wanted=taken(CodeRequest, options),
         cache=kept,
+        exact_sizes=exact_sizes,
     )
     return JitFunction(maker, _profiles(gpu), call_options, kept)
 
@@ -103,7 +107,7 @@ def _profile(gpu: str | PathLike[str] | GpuProfile, device: int | None) -> GpuPr
     if gpu != AUTO:
         return given_profile(gpu)
     if device is not None:
-        return profile_for(AUTO, device)
+        return profile_of_cuda_device(device)
     try:
         return profile_for(AUTO)
     except EatssError:  # no card: the CPU runs the code for one that is well known

@@ -85,6 +85,8 @@ def reader_of(value: Any) -> Reader | None:
         return _read_cupy
     if library == "torch" and value.is_cuda:
         return _read_torch
+    if not library and hasattr(value, "__cuda_array_interface__"):
+        return _read_interface
     return None
 
 
@@ -96,6 +98,21 @@ def _read_cupy(array: Any) -> Print:
 def _read_torch(tensor: Any) -> Print:
     seen = (tensor.shape, tensor.dtype, tensor.is_contiguous(), tensor.get_device())
     return tensor.data_ptr(), (seen, tensor.is_neg())
+
+
+def _read_interface(value: Any) -> Print:
+    """Read version 3 of the CUDA array interface.
+
+    Raises:
+        KeyError: a stream is to be waited for, or it is masked: the slow way does that.
+    """
+    found = value.__cuda_array_interface__
+    if found.get("stream") is not None or found.get("mask") is not None:
+        raise KeyError("stream")
+    pointer, read_only = found["data"]
+    place = sys.modules["cupy"].cuda.runtime.pointerGetAttributes(pointer) if pointer else None
+    seen = (found["shape"], found["typestr"], found.get("strides"), read_only)
+    return pointer, (seen, None if place is None else place.device)
 
 
 def _numpy_view(array: np.ndarray[Any, Any]) -> ArrayView:

@@ -446,7 +446,10 @@ class JitFunction:
         for name in order:
             reader = readers[type(values[name])]
             assert reader is not None
-            key.append(reader(values[name])[1])
+            try:
+                key.append(reader(values[name])[1])
+            except KeyError:  # it has to be waited for: the next one may, too
+                return
         key.extend(map(values.get, fast.sizes))
         spans = []
         places = {name: place for place, name in enumerate(order)}

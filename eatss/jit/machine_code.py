@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -11,6 +12,7 @@ from eatss.cache import Cache, key_of
 from eatss.diagnostics import input_error
 from eatss.measurement import nvrtc
 from eatss.program import Program
+from eatss.program.tokens import definition, tokens
 
 _KIND = "cubin-jit"
 _STANDARD = "--std=c++17"
@@ -39,25 +41,20 @@ def cubin_of(
         capability: of the card, as in 90 for 9.0.
         cupy: the module, which knows where NVRTC is.
         cache: what was compiled before.
-        specialize: whether sizes that macros name are compiled in; else they are read from
-            constants of the module, and the code is for all sizes.
+        specialize: whether the code is for these sizes alone: macros are compiled in, of
+            arguments the compiler is told. Else macros are read from constants of the module, and
+            the code is for all sizes.
 
     Raises:
         InputError: ``EATSS-J018``, NVRTC refuses the text or is not there.
     """
-    macros = [one.name for one in program.parameters if one.kind == "macro"]
-    text = program.text
-    if specialize:
-        defines = [f"-D{name}={_number(sizes[name])}" for name in macros]
-    else:
-        defines = [f"-D{name}={size_constant(name)}" for name in macros]
-        declared = (f'extern "C" __constant__ int {size_constant(name)};\n' for name in macros)
-        text = f'{"".join(declared)}#line 1 "{program.file}"\n{text}'
-    options = (f"-arch=sm_{capability}", _STANDARD, *program.flags, *defines)
-    key = key_of("cubin", text, options, toolkit(cupy))
+    wanted = _Request.of(program, sizes, specialize=specialize)
+    options = (f"-arch=sm_{capability}", _STANDARD, *program.flags, *wanted.options)
+    key = key_of("cubin", program.file, program.text, wanted, options, toolkit(cupy))
     kept = None if cache is None else cache.get(_KIND, key)
     if kept is not None:
         return kept
+    text = wanted.text(program)
     try:
         made, log = nvrtc.compile_text(
             nvrtc.Request(text=text, name=program.file, options=options, target="")
@@ -73,6 +70,64 @@ def cubin_of(
     if cache is not None:
         cache.put(_KIND, key, made, about=f"{program.name} for sm_{capability}")
     return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What is told to the compiler besides the text.
+
+    ``defined`` are macros with what they stand for, ``declared`` sizes in constant memory,
+    ``known`` sizes that kernels are passed, whose value it may count on.
+    """
+
+    defined: tuple[tuple[str, str], ...]
+    declared: tuple[str, ...]
+    known: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, program: Program, sizes: Mapping[str, int], *, specialize: bool) -> _Request:
+        macros = [one.name for one in program.parameters if one.kind == "macro"]
+        if not specialize:
+            return cls(
+                defined=tuple((name, size_constant(name)) for name in macros),
+                declared=tuple(map(size_constant, macros)),
+                known=(),
+            )
+        return cls(
+            defined=tuple((name, _number(sizes[name])) for name in macros),
+            declared=(),
+            known=tuple(
+                (one.name, sizes[one.name]) for one in program.parameters if one.kind != "macro"
+            ),
+        )
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of the compiler."""
+        return tuple(f"-D{name}={value}" for name, value in self.defined)
+
+    def text(self, program: Program) -> str:
+        """Return the text of a program with declarations, and with what is known of sizes."""
+        lines = [f'extern "C" __constant__ int {name};\n' for name in self.declared]
+        head = "".join([*lines, f'#line 1 "{program.file}"\n'] if lines else lines)
+        return head + _with_known(program, dict(self.known))
+
+
+def _with_known(program: Program, sizes: Mapping[str, int]) -> str:
+    """Return a text whose kernels say what sizes they are passed: as fast as if compiled in."""
+    text = program.text
+    found = tokens(text)
+    places: list[tuple[int, str]] = []
+    for kernel in program.kernels:
+        function = definition(found, kernel.name)
+        own = [name for name in kernel.arguments if name in sizes]
+        if function is None or not function.body or not own:
+            continue
+        said = "".join(f" __builtin_assume({name} == {_number(sizes[name])});" for name in own)
+        places.append((text.rindex("{", 0, function.body[0].start) + 1, said))
+    for place, said in sorted(places, reverse=True):
+        text = text[:place] + said + text[place:]
+    return text
 
 
 def toolkit(cupy: Any) -> tuple[str, ...]:

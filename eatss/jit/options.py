@@ -16,8 +16,8 @@ class CallOptions:
     """How a callable is compiled and kept.
 
     Attributes:
-        specialize: Compile the values of sizes that macros name into the machine code: fastest, and
-            compiled again for other sizes. ``False`` compiles once for all sizes of a class.
+        specialize: Compile sizes into the machine code: fastest, and compiled again for other
+            sizes. ``False`` compiles once for all sizes of a class.
         tune: Time to measure the model's best candidates in, on the first call with a class of
             sizes: ``"30s"``, ``"2m"`` or seconds. The winner is kept on disk.
     """

@@ -75,6 +75,7 @@ class SourceMaker:
     choosing: SelectOptions
     wanted: CodeRequest
     cache: Cache | None
+    exact_sizes: bool = False
 
     @property
     def name(self) -> str:
@@ -93,8 +94,9 @@ class SourceMaker:
         return kept.found_or(lambda: _interface(self.source, reading)).interface
 
     def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
-        """Return the least sizes of the class."""
-        return tuple((one.name, class_of(sizes[one.size])) for one in sizes_of(signature))
+        """Return the least sizes of the class, or the sizes themselves."""
+        of = int if self.exact_sizes else class_of
+        return tuple((one.name, of(sizes[one.size])) for one in sizes_of(signature))
 
     def program(
         self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile, *, wide: bool
