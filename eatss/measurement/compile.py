@@ -222,7 +222,7 @@ def _made(
     suffix: str,
 ) -> Path:
     kept = cache if isinstance(cache, Cache) else Cache(cache)
-    kind = suffix.removeprefix(".")
+    kind = "cubin" if suffix == ".cubin" else "library"
     key = key_of(1, toolchain.name, toolchain.version, options, file, text)
     code = kept.get(kind, key)
     if code is None:

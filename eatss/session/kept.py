@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -22,6 +22,7 @@ from eatss.extensions import Registry
 from eatss.files import folder_named, read_regular
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
+from eatss.keywords import changed
 from eatss.model.options import SelectOptions
 from eatss.model.selection import Selection
 from eatss.program import Interface, Program
@@ -266,7 +267,7 @@ def _versions(registry: Registry[Any], names: Iterable[str]) -> tuple[str, ...]:
 
 def _given(noun: SelectOptions | CodeRequest) -> tuple[object, ...]:
     """Return what the user gave, mappings in their order: it may be that of the result."""
-    return tuple(_in_order(getattr(noun, field.name)) for field in fields(noun))
+    return tuple((name, _in_order(getattr(noun, name))) for name in changed(noun))
 
 
 def _in_order(value: object) -> object:
