@@ -211,12 +211,13 @@ def _key(
     files = read_files(source, frontend.include_dirs)
     schedule = reading.ppcg_schedule
     read = None if schedule is None else (schedule, read_regular(schedule, MAX_BYTES))
-    apart = len(files) > 1 or frontend.include_dirs
+    folders = tuple(Path(folder).is_dir() for folder in frontend.include_dirs)
+    apart = len(files) > 1 or folders
     return key_of(
         kind,
         versions(),
         files,
-        Path.cwd() if apart else None,  # the places of headers then are in the result
+        (Path.cwd(), folders) if apart else None,  # the places of headers then are in the result
         (reading.dtype, frontend, reading.max_operations, read, reading.schedule),
         profile,
         asked,

@@ -307,6 +307,15 @@ def test_a_header_that_comes_to_stand_before_another_counts(cache: Cache, projec
     assert second == eatss.select(source, gpu="a100", include_dirs=folders, cache=False)
 
 
+def test_a_folder_of_headers_that_comes_to_be_counts(cache: Cache, project: Path) -> None:
+    folder = project.parent / "later"
+    first = eatss.codegen(project, gpu="a100", include_dirs=[folder])
+    folder.mkdir()
+    second = eatss.codegen(project, gpu="a100", include_dirs=[folder])
+    assert second.original.include_dirs == ("later",)
+    assert second != first
+
+
 @pytest.mark.parametrize(
     "text",
     [
