@@ -42,7 +42,7 @@ def ls(output: Format = "table", debug: Debug = False) -> None:
 def clear(
     kind: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="Only select, codegen, cubin or library."),
+        typer.Option(metavar="KIND", help="Only entries of this kind, as ls shows it."),
     ] = None,
     debug: Debug = False,
 ) -> None:
