@@ -73,9 +73,10 @@ def row(name: str, path: Path, gpu: str, options: Sequence[str]) -> Row:
     said = ""
     with tempfile.TemporaryDirectory() as work:
         folder = str(Path(work) / "generated")
+        anew = [*options, "--no-cache"]
         commands = {
-            "select": ["select", str(path), "--gpu", gpu, "--target", "cuda", *options],
-            "codegen": ["codegen", str(path), "--gpu", gpu, *options, "-o", folder],
+            "select": ["select", str(path), "--gpu", gpu, "--target", "cuda", *anew],
+            "codegen": ["codegen", str(path), "--gpu", gpu, *anew, "-o", folder],
             "verify": ["verify", folder, "--device", "cpu"],
         }
         for command in COMMANDS:

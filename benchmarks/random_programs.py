@@ -216,7 +216,12 @@ def outcome(seed: int) -> Outcome:
     started = _processor_s()
     try:
         generated = codegen(
-            text, gpu=gpu, strict_fp=strict, index_bits=index, transformations=changes
+            text,
+            gpu=gpu,
+            strict_fp=strict,
+            index_bits=index,
+            transformations=changes,
+            cache=False,
         )
     except (InputError, NoSolutionError) as error:
         code = error.diagnostics[0].code if isinstance(error, InputError) else "EATSS-M020"

@@ -55,6 +55,7 @@ PUBLISHED: Mapping[str, Published] = {
     "comparison": Published(
         "eatss.measurement.requirement:JudgedComparison", "eatss compare --format json"
     ),
+    "cache": Published("eatss.cache.contents:Contents", "eatss cache ls --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
 """The documents with a schema, by name."""

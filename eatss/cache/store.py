@@ -8,6 +8,7 @@ changes the database would run code.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -16,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 
 from eatss.cache.entry_file import HEADER_BYTES, about, packed, unpacked
@@ -27,6 +29,9 @@ _KIND = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SUFFIX = ".entry"
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_NO_ENTRY = (errno.ELOOP, errno.EMLINK, errno.EACCES, errno.EPERM, errno.ENXIO, errno.EIO)
+"""Errors of a link, a socket, or a file that cannot be read; others say nothing of the file."""
+
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -189,15 +194,16 @@ class Cache:
             OSError: it is not there, or could not be removed.
         """
         try:
-            with os.fdopen(os.open(path, _OPEN), "rb") as file:
+            with _opened(path) as file:
                 read = os.fstat(file.fileno())
                 if stat.S_ISREG(read.st_mode) and read.st_size > self.limit_bytes:
                     return None  # of one who has a larger limit
                 data = unpacked(kind, key, file.read()) if stat.S_ISREG(read.st_mode) else None
         except FileNotFoundError:
             return None
-        except OSError:  # it is a link, a folder, or may not be read
-            path.unlink()
+        except OSError as error:
+            if error.errno in _NO_ENTRY:
+                path.unlink()
             return None
         if data is None and os.path.samestat(path.lstat(), read):  # else it is a new one already
             path.unlink()
@@ -225,10 +231,15 @@ def _files_of(kind: Path) -> Iterator[Sized]:
                 )
 
 
+def _opened(path: Path) -> BufferedReader:
+    """Open a file, but no link, and without waiting for who writes to a pipe."""
+    return open(path, "rb", opener=lambda name, _: os.open(name, _OPEN))
+
+
 def _start(path: Path) -> bytes:
     """Return the first bytes of a file; none of what is no file or may not be read."""
     try:
-        with os.fdopen(os.open(path, _OPEN), "rb") as file:
+        with _opened(path) as file:
             return file.read(HEADER_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except PermissionError:
         return b""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from eatss.cli import (
+    cache,
     characterize,
     codegen,
     compare,
@@ -40,6 +41,7 @@ app.command(epilog=roofline.EXAMPLES)(roofline.roofline)
 app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command(epilog=profiles.EXAMPLES)(profiles.profiles)
 app.command(epilog=schema.EXAMPLES)(schema.schema)
+app.add_typer(cache.app, name="cache")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 
 

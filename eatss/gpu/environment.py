@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from eatss.cache import default_cache
 from eatss.diagnostics import EatssError
 from eatss.gpu.detect import detect
 from eatss.gpu.load import list_profiles, profile_directory
@@ -108,6 +109,13 @@ def _needed_parts() -> tuple[_Part, ...]:
 def _optional_parts() -> tuple[_Part, ...]:
     gpu_extra = "pip install 'eatss[gpu]', on a machine with an NVIDIA GPU and its driver"
     return (
+        _Part(
+            name="cache",
+            look=_cache,
+            needed_for="not computing twice",
+            remedy="mend its folder, or name another one in EATSS_CACHE_DIR",
+            optional=True,
+        ),
         _Part(
             name="C compiler",
             look=lambda: _command("cc", "gcc", "clang"),
@@ -226,6 +234,14 @@ def _kernels() -> str:
     if not count:
         raise _NotThereError(f"{folder} has no C file")
     return f"{count} in {folder}"
+
+
+def _cache() -> str:
+    cache = default_cache()
+    problem = cache.problem()
+    if problem is not None:
+        raise _NotThereError(f"{cache.folder}: {problem}")
+    return str(cache.folder)
 
 
 def _command(*names: str, line_with: str = "") -> str:

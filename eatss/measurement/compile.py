@@ -222,7 +222,7 @@ def _made(
     suffix: str,
 ) -> Path:
     kept = cache if isinstance(cache, Cache) else Cache(cache)
-    kind = suffix.removeprefix(".")
+    kind = "cubin" if suffix == ".cubin" else "library"
     key = key_of(1, toolchain.name, toolchain.version, options, file, text)
     code = kept.get(kind, key)
     if code is None:
@@ -244,7 +244,10 @@ def _compiled(
         else:
             (Path(work) / file).write_text(text, encoding="utf-8")
             _run(toolchain, (*options, file, "-o", str(made)), "", work, limit_s)
-        return made.read_bytes()
+        try:
+            return made.read_bytes()
+        except FileNotFoundError:
+            raise CompileError(f"{toolchain} says that all is well, and made no code") from None
 
 
 def _architecture(options: Sequence[str]) -> str:

@@ -250,7 +250,9 @@ class SelectOptions:
             InputError: ``EATSS-C004`` or ``EATSS-M0xx``, a value is out of its range.
         """
         model, objective = self.resolved()
-        shared = self.shared_limit_bytes(profile)
+        shared, timeout_s = self.shared_limit_bytes(profile), self.timeout_s
+        if type(timeout_s) is int:
+            timeout_s = float(timeout_s)
         return ModelOptions(
             model=model,
             target=self.target,
@@ -258,7 +260,7 @@ class SelectOptions:
             split=_number("split", self.split),
             warp_fraction=_number("warp_fraction", self.warp_fraction),
             uniform=self.uniform,
-            timeout_s=self.timeout_s,
+            timeout_s=timeout_s,
             shared_per_block_bytes=profile.shared_per_block_bytes if shared is None else shared,
         )
 

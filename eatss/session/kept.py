@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -22,6 +22,7 @@ from eatss.extensions import Registry
 from eatss.files import folder_named, read_regular
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
+from eatss.keywords import changed
 from eatss.model.options import SelectOptions
 from eatss.model.selection import Selection
 from eatss.program import Interface, Program
@@ -210,12 +211,13 @@ def _key(
     files = read_files(source, frontend.include_dirs)
     schedule = reading.ppcg_schedule
     read = None if schedule is None else (schedule, read_regular(schedule, MAX_BYTES))
-    apart = len(files) > 1 or frontend.include_dirs
+    folders = tuple(Path(folder).is_dir() for folder in frontend.include_dirs)
+    apart = len(files) > 1 or folders
     return key_of(
         kind,
         versions(),
         files,
-        Path.cwd() if apart else None,  # the places of headers then are in the result
+        (Path.cwd(), folders) if apart else None,  # the places of headers then are in the result
         (reading.dtype, frontend, reading.max_operations, read, reading.schedule),
         profile,
         asked,
@@ -266,7 +268,7 @@ def _versions(registry: Registry[Any], names: Iterable[str]) -> tuple[str, ...]:
 
 def _given(noun: SelectOptions | CodeRequest) -> tuple[object, ...]:
     """Return what the user gave, mappings in their order: it may be that of the result."""
-    return tuple(_in_order(getattr(noun, field.name)) for field in fields(noun))
+    return tuple((name, _in_order(getattr(noun, name))) for name in changed(noun))
 
 
 def _in_order(value: object) -> object:

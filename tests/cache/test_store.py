@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -114,6 +115,21 @@ def test_a_link_a_pipe_and_a_folder_in_the_place_of_an_entry_are_misses(tmp_path
     cache.put("select", KEY, b"value")
     assert cache.get("select", KEY) is None
     assert cache.entries() == ()
+
+
+def test_an_entry_stays_where_this_process_has_no_room_to_open_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(tmp_path)
+    cache.put("select", KEY, b"value")
+
+    def no_room(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "open", no_room)
+    assert cache.get("select", KEY) is None
+    monkeypatch.undo()
+    assert cache.get("select", KEY) == b"value"
 
 
 @pytest.mark.parametrize("name", ["../select", "", "Select", "a/b", "."])

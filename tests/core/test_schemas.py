@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import eatss
+from eatss.cache.contents import Contents
 from eatss.codec import decode, encode
 from eatss.diagnostics import InputError
 from eatss.measurement.measurement_json import Measurements
@@ -82,6 +83,7 @@ def test_a_folder_keeps_to_the_schemas_of_plan_and_recipe(kernel: str, tmp_path:
         ("measure", Measurements),
         ("comparison", JudgedComparison),
         ("verify", Verifications),
+        ("cache", Contents),
         ("diagnostics", Findings),
     ],
 )

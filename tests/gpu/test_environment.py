@@ -28,7 +28,7 @@ NEEDED = {
     "GPU profiles",
     "kernels",
 }
-OPTIONAL = {"C compiler", "nvcc", "ppcg", "NVML", "CuPy"}
+OPTIONAL = {"cache", "C compiler", "nvcc", "ppcg", "NVML", "CuPy"}
 
 
 def by_name() -> dict[str, Check]:

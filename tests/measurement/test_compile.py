@@ -99,6 +99,11 @@ def test_an_error_says_who_refused_and_why_in_a_few_lines(tmp_path: Path) -> Non
     assert not (tmp_path / "cache").exists()
 
 
+def test_a_compiler_that_makes_nothing_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match=r"^nvcc 1\.0 says that all is well, and made no code$"):
+        compile_program((stand_in(tmp_path, "pass"),), lu(), SIZES, 90, cache=tmp_path / "cache")
+
+
 def test_a_compiler_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     body = "import subprocess; subprocess.run(['sleep', '60'])"
     with pytest.raises(CompileError, match=r"did not finish within 0.1 s"):
@@ -168,7 +173,7 @@ def test_a_cache_that_cannot_be_used_is_replaced_by_one_that_can(
 
 
 def test_code_that_was_damaged_on_disk_is_compiled_anew(tmp_path: Path) -> None:
-    compiler = stand_in(tmp_path, COUNTING)
+    compiler = stand_in(tmp_path, COUNTING.replace('" ".join(sys.argv[1:]).encode()', "b'code'"))
     made = compile_program((compiler,), lu(), SIZES, 90, cache=tmp_path / "cache")
     code = made.path.read_bytes()
     (kept,) = (tmp_path / "cache" / "cubin").iterdir()
