@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -245,3 +246,27 @@ def test_a_function_in_bounds_keeps_its_name_and_its_words() -> None:
 
     assert select.__name__ == "select"
     assert "Select tile sizes" in (select.__doc__ or "")
+
+
+class Finalised:
+    """Garbage that says which process got rid of it."""
+
+    def __init__(self, said: Path) -> None:
+        self.said = said
+        self.itself = self
+
+    def __del__(self) -> None:
+        with self.said.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+
+
+def test_garbage_of_this_process_is_not_finalised_in_another(tmp_path: Path) -> None:
+    gc.disable()
+    try:
+        Finalised(tmp_path / "said")
+        assert run_forked(gc.collect, AMPLE) >= 0
+        assert not (tmp_path / "said").exists()
+    finally:
+        gc.enable()
+    gc.collect()
+    assert (tmp_path / "said").read_text() == f"{os.getpid()}\n"

@@ -119,3 +119,17 @@ def test_an_arm_that_is_not_taken_restricts_no_size(tmp_path: Path) -> None:
     assert not any("arrays" in a.message for a in program.entries[0].assumptions)
     found = verify(tmp_path, device="cpu", sizes=({"n": 1}, {"n": 70}))
     assert [(r.status, r.compared > 0) for r in found.results] == [("ok", True)] * 2
+
+
+def test_code_for_a_given_size_refuses_others(tmp_path: Path) -> None:
+    text = (
+        "void f(int n, int m, double A[n][m]) {\n#pragma scop\n"
+        "  for (int i = 0; i < n; i++)\n    for (int j = 0; j < m; j++)\n"
+        "      A[i][j] += 1;\n#pragma endscop\n}\n"
+    )
+    program = eatss.codegen(text, gpu="h200", parameters={"n": 40}, output=tmp_path)
+    said = [one.message for one in program.entries[0].assumptions]
+    assert "this code is for n = 40 only" in said
+    assert not any("m =" in one for one in said)
+    found = verify(tmp_path, device="cpu", sizes=({"n": 40, "m": 7}, {"n": 39, "m": 7}))
+    assert [(r.status, r.refused) for r in found.results] == [("ok", False), ("ok", True)]
