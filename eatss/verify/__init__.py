@@ -4,12 +4,34 @@ The text is compiled as C++ for this machine's CPU, with ``shim/eatss_cpu.hpp`` 
 CUDA, or by nvcc for a GPU, and runs on random data; what it leaves in its arguments is compared
 with what the original leaves. Needs the standard library, NumPy and compilers only. Next folder:
 ``eatss/report``.
+
+Importing this package is cheap: callables take its types of arguments alone.
 """
 
-from eatss.verify.plain_text import parse_sizes, verification_text
-from eatss.verify.result import Device, Difference, SizeResult, Status, Verification
-from eatss.verify.run import verify
-from eatss.verify.sizes import choose_sizes, estimated_work, refused_sizes
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eatss.verify.plain_text import parse_sizes, verification_text
+    from eatss.verify.result import Device, Difference, SizeResult, Status, Verification
+    from eatss.verify.run import verify
+    from eatss.verify.sizes import choose_sizes, estimated_work, refused_sizes
+
+_HOME = {
+    "Device": "result",
+    "Difference": "result",
+    "SizeResult": "result",
+    "Status": "result",
+    "Verification": "result",
+    "choose_sizes": "sizes",
+    "estimated_work": "sizes",
+    "parse_sizes": "plain_text",
+    "refused_sizes": "sizes",
+    "verification_text": "plain_text",
+    "verify": "run",
+}
 
 __all__ = [
     "Device",
@@ -24,3 +46,12 @@ __all__ = [
     "verification_text",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load a name from its file on first use (PEP 562)."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
