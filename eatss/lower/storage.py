@@ -157,7 +157,7 @@ class _Planner:
             writes = any(self._access(place).is_write for place in places)
             if writes:
                 here_written.add(array)
-            if declared.n_dims == 0 and not (sums and not self._mapped):
+            if declared.n_dims == 0 and not (writes and sums and not self._mapped):
                 if writes and self._mapped:
                     scalars.append(self._scalar(declared, places))
                 continue

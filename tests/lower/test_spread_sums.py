@@ -62,3 +62,15 @@ def test_one_lane_and_one_block_spread_nothing(tmp_path: Path) -> None:
     program, found = spread_and_verified(text, tmp_path / "out", nothing, *SIZES["atax"])
     assert found.status == "ok"
     assert not any(code.reassociates for code in program.kernels)
+
+
+def test_a_scalar_argument_in_a_spread_sum_keeps_its_value(tmp_path: Path) -> None:
+    text = (
+        "void f(int n, double alpha, double sum[1], double A[n])\n{\n#pragma scop\n"
+        "    for (int i = 0; i < n; i++)\n        sum[0] += alpha * A[i];\n"
+        "#pragma endscop\n}\n"
+    )
+    spread = SplitK(lanes=32, tile=64, chunks=2)
+    program, found = spread_and_verified(text, tmp_path / "out", spread, {"n": 300})
+    assert (found.status, found.message) == ("ok", "")
+    assert any(code.reassociates for code in program.kernels)
