@@ -12,10 +12,15 @@ Importing ``eatss`` is cheap: solver and compiler libraries load on first use.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from eatss.api import codegen, inspect, predict, select
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
     from eatss.gpu import GpuProfile, list_profiles, load_profile
@@ -30,6 +35,20 @@ if TYPE_CHECKING:
     from eatss.measuring import compare, measure
     from eatss.model.selection import KernelSelection, Selection
     from eatss.program import Program
+    from eatss.python_source.annotations import (
+        Param,
+        f32,
+        f64,
+        i8,
+        i16,
+        i32,
+        i64,
+        u8,
+        u16,
+        u32,
+        u64,
+    )
+    from eatss.python_source.python_scop import PythonScop, scop
     from eatss.schemas import schema
     from eatss.session.variants import SourceOptions
     from eatss.version import __version__
@@ -48,13 +67,21 @@ _HOME = {
     "MeasureOptions": "eatss.measurement.options",
     "Measurement": "eatss.measurement.measurement",
     "NoSolutionError": "eatss.diagnostics",
+    "Param": "eatss.python_source.annotations",
     "Program": "eatss.program",
+    "PythonScop": "eatss.python_source.python_scop",
     "Selection": "eatss.model.selection",
     "SourceOptions": "eatss.session.variants",
     "__version__": "eatss.version",
     "codegen": "eatss.api",
     "compare": "eatss.measuring",
     "energy_meter": "eatss.measurement.energy_meter",
+    "f32": "eatss.python_source.annotations",
+    "f64": "eatss.python_source.annotations",
+    "i8": "eatss.python_source.annotations",
+    "i16": "eatss.python_source.annotations",
+    "i32": "eatss.python_source.annotations",
+    "i64": "eatss.python_source.annotations",
     "inspect": "eatss.api",
     "jit": "eatss.jit.api",
     "list_profiles": "eatss.gpu",
@@ -63,6 +90,10 @@ _HOME = {
     "predict": "eatss.api",
     "schema": "eatss.schemas",
     "select": "eatss.api",
+    "u8": "eatss.python_source.annotations",
+    "u16": "eatss.python_source.annotations",
+    "u32": "eatss.python_source.annotations",
+    "u64": "eatss.python_source.annotations",
 }
 
 __all__ = [
@@ -79,13 +110,21 @@ __all__ = [
     "MeasureOptions",
     "Measurement",
     "NoSolutionError",
+    "Param",
     "Program",
+    "PythonScop",
     "Selection",
     "SourceOptions",
     "__version__",
     "codegen",
     "compare",
     "energy_meter",
+    "f32",
+    "f64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
     "inspect",
     "jit",
     "list_profiles",
@@ -93,7 +132,12 @@ __all__ = [
     "measure",
     "predict",
     "schema",
+    "scop",
     "select",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
 ]
 
 
@@ -104,6 +148,28 @@ def __getattr__(name: str) -> object:
         globals()[name] = value
         return value
     raise AttributeError(f"module 'eatss' has no attribute {name!r}")
+
+
+class _Eatss(ModuleType):
+    """This module: its ``scop`` is the decorator.
+
+    The package ``eatss.scop`` has the same name. Importing it sets the attribute of this module,
+    which would hide the decorator; the package itself is found without.
+    """
+
+    @property
+    def scop(self) -> Callable[[Callable[..., Any]], PythonScop]:
+        """The decorator that reads loops written in Python."""
+        home = import_module("eatss.python_source.python_scop")
+        decorator: Callable[[Callable[..., Any]], PythonScop] = home.scop
+        return decorator
+
+    @scop.setter
+    def scop(self, package: ModuleType) -> None:
+        """Take what importing the package sets, and leave the decorator where it is."""
+
+
+sys.modules[__name__].__class__ = _Eatss
 
 
 def __dir__() -> list[str]:

@@ -23,6 +23,7 @@ from eatss.model.options import (
 )
 from eatss.model.selection import Selection
 from eatss.program import Program
+from eatss.python_source.python_scop import PythonScop
 from eatss.recipe.recipe import Recipe
 from eatss.recipe.recipe_json import read_recipe
 from eatss.recipe.requests import (
@@ -60,7 +61,7 @@ class _Codegen(CodeKeywords, SelectKeywords, ReadingKeywords, CachingKeywords, t
 
 @keywords_of(_Select, SelectOptions, Reading, Caching)
 def select(
-    source: str | PathLike[str],
+    source: str | PathLike[str] | PythonScop,
     *,
     gpu: str | PathLike[str] | GpuProfile,
     target: TargetName = "ppcg",
@@ -71,7 +72,8 @@ def select(
     Safe to call from several threads at once; equal input gives equal output.
 
     Args:
-        source: Path of a C file, or C source text (a ``str`` with a line break).
+        source: Path of a C file, C source text (a ``str`` with a line break), or loops in Python:
+            what ``eatss.scop`` made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
         gpu: Name of a shipped profile (``"a100"``), path of a TOML profile, or a
             profile.
         target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
@@ -104,7 +106,7 @@ def _selected(
 @keywords_of(_Predict, CodeRequest, Reading)
 @in_bounds
 def predict(
-    source: str | PathLike[str],
+    source: str | PathLike[str] | PythonScop,
     *,
     gpu: str | PathLike[str] | GpuProfile,
     target: TargetName = "ppcg",
@@ -118,7 +120,8 @@ def predict(
     for the energy objective.
 
     Args:
-        source: Path of a C file, or C source text (a ``str`` with a line break).
+        source: Path of a C file, C source text (a ``str`` with a line break), or loops in Python:
+            what ``eatss.scop`` made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
         gpu: Name of a shipped profile, path of a TOML profile, or a profile.
         target: Whose code: ``"ppcg"``, or ``"cuda"`` for that of :func:`codegen`.
         max_shared_memory: Bytes of shared memory that PPCG may use for a block, 8192 by default.
@@ -150,7 +153,7 @@ def predict(
 
 @keywords_of(PpcgReadingKeywords, Reading)
 def inspect(
-    source: str | PathLike[str],
+    source: str | PathLike[str] | PythonScop,
     *,
     volume: VolumeName = "footprint",
     cut: Cut = "ppcg",
@@ -161,7 +164,8 @@ def inspect(
     The isl objects of the result belong to one isl context: use a result in one thread at a time.
 
     Args:
-        source: Path of a C file, or C source text (a ``str`` with a line break).
+        source: Path of a C file, C source text (a ``str`` with a line break), or loops in Python:
+            what ``eatss.scop`` made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
         volume: How tile volumes are counted, ``"product"`` or ``"footprint"``.
         cut: Whose kernels: PPCG's (``"ppcg"``), or those that :func:`codegen` makes (``"eatss"``).
         **reading: Those of :class:`Reading`.
@@ -179,7 +183,7 @@ def inspect(
 
 @keywords_of(_Codegen, CodeRequest, SelectOptions, Reading, Caching)
 def codegen(
-    source: str | PathLike[str],
+    source: str | PathLike[str] | PythonScop,
     *,
     gpu: str | PathLike[str] | GpuProfile,
     output: str | PathLike[str] | None = None,
@@ -196,7 +200,8 @@ def codegen(
     With ``dtype`` the macro that names the type in the source is defined.
 
     Args:
-        source: Path of a C file, or C source text (a ``str`` with a line break).
+        source: Path of a C file, C source text (a ``str`` with a line break), or loops in Python:
+            what ``eatss.scop`` made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
         gpu: Name of a shipped profile (``"h200"``), path of a TOML profile, or a
             profile.
         output: A folder to write the program to, with its launch plan, a README and the

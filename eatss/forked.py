@@ -59,6 +59,7 @@ _NEEDED = (
     "polyhedral",
     "prediction",
     "program",
+    "python_source",
     "recipe",
     "schedule",
     "session",

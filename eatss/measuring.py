@@ -31,6 +31,7 @@ from eatss.measurement.tile_choice import parse_tile_choices
 if TYPE_CHECKING:
     from eatss.measurement.card import Card
     from eatss.measurement.progress import Progress
+    from eatss.python_source.python_scop import PythonScop
     from eatss.session.variants import SourceOptions
 
 DEFAULT_TILES = (SELECTED, "32")
@@ -38,7 +39,7 @@ DEFAULT_TILES = (SELECTED, "32")
 
 
 def measure(
-    source: str | PathLike[str],
+    source: str | PathLike[str] | PythonScop,
     *,
     options: MeasureOptions | None = None,
     reading: SourceOptions | None = None,
@@ -49,8 +50,9 @@ def measure(
     """Measure time and energy of a generated program, or of one generated from a C file.
 
     Args:
-        source: Folder of ``eatss codegen``, path of a C file, or C source text (a ``str`` with a
-            line break). A folder is measured as it is.
+        source: Folder of ``eatss codegen``, path of a C file, C source text (a ``str`` with a
+            line break), or loops in Python: what ``eatss.scop`` made, ``"FILE.py"`` or
+            ``"FILE.py:NAME"``. A folder is measured as it is.
         options: How to measure.
         reading: How C is read, and the card that is selected for; by default the one in this
             machine.
@@ -69,6 +71,7 @@ def measure(
     chosen = options or MeasureOptions()
     with keeping(output) as folder:
         if is_program(source):
+            assert isinstance(source, str | PathLike)
             refuse_output(output)
             variant = program_variant(Path(fspath(source)))
         else:
@@ -79,7 +82,7 @@ def measure(
 
 
 def compare(
-    source: str | PathLike[str] | Sequence[str | PathLike[str]],
+    source: str | PathLike[str] | PythonScop | Sequence[str | PathLike[str]],
     *,
     tiles: Sequence[str] = DEFAULT_TILES,
     baseline: str | None = None,
@@ -92,7 +95,8 @@ def compare(
     """Compare variants of one program in one run, by turns, so that drift hits all alike.
 
     Args:
-        source: Path of a C file or C source text, or several folders of ``eatss codegen``.
+        source: Path of a C file or C source text, loops in Python, or several folders of
+            ``eatss codegen``.
         tiles: The variants of a C file: ``"selected"``, sizes in the order of the loops
             (``"32,64,16"``, ``"32"`` for all), or by loop (``"i=32,j=64"``, ``"k0:i=32"``). Not
             for folders, which are the variants themselves.
@@ -118,7 +122,7 @@ def compare(
     """
     chosen = options or MeasureOptions()
     with keeping(output) as folder:
-        if not isinstance(source, str | PathLike):
+        if isinstance(source, Sequence) and not isinstance(source, str):
             variants = folder_variants([Path(fspath(one)) for one in source])
             refuse_output(output)
             label = baseline_label(baseline, [variant.label for variant in variants])

@@ -37,7 +37,11 @@ TargetChoice: TypeAlias = Literal["ppcg", "cuda"]
 VolumeChoice: TypeAlias = Literal["product", "footprint"]
 
 SourceFile = Annotated[
-    Path, typer.Argument(metavar="FILE.c", help="C file with #pragma scop regions.")
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="C file with #pragma scop regions, or Python: FILE.py, FILE.py:FUNCTION.",
+    ),
 ]
 Card = Annotated[
     str, typer.Option("--gpu", "-g", metavar="CARD", help="Name of a card, or a TOML profile.")

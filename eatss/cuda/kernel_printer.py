@@ -129,9 +129,10 @@ class _Printer:
             sizes = "".join(f"[{c_text(size)}]" for size in buffer.layout.allocated)
             return f"{buffer.element_type.value} {buffer.name}{sizes};"
         if isinstance(node, Source):
+            file = node.file or self._file
             if self._line_info:
-                return f'#line {node.line} "{self._file}"'
-            return f"// {self._file}:{node.line}: {node.text}"
+                return f'#line {node.line} "{file}"'
+            return f"// {file}:{node.line}: {node.text}"
         if isinstance(node, Barrier):
             return "__syncthreads();"
         return self._action(node)

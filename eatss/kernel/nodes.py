@@ -162,10 +162,11 @@ class Compute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What follows comes from this place of the source."""
+    """What follows comes from this place of the source; no ``file`` means the original in C."""
 
     line: int
     text: str
+    file: str = ""
 
 
 Node: TypeAlias = (

@@ -262,7 +262,9 @@ class ThreadBuilder:
             for name, value in declared
             if name in used
         ]
-        place = kernel.Source(line=statement.span.line, text=statement.text)
+        place = kernel.Source(
+            line=statement.span.line, text=statement.text, file=statement.written_in
+        )
         if constants or self._line_info:
             return (kernel.Scope(body=(*constants, place, *lines)),)
         return (place, *lines)

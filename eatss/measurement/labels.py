@@ -6,30 +6,34 @@ from collections.abc import Sequence
 from itertools import count
 from os import PathLike, fspath
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eatss.diagnostics import EatssError, input_error
 from eatss.measurement.options import Variant
 from eatss.program import load_program
 
+if TYPE_CHECKING:
+    from eatss.python_source.python_scop import PythonScop
+
 SELECTED = "selected"
 """The word for the sizes that the model selects."""
 
-_C_SUFFIXES = (".c", ".h", ".i")
+_SUFFIXES = (".c", ".h", ".i", ".py")
 
 
-def is_program(source: str | PathLike[str]) -> bool:
-    """Tell a folder with a generated program from C, a file or text.
+def is_program(source: str | PathLike[str] | PythonScop) -> bool:
+    """Tell a folder with a generated program from C or Python: a file, text, or loops.
 
     Raises:
         InputError: ``EATSS-E051`` there is neither, ``EATSS-V0xx`` the folder holds no program.
     """
-    if isinstance(source, str) and "\n" in source:
+    if not isinstance(source, str | PathLike) or "\n" in fspath(source):
         return False
     path = Path(fspath(source))
     if path.is_dir():
         load_program(path)
         return True
-    if path.suffix in _C_SUFFIXES or path.is_file():
+    if path.suffix.partition(":")[0] in _SUFFIXES or path.is_file():
         return False
     raise input_error(
         "EATSS-E051",

@@ -56,7 +56,7 @@ class Statement:
     ``value`` is the value stored: for ``A[i] += e`` the tree ``A[i] + e``.
     ``text`` is the source text in one line, macros not expanded. ``ppcg_name`` is what
     PPCG calls it (empty: the region was not read from C); the statements that ``a = b = c`` is read
-    as share one name.
+    as share one name. ``written_in`` is the name of the file of ``span`` where that is not the C.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Statement:
     text: str
     span: SourceSpan
     ppcg_name: str = ""
+    written_in: str = ""
 
     @property
     def write(self) -> Access:

@@ -1,5 +1,6 @@
 """The chain from a C file to a folder with CUDA, each line below one package.
 
+kernel.py ─python_source→ C text
 kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts ─model→ Selection
                                               Selection ─recipe→ Recipe ─lower, cuda→ Program
 """
@@ -32,6 +33,8 @@ from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.model.options import SelectOptions, VolumeName, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.program import Interface, Program
+from eatss.python_source.places import findings_in_python, in_python, symbolic_in_python
+from eatss.python_source.python_scop import PythonScop, check_reading, python_scop
 from eatss.scop import Scop
 from eatss.session.analysis import (
     AnalysisOptions,
@@ -49,6 +52,11 @@ if TYPE_CHECKING:
     from eatss.recipe.recipe import Recipe
     from eatss.recipe.requests import CodeRequest
 
+_SPELL_TYPE = (
+    "spell the type by a macro: #ifndef DATA_TYPE, #define DATA_TYPE double, #endif; or give the "
+    "macro that chooses it with -D"
+)
+_ANNOTATE_TYPE = "types are those of the annotations: write eatss.f32 or eatss.f64 there"
 _DEFAULT = Reading()
 _SELECTION = SelectOptions()
 
@@ -56,10 +64,14 @@ _SELECTION = SelectOptions()
 class Session:
     """A C file and what is found out about it: every step is done once, when it is asked for.
 
+    Loops written in Python are read as the C with the same loops, ``c_source``. All that is said of
+    it is said of the Python.
+
     The isl objects of a session belong to one isl context: use it in one thread at a time.
 
     Args:
-        source: path of a C file, or C source text (a ``str`` of more than one line).
+        source: path of a C file, C source text (a ``str`` of more than one line), or loops in
+            Python: what ``eatss.scop`` made, ``FILE.py`` or ``FILE.py:NAME``.
         reading: how it is read.
         cut: whose kernels are wanted: PPCG's, or those that eatss generates code for.
         volume: how the elements of tiles are counted.
@@ -69,14 +81,18 @@ class Session:
 
     def __init__(
         self,
-        source: str | PathLike[str],
+        source: str | PathLike[str] | PythonScop,
         reading: Reading = _DEFAULT,
         *,
         cut: Cut = "eatss",
         volume: VolumeName = "footprint",
         code: bool = False,
     ) -> None:
-        self.source = source
+        self.python = python_scop(source)
+        self.c_source = source if isinstance(source, str | PathLike) else source.c_source
+        if self.python is not None:
+            self.c_source = self.python.c_source
+            check_reading(self.python, reading)
         self.reading = reading
         self.cut = cut
         self.volume = volume
@@ -85,7 +101,9 @@ class Session:
     @cached_property
     def file(self) -> str:
         """What the source is called in messages."""
-        return "<source>" if self._is_text else str(Path(fspath(self.source)))
+        if self.python is not None:
+            return self.python.file
+        return "<source>" if self._is_text else str(Path(fspath(self.c_source)))
 
     @cached_property
     def frontend(self) -> FrontendOptions:
@@ -93,7 +111,7 @@ class Session:
         options = self.reading.frontend()
         if not self.code or self.reading.dtype is None:
             return options
-        macros = type_macros(self.source, options)
+        macros = type_macros(self.c_source, options)
         types = (f"{macro}={self.reading.dtype}" for macro in macros)
         return replace(options, defines=(*options.defines, *types))
 
@@ -104,14 +122,17 @@ class Session:
         Raises:
             InputError: with all findings, if the source is refused.
         """
-        if isinstance(self.source, str) and self._is_text:
-            return parse_source(self.source, options=self.frontend)
-        return parse_file(self.source, self.frontend)
+        if self.python is not None:
+            return in_python(self._parsed_c, self.python)
+        return self._parsed_c
 
     @cached_property
     def parsed_symbolic(self) -> SymbolicResult:
         """The regions with the sizes that macros name as parameters."""
-        return parse_symbolic(self.source, self.frontend, self.parsed)
+        found = parse_symbolic(self.c_source, self.frontend, self._parsed_c)
+        if self.python is None:
+            return found
+        return symbolic_in_python(found, self.parsed, self.python)
 
     @cached_property
     def analysed(self) -> AnalysedProgram:
@@ -151,7 +172,8 @@ class Session:
             found = for_any_size(parsed, program, saved, limit)
         assert found is not None
         if self.code and self.reading.dtype is not None:
-            _check_type(found, self.reading.dtype)
+            hint = _SPELL_TYPE if self.python is None else _ANNOTATE_TYPE
+            _check_type(found, self.reading.dtype, hint)
         return found
 
     @cached_property
@@ -273,7 +295,7 @@ class Session:
         """What the program is called."""
         from eatss.cuda.original import program_name  # noqa: PLC0415 - select needs none
 
-        return program_name(self.source, self.scops[0].function)
+        return program_name(self.c_source, self.scops[0].function)
 
     @cached_property
     def originals(self) -> OriginalFiles:
@@ -281,7 +303,7 @@ class Session:
         from eatss.cuda.original import original_files  # noqa: PLC0415 - select needs none
 
         return original_files(
-            self.source,
+            self.c_source,
             self.name,
             defines=self.frontend.defines,
             include_dirs=self.frontend.include_dirs,
@@ -289,7 +311,17 @@ class Session:
 
     @property
     def _is_text(self) -> bool:
-        return isinstance(self.source, str) and "\n" in self.source
+        return isinstance(self.c_source, str) and "\n" in self.c_source
+
+    @cached_property
+    def _parsed_c(self) -> FrontendResult:
+        """The regions of the C, with its places."""
+        if isinstance(self.c_source, str) and self._is_text:
+            if self.python is None:
+                return parse_source(self.c_source, options=self.frontend)
+            with findings_in_python(self.python):
+                return parse_source(self.c_source, options=self.frontend)
+        return parse_file(self.c_source, self.frontend)
 
     @cached_property
     def _options(self) -> AnalysisOptions:
@@ -325,7 +357,7 @@ class Session:
         return replace(selection, kernels=kernels)
 
 
-def _check_type(program: SymbolicProgram, dtype: str) -> None:
+def _check_type(program: SymbolicProgram, dtype: str, hint: str) -> None:
     """Refuse arrays and numbers that are not of the type asked for."""
     floating = [
         (array, region.scheduled.scop)
@@ -341,8 +373,7 @@ def _check_type(program: SymbolicProgram, dtype: str) -> None:
                     message=f"'{array.name}' is of type {array.element_type.value}, which --dtype "
                     f"{dtype} cannot change",
                     span=scop.span,
-                    hint="spell the type by a macro: #ifndef DATA_TYPE, #define DATA_TYPE double, "
-                    "#endif; or give the macro that chooses it with -D",
+                    hint=hint,
                 )
             )
     if not floating:

@@ -20,6 +20,7 @@ from eatss.measurement.options import Variant
 from eatss.measurement.tile_choice import TileChoice
 from eatss.model import Selection
 from eatss.model.options import SelectOptions, check_target
+from eatss.python_source.python_scop import PythonScop
 from eatss.recipe.requests import CodeRequest
 from eatss.session.session import Session
 
@@ -61,7 +62,10 @@ class _Generator:
 
     @classmethod
     def of(
-        cls, source: str | PathLike[str], options: SourceOptions | None, device: int | str
+        cls,
+        source: str | PathLike[str] | PythonScop,
+        options: SourceOptions | None,
+        device: int | str,
     ) -> _Generator:
         reading = options or SourceOptions()
         check_target("cuda", ppcg={"ppcg_schedule": reading.ppcg_schedule is not None}, cuda={})
@@ -94,7 +98,7 @@ class _Generator:
 
 
 def generate_variants(
-    source: str | PathLike[str],
+    source: str | PathLike[str] | PythonScop,
     choices: Sequence[TileChoice],
     options: SourceOptions | None,
     folder: Path,
@@ -120,7 +124,7 @@ def generate_variants(
 
 
 def generate_one(
-    source: str | PathLike[str],
+    source: str | PathLike[str] | PythonScop,
     options: SourceOptions | None,
     folder: Path,
     *,

@@ -1,0 +1,152 @@
+"""Calls: functions of ``math`` and NumPy, ``min``, ``max``, ``abs``, conversions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from eatss.python_source.annotations import ELEMENTS
+from eatss.python_source.c_text import joined, listed
+from eatss.python_source.codes import Code
+from eatss.python_source.names import MATH, MATH_OF_TWO, NUMPY, NUMPY_OF_TWO, NUMPY_TYPES
+from eatss.python_source.number_types import (
+    NumberType,
+    Weak,
+    common_type,
+    is_floating,
+    type_name,
+)
+from eatss.python_source.scope import Scope
+from eatss.python_source.text import Findings
+from eatss.python_source.values import TypeClashError, Value, cast, converted
+from eatss.scop import ElementType
+
+_KNOWN = "call functions of math and numpy, min, max and abs"
+_HINTS = {
+    "math.floor": "write numpy.floor, whose result is no integer, or // of integers",
+    "math.ceil": "write numpy.ceil, whose result is no integer, or -(-a // b) of integers",
+    "math.trunc": "write numpy.trunc, whose result is no integer",
+    "numpy.maximum": "write max(a, b), or numpy.fmax(a, b)",
+    "numpy.minimum": "write min(a, b), or numpy.fmin(a, b)",
+    "numpy.where": "write a if condition else b",
+    "builtins.int": "write numpy.int32(…) or numpy.int64(…)",
+    "builtins.range": "range is for the head of a loop",
+}
+
+
+class Operands(Protocol):
+    """Reads arguments; ``ExpressionReader`` does."""
+
+    def values(self, nodes: Sequence[ast.expr]) -> list[Value]:
+        """Read all of some expressions."""
+
+    def unified(self, node: ast.expr, values: list[Value], what: str) -> list[Value]:
+        """Return values as values of one type."""
+
+
+class CallReader:
+    """Reads the calls of one function."""
+
+    def __init__(self, scope: Scope, findings: Findings, operands: Operands) -> None:
+        self._scope = scope
+        self._findings = findings
+        self._operands = operands
+
+    def call(self, node: ast.Call) -> Value:
+        """Read a call.
+
+        Raises:
+            RefusedError: the function is none that is known, or its arguments are wrong.
+        """
+        full = self._scope.meaning(node.func)
+        module, _, name = (full or "").rpartition(".")
+        shown = ast.unparse(node.func)
+        if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
+            raise self._findings.refusal(
+                Code.CALL, node, f"call of '{shown}' with keywords or stars", _KNOWN
+            )
+        if module == "builtins" and name in ("min", "max") and len(node.args) > 1:
+            return self._least(node, name)
+        if full in ("builtins.abs", "numpy.abs", "numpy.absolute") and len(node.args) == 1:
+            return self._absolute(node)
+        if full == "builtins.float" and len(node.args) == 1:
+            (value,) = self._operands.values(node.args)
+            return replace(self._converted(node, value, Weak.FLOAT), number=None)
+        if module == "numpy" and name in NUMPY_TYPES and len(node.args) == 1:
+            (value,) = self._operands.values(node.args)
+            element = ELEMENTS[NUMPY_TYPES[name]]
+            return replace(self._converted(node, value, element), number=None)
+        for known, home, count in (
+            (MATH, "math", 1), (MATH_OF_TWO, "math", 2), (NUMPY, "numpy", 1),
+            (NUMPY_OF_TWO, "numpy", 2),
+        ):  # fmt: skip
+            if module == home and name in known and len(node.args) == count:
+                return self._function(node, module, known[name])
+        raise self._findings.refusal(
+            Code.CALL, node, f"call of '{shown}', whose effect is not known",
+            _HINTS.get(full or "", _KNOWN),
+        )  # fmt: skip
+
+    def _least(self, node: ast.Call, name: str) -> Value:
+        """Read ``min`` or ``max``, which keeps the first of equals, by a macro that does so."""
+        values = self._operands.unified(
+            node, self._operands.values(node.args), f"the arguments of '{name}'"
+        )
+        self._scope.macros.add(name)
+        text = values[0].piece
+        for value in values[1:]:
+            text = joined(f"{name}(", text, ", ", value.piece, ")")
+        return Value(piece=text, type=values[0].type)
+
+    def _absolute(self, node: ast.Call) -> Value:
+        (value,) = self._operands.values(node.args)
+        kind = value.type
+        if isinstance(kind, ElementType) and kind.name.startswith("U"):
+            return value
+        function = "abs"
+        if is_floating(kind):
+            function = "fabsf" if kind is ElementType.FLOAT else "fabs"
+        elif kind is ElementType.INT64:
+            function = "labs"
+        result = Value(piece=joined(f"{function}(", value.piece, ")"), type=kind)
+        small = kind in (ElementType.INT8, ElementType.INT16)
+        return cast(result, kind) if small else result
+
+    def _function(self, node: ast.Call, module: str, function: str) -> Value:
+        """Read a function of floating-point numbers.
+
+        Those of ``math`` take and give doubles; NumPy's keep 32 bits.
+        """
+        values = self._operands.values(node.args)
+        kind: NumberType = Weak.FLOAT
+        if module == "numpy":
+            kind = self._numpy_type(node, values)
+        if kind is ElementType.FLOAT:
+            function += "f"
+        arguments = []
+        for value in values:
+            needed = kind is ElementType.FLOAT or value.number is not None
+            one = self._converted(node, value, kind) if needed else value
+            arguments.append(one.piece)
+        return Value(piece=joined(f"{function}(", listed(arguments), ")"), type=kind)
+
+    def _numpy_type(self, node: ast.Call, values: Sequence[Value]) -> NumberType:
+        kind = values[0].type
+        for value in values[1:]:
+            kind = common_type(kind, value.type)
+        if kind is ElementType.FLOAT:
+            return kind
+        if not is_floating(kind) and isinstance(kind, ElementType) and kind.size_bytes < 4:
+            raise self._findings.refusal(
+                Code.TYPES, node, f"NumPy reckons with fewer than 32 bits for {type_name(kind)}",
+                "convert the argument, for example with numpy.float64(…)",
+            )  # fmt: skip
+        return ElementType.DOUBLE
+
+    def _converted(self, node: ast.Call, value: Value, kind: NumberType) -> Value:
+        try:
+            return converted(value, kind)
+        except TypeClashError as error:
+            raise self._findings.refusal(Code.NUMBER, node, str(error)) from None

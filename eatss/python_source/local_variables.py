@@ -1,0 +1,119 @@
+"""Where locals get their first value, and the innermost block of C that each can live in."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+Block = Sequence[ast.stmt]
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """Where locals are declared, by the ``id`` of statements.
+
+    ``with_value`` are the assignments that declare what they assign; ``before`` are the names
+    declared without a value before a statement.
+    """
+
+    with_value: set[int] = field(default_factory=set)
+    before: dict[int, list[str]] = field(default_factory=dict)
+
+
+def assigned_name(statement: ast.stmt) -> str | None:
+    """Return the name that a statement assigns; ``None`` for elements and other statements."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target: ast.expr = statement.targets[0]
+    elif isinstance(statement, ast.AugAssign):
+        target = statement.target
+    else:
+        return None
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def assignments(body: Block) -> Iterator[ast.stmt]:
+    """Yield the statements that assign a name, in the order of the source."""
+    for statement in body:
+        if assigned_name(statement) is not None:
+            yield statement
+        elif isinstance(statement, ast.For | ast.If):
+            yield from assignments(statement.body)
+            yield from assignments(statement.orelse)
+
+
+def reads_without_value(name: str, body: Block) -> list[ast.Name]:
+    """Return the places that read a local where it may have no value yet."""
+    found: list[ast.Name] = []
+    _follow(name, body, False, found)
+    return found
+
+
+def declarations(names: Sequence[str], body: Block) -> Declarations:
+    """Return where each local is declared: in the innermost block that has all it is used for."""
+    result = Declarations()
+    for name in names:
+        _place(name, body, result)
+    return result
+
+
+def _place(name: str, body: Block, result: Declarations) -> None:
+    using = [statement for statement in body if _mentions(name, statement)]
+    if not using:
+        return
+    first = using[0]
+    if assigned_name(first) == name and not isinstance(first, ast.AugAssign):
+        result.with_value.add(id(first))
+        return
+    blocks = [block for statement in using for block in _own_blocks(name, statement)]
+    if blocks and all(not reads_without_value(name, block) for block in blocks):
+        for block in blocks:
+            _place(name, block, result)
+        return
+    result.before.setdefault(id(first), []).append(name)
+
+
+def _own_blocks(name: str, statement: ast.stmt) -> Iterator[Block]:
+    """Yield the blocks of a statement; all of it where something else of it uses the name."""
+    if isinstance(statement, ast.For) and not _mentions(name, statement.iter):
+        yield statement.body
+    elif isinstance(statement, ast.If) and not _mentions(name, statement.test):
+        yield statement.body
+        yield statement.orelse
+    else:
+        read = ast.Expr(ast.Name(name, ast.Load()))  # so that it counts as one that needs a value
+        yield [read]
+
+
+def _follow(name: str, body: Block, has_value: bool, found: list[ast.Name]) -> bool:
+    """Follow whether a local has a value; return whether it surely has one in the end."""
+    for statement in body:
+        if isinstance(statement, ast.For):
+            _reads(name, statement.iter, has_value, found)
+            _follow(name, statement.body, has_value, found)
+        elif isinstance(statement, ast.If):
+            _reads(name, statement.test, has_value, found)
+            yes = _follow(name, statement.body, has_value, found)
+            no = _follow(name, statement.orelse, has_value, found)
+            has_value = yes and no
+        else:
+            if isinstance(statement, ast.AugAssign) and assigned_name(statement) == name:
+                assert isinstance(statement.target, ast.Name)
+                if not has_value:
+                    found.append(statement.target)
+            _reads(name, statement, has_value, found)
+            has_value = has_value or assigned_name(statement) == name
+    return has_value
+
+
+def _reads(name: str, node: ast.AST, has_value: bool, found: list[ast.Name]) -> None:
+    if not has_value:
+        found.extend(
+            one
+            for one in ast.walk(node)
+            if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+        )
+
+
+def _mentions(name: str, node: ast.AST) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))

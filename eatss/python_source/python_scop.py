@@ -1,0 +1,241 @@
+"""The decorator ``eatss.scop`` and what it makes of a function; files of Python, only read."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType
+from typing import Any, NoReturn
+
+from eatss.diagnostics import Diagnostic, InputError, SourceSpan, input_error
+from eatss.frontend.options import Reading
+from eatss.python_source.c_text import CLine, python_span
+from eatss.python_source.codes import Code
+from eatss.python_source.function import c_function
+from eatss.python_source.names import Resolve, by_imports, by_values
+from eatss.python_source.scope import Argument
+from eatss.python_source.text import PythonText
+
+_FILE = re.compile(r"(?P<path>.*\.py)(?::(?P<name>[^:/\\]+))?", re.DOTALL)
+
+
+class CalledError(InputError, TypeError):
+    """A ``PythonScop`` was called; its loops are parsed and never run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonScop:
+    """Affine loops written in Python, and the C with the same loops.
+
+    Attributes:
+        name: Name of the function, in Python and in C.
+        arguments: Its parameters in order.
+        c_source: The C: one function with one region, one statement a line.
+        text: The file it stands in.
+        lines: The lines of ``c_source``, each with the Python it stands for.
+        function: The function as it was before it was decorated, for plain Python; ``None``
+            where a file was read. eatss never calls it.
+    """
+
+    name: str
+    arguments: tuple[Argument, ...]
+    c_source: str
+    text: PythonText
+    lines: tuple[CLine, ...]
+    function: FunctionType | None = None
+
+    def __call__(self, *arguments: object, **named: object) -> NoReturn:
+        """Refuse to run: eatss reads the loops, and what is made of them runs on a GPU.
+
+        Raises:
+            CalledError: always.
+        """
+        raise CalledError(
+            Diagnostic(
+                code=Code.CALLED.value,
+                message=f"'{self.name}' is parsed and does not run by itself",
+                hint=f"eatss.jit({self.name})(…) runs it on a GPU, {self.name}.function(…) "
+                "as plain Python",
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"<PythonScop {self.name} of {self.text.file}>"
+
+    @property
+    def file(self) -> str:
+        """The file that the loops stand in."""
+        return self.text.file
+
+    def span_of(self, c_span: SourceSpan) -> SourceSpan:
+        """Return the Python that a stretch of ``c_source`` stands for."""
+        return python_span(self.lines, c_span)
+
+
+def scop(function: Callable[..., Any]) -> PythonScop:
+    """Read affine loops written in Python; they are parsed and never executed.
+
+    ``eatss.select``, ``eatss.codegen`` and all else that takes a C file take the result::
+
+        @eatss.scop
+        def scale(n: eatss.Param, alpha: eatss.f64, A: eatss.f64["n", "n"]):
+            for i in range(n):
+                for j in range(n):
+                    A[i, j] = alpha * A[i, j]
+
+    Raises:
+        InputError: ``EATSS-Y0xx``, with all findings: the source is not to be had, or something in
+            it has no C of the same meaning.
+    """
+    if not isinstance(function, FunctionType):
+        raise input_error(
+            Code.NO_SOURCE.value, f"{function!r} is no function", hint="decorate a def"
+        )
+    text = _text_of(function)
+    tree = _parsed(text)
+    first = function.__code__.co_firstlineno
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == function.__name__:
+            start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            if first in (start, node.lineno):
+                return _scop_of(node, text, by_values(function), function)
+    raise input_error(
+        Code.NO_SOURCE.value,
+        f"the source of '{function.__name__}' is no def",
+        hint="write it as def, not as a lambda or async def",
+    )
+
+
+def read_python(path: str | os.PathLike[str], name: str | None = None) -> PythonScop:
+    """Read a decorated function of a file; nothing of the file is imported or executed.
+
+    Args:
+        path: the file.
+        name: the function; ``None`` for the only one with the decorator ``eatss.scop``.
+
+    Raises:
+        InputError: ``EATSS-Y0xx``: the file cannot be read, it has no such function, or something
+            in it has no C of the same meaning.
+    """
+    file = str(Path(path))
+    try:
+        data = Path(path).read_bytes()
+        lines = tuple(data.decode("utf-8-sig").splitlines(keepends=True))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise input_error(
+            Code.NO_SOURCE.value, f"'{file}' cannot be read: {reason}", hint="check the path"
+        ) from None
+    text = PythonText(file=file, lines=lines)
+    tree = _parsed(text)
+    resolve = by_imports(tree)
+    functions = {
+        node.name: node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and any(_is_decorator(one, resolve) for one in node.decorator_list)
+    }
+    if name is None and len(functions) == 1:
+        (name,) = functions
+    if name not in functions:
+        names = ", ".join(functions)
+        raise input_error(
+            Code.NO_FUNCTION.value,
+            f"'{file}' has {len(functions) or 'no'} functions with the decorator eatss.scop"
+            if name is None
+            else f"'{file}' has no function '{name}' with the decorator eatss.scop",
+            hint=f"write {file}:NAME with one of: {names}"
+            if functions
+            else "write @eatss.scop before the def",
+        )
+    return _scop_of(functions[name], text, resolve, None)
+
+
+def python_scop(source: str | os.PathLike[str] | PythonScop) -> PythonScop | None:
+    """Return the loops of a source that is Python; ``None`` where it is C.
+
+    Raises:
+        InputError: ``EATSS-Y0xx``, as :func:`read_python`.
+    """
+    if isinstance(source, PythonScop):
+        return source
+    named = _python_file(source)
+    return None if named is None else read_python(*named)
+
+
+def check_reading(source: PythonScop, reading: Reading) -> None:
+    """Refuse options that are for C.
+
+    Raises:
+        InputError: ``EATSS-Y031``.
+    """
+    if reading.defines or reading.include_dirs:
+        raise input_error(
+            Code.MACROS.value,
+            f"'{source.name}' is Python, which has no macros and no headers",
+            hint="give parameters values: --param n=4000, or parameters={'n': 4000}",
+        )
+
+
+def _python_file(source: str | os.PathLike[str]) -> tuple[str, str | None] | None:
+    """Return path and function of ``FILE.py`` or ``FILE.py:NAME``; ``None`` for anything else."""
+    name = os.fspath(source)
+    match = _FILE.fullmatch(name) if "\n" not in name else None
+    return None if match is None else (match["path"], match["name"])
+
+
+def _scop_of(
+    node: ast.FunctionDef, text: PythonText, resolve: Resolve, function: FunctionType | None
+) -> PythonScop:
+    made = c_function(node, text, resolve)
+    return PythonScop(
+        name=node.name,
+        arguments=made.arguments,
+        c_source=made.text,
+        text=text,
+        lines=made.lines,
+        function=function,
+    )
+
+
+def _text_of(function: FunctionType) -> PythonText:
+    try:
+        lines, _ = inspect.findsource(function)
+    except (OSError, TypeError):
+        raise input_error(
+            Code.NO_SOURCE.value,
+            f"the source of '{function.__name__}' is not to be had",
+            hint="put it into a file or a notebook: what exec or a console runs leaves no source",
+        ) from None
+    return PythonText(file=inspect.getsourcefile(function) or "<python>", lines=tuple(lines))
+
+
+def _parsed(text: PythonText) -> ast.Module:
+    try:
+        return ast.parse("".join(text.lines), filename=text.file)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None) or 1
+        column = getattr(error, "offset", None) or 1
+        span = SourceSpan(
+            file=text.file, line=line, column=column, end_line=line, end_column=column + 1
+        )
+        raise InputError(
+            Diagnostic(
+                code=Code.SYNTAX.value,
+                message=f"no valid Python: {getattr(error, 'msg', None) or error}",
+                span=span,
+                source_line=text.line(line),
+                hint="see that python takes it",
+            )
+        ) from None
+
+
+def _is_decorator(node: ast.expr, resolve: Resolve) -> bool:
+    return resolve(node) == "eatss.scop" or (
+        isinstance(node, ast.Attribute) and node.attr == "scop" and resolve(node) is None
+    )

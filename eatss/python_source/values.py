@@ -1,0 +1,233 @@
+"""Values in C text: arithmetic that gives what Python and NumPy give, operation by operation."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass, replace
+
+from eatss.diagnostics import SourceSpan
+from eatss.python_source.c_text import Piece, joined
+from eatss.python_source.number_types import (
+    Candidate,
+    NumberType,
+    Weak,
+    bounds,
+    c_type,
+    common_type,
+    is_floating,
+    promoted,
+    usual_type,
+)
+from eatss.scop import ElementType
+
+PRIMARY, UNARY, LEAST = 16, 14, 0
+PRECEDENCE = {
+    "*": 13, "/": 13, "%": 13, "+": 12, "-": 12, "<<": 11, ">>": 11, "<": 10, "<=": 10, ">": 10,
+    ">=": 10, "==": 9, "!=": 9, "&": 8, "^": 7, "|": 6, "&&": 5, "||": 4, "?": 3,
+}  # fmt: skip
+
+
+class TypeClashError(Exception):
+    """Two numbers have types that do not go together; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """An expression: its C text, its type in Python, and its number where it is a literal.
+
+    The C expression has the C type of ``type``. ``precedence`` is that of its outermost operator.
+    """
+
+    piece: Piece
+    type: NumberType
+    precedence: int = PRIMARY
+    number: int | float | None = None
+
+    @property
+    def candidate(self) -> Candidate:
+        """The type for a place that several values go to; a literal takes any that holds it."""
+        return Candidate(self.type, self.number is not None)
+
+    def at(self, span: SourceSpan) -> Value:
+        """Return the value with the place in Python it stands for."""
+        return replace(self, piece=self.piece.at(span))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """``left operator right`` in C; the result may need a cast to be what Python gives.
+
+    ``same_left`` says that the left operand is used as it is, and ``result`` has the type.
+    """
+
+    result: Value
+    right: Value
+    same_left: bool
+
+
+def literal(number: float) -> Value:
+    """Return a number of Python.
+
+    Raises:
+        TypeClashError: it is too large for C.
+    """
+    if isinstance(number, int):
+        low, high = bounds(ElementType.INT64)
+        if not low < number <= high:
+            raise TypeClashError(f"{number} is too large for 64 bits")
+        _, most = bounds(ElementType.INT32)
+        text = str(number) if abs(number) <= most else f"{number}L"
+        kind = Weak.INT
+    else:
+        if number - number != 0:
+            raise TypeClashError(f"{number} is no finite number")
+        text, kind = repr(number), Weak.FLOAT
+    precedence = UNARY if text.startswith("-") else PRIMARY
+    return Value(piece=Piece(text), type=kind, precedence=precedence, number=number)
+
+
+def converted(value: Value, wanted: NumberType) -> Value:
+    """Return a value as one of another type, as NumPy converts it."""
+    element = c_type(wanted)
+    if value.number is not None:
+        return _literal_as(value, value.number, wanted)
+    if c_type(value.type) is element:
+        return replace(value, type=wanted)
+    return cast(value, wanted)
+
+
+def cast(value: Value, wanted: NumberType) -> Value:
+    """Return a value with a cast before it."""
+    text = joined(f"({c_type(wanted).value}) ", inside(value, UNARY))
+    return Value(piece=text, type=wanted, precedence=UNARY)
+
+
+def inside(value: Value, precedence: int, *, right: bool = False) -> Piece:
+    """Return the text of an operand, in parentheses where its operator binds less."""
+    least = precedence + right
+    starts = value.piece.text.startswith(("-", "+")) and precedence == UNARY
+    logical = {value.precedence, precedence} == {PRECEDENCE["&&"], PRECEDENCE["||"]}
+    if value.precedence < least or starts or logical:
+        return joined("(", value.piece, ")")
+    return value.piece
+
+
+def arithmetic(left: Value, operator: str, right: Value) -> Operation:
+    """Return a sum, difference, product or quotient, or a bitwise operation on integers.
+
+    Raises:
+        TypeClashError: NumPy has no type for both, or C does not reckon in it.
+    """
+    common = common_type(left.type, right.type)
+    if operator == "/" and not is_floating(common):
+        common = Weak.FLOAT if common is Weak.INT else ElementType.DOUBLE
+    if operator in ("&", "|", "^") and is_floating(common):
+        raise TypeClashError(f"'{operator}' is for integers")
+    element = c_type(common)
+    first, second = (_operand(value, common) for value in (left, right))
+    usual = usual_type(c_type(first.type), c_type(second.type))
+    same_left = first.piece == left.piece
+    if usual is not element and promoted(element) is not usual:
+        first, same_left = cast(first, common), False
+        usual = usual_type(element, c_type(second.type))
+    level = PRECEDENCE[operator]
+    text = joined(inside(first, level), f" {operator} ", inside(second, level, right=True))
+    result = Value(piece=text, type=common, precedence=level)
+    if usual is not element:
+        result = cast(result, common)
+    return Operation(result=result, right=second, same_left=same_left)
+
+
+def compared(left: Value, operator: str, right: Value) -> Piece:
+    """Return a comparison, in the type in which NumPy compares.
+
+    Raises:
+        TypeClashError: no type of C holds the numbers of both.
+    """
+    common = common_type(left.type, right.type)
+    if common is ElementType.DOUBLE and not is_floating(left.type) and not is_floating(right.type):
+        raise TypeClashError("numbers with and without a sign cannot be compared in 64 bits")
+    values = []
+    for value in (left, right):
+        unsigned = isinstance(common, ElementType) and common.name.startswith("U")
+        if value.type is Weak.INT and value.number is None and unsigned:
+            raise TypeClashError(
+                "a Python integer, which may be negative, is compared with one without a sign"
+            )
+        values.append(_operand(value, common))
+    first, second = values
+    usual = usual_type(c_type(first.type), c_type(second.type))
+    if usual is not c_type(common) and promoted(c_type(common)) is not usual:
+        first = cast(first, common)
+    level = PRECEDENCE[operator]
+    return joined(inside(first, level + 1), f" {operator} ", inside(second, level, right=True))
+
+
+def negated(value: Value) -> Value:
+    """Return ``-value``."""
+    if value.number is not None:
+        return literal(-value.number)
+    text = joined("-", inside(value, UNARY))
+    return narrowed(Value(piece=text, type=value.type, precedence=UNARY))
+
+
+def narrowed(value: Value) -> Value:
+    """Cast what C has promoted back to the small integer that NumPy has."""
+    element = c_type(value.type)
+    return value if promoted(element) is element else cast(value, value.type)
+
+
+def _operand(value: Value, common: NumberType) -> Value:
+    """Return an operand for arithmetic in a type; what C converts itself is left to C."""
+    if value.number is not None and (value.type is not common or common is not Weak.INT):
+        return _literal_as(value, value.number, common)
+    if value.type is Weak.FLOAT and common is ElementType.FLOAT:
+        return cast(value, common)
+    return value
+
+
+def _literal_as(value: Value, number: float, wanted: NumberType) -> Value:
+    """Spell a number of Python in the type of the NumPy number beside it."""
+    element = c_type(wanted)
+    if not element.is_floating:
+        if isinstance(number, float):
+            return cast(value, wanted)
+        low, high = bounds(element)
+        if not low <= number <= high:
+            raise TypeClashError(f"{number} does not fit into {element.value}")
+        if element.size_bytes <= 4 and element is not ElementType.UINT32:
+            return replace(value, type=wanted)
+        return _with_suffix(value, int(number), wanted)
+    as_float = float(number)
+    text = f"{_single(as_float)}f" if element is ElementType.FLOAT else repr(as_float)
+    precedence = UNARY if text.startswith("-") else PRIMARY
+    marks = tuple(replace(mark, end=min(mark.end, len(text))) for mark in value.piece.marks)
+    return Value(piece=Piece(text, marks), type=wanted, precedence=precedence, number=number)
+
+
+def _with_suffix(value: Value, number: int, wanted: NumberType) -> Value:
+    suffix = {"UINT32": "u", "INT64": "L", "UINT64": "UL"}[c_type(wanted).name]
+    if abs(number) <= bounds(ElementType.INT32)[1] and suffix == "L":
+        return replace(value, type=wanted)  # C converts it
+    text = f"{number}{suffix}"
+    marks = tuple(replace(mark, end=len(text)) for mark in value.piece.marks)
+    return replace(value, piece=Piece(text, marks), type=wanted)
+
+
+def _single(number: float) -> str:
+    """Return the shortest decimal text of a number rounded to 32 bits.
+
+    Raises:
+        TypeClashError: it is too large for them.
+    """
+    (rounded,) = struct.unpack("f", struct.pack("f", number))
+    if math.isinf(rounded):
+        raise TypeClashError(f"{number!r} is too large for 32 bits")
+    text = next(
+        text
+        for digits in range(1, 18)
+        if struct.unpack("f", struct.pack("f", float(text := f"{rounded:.{digits}g}")))[0]
+        == rounded
+    )
+    return text if any(sign in text for sign in ".en") else f"{text}.0"
