@@ -55,6 +55,8 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("gemm", "atax"):
         shutil.copy(REPOSITORY / "kernels" / f"{name}.c", folder)
     shutil.copy(REPOSITORY / "gpu_profiles" / "h200.toml", folder / "mycard.toml")
+    matmul, *_ = _code_blocks(REPOSITORY / "docs" / "python-loops.md", "python")
+    (folder / "matmul.py").write_text(matmul)
     for name in ("gemm", "ours", "theirs"):
         eatss.codegen("kernels/gemm.c", gpu="h200", output=folder / "build" / name)
     tools = folder / "bin"
@@ -179,8 +181,10 @@ def test_python_examples_of_the_documentation_work(workshop: Path) -> None:
     examples = [block for page in pages for block in _code_blocks(page, "python")]
     assert examples
     for example in dict.fromkeys(examples):
+        file = workshop / "example.py"  # a file, so that functions have a source
+        file.write_text((ON_A_SCRIPTED_CARD if _measures(example) else "") + example)
         done = subprocess.run(
-            [sys.executable, "-c", (ON_A_SCRIPTED_CARD if _measures(example) else "") + example],
+            [sys.executable, str(file)],
             cwd=workshop,
             env={**os.environ, "PYTHONPATH": _python_path(example)},
             capture_output=True,
