@@ -93,7 +93,10 @@ def select(
 
 @in_bounds
 def _selected(
-    source: str | PathLike[str], reading: Reading, profile: GpuProfile, wanted: SelectOptions
+    source: str | PathLike[str] | PythonScop,
+    reading: Reading,
+    profile: GpuProfile,
+    wanted: SelectOptions,
 ) -> FoundSelection:
     from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
     from eatss.session.session import Session  # noqa: PLC0415
@@ -237,7 +240,7 @@ def codegen(
 
 @in_bounds
 def _generated(
-    source: str | PathLike[str],
+    source: str | PathLike[str] | PythonScop,
     reading: Reading,
     profile: GpuProfile,
     choosing: SelectOptions,

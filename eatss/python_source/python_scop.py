@@ -168,6 +168,18 @@ def python_scop(source: str | os.PathLike[str] | PythonScop) -> PythonScop | Non
     return None if named is None else read_python(*named)
 
 
+def c_source(source: str | os.PathLike[str] | PythonScop) -> str | os.PathLike[str]:
+    """Return what is read as C: a path or a text, for Python the C text of its loops.
+
+    Raises:
+        InputError: ``EATSS-Y0xx``, as :func:`read_python`.
+    """
+    if isinstance(source, PythonScop):
+        return source.c_source
+    python = python_scop(source)
+    return source if python is None else python.c_source
+
+
 def check_reading(source: PythonScop, reading: Reading) -> None:
     """Refuse options that are for C.
 

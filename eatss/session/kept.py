@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from eatss.cache import Cache, key_of, versions
 from eatss.codec import decode, encode
-from eatss.diagnostics import Diagnostic, EatssError
+from eatss.diagnostics import Diagnostic, EatssError, InputError
 from eatss.extensions import Registry
 from eatss.files import folder_named, read_regular
 from eatss.frontend.options import Reading
@@ -26,6 +26,7 @@ from eatss.keywords import changed
 from eatss.model.options import SelectOptions
 from eatss.model.selection import Selection
 from eatss.program import Interface, Program
+from eatss.python_source.python_scop import PythonScop, c_source, python_scop
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import Recipe
 from eatss.recipe.requests import CodeRequest
@@ -109,7 +110,7 @@ class Kept(Generic[Found]):
 
 def kept_selection(
     cache: Cache | None,
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | PythonScop,
     reading: Reading,
     profile: GpuProfile,
     options: SelectOptions,
@@ -125,7 +126,7 @@ def kept_selection(
 
 def kept_program(
     cache: Cache | None,
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | PythonScop,
     reading: Reading,
     profile: GpuProfile,
     options: SelectOptions,
@@ -148,7 +149,7 @@ def kept_program(
 
 
 def kept_interface(
-    cache: Cache | None, source: str | os.PathLike[str], reading: Reading
+    cache: Cache | None, source: str | os.PathLike[str] | PythonScop, reading: Reading
 ) -> Kept[FoundInterface]:
     """Return the place of what callers of a program pass."""
 
@@ -160,7 +161,7 @@ def kept_interface(
 
 def write_kept(
     program: Program,
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | PythonScop,
     reading: Reading,
     folder: str | os.PathLike[str],
     *,
@@ -171,7 +172,7 @@ def write_kept(
     from eatss.cuda.original import original_files  # noqa: PLC0415
 
     originals = original_files(
-        source,
+        c_source(source),
         program.name,
         defines=program.original.defines,
         include_dirs=reading.frontend().include_dirs,
@@ -185,7 +186,7 @@ def _kept(
     def known() -> str | None:
         try:
             return key()
-        except (UnknownFilesError, _NoVersionError, OSError, ValueError, TypeError):
+        except (UnknownFilesError, _NoVersionError, InputError, OSError, ValueError, TypeError):
             return None  # what is wrong is told by who reads it
 
     found = None if cache is None else known()
@@ -194,7 +195,7 @@ def _kept(
 
 def _key(
     kind: str,
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | PythonScop,
     reading: Reading,
     profile: GpuProfile | None,
     *asked: object,
@@ -208,11 +209,11 @@ def _key(
         TypeError: something is of a type that no key is made of.
     """
     frontend = reading.frontend()
-    files = read_files(source, frontend.include_dirs)
+    files = _files(source, frontend.include_dirs)
     schedule = reading.ppcg_schedule
     read = None if schedule is None else (schedule, read_regular(schedule, MAX_BYTES))
     folders = tuple(Path(folder).is_dir() for folder in frontend.include_dirs)
-    apart = len(files) > 1 or folders
+    apart = python_scop(source) is None and (len(files) > 1 or folders)
     return key_of(
         kind,
         versions(),
@@ -221,6 +222,20 @@ def _key(
         (reading.dtype, frontend, reading.max_operations, read, reading.schedule),
         profile,
         asked,
+    )
+
+
+def _files(
+    source: str | os.PathLike[str] | PythonScop, include_dirs: Sequence[str]
+) -> tuple[tuple[str, bytes], ...]:
+    """Return what is read of a source; of Python also the C it is read as, and where it stands."""
+    python = python_scop(source)
+    if python is None:
+        return read_files(c_source(source), include_dirs)
+    place = f"{python.file}:{python.lines[0].span.line}"
+    return (
+        (place, "".join(python.text.lines).encode("utf-8", "surrogatepass")),
+        (f"{python.name}.c", python.c_source.encode("ascii")),
     )
 
 
@@ -277,9 +292,12 @@ def _in_order(value: object) -> object:
     return value
 
 
-def _about(source: str | os.PathLike[str], profile: GpuProfile | None) -> str:
-    is_text = isinstance(source, str) and "\n" in source
-    name = "<source>" if is_text else os.fspath(source)
+def _about(source: str | os.PathLike[str] | PythonScop, profile: GpuProfile | None) -> str:
+    if isinstance(source, PythonScop):
+        name = source.file
+    else:
+        is_text = isinstance(source, str) and "\n" in source
+        name = "<source>" if is_text else os.fspath(source)
     return name if profile is None else f"{name} for {profile.name}"
 
 

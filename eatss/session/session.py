@@ -34,7 +34,7 @@ from eatss.model.options import SelectOptions, VolumeName, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.program import Interface, Program
 from eatss.python_source.places import findings_in_python, in_python, symbolic_in_python
-from eatss.python_source.python_scop import PythonScop, check_reading, python_scop
+from eatss.python_source.python_scop import PythonScop, c_source, check_reading, python_scop
 from eatss.scop import Scop
 from eatss.session.analysis import (
     AnalysisOptions,
@@ -89,9 +89,8 @@ class Session:
         code: bool = False,
     ) -> None:
         self.python = python_scop(source)
-        self.c_source = source if isinstance(source, str | PathLike) else source.c_source
+        self.c_source = c_source(self.python or source)
         if self.python is not None:
-            self.c_source = self.python.c_source
             check_reading(self.python, reading)
         self.reading = reading
         self.cut = cut

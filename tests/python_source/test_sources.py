@@ -9,6 +9,7 @@ import pytest
 
 import eatss
 import eatss.scop.array
+from eatss.cache import Cache
 from eatss.diagnostics import InputError
 from eatss.python_source.python_scop import PythonScop, read_python, scop
 from eatss.session.session import Session
@@ -170,3 +171,22 @@ def test_warnings_point_at_the_python(file: Path) -> None:
     assert warning.code == "EATSS-F090"
     assert str(warning.span) == f"{file}:13:27"
     assert warning.source_line == "            A[i, j] = x * A[i, j + 1]"
+
+
+def test_what_was_found_is_found_again_and_after_a_change_anew(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    cache = Cache(folder)
+    first = eatss.codegen(file, gpu="h200", cache=cache)
+    entries = [path for path in folder.rglob("*") if path.is_file()]
+    assert entries
+    assert eatss.codegen(read_python(file), gpu="h200", cache=cache).text == first.text
+    assert eatss.codegen(f"{file}:scale", gpu="h200", cache=cache).text == first.text
+    assert [path for path in folder.rglob("*") if path.is_file()] == entries
+    file.write_text("\n" + SCALE, encoding="utf-8")  # comments name the line
+    moved = eatss.codegen(file, gpu="h200", cache=cache)
+    assert "loops.py:13:" in first.text
+    assert "loops.py:14:" in moved.text
+
+
+def test_a_callable_is_made_of_loops_in_python() -> None:
+    assert "gemm" in repr(eatss.jit(gemm, gpu="h200"))
