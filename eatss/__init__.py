@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from eatss.api import codegen, inspect, predict, select
+    from eatss.calls.api import jit
+    from eatss.calls.callable import JitFunction
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
     from eatss.gpu import GpuProfile, list_profiles, load_profile
-    from eatss.jit.api import jit
-    from eatss.jit.callable import JitFunction
     from eatss.measurement.comparison import Comparison
     from eatss.measurement.energy_measurement import EnergyMeasurement
     from eatss.measurement.energy_meter import energy_meter
@@ -62,7 +62,7 @@ _HOME = {
     "InputError": "eatss.diagnostics",
     "InternalError": "eatss.diagnostics",
     "Interrupted": "eatss.measurement.measured",
-    "JitFunction": "eatss.jit.callable",
+    "JitFunction": "eatss.calls.callable",
     "KernelSelection": "eatss.model.selection",
     "MeasureOptions": "eatss.measurement.options",
     "Measurement": "eatss.measurement.measurement",
@@ -83,7 +83,7 @@ _HOME = {
     "i32": "eatss.python_source.annotations",
     "i64": "eatss.python_source.annotations",
     "inspect": "eatss.api",
-    "jit": "eatss.jit.api",
+    "jit": "eatss.calls.api",
     "list_profiles": "eatss.gpu",
     "load_profile": "eatss.gpu",
     "measure": "eatss.measuring",

@@ -13,6 +13,8 @@ from pathlib import Path
 import networkx as nx  # type: ignore[import-untyped]
 import pytest
 
+import eatss
+
 EATSS = Path(__file__).parents[1] / "eatss"
 
 
@@ -70,3 +72,10 @@ def test_a_cycle_is_found_and_shown() -> None:
     tree = ast.parse("def f():\n    from eatss.gpu import load\n    import eatss.files\n")
     assert list(imported(tree, {"eatss.gpu.load"})) == ["eatss.gpu.load", "eatss.files"]
     assert cycles(nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])) == ["a → b → c → a"]
+
+
+def test_no_package_has_the_name_of_something_public() -> None:
+    """Importing ``eatss.NAME`` would put the package in the place of the function."""
+    modules = {path.stem for path in EATSS.iterdir()}
+    assert "calls" in modules
+    assert not modules & set(eatss.__all__)

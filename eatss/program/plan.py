@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from eatss.codec import JsonForm
 from eatss.program.expression import IntExpr
 
-_COMPILED = "eatss.jit.api:compiled"
+_COMPILED = "eatss.calls.api:compiled"
 """What runs programs; found by its name when it is asked for, because it needs this noun."""
 
 SCHEMA_VERSION = 1

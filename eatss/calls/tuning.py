@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eatss.cache import Cache, default_cache, key_of
+from eatss.calls.programs import CodeJob, at_sizes
 from eatss.codec import MisfitError, decode, encode
 from eatss.diagnostics import EatssError
 from eatss.forked import in_bounds
-from eatss.jit.programs import CodeJob, at_sizes
 from eatss.measurement.card import Card, CompileError
 from eatss.measurement.comparison import Comparison
 from eatss.measurement.compile import compile_program, find_toolchains

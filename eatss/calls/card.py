@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from eatss.diagnostics import InputError, input_error
-from eatss.jit.plan import (
+from eatss.calls.plan import (
     ArgumentList,
     Slots,
     argument_list,
     resolved_launches,
     workspace_of,
 )
-from eatss.jit.signature import CallSignature
+from eatss.calls.signature import CallSignature
+from eatss.diagnostics import InputError, input_error
 from eatss.measurement.launches import MOST_LAUNCHES
 from eatss.program import KernelCode, Program
 

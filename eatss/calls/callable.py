@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from eatss.cache import Cache
-from eatss.diagnostics import InputError, input_error
-from eatss.frontend.options import DtypeName
-from eatss.gpu import GpuProfile
-from eatss.jit.arrays import ArrayView, Reader, reader_of, view_of
-from eatss.jit.card import CardPlan
-from eatss.jit.checks import (
+from eatss.calls.arrays import ArrayView, Reader, reader_of, view_of
+from eatss.calls.card import CardPlan
+from eatss.calls.checks import (
     check_aliases,
     check_names,
     check_sizes,
     check_view,
     checked_place,
 )
-from eatss.jit.machine_code import cubin_of, size_constant
-from eatss.jit.once import Once
-from eatss.jit.options import CallOptions
-from eatss.jit.plan import refusal_of
-from eatss.jit.programs import Maker, Sizes
-from eatss.jit.signature import CallSignature, signature_of, sizes_of
-from eatss.jit.sizes import infer_sizes, whole_number
+from eatss.calls.machine_code import cubin_of, size_constant
+from eatss.calls.once import Once
+from eatss.calls.options import CallOptions
+from eatss.calls.plan import refusal_of
+from eatss.calls.programs import Maker, Sizes
+from eatss.calls.signature import CallSignature, signature_of, sizes_of
+from eatss.calls.sizes import infer_sizes, whole_number
+from eatss.diagnostics import InputError, input_error
+from eatss.frontend.options import DtypeName
+from eatss.gpu import GpuProfile
 from eatss.program import Program, evaluate
 
 if TYPE_CHECKING:
-    from eatss.jit.host import HostProgram
+    from eatss.calls.host import HostProgram
 
 ProfileOf: TypeAlias = Callable[[int | None], GpuProfile]
 """The profile of a card by its number; ``None`` stands for the CPU."""
@@ -43,6 +43,7 @@ ProfileOf: TypeAlias = Callable[[int | None], GpuProfile]
 _DTYPES: dict[str, DtypeName] = {"float32": "float", "float64": "double"}
 _MOST_PLANS = 256
 _MOST_SEEN = 4096
+_MOST_CUBINS = 16
 _KEYWORD = "stream"
 
 
@@ -119,6 +120,7 @@ class JitFunction:
         self._programs: Once[Program] = Once(_MOST_PLANS)
         self._plans: Once[CardPlan] = Once(_MOST_PLANS, self._dropped)
         self._hosts: Once[HostProgram] = Once(_MOST_PLANS)
+        self._cubins: Once[bytes] = Once(_MOST_CUBINS)
         self._seen: dict[Hashable, _Bound] = {}
         self._readers: dict[type, Reader] = {}
         self._fast: _Fast | None = None
@@ -234,6 +236,7 @@ class JitFunction:
         self._seen.clear()
         self._plans.clear()
         self._hosts.clear()
+        self._cubins.clear()
         self._programs.clear()
         self._signatures.clear()
 
@@ -357,7 +360,7 @@ class JitFunction:
         seconds = self._options.tune_s()
         job = self._maker.job(call.dtype, sizes, profile, wide=wide)
         if seconds is not None and call.device is not None and job is not None:
-            from eatss.jit.tuning import tuned  # noqa: PLC0415 - needs SciPy
+            from eatss.calls.tuning import tuned  # noqa: PLC0415 - needs SciPy
 
             name = _card_name(sys.modules["cupy"], call.device)
             winner = tuned(job, call.sizes, call.device, name, seconds, self._cache)
@@ -405,13 +408,13 @@ class JitFunction:
     def _loaded(self, program: Program, call: _Call, device: int, *, specialize: bool) -> CardPlan:
         cupy = sys.modules["cupy"]
         with cupy.cuda.Device(device) as card:
-            cubin = cubin_of(
-                program,
-                call.sizes,
-                int(card.compute_capability),
-                cupy,
-                self._cache,
-                specialize=specialize,
+            capability = int(card.compute_capability)
+            compiled_for = tuple(sorted(call.sizes.items())) if specialize else ()
+            cubin = self._cubins.get(
+                (program.text, program.flags, compiled_for, capability),
+                lambda: cubin_of(
+                    program, call.sizes, capability, cupy, self._cache, specialize=specialize
+                ),
             )
             constants = {
                 size_constant(one.name): call.sizes[one.name]
@@ -421,7 +424,7 @@ class JitFunction:
             return CardPlan(cupy, program, call.signature, call.sizes, cubin, device, constants)
 
     def _hosts_program(self, call: _Call) -> HostProgram:
-        from eatss.jit.host import HostProgram  # noqa: PLC0415 - arrays on a card need no compiler
+        from eatss.calls.host import HostProgram  # noqa: PLC0415 - arrays on a card need no compiler
 
         program = self._program(call)
         return self._hosts.get(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from eatss.calls.signature import CallSignature, sizes_of
 from eatss.diagnostics import InputError, input_error
-from eatss.jit.signature import CallSignature, sizes_of
 from eatss.program import IntExpr, c_text, evaluate, names_in
 
 _EXACT = 32

@@ -8,11 +8,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
 from eatss.cache import Cache
+from eatss.calls.signature import CallSignature, sizes_of
+from eatss.calls.sizes import class_of
 from eatss.forked import in_bounds
 from eatss.frontend.options import DtypeName, Reading
 from eatss.gpu import GpuProfile
-from eatss.jit.signature import CallSignature, sizes_of
-from eatss.jit.sizes import class_of
 from eatss.model.options import SelectOptions
 from eatss.program import Interface, Program
 from eatss.recipe.recipe import Recipe

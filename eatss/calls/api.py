@@ -8,14 +8,14 @@ from typing import Any, Unpack
 
 from eatss.cache import Cache
 from eatss.cache.options import Caching, CachingKeywords
+from eatss.calls.callable import JitFunction, ProfileOf
+from eatss.calls.options import CallOptions
+from eatss.calls.programs import ProgramMaker, SourceMaker
 from eatss.diagnostics import EatssError
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.gpu import GpuProfile, load_profile
 from eatss.gpu.load import given_profile
 from eatss.gpu.this_machine import AUTO, profile_for, profile_of_cuda_device
-from eatss.jit.callable import JitFunction, ProfileOf
-from eatss.jit.options import CallOptions
-from eatss.jit.programs import ProgramMaker, SourceMaker
 from eatss.keywords import keywords_of, taken
 from eatss.model.options import SelectKeywords, SelectOptions
 from eatss.program import Program

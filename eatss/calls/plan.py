@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from eatss.calls.signature import CallArgument, CallSignature
 from eatss.diagnostics import InputError, input_error
-from eatss.jit.signature import CallArgument, CallSignature
 from eatss.measurement.arguments import temporaries_of
 from eatss.measurement.launches import ResolvedLaunch, entry_launches
 from eatss.program import Program, evaluate

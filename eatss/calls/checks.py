@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from math import prod
 from typing import Any
 
+from eatss.calls.arrays import ArrayView
+from eatss.calls.signature import CallArgument, CallSignature, sizes_of
 from eatss.diagnostics import input_error
-from eatss.jit.arrays import ArrayView
-from eatss.jit.signature import CallArgument, CallSignature, sizes_of
 
 
 def check_names(name: str, signature: CallSignature, values: Mapping[str, Any]) -> None:

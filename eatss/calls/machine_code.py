@@ -108,7 +108,8 @@ class _Request:
 
     def text(self, program: Program) -> str:
         """Return the text of a program with declarations, and with what is known of sizes."""
-        lines = [f'extern "C" __constant__ int {name};\n' for name in self.declared]
+        # in braces: without, extern "C" declares what another unit would have to define
+        lines = [f'extern "C" {{ __constant__ int {name}; }}\n' for name in self.declared]
         head = "".join([*lines, f'#line 1 "{program.file}"\n'] if lines else lines)
         return head + _with_known(program, dict(self.known))
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from eatss.calls.signature import CallSignature
 from eatss.diagnostics import Diagnostic, InternalError, input_error
-from eatss.jit.signature import CallSignature
 from eatss.program import Entry, Program
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.data import Buffer, blank_buffer
