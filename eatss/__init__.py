@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from eatss.api import codegen, inspect, predict, select
+    from eatss.building import PpcgBuild, ppcg
     from eatss.calls.api import jit
     from eatss.calls.callable import JitFunction
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
@@ -68,6 +69,7 @@ _HOME = {
     "Measurement": "eatss.measurement.measurement",
     "NoSolutionError": "eatss.diagnostics",
     "Param": "eatss.python_source.annotations",
+    "PpcgBuild": "eatss.building",
     "Program": "eatss.program",
     "PythonScop": "eatss.python_source.python_scop",
     "Selection": "eatss.model.selection",
@@ -87,6 +89,7 @@ _HOME = {
     "list_profiles": "eatss.gpu",
     "load_profile": "eatss.gpu",
     "measure": "eatss.measuring",
+    "ppcg": "eatss.building",
     "predict": "eatss.api",
     "schema": "eatss.schemas",
     "select": "eatss.api",
@@ -111,6 +114,7 @@ __all__ = [
     "Measurement",
     "NoSolutionError",
     "Param",
+    "PpcgBuild",
     "Program",
     "PythonScop",
     "Selection",
@@ -130,6 +134,7 @@ __all__ = [
     "list_profiles",
     "load_profile",
     "measure",
+    "ppcg",
     "predict",
     "schema",
     "scop",

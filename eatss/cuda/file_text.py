@@ -30,19 +30,26 @@ from eatss.schedule.names import NameTable
 def file_text(program: Program, kernels: Sequence[Kernel], *, line_info: bool) -> Program:
     """Return the program with its text; ``kernels`` are its kernels."""
     parts = [_macros(program)]
-    needs = Needs(operators=frozenset(_operators_of_host(program)))
+    needs = Needs(operators=frozenset(operators_of_host(program)))
     for code, kernel in zip(program.kernels, kernels, strict=True):
         text = kernel_text(kernel, program.original.file, line_info=line_info)
         parts.append(_heading(code) + text)
         needs = needs.joined(needs_of(kernel))
-    entries = "\n".join(_entry(program, entry) for entry in program.entries)
     body = "\n".join(part for part in parts if part)
     main = main_text(program)
-    host = f"#ifndef __CUDACC_RTC__\n\n{entries}\n{main}\n#endif // __CUDACC_RTC__\n"
+    host = f"#ifndef __CUDACC_RTC__\n\n{entry_texts(program)}\n{main}\n#endif // __CUDACC_RTC__\n"
     return replace(program, text="\n".join((_header(program), preamble(needs), body, host)))
 
 
-def _operators_of_host(program: Program) -> Iterator[Operator]:
+def entry_texts(program: Program, *, const: bool = True) -> str:
+    """Return the host functions that run the entries of a program.
+
+    ``const`` says whether arrays that are only read are declared so, as kernels of eatss are.
+    """
+    return "\n".join(_entry(program, entry, const=const) for entry in program.entries)
+
+
+def operators_of_host(program: Program) -> Iterator[Operator]:
     """Yield the operators of what the host computes."""
     for entry in program.entries:
         yield from (
@@ -103,7 +110,7 @@ def _macros(program: Program) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-def _entry(program: Program, entry: Entry) -> str:
+def _entry(program: Program, entry: Entry, *, const: bool) -> str:
     names = NameTable(argument.name for argument in entry.arguments)
     names.reserve(*(temporary.name for temporary in entry.temporaries), *_counters(entry.body))
     given = {
@@ -113,7 +120,7 @@ def _entry(program: Program, entry: Entry) -> str:
     }
     return launcher_text(
         entry.launcher,
-        [_declaration(argument, given) for argument in entry.arguments],
+        [_declaration(argument, given, const=const) for argument in entry.arguments],
         [
             (argument.name, given[argument.name], argument.element_type == "unsigned long")
             for argument in entry.arguments
@@ -137,10 +144,10 @@ def _counters(steps: Sequence[HostStep]) -> Iterator[str]:
             yield from _counters(step.body)
 
 
-def _declaration(argument: Argument, given: Mapping[str, str]) -> str:
+def _declaration(argument: Argument, given: Mapping[str, str], *, const: bool) -> str:
     if argument.role in ("array", "cell"):
-        const = "" if argument.writes else "const "
-        return f"{const}{argument.element_type} *{argument.name}"
+        qualifier = "const " if const and not argument.writes else ""
+        return f"{qualifier}{argument.element_type} *{argument.name}"
     return f"{argument.element_type} {given.get(argument.name, argument.name)}"
 
 

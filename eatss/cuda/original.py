@@ -94,6 +94,17 @@ def original_files(
     )
 
 
+def headers_of(source: Path, include_dirs: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the headers of the user's that a C file includes, directly or not, sorted.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    home = Path(os.path.normpath(source.absolute().parent))
+    searched = [Path(os.path.normpath(folder.absolute())) for folder in include_dirs]
+    return tuple(sorted({path for path, _ in _headers(read_bytes(str(source)), home, searched)}))
+
+
 def _is_text(source: str | os.PathLike[str]) -> bool:
     return isinstance(source, str) and "\n" in source
 

@@ -84,6 +84,17 @@ def given_profile(gpu: object) -> GpuProfile:
     )
 
 
+def profile_file(gpu: object) -> Path | None:
+    """Return the file that the profile a user gives stands in, ``None`` where it is in none."""
+    if not isinstance(gpu, str | os.PathLike):
+        return None
+    if isinstance(gpu, os.PathLike) or _looks_like_path(gpu):
+        return Path(gpu)
+    shipped, name = _shipped_cards(profile_directory()), gpu.strip().lower()
+    card = shipped.get(name) or _added_cards(shipped).get(name)
+    return None if card is None else CARDS.get(card)
+
+
 def list_profiles() -> tuple[GpuProfile, ...]:
     """Return the profiles of all known cards, in order of their names."""
     shipped = _shipped_cards(profile_directory())

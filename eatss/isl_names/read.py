@@ -401,3 +401,18 @@ def padding(schedule: isl.UnionMap, first: int, depth: int) -> isl.UnionMap:
     padded = ", ".join([str(first), *dims, *("0" for _ in range(depth - own))])
     text = f"{{ [{', '.join(dims)}] -> [{padded}] }}"
     return isl.UnionMap.read_from_str(schedule.get_ctx(), text)
+
+
+def points_of(isl_set: isl.Set) -> tuple[tuple[int, ...], ...]:
+    """Return the points of a bounded set without parameters, sorted."""
+    found: list[tuple[int, ...]] = []
+
+    def note(point: isl.Point) -> None:
+        values = (
+            point.get_coordinate_val(isl.dim_type.set, k)
+            for k in range(isl_set.dim(isl.dim_type.set))
+        )
+        found.append(tuple(integer(value) for value in values))
+
+    isl_set.foreach_point(note)
+    return tuple(sorted(found))

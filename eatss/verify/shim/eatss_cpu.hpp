@@ -567,6 +567,16 @@ inline S &static_shared() {
     return *(S *)shared_memory;
 }
 
+// One of several shared variables of a block, at a place of its own.
+template <class S>
+inline S &shared_at(size_t place) {
+    static_assert(sizeof(S) <= SHARED_DEFAULT, "a block has at most 48 KiB of static shared memory");
+    size_t end = place + sizeof(S);
+    if (end > SHARED_DEFAULT) shared_error("has more static shared memory than 48 KiB", end);
+    if (shared_bytes < end) shared_bytes = end;
+    return *(S *)(shared_memory + place);
+}
+
 template <class S>
 inline S &dynamic_shared() {
     if (dynamic_bytes < sizeof(S))
@@ -606,6 +616,9 @@ inline T shuffle_down(T value, unsigned delta, int width, int line) {
 #define EATSS_TRACKED(T) eatss::Tracked<T>
 #define EATSS_SHARED(type, name) type &name = eatss::static_shared<type>()
 #define EATSS_DYNAMIC_SHARED(type, name) type &name = eatss::dynamic_shared<type>()
+#define EATSS_SHARED_AT(place, type, name, extents)  \
+    typedef EATSS_TRACKED(type) name##_type extents; \
+    name##_type &name = eatss::shared_at<name##_type>(place)
 #define __syncthreads() eatss::park(eatss::State::at_barrier, __LINE__)
 #define __syncwarp() ((void)0)
 #define eatss_shuffle_down(value, delta, width) \

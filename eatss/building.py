@@ -1,0 +1,422 @@
+"""``eatss.ppcg``: a C file and a PPCG in, the CUDA that PPCG generates with selected sizes out.
+
+PPCG runs twice: it saves its schedule, sizes are selected for the kernels of that, and it loads the
+schedule again with the sizes. So both have the same kernels by construction.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Literal, Unpack
+
+from eatss.api import select
+from eatss.cuda.folder import program_files
+from eatss.cuda.original import OriginalFiles, headers_of
+from eatss.diagnostics import (
+    Diagnostic,
+    EatssError,
+    InputError,
+    NoSolutionError,
+    Severity,
+    input_error,
+)
+from eatss.file_sets import place_files
+from eatss.files import folder_named, write_whole
+from eatss.forked import in_bounds
+from eatss.frontend.options import Reading
+from eatss.gpu import GpuProfile
+from eatss.gpu.load import given_profile, profile_file
+from eatss.keywords import keywords_of
+from eatss.model import Selection
+from eatss.model.options import SelectKeywords, SelectOptions
+from eatss.model.selection import SELECTION
+from eatss.ppcg_build.arguments import PpcgArguments, ppcg_arguments
+from eatss.ppcg_build.dependencies import dependency_text
+from eatss.ppcg_build.host_code import HostRegion, host_regions
+from eatss.ppcg_build.kernel_code import KernelFile, read_kernels
+from eatss.ppcg_build.mismatches import mismatches
+from eatss.ppcg_build.program import PpcgCode, program_of
+from eatss.ppcg_build.readme import ppcg_readme
+from eatss.ppcg_build.refusal import NotUnderstoodError
+from eatss.ppcg_build.run import (
+    TIMEOUT_S,
+    Generated,
+    PpcgError,
+    find_ppcg,
+    generated_files,
+    ppcg_error,
+    run_ppcg,
+)
+from eatss.ppcg_build.sizes import UsedSizes, is_dump, used_sizes
+from eatss.program import Program
+from eatss.session.session import Session
+
+PROGRAM_SUFFIX = ".eatss"
+"""Of the folder beside PPCG's files that ``eatss measure`` takes."""
+
+Fallback = Literal["default"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PpcgBuild:
+    """What PPCG generated.
+
+    Attributes:
+        files: PPCG's files: header, kernels, host code.
+        program: The folder that ``eatss verify``, ``measure`` and ``compare`` take; ``None`` where
+            what PPCG generated cannot be measured, which ``warnings`` explain.
+        selection: The sizes, ``None`` where PPCG chose them itself.
+        commands: How PPCG was run, each with its arguments; in a folder of its own.
+        warnings: What is to be said of the source and of what PPCG generated.
+        said: What PPCG printed.
+    """
+
+    files: tuple[Path, ...]
+    program: Path | None
+    selection: Selection | None
+    commands: tuple[tuple[str, ...], ...]
+    warnings: tuple[Diagnostic, ...]
+    said: str
+
+
+@keywords_of(SelectKeywords, SelectOptions)
+def ppcg(
+    source: str | PathLike[str],
+    *,
+    gpu: str | PathLike[str] | GpuProfile,
+    output: str | PathLike[str] = ".",
+    ppcg: str | PathLike[str] | None = None,
+    arguments: Sequence[str] = (),
+    selects: bool = True,
+    fallback: Fallback | None = None,
+    generated: str | PathLike[str] | None = None,
+    depfile: str | PathLike[str] | None = None,
+    record: str | PathLike[str] | None = None,
+    dry_run: bool = False,
+    ppcg_timeout_s: float = TIMEOUT_S,
+    **options: Unpack[SelectKeywords],
+) -> PpcgBuild:
+    """Run PPCG on a C file with the sizes that are selected for a card.
+
+    Safe to call from several threads and processes at once, also with one output folder.
+
+    Args:
+        source: Path of a C file.
+        gpu: Name of a shipped profile (``"h200"``), path of a TOML profile, or a profile.
+        output: The folder that PPCG's files are written to, all or none.
+        ppcg: PPCG, a command or a path; by default ``ppcg`` on the path.
+        arguments: Further arguments of PPCG: ``("-DN=1000", "-Iinclude")``.
+        selects: Whether sizes are selected; otherwise PPCG takes its own, or those among
+            ``arguments``: something to compare with.
+        fallback: ``"default"`` lets PPCG take its own sizes where none can be selected, with a
+            warning, so that a build goes on.
+        generated: A folder with files that PPCG wrote before; PPCG is not run then, and only the
+            folder for measuring is written.
+        depfile: A file that gets what the output depends on, as make reads it.
+        record: A file that gets the selection as JSON.
+        dry_run: Write nothing; ``commands`` tell how PPCG would be run.
+        ppcg_timeout_s: Seconds that one run of PPCG may take.
+        **options: Those of :class:`SelectOptions`.
+
+    Raises:
+        InputError: the source, the profile or an option is wrong; ``EATSS-R001`` to ``R004``.
+        NoSolutionError: no tile sizes satisfy the limits of the card.
+        PpcgError: ``EATSS-R01x`` PPCG fails; ``EATSS-R02x`` it generates something else than it
+            was asked for. Then nothing is written.
+    """
+    words = [os.fspath(source), *arguments]
+    given = ppcg_arguments(words, selecting=selects and generated is None)
+    folder = folder_named(given.output or output)
+    if not given.source.is_file() or given.source.suffix != ".c":
+        raise _no_source(given.source)
+    profile = given_profile(gpu)
+    run = _Run(given, profile, options, ppcg_timeout_s)
+    with tempfile.TemporaryDirectory(prefix="eatss-ppcg-") as work:
+        if generated is not None:
+            found = generated_files(Path(generated), given.source.stem, "")
+            return run.finished(found, folder, depfile, record, gpu, own_files=False)
+        run.start(find_ppcg(ppcg), Path(work), selects=selects, fallback=fallback)
+        if dry_run:
+            return run.build((), None)
+        return run.finished(run.generate(), folder, depfile, record, gpu)
+
+
+def _no_source(path: Path) -> InputError:
+    return input_error(
+        "EATSS-R004",
+        f"'{path}' is no C file",
+        hint="give PPCG a file with the ending .c after --, as in: eatss ppcg --gpu h200 -- gemm.c",
+    )
+
+
+class _Run:
+    """One build: what was run, and what is known so far."""
+
+    def __init__(
+        self,
+        given: PpcgArguments,
+        profile: GpuProfile,
+        options: SelectKeywords,
+        timeout_s: float,
+    ) -> None:
+        self._given = given
+        self._profile = profile
+        self._options = options
+        self._timeout_s = timeout_s
+        self._stem = given.source.stem
+        self._schedule: Path | None = None
+        self._selection: Selection | None = None
+        self._commands: list[tuple[str, ...]] = []
+        self._warnings: list[Diagnostic] = []
+        self._work = Path()
+
+    # -- running PPCG -------------------------------------------------------------------------
+
+    def start(self, program: str, work: Path, *, selects: bool, fallback: Fallback | None) -> None:
+        """Find the sizes, and what PPCG is run with at last."""
+        self._work = work
+        schedule = f"{self._stem}.schedule"
+        common = (program, "--target=cuda", *self._given.options)
+        source = str(self._given.source.absolute())
+        saving = (*common, f"--save-schedule={schedule}", source)
+        if not selects:
+            self._commands.append((*saving[:-1], "--dump-sizes", source))
+            return
+        said = self._ran(saving)
+        if (work / schedule).is_file():
+            self._schedule = work / schedule
+        elif not _mapped(generated_files(work, self._stem, said)):
+            raise _nothing_mapped(self._given.source, said)
+        loading: tuple[str, ...] = (f"--load-schedule={schedule}",)
+        try:
+            self._selection, kept = self._selected()
+        except (InputError, NoSolutionError) as error:
+            if fallback is None:
+                raise
+            self._warnings.append(_falls_back(error))
+            kept = False
+        sizes = self._selection.ppcg_arguments if self._selection is not None else ()
+        loading = loading if kept else ()
+        self._commands.append((*common, *loading, *sizes, "--dump-sizes", source))
+
+    def generate(self) -> Generated:
+        """Run PPCG for the last time, and read what it wrote."""
+        for name in ("host.cu", "kernel.cu", "kernel.hu"):
+            (self._work / f"{self._stem}_{name}").unlink(missing_ok=True)
+        said = self._ran(self._commands.pop())
+        schedule = self._work / f"{self._stem}.schedule"
+        if schedule.is_file():
+            self._schedule = schedule
+        found = generated_files(self._work, self._stem, said)
+        if not _mapped(found):
+            if self._selection is not None or not self._warnings:
+                raise _nothing_mapped(self._given.source, said)
+            self._warnings.append(_nothing_mapped(self._given.source, said).diagnostics[0])
+        return found
+
+    def _ran(self, command: tuple[str, ...]) -> str:
+        self._commands.append(command)
+        return run_ppcg(command, self._work, self._timeout_s)
+
+    def _selected(self) -> tuple[Selection, bool]:
+        """Return sizes, and whether they are for the schedule that PPCG saved.
+
+        PPCG saves one schedule a file; with several regions the kernels are those that eatss
+        expects, and are compared with PPCG's at the end.
+        """
+        try:
+            return self._select(self._schedule), True
+        except InputError as error:
+            if error.code != "EATSS-P025":
+                raise
+        return self._select(None), False
+
+    def _select(self, schedule: Path | None) -> Selection:
+        return select(
+            self._given.source,
+            gpu=self._profile,
+            defines=self._given.defines,
+            include_dirs=self._given.include_dirs,
+            ppcg_schedule=schedule,
+            **self._options,
+        )
+
+    def _reading(self) -> Reading:
+        return Reading(
+            defines=self._given.defines,
+            include_dirs=self._given.include_dirs,
+            ppcg_schedule=self._schedule,
+        )
+
+    # -- what was generated -------------------------------------------------------------------
+
+    def finished(
+        self,
+        found: Generated,
+        folder: Path,
+        depfile: str | PathLike[str] | None,
+        record: str | PathLike[str] | None,
+        gpu: object,
+        *,
+        own_files: bool = True,
+    ) -> PpcgBuild:
+        """Check what PPCG generated, and write it, all or nothing."""
+        checked = self._checked(found)
+        written = dict(found.files) if own_files else {}
+        home = f"{self._stem}{PROGRAM_SUFFIX}"
+        if checked is not None:
+            program, originals = checked
+            for name, data in program_files(
+                program, originals, readme=ppcg_readme(program)
+            ).items():
+                written[f"{home}/{name}"] = data
+        folders = [] if checked is None else [f"{home}/{name}" for name in checked[1].folders]
+        own = [name for name, _ in found.files] if own_files else []
+        try:
+            place_files(
+                Path(os.path.realpath(folder)),
+                written,
+                folders=folders,
+                last=own[-1] if own else "",
+            )
+            if record is not None and self._selection is not None:
+                write_whole(Path(record), SELECTION.to_text(self._selection).encode())
+            if depfile is not None:
+                targets = [str(folder / name) for name in reversed(own)]
+                text = dependency_text(targets, self._needed(gpu))
+                write_whole(Path(depfile), text.encode("utf-8", "surrogateescape"))
+        except OSError as error:
+            raise _cannot_write(error, folder) from None
+        files = tuple(folder / name for name in own)
+        return self.build(files, folder / home if checked is not None else None, found.said)
+
+    def build(self, files: tuple[Path, ...], program: Path | None, said: str = "") -> PpcgBuild:
+        """Return what is known now."""
+        doubts = () if self._selection is None else self._selection.warnings
+        lines = (line for line in said.splitlines() if not is_dump(line))
+        return PpcgBuild(
+            files=files,
+            program=program,
+            selection=self._selection,
+            commands=tuple(self._commands),
+            warnings=(*doubts, *self._warnings),
+            said="".join(f"{line}\n" for line in lines),
+        )
+
+    def _checked(self, found: Generated) -> tuple[Program, OriginalFiles] | None:
+        """Compare with what was asked for; return the program, ``None`` where it is not read."""
+        regions: tuple[HostRegion, ...] = ()
+        reason = ""
+        try:
+            regions = host_regions(found.host)
+            kernels = read_kernels(found.kernels)
+        except NotUnderstoodError as error:
+            self._warnings.append(_not_measurable(str(error)))
+            return None
+        used = _used(found.said)
+        if self._selection is not None:
+            launches = [launch for region in regions for launch in region.launches]
+            problems = mismatches(self._selection, launches, kernels.kernels, used)
+            if any(problem.severity is Severity.ERROR for problem in problems):
+                raise PpcgError(*problems)
+            self._warnings += problems
+        if not regions:
+            return None
+        try:
+            program, originals, reason = _program(
+                self._given.source, self._reading(), self._profile, regions, kernels, used
+            )
+        except InputError as error:
+            program, originals, reason = None, None, error.diagnostics[0].message
+        if program is None or originals is None:
+            self._warnings.append(_not_measurable(reason))
+            return None
+        return program, originals
+
+    def _needed(self, gpu: object) -> list[str]:
+        """Return what the output depends on, spelled from where the source is spelled."""
+        source = self._given.source
+        headers = headers_of(source, self._given.include_dirs)
+        profile = profile_file(gpu)
+        spelled = [str(h) if source.is_absolute() else os.path.relpath(h) for h in headers]
+        return [str(source), *spelled, *(() if profile is None else (str(profile),))]
+
+
+@in_bounds
+def _used(said: str) -> UsedSizes:
+    return used_sizes(said)
+
+
+@in_bounds
+def _program(
+    source: Path,
+    reading: Reading,
+    profile: GpuProfile,
+    regions: tuple[HostRegion, ...],
+    kernels: KernelFile,
+    used: UsedSizes,
+) -> tuple[Program | None, OriginalFiles | None, str]:
+    """Return the program of what PPCG generated, or why there is none."""
+    session = Session(source, reading, cut="ppcg")
+    try:
+        analysed = session.analysed
+    except InputError as error:
+        if error.code not in ("EATSS-P025", "EATSS-P021", "EATSS-P022", "EATSS-P023"):
+            raise
+        session = Session(source, replace(reading, ppcg_schedule=None), cut="ppcg")
+        analysed = session.analysed
+    code = PpcgCode(regions=regions, kernels=kernels, tiles=used.tiles)
+    try:
+        program = program_of(
+            code, analysed, profile, name=session.name, original=session.originals.original
+        )
+    except NotUnderstoodError as error:
+        return None, None, str(error)
+    return program, session.originals, ""
+
+
+def _mapped(found: Generated) -> bool:
+    return "__global__" in found.kernels
+
+
+def _nothing_mapped(source: Path, said: str) -> PpcgError:
+    told = "; ".join(line for line in said.splitlines() if line.strip() and not is_dump(line))
+    hint = "mark affine loops, of which one is parallel, with #pragma scop and #pragma endscop"
+    return ppcg_error(
+        "EATSS-R014",
+        f"PPCG mapped nothing of '{source}' to the card",
+        f"it said: {told}" if told else hint,
+    )
+
+
+def _falls_back(error: EatssError) -> Diagnostic:
+    first = error.diagnostics[0]
+    return replace(
+        first,
+        code="EATSS-R030",
+        severity=Severity.WARNING,
+        message=f"no sizes were selected, PPCG takes its own: {first.message} [{first.code}]",
+    )
+
+
+def _not_measurable(reason: str) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-R031",
+        severity=Severity.WARNING,
+        message=f"what PPCG generated cannot be measured by eatss: {reason}",
+        hint="the files are as PPCG wrote them; to measure a whole program: eatss meter -- PROGRAM",
+    )
+
+
+def _cannot_write(error: OSError, folder: Path) -> InputError:
+    place = error.filename if isinstance(error.filename, str) else str(folder)
+    return input_error(
+        "EATSS-R005",
+        f"'{place}' cannot be written: {error.strerror or error}",
+        hint="name another folder with -o",
+    )

@@ -1,0 +1,116 @@
+"""``eatss ppcg``: PPCG run with selected sizes, for builds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from eatss.cli.messages import report_warnings, working
+from eatss.cli.option_groups import takes
+from eatss.cli.options import Card, Debug, Diagnostics, of_output, of_source, select_options
+
+if TYPE_CHECKING:
+    from eatss.model.options import SelectKeywords
+
+EXAMPLES = """
+Examples:
+
+    eatss ppcg --gpu h200 -- gemm.c -o build -DNI=2000
+
+    eatss ppcg --gpu h200 --depfile build/gemm.d -- gemm.c -o build -Iinclude
+
+    eatss ppcg --gpu h200 --no-select -- gemm.c -o build/default
+
+    eatss ppcg --gpu h200 --dry-run -- gemm.c
+"""
+
+
+@takes(choosing=select_options)
+def ppcg(
+    *,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="-- FILE.c [-o DIR] [PPCG OPTIONS]",
+            help="PPCG's command line: a C file, the folder to write to, -D, -I, other options.",
+            show_default=False,
+        ),
+    ],
+    gpu: Card,
+    program: Annotated[
+        str | None,
+        of_source("--ppcg", metavar="PATH", help="PPCG; default: ppcg on the path."),
+    ] = None,
+    selects: Annotated[
+        bool,
+        of_source(
+            "--select/--no-select",
+            help="Select sizes, or let PPCG take its own (or those among its options), "
+            "to compare with.",
+        ),
+    ] = True,
+    fallback: Annotated[
+        Literal["default"] | None,
+        of_source(
+            help="Where no sizes can be selected, warn and let PPCG take its own, "
+            "so that a build goes on.",
+        ),
+    ] = None,
+    ppcg_timeout: Annotated[
+        float, of_source(metavar="SECONDS", min=0.01, help="Limit of one run of PPCG.")
+    ] = 300.0,
+    generated: Annotated[
+        Path | None,
+        of_source(
+            metavar="DIR",
+            help="Take what PPCG wrote to DIR before, and only make it measurable.",
+        ),
+    ] = None,
+    choosing: SelectKeywords,
+    depfile: Annotated[
+        Path | None,
+        of_output(metavar="FILE", help="Write what the output depends on, as make reads it."),
+    ] = None,
+    selection: Annotated[
+        Path | None, of_output(metavar="FILE", help="Write the selection as JSON.")
+    ] = None,
+    dry_run: Annotated[
+        bool, of_output("--dry-run", help="Print how PPCG would be run; write nothing.")
+    ] = False,
+    verbose: Annotated[
+        bool, of_output("--verbose", "-v", help="Print on stderr how PPCG is run.")
+    ] = False,
+    diagnostics: Diagnostics = "text",
+    debug: Debug = False,
+) -> None:
+    """Run PPCG on a C file with the sizes that are selected for a card.
+
+    PPCG's files are written to DIR (-o; default: here), all or none, and beside them a folder
+    that eatss verify, measure and compare take. Exits with 1 if PPCG fails or generates something
+    else than it was asked for.
+    """
+    import eatss  # noqa: PLC0415 - keeps --help fast
+    from eatss.ppcg_build.run import command_text  # noqa: PLC0415
+
+    first, *others = words
+    with working("running PPCG"):
+        made = eatss.ppcg(
+            first,
+            arguments=others,
+            gpu=gpu,
+            ppcg=program,
+            selects=selects,
+            fallback=fallback,
+            generated=generated,
+            depfile=depfile,
+            record=selection,
+            dry_run=dry_run,
+            ppcg_timeout_s=ppcg_timeout,
+            **choosing,
+        )
+    for command in made.commands if dry_run or verbose else ():
+        typer.echo(command_text(command), err=not dry_run)
+    typer.echo(made.said, err=True, nl=False)
+    report_warnings(made.warnings, diagnostics)

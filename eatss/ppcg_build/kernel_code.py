@@ -1,0 +1,149 @@
+"""PPCG's kernel file read, and written again so that a card and a CPU take it.
+
+The code of the kernels stays as PPCG wrote it, token by token, but for three things: a kernel is
+``extern "C"``, so that it is found by its name; shared arrays are declared by a macro, so that a
+CPU can watch them; and the header, which has nothing but declarations, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from eatss.ppcg_build.refusal import NotUnderstoodError
+from eatss.program.tokens import Token, closing, tokens
+from eatss.scop import ElementType
+
+SHARED_MACRO = """\
+// A shared array; on a CPU it begins at a place of the block's shared memory, in bytes.
+#ifndef EATSS_CPU
+#define EATSS_SHARED_AT(place, type, name, extents) __shared__ type name extents
+#endif
+"""
+
+_BYTES = {kind.value: kind.size_bytes for kind in ElementType}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedArray:
+    """A shared array of a kernel: its declaration, and where it begins, in bytes."""
+
+    name: str
+    element_type: str
+    extents: tuple[int, ...]
+    place: int
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        size = _BYTES[self.element_type]
+        for extent in self.extents:
+            size *= extent
+        return size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelText:
+    """A kernel of a file: names of its parameters in order, and its shared arrays."""
+
+    name: str
+    parameters: tuple[str, ...]
+    shared: tuple[SharedArray, ...]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory that a block of it has."""
+        return max((array.place + array.bytes for array in self.shared), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFile:
+    """The kernels of a file in their order, and its text for a card and a CPU."""
+
+    kernels: tuple[KernelText, ...]
+    text: str
+
+
+def read_kernels(text: str) -> KernelFile:
+    """Read a kernel file that PPCG wrote.
+
+    Raises:
+        NotUnderstoodError: it is of no known form.
+    """
+    found = tokens(text)
+    kernels: list[KernelText] = []
+    changes: list[tuple[int, int, str]] = []
+    for place, token in enumerate(found):
+        if token.kind == "directive" and token.text.split()[0] == "#include":
+            changes.append((token.start, token.end, ""))
+        if token.text == "__global__":
+            kernel, inside = _kernel(found, place)
+            kernels.append(kernel)
+            changes.append((token.start, token.start, 'extern "C" '))
+            changes += inside
+    pieces: list[str] = []
+    done = 0
+    for start, end, instead in sorted(changes):
+        pieces += [text[done:start], instead]
+        done = end
+    return KernelFile(kernels=tuple(kernels), text="".join((*pieces, text[done:])).strip() + "\n")
+
+
+def _kernel(
+    found: Sequence[Token], place: int
+) -> tuple[KernelText, Iterator[tuple[int, int, str]]]:
+    """Return a kernel, and what becomes of the declarations of its shared arrays."""
+    name = found[place + 2] if place + 3 < len(found) else found[place]
+    if found[place + 1].text != "void" or found[place + 3].text != "(":
+        raise NotUnderstoodError(f"'{name.text}' is no kernel of a known form")
+    close = closing(found, place + 3)
+    parameters = _parameters(found[place + 4 : close], name.text)
+    end = closing(found, close + 1)
+    shared: list[SharedArray] = []
+    spans: list[tuple[int, int]] = []
+    for here in range(close + 1, end):
+        if found[here].text == "__shared__":
+            last = next(k for k in range(here, end) if found[k].text == ";")
+            after = shared[-1].place + shared[-1].bytes if shared else 0
+            shared.append(_shared(found[here + 1 : last], after, name.text))
+            spans.append((found[here].start, found[last - 1].end))
+    texts = (_declaration(array) for array in shared)
+    changes = ((*span, text) for span, text in zip(spans, texts, strict=True))
+    return KernelText(name=name.text, parameters=parameters, shared=tuple(shared)), changes
+
+
+def _parameters(words: Sequence[Token], kernel: str) -> tuple[str, ...]:
+    """Return the names of parameters, which come last in their declarations."""
+    names: list[str] = []
+    for place, token in enumerate(words):
+        if token.text in ("[", "("):
+            raise NotUnderstoodError(
+                f"a parameter of {kernel} is an array of several dimensions; PPCG passes plain "
+                "pointers without --no-linearize-device-arrays"
+            )
+        if place + 1 == len(words) or words[place + 1].text == ",":
+            names.append(token.text)
+    return tuple(names)
+
+
+def _shared(words: Sequence[Token], after: int, kernel: str) -> SharedArray:
+    """Return a shared array from its declaration, placed after others."""
+    texts = [token.text for token in words]
+    opening = texts.index("[") if "[" in texts else len(texts)
+    element, name, extents = " ".join(texts[: opening - 1]), texts[opening - 1], texts[opening:]
+    numbers = extents[1::3]
+    regular = extents == [text for number in numbers for text in ("[", number, "]")]
+    if element not in _BYTES or not regular or not all(number.isdigit() for number in numbers):
+        raise NotUnderstoodError(f"{kernel} declares '{' '.join(texts)}' in shared memory")
+    size = _BYTES[element]
+    return SharedArray(
+        name=name,
+        element_type=element,
+        extents=tuple(map(int, numbers)),
+        place=-(-after // size) * size,
+    )
+
+
+def _declaration(array: SharedArray) -> str:
+    extents = "".join(f"[{extent}]" for extent in array.extents)
+    return f"EATSS_SHARED_AT({array.place}, {array.element_type}, {array.name}, {extents})"

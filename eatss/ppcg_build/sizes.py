@@ -1,0 +1,33 @@
+"""The sizes that PPCG says it used (``--dump-sizes``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import islpy as isl
+
+from eatss.isl_names import maps_of, points_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedSizes:
+    """Tile and block sizes by the number of a kernel; a block's last is along x."""
+
+    tiles: Mapping[int, tuple[int, ...]]
+    blocks: Mapping[int, tuple[int, ...]]
+
+
+def used_sizes(said: str) -> UsedSizes:
+    """Read what PPCG said under ``--dump-sizes``; nothing is used where it says nothing."""
+    found: dict[str, dict[int, tuple[int, ...]]] = {"tile": {}, "block": {}, "grid": {}}
+    for line in filter(is_dump, said.splitlines()):
+        for each in maps_of(isl.UnionMap(line)):
+            kind = found.setdefault(each.range().get_tuple_name(), {})
+            kind |= {number: tuple(sizes) for number, *sizes in points_of(each.wrap().flatten())}
+    return UsedSizes(tiles=found["tile"], blocks=found["block"])
+
+
+def is_dump(line: str) -> bool:
+    """Tell whether a line that PPCG printed has the sizes."""
+    return line.startswith("{ kernel[") or line.strip() == "{  }"
