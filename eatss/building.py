@@ -53,11 +53,8 @@ from eatss.ppcg_build.run import (
     run_ppcg,
 )
 from eatss.ppcg_build.sizes import UsedSizes, is_dump, used_sizes
-from eatss.program import Program
+from eatss.program import PROGRAM_SUFFIX, Program
 from eatss.session.session import Session
-
-PROGRAM_SUFFIX = ".eatss"
-"""Of the folder beside PPCG's files that ``eatss measure`` takes."""
 
 Fallback = Literal["default"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -58,6 +59,7 @@ def measure(
     """
     from eatss.measurement.labels import (  # noqa: PLC0415 - keeps --help fast
         is_program,
+        program_variant,
         rejected_variant,
         source_labels,
     )
@@ -69,7 +71,7 @@ def measure(
     def one_of_several(label: str, source: Path, folder: Path) -> Variant:
         """Return a program beside others, which a card too small for it does not stop."""
         if source.is_dir():
-            return Variant(label=label, directory=source)
+            return replace(program_variant(source), label=label)
         try:
             made = generating.one(source, folder / label, device)
         except NoSolutionError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from eatss.diagnostics import EatssError, input_error
 from eatss.measurement.options import Variant
-from eatss.program import load_program
+from eatss.program import load_program, program_folder
 
 if TYPE_CHECKING:
     from eatss.python_source.python_scop import PythonScop
@@ -31,7 +31,7 @@ def is_program(source: str | PathLike[str] | PythonScop) -> bool:
         return False
     path = Path(fspath(source))
     if path.is_dir():
-        load_program(path)
+        load_program(program_folder(path))
         return True
     if path.suffix.partition(":")[0] in _SUFFIXES or path.is_file():
         return False
@@ -63,7 +63,7 @@ def folder_variants(folders: Sequence[Path]) -> tuple[Variant, ...]:
 
 def program_variant(folder: Path) -> Variant:
     """Return a folder with a generated program as a variant named after it."""
-    return Variant(label=folder_label(folder), directory=folder)
+    return Variant(label=folder_label(folder), directory=program_folder(folder))
 
 
 def rejected_variant(label: str, error: EatssError) -> Variant:

@@ -31,9 +31,17 @@ from eatss.program.plan import (
     Temporary,
     Work,
 )
-from eatss.program.plan_json import load_program, program_from_dict, program_to_dict, save_program
+from eatss.program.plan_json import (
+    PROGRAM_SUFFIX,
+    load_program,
+    program_folder,
+    program_from_dict,
+    program_to_dict,
+    save_program,
+)
 
 __all__ = [
+    "PROGRAM_SUFFIX",
     "Apply",
     "Argument",
     "Assumption",
@@ -63,6 +71,7 @@ __all__ = [
     "multiplied",
     "names_in",
     "negated",
+    "program_folder",
     "program_from_dict",
     "program_to_dict",
     "save_program",

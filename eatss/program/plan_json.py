@@ -14,6 +14,9 @@ from eatss.program.checks import check_program
 from eatss.program.plan import Program
 
 PLAN_FILE = "plan.json"
+PROGRAM_SUFFIX = ".eatss"
+"""Of folders with a program that stand beside what a compiler of others wrote."""
+
 _MOST_BYTES = 64 * 2**20
 
 PLAN = Document(
@@ -41,6 +44,23 @@ def save_program(program: Program, directory: Path) -> None:
     (directory / PLAN_FILE).write_text(PLAN.to_text(program), encoding="utf-8")
 
 
+def program_folder(directory: Path) -> Path:
+    """Return the folder with the program: this one, or the only ``NAME.eatss`` in it.
+
+    Raises:
+        InputError: ``EATSS-V003``, there are several.
+    """
+    if not directory.is_dir() or (directory / PLAN_FILE).exists():
+        return directory
+    found = sorted(plan.parent for plan in directory.glob(f"*{PROGRAM_SUFFIX}/{PLAN_FILE}"))
+    if len(found) > 1:
+        names = ", ".join(str(folder) for folder in found)
+        raise input_error(
+            "EATSS-V003", f"'{directory}' holds several programs", hint=f"name one: {names}"
+        )
+    return found[0] if found else directory
+
+
 def load_program(directory: Path) -> Program:
     """Read the program in a folder.
 
@@ -55,7 +75,7 @@ def load_program(directory: Path) -> Program:
         raise input_error(
             "EATSS-V003",
             f"'{directory}' holds no generated program: there is no '{error.filename}'",
-            hint="make one with: eatss codegen FILE.c --gpu NAME -o DIR",
+            hint=_how_to_make(directory),
         ) from None
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -69,6 +89,14 @@ def load_program(directory: Path) -> Program:
     except ValueError as error:
         raise PLAN.damage(str(error)) from None
     return program
+
+
+def _how_to_make(directory: Path) -> str:
+    """Return how a folder comes by a program; what PPCG wrote alone lacks the C it is from."""
+    if any(directory.glob("*_host.cu")):
+        made = f"--generated {directory} -- FILE.c -o {directory}"
+        return f"make what PPCG wrote measurable with: eatss ppcg --gpu NAME {made}"
+    return "make one with: eatss codegen FILE.c --gpu NAME -o DIR"
 
 
 def _file_name(document: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from eatss.diagnostics import Diagnostic, InternalError, input_error
-from eatss.program import Program, load_program
+from eatss.program import Program, load_program, program_folder
 from eatss.supervisor import Outcome, Refused, Worker, supervise
 from eatss.verify.compare import must_be_bit_equal
 from eatss.verify.coverage import Further, coverage_of
@@ -82,7 +82,7 @@ def verify(
         InputError: ``EATSS-V0xx``, the folder holds no program, the original cannot be called
             or compiled, or the sizes are not the program's.
     """
-    directory = Path(directory)
+    directory = program_folder(Path(directory))
     program = load_program(directory)
     _check_callable(program)
     chosen: Device = _auto_device() if device == "auto" else device
