@@ -56,6 +56,7 @@ PUBLISHED: Mapping[str, Published] = {
         "eatss.measurement.requirement:JudgedComparison", "eatss compare --format json"
     ),
     "cache": Published("eatss.cache.contents:Contents", "eatss cache ls --format json"),
+    "meter": Published("eatss.foreign.program_energy:ProgramEnergy", "eatss meter --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
 """The documents with a schema, by name."""

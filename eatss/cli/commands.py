@@ -12,6 +12,7 @@ from eatss.cli import (
     doctor,
     inspect,
     measure,
+    meter,
     ppcg,
     predict,
     profiles,
@@ -39,6 +40,7 @@ app.command(epilog=measure.EXAMPLES)(measure.measure)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=characterize.EXAMPLES)(characterize.characterize)
 app.command(epilog=roofline.EXAMPLES)(roofline.roofline)
+app.command(epilog=meter.EXAMPLES)(meter.meter)
 app.command(epilog=ppcg.EXAMPLES)(ppcg.ppcg)
 app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command(epilog=profiles.EXAMPLES)(profiles.profiles)

@@ -1,0 +1,57 @@
+"""``ProgramEnergy``: what a program took on each card, how sure that is, or why it is unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eatss.measurement.measurement import DeviceInfo, Missing
+
+PROGRAM_ENERGY_SCHEMA = 1
+"""Version of the JSON form; it grows when a reader of the old form would fail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerSample:
+    """What a card drew at a time, in seconds since the program began; before it, negative."""
+
+    time_s: float
+    power_w: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardEnergy:
+    """What one card drew while a program ran, all of it: idle power and other programs included.
+
+    The true energy lies within ``energy_j ± uncertainty_j``, as far as the sensor is right.
+    ``energy_j`` is of all runs together. ``power_w`` is the mean, ``peak_power_w`` the largest
+    value that the driver told, which on most cards is a mean over some time itself;
+    ``idle_power_w`` the mean before the program began. ``updates`` counts the values of ``meter``.
+    What is ``None`` stands in ``missing`` with the reason.
+    """
+
+    device: DeviceInfo
+    energy_j: float | None
+    uncertainty_j: float | None
+    power_w: float | None
+    peak_power_w: float | None
+    idle_power_w: float | None
+    meter: str | None
+    updates: int
+    missing: tuple[Missing, ...]
+    trace: tuple[PowerSample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramEnergy:
+    """Time and energy of a program that was run ``runs`` times, one after the other.
+
+    ``time_s`` is that of all runs together. ``exit_code`` is the last run's; a run that fails is
+    the last.
+    """
+
+    command: tuple[str, ...]
+    runs: int
+    exit_code: int
+    time_s: float
+    cards: tuple[CardEnergy, ...]
+    schema_version: int = PROGRAM_ENERGY_SCHEMA
