@@ -307,33 +307,41 @@ class _Run:
 
     def _checked(self, found: Generated) -> tuple[Program, OriginalFiles] | None:
         """Compare with what was asked for; return the program, ``None`` where it is not read."""
-        regions: tuple[HostRegion, ...] = ()
-        reason = ""
+        used = _used(found.said)
         try:
-            regions = host_regions(found.host)
             kernels = read_kernels(found.kernels)
         except NotUnderstoodError as error:
             self._warnings.append(_not_measurable(str(error)))
             return None
-        used = _used(found.said)
+        regions: tuple[HostRegion, ...] = ()
+        reason = ""
+        try:
+            regions = host_regions(found.host)
+        except NotUnderstoodError as error:
+            reason = str(error)
         if self._selection is not None:
             launches = [launch for region in regions for launch in region.launches]
             problems = mismatches(self._selection, launches, kernels.kernels, used)
             if any(problem.severity is Severity.ERROR for problem in problems):
                 raise PpcgError(*problems)
             self._warnings += problems
-        if not regions:
+        if not kernels.kernels:
             return None
+        program = reason or self._read(regions, kernels, used)
+        if isinstance(program, str):
+            self._warnings.append(_not_measurable(program))
+            return None
+        return program
+
+    def _read(
+        self, regions: tuple[HostRegion, ...], kernels: KernelFile, used: UsedSizes
+    ) -> tuple[Program, OriginalFiles] | str:
+        """Return the program that was generated, or why there is none."""
+        source, reading = self._given.source, self._reading()
         try:
-            program, originals, reason = _program(
-                self._given.source, self._reading(), self._profile, regions, kernels, used
-            )
+            return _program(source, reading, self._profile, regions, kernels, used)
         except InputError as error:
-            program, originals, reason = None, None, error.diagnostics[0].message
-        if program is None or originals is None:
-            self._warnings.append(_not_measurable(reason))
-            return None
-        return program, originals
+            return error.diagnostics[0].message
 
     def _needed(self, gpu: object) -> list[str]:
         """Return what the output depends on, spelled from where the source is spelled."""
@@ -357,7 +365,7 @@ def _program(
     regions: tuple[HostRegion, ...],
     kernels: KernelFile,
     used: UsedSizes,
-) -> tuple[Program | None, OriginalFiles | None, str]:
+) -> tuple[Program, OriginalFiles] | str:
     """Return the program of what PPCG generated, or why there is none."""
     session = Session(source, reading, cut="ppcg")
     try:
@@ -373,8 +381,8 @@ def _program(
             code, analysed, profile, name=session.name, original=session.originals.original
         )
     except NotUnderstoodError as error:
-        return None, None, str(error)
-    return program, session.originals, ""
+        return str(error)
+    return program, session.originals
 
 
 def _mapped(found: Generated) -> bool:

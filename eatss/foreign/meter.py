@@ -191,7 +191,8 @@ def _known(energy: IntervalEnergy | str) -> IntervalEnergy | str:
     """Return an energy that is more than its uncertainty, else why there is none."""
     if isinstance(energy, str) or energy.uncertainty_j < energy.energy_j:
         return energy
-    moved = f"moved {energy.updates} times while it ran" if energy.updates else "did not move"
+    times = "once" if energy.updates == 1 else f"{energy.updates} times"
+    moved = f"moved {times} while it ran" if energy.updates else "did not move"
     return f"{energy.meter} {moved}, which tells an energy below {energy.uncertainty_j:.2g} J only"
 
 

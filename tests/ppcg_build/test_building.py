@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.ppcg_build.run import PpcgError
+from eatss.verify import verify
+from tests.ppcg_build import cases
+from tests.ppcg_build.recorded_ppcg import wrapper
+
+FILES = ("gemm_host.cu", "gemm_kernel.cu", "gemm_kernel.hu")
+GEMM = cases.KERNELS / "gemm.c"
+
+
+def there(folder: Path) -> list[str]:
+    """Return the files below a folder, and the folder itself if it is there but empty."""
+    if not folder.exists():
+        return []
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()) or ["."]
+
+
+@pytest.mark.parametrize("selects", [True, False])
+@pytest.mark.parametrize("name", cases.NAMES)
+def test_what_ppcg_generates_computes_what_the_source_does(
+    name: str, selects: bool, recorded: Path, tmp_path: Path
+) -> None:
+    source, out = cases.KERNELS / f"{name}.c", tmp_path / "out"
+    made = cases.build(source, out, recorded, arguments=[cases.SMALL], selects=selects)
+    assert made.warnings == ()
+    assert made.program == out / f"{name}.eatss"
+    found = verify(out, device="cpu")
+    assert (found.status, found.bit_equal) == ("ok", True)
+    assert found.coverage is not None
+    assert found.coverage.elements
+    assert all(not kernel.idle for kernel in found.coverage.kernels or ())
+
+
+def test_the_recorded_default_of_gemm_uses_shared_memory(recorded: Path, tmp_path: Path) -> None:
+    made = cases.build(GEMM, tmp_path / "out", recorded, arguments=[cases.SMALL], selects=False)
+    assert made.program is not None
+    plan = json.loads((made.program / "plan.json").read_text())
+    assert [kernel["shared_bytes"] for kernel in plan["kernels"]] == [32 * 32 * 8]
+
+
+def test_a_wrong_kernel_does_not_pass_verification(recorded: Path, tmp_path: Path) -> None:
+    made = cases.build(GEMM, tmp_path / "out", recorded, arguments=[cases.SMALL])
+    assert made.program is not None
+    text = made.program / "gemm.cu"
+    text.write_text(text.read_text().replace("*= beta", "*= alpha"))
+    assert verify(made.program, device="cpu").status == "wrong result"
+
+
+def test_both_runs_have_the_same_options_and_the_last_one_the_sizes(
+    recorded: Path, tmp_path: Path
+) -> None:
+    made = cases.build(GEMM, tmp_path, recorded, arguments=[cases.SMALL], dry_run=True)
+    assert made.files == ()
+    assert made.selection is not None
+    saving, loading = made.commands
+    assert saving[1:-1] == ("--target=cuda", cases.SMALL, "--save-schedule=gemm.schedule")
+    assert loading[1:-1] == (
+        "--target=cuda", cases.SMALL, "--load-schedule=gemm.schedule",
+        *made.selection.ppcg_arguments, "--dump-sizes",
+    )  # fmt: skip
+    assert not (tmp_path / "gemm_host.cu").exists()
+
+
+def test_dependencies_and_the_selection_are_written_beside(recorded: Path, tmp_path: Path) -> None:
+    source = cases.written(tmp_path / "c", "scaled.c", cases.SCALED)
+    depfile, record, out = tmp_path / "out.d", tmp_path / "out.json", tmp_path / "out"
+    made = cases.build(source, out, recorded, depfile=depfile, record=record)
+    assert made.program is not None
+    rule, *others = depfile.read_text().split("\n\n")
+    targets, _, needed = rule.partition(": ")
+    assert set(targets.split()) == {str(path) for path in made.files}
+    assert needed.split()[:2] == [str(source), str(tmp_path / "c/size.h")]
+    assert needed.split()[2].endswith("a100-40gb.toml")
+    assert len(others) == 2
+    assert eatss.Selection.from_dict(json.loads(record.read_text())) == made.selection
+    assert there(made.program) == ["README.md", "plan.json", "scaled.c", "scaled.cu", "size.h"]
+    assert verify(out, device="cpu").status == "ok"
+
+
+def test_several_regions_are_compared_with_the_kernels_that_eatss_expects(
+    recorded: Path, tmp_path: Path
+) -> None:
+    source = cases.written(tmp_path / "c", "several.c", cases.SEVERAL)
+    made = cases.build(source, tmp_path / "out", recorded)
+    assert not any("--load-schedule" in word for word in made.commands[-1])
+    assert len(made.selection.kernels if made.selection else ()) == 2
+    assert verify(tmp_path / "out", device="cpu").status == "ok"
+
+
+def test_many_builds_into_one_folder_do_not_meet(recorded: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def one(name: str) -> eatss.PpcgBuild:
+        source = cases.KERNELS / f"{name}.c"
+        return cases.build(source, out, recorded, arguments=[cases.SMALL])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(one, (*cases.NAMES, "gemm", "gemm")))
+    assert len(there(out)) == len(cases.NAMES) * 7
+    for name in cases.NAMES:
+        assert verify(out / f"{name}.eatss", device="cpu").status == "ok"
+
+
+def test_files_that_ppcg_wrote_before_are_made_measurable(recorded: Path, tmp_path: Path) -> None:
+    made = cases.build(GEMM, tmp_path / "old", recorded, arguments=[cases.SMALL], selects=False)
+    assert made.program is not None
+    for path in made.program.iterdir():
+        path.unlink()
+    made.program.rmdir()
+    with pytest.raises(eatss.InputError) as caught:
+        verify(tmp_path / "old")
+    assert "--generated" in str(caught.value.diagnostics[0].hint)
+    again = cases.build(
+        GEMM, tmp_path / "new", "no-ppcg", arguments=[cases.SMALL], generated=tmp_path / "old"
+    )
+    assert again.files == ()
+    assert verify(tmp_path / "new", device="cpu").status == "ok"
+
+
+def test_other_sizes_than_those_generated_for_are_noticed(recorded: Path, tmp_path: Path) -> None:
+    cases.build(GEMM, tmp_path / "old", recorded, arguments=[cases.SMALL], selects=False)
+    found = cases.build(GEMM, tmp_path / "new", "no-ppcg", generated=tmp_path / "old")
+    assert found.program is None
+    assert [warning.code for warning in found.warnings] == ["EATSS-R031"]
+    assert "has another shape" in found.warnings[0].message
+
+
+# -- failures ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("echo no such thing >&2; exit 3", "EATSS-R010", "exit code 3"),
+        ("kill -SEGV $$", "EATSS-R011", "SIGSEGV"),
+        ("exec sleep 60", "EATSS-R012", "did not end within 0.7 s"),
+        ("exit 0", "EATSS-R013", "wrote no 'gemm_host.cu'"),
+        (
+            "for f in host.cu kernel.cu kernel.hu; do echo > gemm_$f; done",
+            "EATSS-R014",
+            "mapped nothing",
+        ),
+        ("echo '#include' > gemm_host.cu; echo > gemm_kernel.cu", "EATSS-R013", "gemm_kernel.hu"),
+    ],
+)
+def test_a_ppcg_that_fails_fails_the_build(
+    body: str, code: str, said: str, script: Callable[[str], Path], tmp_path: Path
+) -> None:
+    with pytest.raises(PpcgError) as caught:
+        cases.build(GEMM, tmp_path / "out", script(body), ppcg_timeout_s=0.7)
+    assert caught.value.code == code
+    assert said in caught.value.diagnostics[0].message
+    assert caught.value.exit_code == 1
+    assert there(tmp_path / "out") == []
+
+
+def test_what_ppcg_said_is_told(script: Callable[[str], Path], tmp_path: Path) -> None:
+    with pytest.raises(PpcgError) as caught:
+        cases.build(GEMM, tmp_path / "out", script("echo it is monday >&2; exit 1"))
+    assert caught.value.diagnostics[0].hint == "it said: it is monday"
+
+
+def test_a_schedule_that_is_none_is_told(
+    script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    garbled = script(
+        f"{recorded} \"$@\"; [ -f gemm.schedule ] && echo '{{ S_0[i] }}' > gemm.schedule"
+    )
+    with pytest.raises(eatss.InputError) as caught:
+        cases.build(GEMM, tmp_path / "out", garbled, arguments=[cases.SMALL])
+    assert caught.value.code == "EATSS-P021"
+    assert there(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("s/k0_dimBlock([0-9, ]*)/k0_dimBlock(1024)/", "EATSS-R022"),
+        ("s/__global__ void kernel0/__global__ void kernel7() {}\\n&/", "EATSS-R020"),
+        ("s/int t0 = .*/&__shared__ double s[4096];/", "EATSS-R024"),
+    ],
+)
+def test_code_that_was_not_asked_for_fails_the_build(
+    change: str, code: str, script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    other = script(f"{recorded} \"$@\" && sed -i '{change}' gemm_*.cu")
+    with pytest.raises(PpcgError) as caught:
+        cases.build(GEMM, tmp_path / "out", other, arguments=[cases.SMALL])
+    assert caught.value.code == code
+    assert there(tmp_path / "out") == []
+
+
+def test_tiles_that_were_not_asked_for_fail_the_build(
+    script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    other = script(f"{recorded} \"$@\" | sed 's/o0 = 32/o0 = 31/g'")
+    with pytest.raises(PpcgError) as caught:
+        cases.build(GEMM, tmp_path / "out", other, arguments=[cases.SMALL])
+    assert caught.value.code == "EATSS-R021"
+
+
+def test_host_code_that_is_not_understood_is_built_but_not_measured(
+    script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    other = script(f"{recorded} \"$@\" && sed -i 's/double [*]dev_A;/& surprise();/' gemm_host.cu")
+    made = cases.build(GEMM, tmp_path / "out", other, arguments=[cases.SMALL])
+    assert made.program is None
+    assert [warning.code for warning in made.warnings] == ["EATSS-R031"]
+    assert there(tmp_path / "out") == list(FILES)
+
+
+@pytest.mark.parametrize("name", ["serial", "wrong"])
+def test_a_source_that_ppcg_does_not_map_fails_the_build(
+    name: str, recorded: Path, tmp_path: Path
+) -> None:
+    source = cases.written(tmp_path / "c", f"{name}.c", getattr(cases, name.upper()))
+    with pytest.raises(PpcgError) as caught:
+        cases.build(source, tmp_path / "out", recorded)
+    assert caught.value.code == ("EATSS-R014" if name == "serial" else "EATSS-R010")
+    assert there(tmp_path / "out") == []
+
+
+def test_what_was_built_before_stays_where_a_build_fails(
+    script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    cases.build(GEMM, out, recorded, arguments=[cases.SMALL])
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(PpcgError):
+        cases.build(GEMM, out, script("exit 1"), arguments=[cases.SMALL])
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+UNKNOWN = """\
+double twice(double x) { return 2 * x; }
+void calls(double A[100])
+{
+#pragma scop
+    for (int i = 0; i < 100; i++)
+        A[i] = twice(A[i]);
+#pragma endscop
+}
+"""
+
+
+def test_where_sizes_cannot_be_selected_a_build_may_go_on(
+    script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    source = cases.written(tmp_path / "c", "calls.c", UNKNOWN)
+    plain = script(
+        f"cp {tmp_path}/gemm_host.cu calls_host.cu; cp {tmp_path}/gemm_kernel.cu calls_kernel.cu;"
+        "echo > calls_kernel.hu"
+    )
+    cases.build(GEMM, tmp_path, recorded, arguments=[cases.SMALL], selects=False)
+    with pytest.raises(eatss.InputError):
+        cases.build(source, tmp_path / "out", plain)
+    assert there(tmp_path / "out") == []
+    made = cases.build(source, tmp_path / "out", plain, fallback="default")
+    assert [warning.code for warning in made.warnings] == ["EATSS-R030", "EATSS-R031"]
+    assert made.selection is None
+    assert there(tmp_path / "out") == ["calls_host.cu", "calls_kernel.cu", "calls_kernel.hu"]
+
+
+@pytest.mark.parametrize("named", ["no-such-ppcg", __file__])
+def test_a_ppcg_that_is_none_is_told(named: str, tmp_path: Path) -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        cases.build(GEMM, tmp_path / "out", named)
+    assert caught.value.code == "EATSS-R003"
+
+
+@pytest.mark.parametrize("name", ["nothing.c", "size.h"])
+def test_a_source_that_is_none_is_told(name: str, recorded: Path, tmp_path: Path) -> None:
+    cases.written(tmp_path, "scaled.c", cases.SCALED)
+    with pytest.raises(eatss.InputError) as caught:
+        cases.build(tmp_path / name, tmp_path / "out", recorded)
+    assert caught.value.code == "EATSS-R004"
+
+
+def test_a_folder_that_cannot_be_written_is_told(recorded: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(eatss.InputError) as caught:
+        cases.build(GEMM, tmp_path / "file", recorded, arguments=[cases.SMALL])
+    assert caught.value.code == "EATSS-R005"
+
+
+# -- the command ------------------------------------------------------------------------------
+
+
+def command(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``eatss ppcg``."""
+    line = [sys.executable, "-m", "eatss", "ppcg", "--gpu", "a100", "--objective", "paper",
+            "--model", "paper", *map(str, words)]  # fmt: skip
+    root = str(Path(eatss.__file__).parents[1])
+    return subprocess.run(
+        line, capture_output=True, text=True, check=False, cwd=cwd, timeout=120,
+        env={**os.environ, "PYTHONPATH": root},
+    )  # fmt: skip
+
+
+def test_the_command_prints_nothing_where_all_is_well(recorded: Path, tmp_path: Path) -> None:
+    done = command("--ppcg", recorded, "--", GEMM, cases.SMALL, "-o", "out", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert there(tmp_path / "out")[-3:] == list(FILES)
+
+
+def test_a_dry_run_prints_commands_that_a_shell_takes(recorded: Path, tmp_path: Path) -> None:
+    done = command("--ppcg", recorded, "--dry-run", "--", GEMM, cases.SMALL, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    subprocess.run(["sh", "-e"], input=done.stdout, text=True, cwd=tmp_path, check=True)
+    assert (tmp_path / "gemm_host.cu").exists()
+
+
+def test_a_failure_is_an_exit_code_and_words(script: Callable[[str], Path], tmp_path: Path) -> None:
+    done = command("--ppcg", script("exit 4"), "--", GEMM, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "error: scripted-ppcg failed with exit code 4 [EATSS-R010]" in done.stderr
+
+
+def test_ctrl_c_ends_ppcg(script: Callable[[str], Path], tmp_path: Path) -> None:
+    slow = script(f"echo $$ > {tmp_path}/pid; exec sleep 60")
+    words = ["-m", "eatss", "ppcg", "--gpu", "a100", "--ppcg", str(slow), "--", str(GEMM)]
+    run = subprocess.Popen([sys.executable, *words], cwd=tmp_path, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=30)
+    assert run.returncode == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+# -- a real PPCG ------------------------------------------------------------------------------
+
+
+def test_a_real_ppcg_generates_what_is_selected(real: str, tmp_path: Path) -> None:
+    for name in ("gemm", "jacobi-2d"):
+        source = cases.KERNELS / f"{name}.c"
+        made = eatss.ppcg(
+            source, gpu="h200", ppcg=real, output=tmp_path, arguments=["-DSMALL_DATASET"]
+        )
+        assert made.program is not None
+        assert verify(made.program, device="cpu").status == "ok"
+
+
+def test_a_real_ppcg_answers_as_the_recorded_one(real: str, recorded: Path, tmp_path: Path) -> None:
+    once = wrapper(tmp_path / "recording", tmp_path / "store.json", str(Path(real).resolve()))
+    for ppcg, folder in ((recorded, "recorded"), (once, "real")):
+        cases.build(GEMM, tmp_path / folder, ppcg, arguments=[cases.SMALL])
+    for name in FILES:
+        assert (tmp_path / "real" / name).read_text() == (tmp_path / "recorded" / name).read_text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("source", sorted(cases.KERNELS.glob("*.c")), ids=lambda path: path.stem)
+def test_a_real_ppcg_compiles_every_kernel(source: Path, real: str, tmp_path: Path) -> None:
+    made = eatss.ppcg(source, gpu="h200", ppcg=real, output=tmp_path, arguments=["-DMINI_DATASET"])
+    assert made.program is not None, made.warnings
+    assert verify(made.program, device="cpu").status == "ok"
