@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.codec import decode, encode
+from eatss.foreign.child import NotStartedError
+from eatss.foreign.meter import MeterOptions, all_devices, meter_program
+from eatss.foreign.program_energy import ProgramEnergy
+from eatss.report.program_energy import power_csv, render_program_energy
+from tests.measurement.meters.conftest import FakeNvml
+
+ROOT = Path(__file__).parents[2]
+QUICK = MeterOptions(idle_s=0.2)
+
+
+def sleeping(seconds: float) -> list[str]:
+    """Return a program that takes some time."""
+    return [sys.executable, "-S", "-c", f"import time; time.sleep({seconds})"]
+
+
+def test_energy_is_that_of_a_steady_card_over_the_run() -> None:
+    found = meter_program(sleeping(0.3), QUICK, module=FakeNvml())
+    (card,) = found.cards
+    assert card.energy_j is not None
+    assert card.uncertainty_j is not None
+    assert abs(card.energy_j - 400 * found.time_s) <= card.uncertainty_j
+    assert card.uncertainty_j < 0.2 * card.energy_j
+    assert 0.3 <= found.time_s < 5
+    assert (found.runs, found.exit_code) == (1, 0)
+    assert card.idle_power_w == pytest.approx(400, abs=0.5)
+    assert card.peak_power_w == 400.5
+
+
+def test_the_trace_begins_before_the_program_and_ends_with_it() -> None:
+    found = meter_program(sleeping(0.2), QUICK, module=FakeNvml())
+    times = [sample.time_s for sample in found.cards[0].trace]
+    assert times[0] == pytest.approx(-0.2, abs=0.1)
+    assert 0 < times[-1] <= found.time_s
+    assert all(a <= b for a, b in pairwise(times))
+    lines = power_csv(found).splitlines()
+    assert lines[0] == "device,time_s,power_w"
+    assert len(lines) == len(times) + 1
+    assert lines[1].startswith("GPU-0,-0.")
+
+
+def test_a_longer_interval_gives_fewer_samples() -> None:
+    few = meter_program(sleeping(0.3), MeterOptions(idle_s=0.0, interval_s=0.1), module=FakeNvml())
+    many = meter_program(sleeping(0.3), MeterOptions(idle_s=0.0), module=FakeNvml())
+    assert len(few.cards[0].trace) < len(many.cards[0].trace)
+
+
+def test_a_run_too_short_for_the_counter_has_no_energy_but_a_reason() -> None:
+    found = meter_program(sleeping(0.0), QUICK, module=FakeNvml(period_s=0.5))
+    (card,) = found.cards
+    assert card.energy_j is None
+    assert any("NVML energy counter" in one.reason for one in card.missing)
+    text = render_program_energy(found, "table")
+    assert "no energy" in text
+    assert "--repeat" in text
+
+
+def test_repeated_runs_share_the_energy_and_end_at_a_failure(tmp_path: Path) -> None:
+    found = meter_program(["true"], MeterOptions(repeat=5, idle_s=0.0), module=FakeNvml())
+    assert found.runs == 5
+    fails = ["sh", "-c", f"echo >> {tmp_path}/n; [ $(wc -l < {tmp_path}/n) -lt 3 ]"]
+    found = meter_program(fails, MeterOptions(repeat=9, idle_s=0.0), module=FakeNvml())
+    assert (found.runs, found.exit_code) == (3, 1)
+
+
+def test_several_cards_are_metered_each_by_itself() -> None:
+    module = FakeNvml()
+    devices = all_devices(module)
+    assert devices == ("GPU-0", "GPU-1")
+    found = meter_program(sleeping(0.2), MeterOptions(devices=devices, idle_s=0.0), module=module)
+    assert [card.device.uuid for card in found.cards] == ["GPU-0", "GPU-1"]
+    assert all(card.energy_j is not None for card in found.cards)
+    assert module.users == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["true"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill $$"], 143)]
+)
+def test_the_exit_code_is_as_of_a_shell(words: list[str], code: int) -> None:
+    found = meter_program(words, MeterOptions(idle_s=0.0), module=FakeNvml())
+    assert found.exit_code == code
+
+
+def test_a_program_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+    module = FakeNvml()
+    for name, status in (("no-such-program", 127), (str(tmp_path), 126)):
+        with pytest.raises(NotStartedError) as caught:
+            meter_program([name], MeterOptions(idle_s=0.0), module=module)
+        assert (caught.value.code, caught.value.status) == ("EATSS-E091", status)
+    assert module.users == 0
+
+
+def test_no_card_is_an_error_before_the_program_runs(tmp_path: Path) -> None:
+    module = FakeNvml()
+    module.failing["nvmlInit"] = 12
+    with pytest.raises(eatss.InputError) as caught:
+        meter_program(["touch", str(tmp_path / "ran")], QUICK, module=module)
+    assert caught.value.code == "EATSS-E090"
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(eatss.InputError) as caught:
+        meter_program(["true"], MeterOptions(devices=(5,)), module=FakeNvml())
+    assert caught.value.code == "EATSS-E090"
+
+
+def test_without_a_counter_power_is_integrated_or_said_to_be_too_slow() -> None:
+    module = FakeNvml()
+    module.failing["nvmlDeviceGetTotalEnergyConsumption"] = 3
+    found = meter_program(sleeping(0.1), QUICK, module=module)
+    (card,) = found.cards
+    assert card.energy_j is None
+    assert any("averages over 1 s" in one.reason for one in card.missing)
+    assert card.peak_power_w == 400.5
+
+
+def test_a_meter_that_does_not_work_here_is_told() -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        meter_program(["true"], MeterOptions(meter="jetson"), module=FakeNvml())
+    assert caught.value.code == "EATSS-E074"
+    with pytest.raises(eatss.InputError) as caught:
+        meter_program(["true"], MeterOptions(meter="guess"), module=FakeNvml())
+    assert caught.value.code == "EATSS-X005"
+
+
+def test_no_meter_is_time_and_power_alone() -> None:
+    found = meter_program(sleeping(0.1), MeterOptions(meter="none"), module=FakeNvml())
+    assert found.cards[0].energy_j is None
+    assert found.cards[0].peak_power_w == 400.5
+
+
+def test_json_reads_back() -> None:
+    found = meter_program(["true"], MeterOptions(idle_s=0.0), module=FakeNvml())
+    assert decode(ProgramEnergy, json.loads(render_program_energy(found, "json"))) == found
+    assert encode(found)["schema_version"] == 1
+
+
+# -- the command ------------------------------------------------------------------------------
+
+
+def line(*words: str, cards: str = "CARDS") -> list[str]:
+    """Return a command line of ``eatss meter``."""
+    nvml = f"tests.foreign.steady_nvml:{cards}"
+    return [sys.executable, "-m", "eatss", "meter", "--nvml", nvml, "--idle", "0.1", *words]
+
+
+def meter(*words: str, cards: str = "CARDS") -> subprocess.CompletedProcess[str]:
+    """Run ``eatss meter``."""
+    return subprocess.run(
+        line(*words, cards=cards), capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
+    )
+
+
+def test_streams_and_exit_code_are_the_programs() -> None:
+    done = meter("--", "sh", "-c", "cat; echo out; echo err >&2; exit 5")
+    assert done.stdout == "out\n"
+    assert done.stderr.startswith("err\n")
+    assert "exit code 5" in done.stderr
+    assert done.returncode == 5
+
+
+def test_results_go_to_files_where_they_are_named(tmp_path: Path) -> None:
+    out, trace = tmp_path / "out.json", tmp_path / "trace.csv"
+    done = meter(
+        "-f", "json", "-o", str(out), "--trace", str(trace), "--device", "all", "--", "sleep", "0.2"
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    found = decode(ProgramEnergy, json.loads(out.read_text()))
+    assert found.command == ("sleep", "0.2")
+    assert {row.split(",")[0] for row in trace.read_text().splitlines()[1:]} == {"GPU-0", "GPU-1"}
+
+
+def test_the_table_says_what_is_sure_and_what_is_not() -> None:
+    done = meter("--repeat", "2", "--", "sleep", "0.4", cards="SLOW")
+    assert "2 runs" in done.stderr
+    assert " J a run" in done.stderr
+    assert "energy is known to ±" in done.stderr
+    assert all(len(row) <= 100 for row in done.stderr.splitlines())
+
+
+def test_no_such_program_ends_as_a_shell_does() -> None:
+    done = meter("--", "no-such-program")
+    assert done.returncode == 127
+    assert "error: 'no-such-program' cannot be started" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_signals_are_the_programs(number: signal.Signals, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    script = (
+        "import signal, sys, time\n"
+        f"signal.signal({int(number)}, lambda *_: sys.exit(9))\n"
+        f"open({str(ready)!r}, 'w').close()\n"
+        "time.sleep(60)\n"
+    )
+    run = subprocess.Popen(
+        line("--", sys.executable, "-S", "-c", script), cwd=ROOT, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 30
+    while not ready.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(run.pid, number)
+    _, said = run.communicate(timeout=30)
+    assert run.returncode == 9
+    assert b"exit code 9" in said
+
+
+def test_ctrl_c_before_the_program_begins_runs_nothing(tmp_path: Path) -> None:
+    words = line("--idle", "30", "--", "touch", str(tmp_path / "ran"))
+    run = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True)
+    time.sleep(2)
+    os.kill(run.pid, signal.SIGINT)
+    run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert not (tmp_path / "ran").exists()
