@@ -43,10 +43,11 @@ class CardEnergy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramEnergy:
-    """Time and energy of a program that was run ``runs`` times, one after the other.
+    """What a program took, start-up and all.
 
-    ``time_s`` is that of all runs together. ``exit_code`` is the last run's; a run that fails is
-    the last.
+    It was run ``runs`` times, one after the other, and ``command`` is its command line. ``cards``
+    are those that were metered. ``time_s`` is that of all runs together. ``exit_code`` is the last
+    run's; a run that fails is the last.
     """
 
     command: tuple[str, ...]

@@ -65,6 +65,8 @@ def compare_with_original(
         CompileError: the program does not compile at these sizes.
     """
     sizes = reduced_sizes(program)
+    if not sizes:
+        raise NotComparedError("its sizes are fixed, and so large that the original takes too long")
     with ThreadPoolExecutor(len(sizes)) as pool:  # the process that compares finds them made
         list(pool.map(lambda each: _compile_ahead(program, each, target), sizes))
     try:
@@ -86,8 +88,11 @@ def reduced_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
 
     Those stay below some tiles, because a CPU that stands in for a card is slow. With a card
     only the original is: sizes that just exceed every tile come first where it can afford them.
+    There are none where sizes are fixed and too large for the original.
     """
     every = choose_sizes(program)
+    if not every:
+        return ()
     places = {len(every) - 1, 3 * len(every) // 4, len(every) // 2}
     chosen = [every[place] for place in sorted(places, reverse=True)]
     above = {p.name: max(chosen[0][p.name], p.tile + _ABOVE) for p in program.parameters}

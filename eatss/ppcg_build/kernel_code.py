@@ -1,8 +1,9 @@
 """PPCG's kernel file read, and written again so that a card and a CPU take it.
 
-The code of the kernels stays as PPCG wrote it, token by token, but for three things: a kernel is
+The code of the kernels stays as PPCG wrote it, token by token, but for four things: a kernel is
 ``extern "C"``, so that it is found by its name; shared arrays are declared by a macro, so that a
-CPU can watch them; and the header, which has nothing but declarations, is left out.
+CPU can watch them; the header, which has nothing but declarations, is left out; and for NVRTC,
+which knows no statements in expressions, the least and the largest of two have a plain macro.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ SHARED_MACRO = """\
 #define EATSS_SHARED_AT(place, type, name, extents) __shared__ type name extents
 #endif
 """
+
+_PLAIN = {
+    "ppcg_min(x,y)": "((x) < (y) ? (x) : (y))",
+    "ppcg_max(x,y)": "((x) > (y) ? (x) : (y))",
+}
+"""What PPCG defines these macros as where it may use no extension of GNU C."""
 
 _BYTES = {kind.value: kind.size_bytes for kind in ElementType}
 
@@ -74,8 +81,8 @@ def read_kernels(text: str) -> KernelFile:
     kernels: list[KernelText] = []
     changes: list[tuple[int, int, str]] = []
     for place, token in enumerate(found):
-        if token.kind == "directive" and token.text.split()[0] == "#include":
-            changes.append((token.start, token.end, ""))
+        if token.kind == "directive":
+            changes += _directive(token)
         if token.text == "__global__":
             kernel, inside = _kernel(found, place)
             kernels.append(kernel)
@@ -87,6 +94,16 @@ def read_kernels(text: str) -> KernelFile:
         pieces += [text[done:start], instead]
         done = end
     return KernelFile(kernels=tuple(kernels), text="".join((*pieces, text[done:])).strip() + "\n")
+
+
+def _directive(token: Token) -> Iterator[tuple[int, int, str]]:
+    words = token.text.split(maxsplit=2)
+    if words[0] == "#include":
+        yield token.start, token.end, ""
+    elif words[0] == "#define" and words[1] in _PLAIN and words[2:][:1] != [_PLAIN[words[1]]]:
+        plain = f"#define {words[1]} {_PLAIN[words[1]]}"
+        text = f"#ifdef __CUDACC_RTC__\n{plain}\n#else\n{token.text}\n#endif"
+        yield token.start, token.end, text
 
 
 def _kernel(

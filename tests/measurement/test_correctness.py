@@ -71,6 +71,16 @@ def test_sizes_are_few_and_give_whole_and_partial_tiles(name: str) -> None:
             assert any(sizes[parameter.name] % parameter.tile for sizes in chosen)
 
 
+def test_fixed_sizes_that_are_too_large_are_a_reason_not_to_compare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(correctness, "choose_sizes", lambda _: ())
+    program = load_program(LU)
+    assert reduced_sizes(program) == ()
+    with pytest.raises(NotComparedError, match="so large that the original takes too long"):
+        compare_with_original(program, LU, 0, 1.0, target(tmp_path))
+
+
 def test_success_names_the_sizes() -> None:
     assert verdict(verification(("ok", ""), ("ok", ""))) == "the original C at N=10; N=11"
 

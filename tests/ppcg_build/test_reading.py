@@ -104,6 +104,15 @@ def test_kernels_change_in_nothing_but_their_declarations() -> None:
     )
 
 
+def test_nvrtc_gets_macros_without_extensions() -> None:
+    theirs = "#define ppcg_min(x,y)    ({ __typeof__(x) _x = (x); _x < (y) ? _x : (y); })"
+    found = read_kernels(f"__global__ void kernel0(int n)\n{{\n    {theirs}\n}}\n").text
+    assert theirs in found
+    assert "#ifdef __CUDACC_RTC__\n#define ppcg_min(x,y) ((x) < (y) ? (x) : (y))\n#else" in found
+    plain = "#define ppcg_max(x,y) ((x) > (y) ? (x) : (y))"
+    assert read_kernels(plain).text == f"{plain}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
