@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Literal, Unpack
 
 from eatss.api import select
+from eatss.cache.options import Caching, CachingKeywords
 from eatss.cuda.folder import program_files
 from eatss.cuda.original import OriginalFiles, headers_of
 from eatss.diagnostics import (
     Diagnostic,
-    EatssError,
     InputError,
     NoSolutionError,
     Severity,
-    input_error,
 )
 from eatss.file_sets import place_files
 from eatss.files import folder_named, write_whole
@@ -37,6 +36,13 @@ from eatss.model.options import SelectKeywords, SelectOptions
 from eatss.model.selection import SELECTION
 from eatss.ppcg_build.arguments import PpcgArguments, ppcg_arguments
 from eatss.ppcg_build.dependencies import dependency_text
+from eatss.ppcg_build.findings import (
+    cannot_write,
+    falls_back,
+    no_source,
+    not_measurable,
+    nothing_mapped,
+)
 from eatss.ppcg_build.host_code import HostRegion, host_regions
 from eatss.ppcg_build.kernel_code import KernelFile, read_kernels
 from eatss.ppcg_build.mismatches import mismatches
@@ -49,7 +55,6 @@ from eatss.ppcg_build.run import (
     PpcgError,
     find_ppcg,
     generated_files,
-    ppcg_error,
     run_ppcg,
 )
 from eatss.ppcg_build.sizes import UsedSizes, is_dump, used_sizes
@@ -81,7 +86,11 @@ class PpcgBuild:
     said: str
 
 
-@keywords_of(SelectKeywords, SelectOptions)
+class _Ppcg(SelectKeywords, CachingKeywords, total=False):
+    """Keywords of :func:`ppcg`."""
+
+
+@keywords_of(_Ppcg, SelectOptions, Caching)
 def ppcg(
     source: str | PathLike[str],
     *,
@@ -96,7 +105,7 @@ def ppcg(
     record: str | PathLike[str] | None = None,
     dry_run: bool = False,
     ppcg_timeout_s: float = TIMEOUT_S,
-    **options: Unpack[SelectKeywords],
+    **options: Unpack[_Ppcg],
 ) -> PpcgBuild:
     """Run PPCG on a C file with the sizes that are selected for a card.
 
@@ -118,7 +127,7 @@ def ppcg(
         record: A file that gets the selection as JSON.
         dry_run: Write nothing; ``commands`` tell how PPCG would be run.
         ppcg_timeout_s: Seconds that one run of PPCG may take.
-        **options: Those of :class:`SelectOptions`.
+        **options: Those of :class:`SelectOptions` and :class:`Caching`.
 
     Raises:
         InputError: the source, the profile or an option is wrong; ``EATSS-R001`` to ``R004``.
@@ -130,7 +139,7 @@ def ppcg(
     given = ppcg_arguments(words, selecting=selects and generated is None)
     folder = folder_named(given.output or output)
     if not given.source.is_file() or given.source.suffix != ".c":
-        raise _no_source(given.source)
+        raise no_source(given.source)
     profile = given_profile(gpu)
     run = _Run(given, profile, options, ppcg_timeout_s)
     with tempfile.TemporaryDirectory(prefix="eatss-ppcg-") as work:
@@ -143,14 +152,6 @@ def ppcg(
         return run.finished(run.generate(), folder, depfile, record, gpu)
 
 
-def _no_source(path: Path) -> InputError:
-    return input_error(
-        "EATSS-R004",
-        f"'{path}' is no C file",
-        hint="give PPCG a file with the ending .c after --, as in: eatss ppcg --gpu h200 -- gemm.c",
-    )
-
-
 class _Run:
     """One build: what was run, and what is known so far."""
 
@@ -158,7 +159,7 @@ class _Run:
         self,
         given: PpcgArguments,
         profile: GpuProfile,
-        options: SelectKeywords,
+        options: _Ppcg,
         timeout_s: float,
     ) -> None:
         self._given = given
@@ -188,14 +189,14 @@ class _Run:
         if (work / schedule).is_file():
             self._schedule = work / schedule
         elif not _mapped(generated_files(work, self._stem, said)):
-            raise _nothing_mapped(self._given.source, said)
+            raise nothing_mapped(self._given.source, said)
         loading: tuple[str, ...] = (f"--load-schedule={schedule}",)
         try:
             self._selection, kept = self._selected()
         except (InputError, NoSolutionError) as error:
             if fallback is None:
                 raise
-            self._warnings.append(_falls_back(error))
+            self._warnings.append(falls_back(error))
             kept = False
         sizes = self._selection.ppcg_arguments if self._selection is not None else ()
         loading = loading if kept else ()
@@ -212,8 +213,8 @@ class _Run:
         found = generated_files(self._work, self._stem, said)
         if not _mapped(found):
             if self._selection is not None or not self._warnings:
-                raise _nothing_mapped(self._given.source, said)
-            self._warnings.append(_nothing_mapped(self._given.source, said).diagnostics[0])
+                raise nothing_mapped(self._given.source, said)
+            self._warnings.append(nothing_mapped(self._given.source, said).diagnostics[0])
         return found
 
     def _ran(self, command: tuple[str, ...]) -> str:
@@ -288,7 +289,7 @@ class _Run:
                 text = dependency_text(targets, self._needed(gpu))
                 write_whole(Path(depfile), text.encode("utf-8", "surrogateescape"))
         except OSError as error:
-            raise _cannot_write(error, folder) from None
+            raise cannot_write(error, folder) from None
         files = tuple(folder / name for name in own)
         return self.build(files, folder / home if checked is not None else None, found.said)
 
@@ -311,7 +312,7 @@ class _Run:
         try:
             kernels = read_kernels(found.kernels)
         except NotUnderstoodError as error:
-            self._warnings.append(_not_measurable(str(error)))
+            self._warnings.append(not_measurable(str(error)))
             return None
         regions: tuple[HostRegion, ...] = ()
         reason = ""
@@ -329,7 +330,7 @@ class _Run:
             return None
         program = reason or self._read(regions, kernels, used)
         if isinstance(program, str):
-            self._warnings.append(_not_measurable(program))
+            self._warnings.append(not_measurable(program))
             return None
         return program
 
@@ -387,41 +388,3 @@ def _program(
 
 def _mapped(found: Generated) -> bool:
     return "__global__" in found.kernels
-
-
-def _nothing_mapped(source: Path, said: str) -> PpcgError:
-    told = "; ".join(line for line in said.splitlines() if line.strip() and not is_dump(line))
-    hint = "mark affine loops, of which one is parallel, with #pragma scop and #pragma endscop"
-    return ppcg_error(
-        "EATSS-R014",
-        f"PPCG mapped nothing of '{source}' to the card",
-        f"it said: {told}" if told else hint,
-    )
-
-
-def _falls_back(error: EatssError) -> Diagnostic:
-    first = error.diagnostics[0]
-    return replace(
-        first,
-        code="EATSS-R030",
-        severity=Severity.WARNING,
-        message=f"no sizes were selected, PPCG takes its own: {first.message} [{first.code}]",
-    )
-
-
-def _not_measurable(reason: str) -> Diagnostic:
-    return Diagnostic(
-        code="EATSS-R031",
-        severity=Severity.WARNING,
-        message=f"what PPCG generated cannot be measured by eatss: {reason}",
-        hint="the files are as PPCG wrote them; to measure a whole program: eatss meter -- PROGRAM",
-    )
-
-
-def _cannot_write(error: OSError, folder: Path) -> InputError:
-    place = error.filename if isinstance(error.filename, str) else str(folder)
-    return input_error(
-        "EATSS-R005",
-        f"'{place}' cannot be written: {error.strerror or error}",
-        hint="name another folder with -o",
-    )

@@ -9,9 +9,18 @@ import typer
 
 from eatss.cli.messages import report_warnings, working
 from eatss.cli.option_groups import takes
-from eatss.cli.options import Card, Debug, Diagnostics, of_output, of_source, select_options
+from eatss.cli.options import (
+    Card,
+    Debug,
+    Diagnostics,
+    cache_options,
+    of_output,
+    of_source,
+    select_options,
+)
 
 if TYPE_CHECKING:
+    from eatss.cache.options import CachingKeywords
     from eatss.model.options import SelectKeywords
 
 EXAMPLES = """
@@ -27,7 +36,7 @@ Examples:
 """
 
 
-@takes(choosing=select_options)
+@takes(choosing=select_options, caching=cache_options)
 def ppcg(
     *,
     words: Annotated[
@@ -69,6 +78,7 @@ def ppcg(
         ),
     ] = None,
     choosing: SelectKeywords,
+    caching: CachingKeywords,
     depfile: Annotated[
         Path | None,
         of_output(metavar="FILE", help="Write what the output depends on, as make reads it."),
@@ -109,6 +119,7 @@ def ppcg(
             dry_run=dry_run,
             ppcg_timeout_s=ppcg_timeout,
             **choosing,
+            **caching,
         )
     for command in made.commands if dry_run or verbose else ():
         typer.echo(command_text(command), err=not dry_run)
