@@ -58,7 +58,7 @@ from eatss.ppcg_build.run import (
     run_ppcg,
 )
 from eatss.ppcg_build.sizes import UsedSizes, is_dump, used_sizes
-from eatss.program import PROGRAM_SUFFIX, Program
+from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.session.session import Session
 
 Fallback = Literal["default"]
@@ -124,7 +124,7 @@ def ppcg(
         generated: A folder with files that PPCG wrote before; PPCG is not run then, and only the
             folder for measuring is written.
         depfile: A file that gets what the output depends on, as make reads it.
-        record: A file that gets the selection as JSON.
+        record: A file that gets the selection as JSON; where there is none, it is removed.
         dry_run: Write nothing; ``commands`` tell how PPCG would be run.
         ppcg_timeout_s: Seconds that one run of PPCG may take.
         **options: Those of :class:`SelectOptions` and :class:`Caching`.
@@ -275,15 +275,13 @@ class _Run:
                 written[f"{home}/{name}"] = data
         folders = [] if checked is None else [f"{home}/{name}" for name in checked[1].folders]
         own = [name for name, _ in found.files] if own_files else []
+        target, last = Path(os.path.realpath(folder)), own[-1] if own else ""
         try:
-            place_files(
-                Path(os.path.realpath(folder)),
-                written,
-                folders=folders,
-                last=own[-1] if own else "",
-            )
-            if record is not None and self._selection is not None:
-                write_whole(Path(record), SELECTION.to_text(self._selection).encode())
+            place_files(target, written, folders=folders, last=last)
+            if checked is None:  # what may be there is of a build before
+                (target / home / PLAN_FILE).unlink(missing_ok=True)
+            if record is not None:
+                self._record(Path(record))
             if depfile is not None:
                 targets = [str(folder / name) for name in reversed(own)]
                 text = dependency_text(targets, self._needed(gpu))
@@ -292,6 +290,13 @@ class _Run:
             raise cannot_write(error, folder) from None
         files = tuple(folder / name for name in own)
         return self.build(files, folder / home if checked is not None else None, found.said)
+
+    def _record(self, file: Path) -> None:
+        """Write the selection; where there is none, that of a build before goes."""
+        if self._selection is None:
+            file.unlink(missing_ok=True)
+        else:
+            write_whole(file, SELECTION.to_text(self._selection).encode())
 
     def build(self, files: tuple[Path, ...], program: Path | None, said: str = "") -> PpcgBuild:
         """Return what is known now."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 
@@ -19,19 +20,44 @@ def place_files(
 ) -> None:
     """Put files into a folder, which is made if need be; nothing else in it is touched.
 
+    Several processes may do so at once: one after the other has its turn.
+
     Args:
         target: the folder, a real path.
         contents: what the files hold, by their paths in the folder, with ``/``.
-        folders: folders in it to make besides.
+        folders: folders in it to make besides. Links in the folder are not followed.
         last: the file that takes its place after all others.
 
     Raises:
         OSError: they cannot be placed; then nothing has changed.
     """
-    if target.exists():
+    if not target.exists():
+        try:
+            _create(target, contents, folders)
+            return
+        except OSError:
+            if not target.is_dir():  # nobody else has made it meanwhile
+                raise
+    with _alone_in(target):
+        check_places(target, [*contents, *(f"{folder}/" for folder in folders)])
         _update(target, contents, folders, last)
-    else:
-        _create(target, contents, folders)
+
+
+@contextmanager
+def _alone_in(target: Path) -> Iterator[None]:
+    """Keep others that put files into a folder out of it for as long as the block runs."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl  # noqa: PLC0415 - only some systems have it
+
+    folder = os.open(target, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some file systems have no locks
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def check_places(target: Path, names: Sequence[str]) -> None:

@@ -32,6 +32,7 @@ from eatss.program.plan import (
     Work,
 )
 from eatss.program.plan_json import (
+    PLAN_FILE,
     PROGRAM_SUFFIX,
     load_program,
     program_folder,
@@ -41,6 +42,7 @@ from eatss.program.plan_json import (
 )
 
 __all__ = [
+    "PLAN_FILE",
     "PROGRAM_SUFFIX",
     "Apply",
     "Argument",

@@ -223,6 +223,18 @@ def test_host_code_that_is_not_understood_is_built_but_not_measured(
     assert there(tmp_path / "out") == list(FILES)
 
 
+def test_a_program_of_a_build_before_is_not_taken_for_this_one(
+    script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert cases.build(GEMM, out, recorded, arguments=[cases.SMALL]).program is not None
+    other = script(f"{recorded} \"$@\" && sed -i 's/double [*]dev_A;/& surprise();/' gemm_host.cu")
+    assert cases.build(GEMM, out, other, arguments=[cases.SMALL]).program is None
+    with pytest.raises(eatss.InputError) as caught:
+        verify(out)
+    assert caught.value.code == "EATSS-V003"
+
+
 @pytest.mark.parametrize("name", ["serial", "wrong"])
 def test_a_source_that_ppcg_does_not_map_fails_the_build(
     name: str, recorded: Path, tmp_path: Path
