@@ -12,15 +12,10 @@ Importing ``eatss`` is cheap: solver and compiler libraries load on first use.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from eatss.api import codegen, inspect, predict, select
     from eatss.building import PpcgBuild, ppcg
     from eatss.calls.api import jit
@@ -92,6 +87,7 @@ _HOME = {
     "ppcg": "eatss.building",
     "predict": "eatss.api",
     "schema": "eatss.schemas",
+    "scop": "eatss.python_source.python_scop",
     "select": "eatss.api",
     "u8": "eatss.python_source.annotations",
     "u16": "eatss.python_source.annotations",
@@ -153,28 +149,6 @@ def __getattr__(name: str) -> object:
         globals()[name] = value
         return value
     raise AttributeError(f"module 'eatss' has no attribute {name!r}")
-
-
-class _Eatss(ModuleType):
-    """This module: its ``scop`` is the decorator.
-
-    The package ``eatss.scop`` has the same name. Importing it sets the attribute of this module,
-    which would hide the decorator; the package itself is found without.
-    """
-
-    @property
-    def scop(self) -> Callable[[Callable[..., Any]], PythonScop]:
-        """The decorator that reads loops written in Python."""
-        home = import_module("eatss.python_source.python_scop")
-        decorator: Callable[[Callable[..., Any]], PythonScop] = home.scop
-        return decorator
-
-    @scop.setter
-    def scop(self, package: ModuleType) -> None:
-        """Take what importing the package sets, and leave the decorator where it is."""
-
-
-sys.modules[__name__].__class__ = _Eatss
 
 
 def __dir__() -> list[str]:

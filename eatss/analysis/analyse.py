@@ -17,7 +17,7 @@ from eatss.polyhedral.footprint import footprint
 from eatss.polyhedral.kernel import Kernel, Reference
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polynomial import Polynomial
-from eatss.scop import ElementType, Scop
+from eatss.scops import ElementType, Scop
 
 
 def analyse(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from eatss.analysis.facts import KernelFacts
 from eatss.diagnostics import Diagnostic
 from eatss.polyhedral.program import ScheduledScop
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ import islpy as isl
 from eatss.isl_names import affine_form, constant_value, coupled_dims, maps_of, output_affs
 from eatss.polyhedral.kernel import Kernel, Reference
 from eatss.program import Constant
-from eatss.scop import Array, ElementType, Scop, Statement
+from eatss.scops import Array, ElementType, Scop, Statement
 from eatss.work.count import count
 from eatss.work.operations import Operations, operations_of
 

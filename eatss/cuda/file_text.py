@@ -22,6 +22,7 @@ from eatss.program import (
     KernelCode,
     Operator,
     Program,
+    at_least,
     multiplied,
 )
 from eatss.schedule.names import NameTable
@@ -152,7 +153,8 @@ def _declaration(argument: Argument, given: Mapping[str, str], *, const: bool) -
 
 
 def _elements(shape: Sequence[IntExpr]) -> IntExpr:
+    """Return the number of elements; none where nothing of a dimension is needed."""
     elements: IntExpr = Constant(1)
     for extent in shape:
-        elements = multiplied(elements, extent)
+        elements = multiplied(elements, at_least(extent, 0))
     return elements

@@ -60,7 +60,7 @@ from eatss.recipe.recipe_json import recipe_to_dict
 from eatss.schedule.errors import input_error_at
 from eatss.schedule.names import NameTable, is_reserved
 from eatss.schedule.pieces import Piece, pieces_of
-from eatss.scop import Scop
+from eatss.scops import Scop
 from eatss.transform.chain import transformed
 from eatss.work.least_work import work_of
 

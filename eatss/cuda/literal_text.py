@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isinf
 
-from eatss.scop import ElementType, Literal
+from eatss.scops import ElementType, Literal
 
 _SUFFIXES = {
     ElementType.INT32: "",

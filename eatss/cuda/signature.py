@@ -9,7 +9,7 @@ from eatss.kernel.nodes import SHARED
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.program import Argument, Constant, Interface, InterfaceEntry, Parameter, Temporary
 from eatss.schedule.names import NameTable
-from eatss.scop import FunctionParameter, Scop
+from eatss.scops import FunctionParameter, Scop
 
 _SOURCES = {"parameter": "parameter", "global": "global"}
 

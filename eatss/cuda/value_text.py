@@ -16,7 +16,7 @@ import islpy as isl
 from eatss.cuda.literal_text import converted_literal, literal_text
 from eatss.program import Apply, IntExpr, Operator, c_text
 from eatss.program.expression import binds_as_a_name
-from eatss.scop import (
+from eatss.scops import (
     AffineValue,
     Binary,
     Call,

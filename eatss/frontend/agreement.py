@@ -8,7 +8,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.isl_names import constant_value, parameters_set
-from eatss.scop import (
+from eatss.scops import (
     Access,
     AffineValue,
     Array,

@@ -24,7 +24,7 @@ from eatss.isl_names import (
     parameters_as_inputs,
     tuple_of_functions,
 )
-from eatss.scop import (
+from eatss.scops import (
     Access,
     AffineValue,
     Array,

@@ -24,7 +24,7 @@ from eatss.frontend.symbols import Role, SymbolTable, Variable, counter_of, writ
 from eatss.frontend.tree import BODIES, Node, NodeKind
 from eatss.frontend.types import TypeClass
 from eatss.isl_names import coalesced
-from eatss.scop import AccessKind, Binary, Cast, ElementType, Expression, Literal, Read
+from eatss.scops import AccessKind, Binary, Cast, ElementType, Expression, Literal, Read
 
 _MAX_DEPTH = 150
 

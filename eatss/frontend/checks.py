@@ -18,7 +18,7 @@ from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind, read_tree
 from eatss.frontend.types import TypeTable
 from eatss.isl_names import without_parameter
-from eatss.scop import AccessKind
+from eatss.scops import AccessKind
 
 _MAX_LOOPS = 8
 

@@ -18,7 +18,7 @@ from eatss.frontend.tree import Node, NodeKind
 from eatss.frontend.types import TypeClass
 from eatss.frontend.values import Value
 from eatss.isl_names import coalesced, constant_value
-from eatss.scop import (
+from eatss.scops import (
     AccessKind,
     AffineValue,
     Binary,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from eatss.frontend.tree import Node
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 _SUFFIXES = {
     ElementType.UINT32: "u",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 from eatss.diagnostics import Diagnostic, input_error
 
 if TYPE_CHECKING:
-    from eatss.scop import Scop
+    from eatss.scops import Scop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ from eatss.frontend.symbols import Role, SymbolTable
 from eatss.frontend.tree import Node, NodeKind, read_tree, without_unused_labels
 from eatss.frontend.types import TypeTable
 from eatss.frontend.values import ValueAlgebra
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 _DEFAULT = FrontendOptions()
 _NO_SYMBOLS: Mapping[str, str] = MappingProxyType({})

@@ -9,7 +9,7 @@ import islpy as isl
 from eatss.frontend.symbols import Variable
 from eatss.frontend.tree import Node
 from eatss.frontend.values import Value
-from eatss.scop import AccessKind, Expression
+from eatss.scops import AccessKind, Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from eatss.frontend.shapes import shape_of
 from eatss.frontend.symbols import Role, SymbolTable, Variable
 from eatss.frontend.tree import Node, NodeKind, read_tree
 from eatss.frontend.types import TypeTable
-from eatss.scop import FunctionParameter, Origin, ParameterDeclaration
+from eatss.scops import FunctionParameter, Origin, ParameterDeclaration
 
 _EFFECTS = frozenset(
     {

@@ -27,7 +27,7 @@ from eatss.frontend.macros import MacroNames, macro_names
 from eatss.frontend.options import FrontendOptions, FrontendResult
 from eatss.frontend.parse import parse_bytes
 from eatss.frontend.source import SourceText
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 _TYPES = frozenset({"int", "unsigned int", "long", "unsigned long", "long long"})
 _VALUE = "eatss_value_of_"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eatss.frontend.kinds import TypeKind
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 
 class TypeClass(enum.Enum):

@@ -1,7 +1,7 @@
 """Sums that threads of all blocks add to."""
 
 from eatss.kernel.instruction import Capability, Instruction, Operand
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 ATOMIC_ADD = Instruction(
     name="atomic_add",

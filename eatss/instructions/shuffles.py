@@ -2,7 +2,7 @@
 
 from eatss.kernel.distribution import LANES, ONE_A_LANE
 from eatss.kernel.instruction import Capability, Instruction, Operand
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 SHUFFLE_DOWN_ADD = Instruction(
     name="shuffle_down_add",

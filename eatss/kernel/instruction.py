@@ -26,7 +26,7 @@ from operator import add, floordiv, ge, gt, le, lt, mod, mul, sub, truediv
 from typing import Any, Literal, TypeAlias
 
 from eatss.kernel.distribution import ALONE, Distribution
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 Role: TypeAlias = Literal["in", "out", "inout"]
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.layout import Layout
 from eatss.program import IntExpr
-from eatss.scop import ElementType, Expression, Statement
+from eatss.scops import ElementType, Expression, Statement
 
 Space: TypeAlias = Literal["global", "argument", "shared", "register"]
 """Where a buffer lives. An ``argument`` is a scalar that is passed by value."""

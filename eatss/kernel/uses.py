@@ -25,7 +25,7 @@ from eatss.kernel.nodes import (
 )
 from eatss.kernel.values import functions
 from eatss.program import Apply, IntExpr, Operator, names_in
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 _OPERATORS_OF_FUNCTIONS = {
     "min": Operator.MIN,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eatss.scop import AffineValue, Call, Expression, preorder
+from eatss.scops import AffineValue, Call, Expression, preorder
 
 
 def affine_values(expression: Expression) -> Iterator[AffineValue]:

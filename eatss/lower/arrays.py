@@ -32,7 +32,7 @@ from eatss.program import (
     total,
 )
 from eatss.schedule.names import NameTable
-from eatss.scop import Access, Array, Scop
+from eatss.scops import Access, Array, Scop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from eatss.lower.index_range import INT_MAX, Sizes
 from eatss.lower.isl_text import TRUE
 from eatss.program import Apply, Assumption, Constant, IntExpr, Name, Operator, evaluate, multiplied
 from eatss.schedule.errors import input_error_at
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 
 def assumptions_of(

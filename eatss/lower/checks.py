@@ -24,7 +24,7 @@ from eatss.schedule.launch_order import launches_respect, only_updates, tied_bet
 from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 
 def crosses_threads(scop: Scop, piece: Piece, mapping: Mapping, dependences: Dependences) -> bool:

@@ -13,7 +13,7 @@ from eatss.lower.arrays import DeviceArray
 from eatss.lower.index_range import Indices
 from eatss.program import IntExpr
 from eatss.schedule.names import NameTable
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Buffer
 from eatss.lower.storage import Candidate
 from eatss.program import Constant
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from eatss.program import Constant, IntExpr, Name, difference
 from eatss.schedule.mapping import Mapping
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from eatss.isl_names import (
 from eatss.polyhedral import Dependences
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.pieces import Piece
-from eatss.scop import Access, Array, Scop, Statement
+from eatss.scops import Access, Array, Scop, Statement
 
 """Points of a thread up to which they are unrolled and may live in registers."""
 

@@ -30,7 +30,7 @@ from eatss.program.linear import (
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.names import NameTable, is_reserved
 from eatss.schedule.pieces import Piece
-from eatss.scop import Statement
+from eatss.scops import Statement
 
 UNROLLED_STATEMENTS = 256
 """Statements up to which a serial loop of constant length is unrolled completely."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eatss.scop import Access, Scop, Statement
+from eatss.scops import Access, Scop, Statement
 
 
 @dataclass(frozen=True, slots=True)

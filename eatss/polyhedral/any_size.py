@@ -12,7 +12,7 @@ from eatss.polyhedral.ppcg_tree import Carrier, carried_over
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.program_schedule_file import load_schedules
 from eatss.polyhedral.schedule import schedule_scop, with_schedule
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

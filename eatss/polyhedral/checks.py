@@ -20,7 +20,7 @@ from eatss.polyhedral.scheduling import (
     coincidence_dependences,
     local_dependences,
 )
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 _NODE = isl.schedule_node_type
 

@@ -19,7 +19,7 @@ from eatss.polyhedral.accesses import NumberedAccess, dependent_accesses
 from eatss.polyhedral.isl_limits import at_most, ran_out
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.program import Dependences
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 _STEP = 300_000
 """isl operations for one of the relations, at first exactly; fdtd-apml needs 220 000."""

@@ -16,7 +16,7 @@ import islpy as isl
 
 from eatss.isl_names import equal_leading_dims, leading_dims_positive, leading_outputs_of
 from eatss.polyhedral.dependences import TaggedAccesses, flow_of, tag_accesses
-from eatss.scop import Access, Array, Scop, Statement
+from eatss.scops import Access, Array, Scop, Statement
 
 
 def with_expanded_sums(scop: Scop) -> Scop:

@@ -10,7 +10,7 @@ import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.isl_names import least_difference, maps_of
 from eatss.polyhedral.program import General, StatementGraph
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 _Edge = tuple[str, str]
 

@@ -9,7 +9,7 @@ import islpy as isl
 
 from eatss.isl_names import coalesced, fix_parameters, node_kind
 from eatss.polyhedral.program import Dependences
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 _Values = Sequence[tuple[str, int]]
 _NODE = isl.schedule_node_type

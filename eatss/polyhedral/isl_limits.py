@@ -11,7 +11,7 @@ import islpy as isl
 from eatss.diagnostics import Diagnostic, InputError
 from eatss.isl_names import divisors
 from eatss.polyhedral.accesses import first_equal
-from eatss.scop import Scop, Statement
+from eatss.scops import Scop, Statement
 
 MAX_DEPTH = 16
 """Loops around one statement; isl's dataflow takes seconds there and far longer beyond."""

@@ -23,7 +23,7 @@ from eatss.polyhedral.reductions import find_reductions
 from eatss.polyhedral.references import Placed, merge_references
 from eatss.polyhedral.tree import KernelTree, Member
 from eatss.polyhedral.trips import trip_count
-from eatss.scop import Scop, Statement
+from eatss.scops import Scop, Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from itertools import groupby
 import islpy as isl
 
 from eatss.isl_names import constant_value, output_affs
-from eatss.scop import Scop, Statement
+from eatss.scops import Scop, Statement
 
 
 def original_schedule(scop: Scop) -> isl.Schedule:

@@ -26,7 +26,7 @@ from eatss.isl_names import (
 from eatss.polyhedral.accesses import dependent_accesses
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.ppcg_region import PpcgRegion, restricted
-from eatss.scop import Access, Array, Scop, SourceSpan, Statement
+from eatss.scops import Access, Array, Scop, SourceSpan, Statement
 
 _NODE = isl.schedule_node_type
 

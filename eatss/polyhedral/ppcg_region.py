@@ -9,7 +9,7 @@ from itertools import groupby
 import islpy as isl
 
 from eatss.isl_names import renaming
-from eatss.scop import Call, Scop, Statement, preorder
+from eatss.scops import Call, Scop, Statement, preorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from eatss.polyhedral.ppcg_tree import Carrier, UnknownNodeError, carried_over, 
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.schedule import default_operations, with_schedule
 from eatss.polyhedral.schedule_file import is_too_deep
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 _MAX_CHARACTERS = 4 * 1024 * 1024
 _AGAIN = "save it again with ppcg --save-schedule from this file, with the same -D and -I"

@@ -21,7 +21,7 @@ from eatss.polyhedral.ppcg_tree import Carrier, carried_over, in_sequence
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.schedule import default_operations, schedule_scop, with_schedule
 from eatss.polyhedral.scheduling import forked_schedule, scheduler_options
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 _MAX_SIZE = 800
 """Pieces of all dependences, each times its dimensions, that isl takes with numbers as sizes.

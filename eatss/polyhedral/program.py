@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.polyhedral.kernel import Kernel
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

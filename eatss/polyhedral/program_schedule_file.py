@@ -11,7 +11,7 @@ from eatss.polyhedral.instantiate import instantiate_schedule
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.schedule import with_schedule
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 
 def save_schedules(regions: Sequence[ScheduledScop]) -> str:

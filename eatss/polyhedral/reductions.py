@@ -10,7 +10,7 @@ from eatss.isl_names import moving_dims, same_except
 from eatss.polyhedral.kernel import Reduction, Reference
 from eatss.polyhedral.program import Dependences
 from eatss.polyhedral.references import Placed
-from eatss.scop import Binary, Call, Cast, ElementType, Expression, Read, Scop, Unary, preorder
+from eatss.scops import Binary, Call, Cast, ElementType, Expression, Read, Scop, Unary, preorder
 
 _FUNCTIONS = frozenset({"fmax", "fmin", "fmaxf", "fminf"})
 _INVERSE = {"-": "+"}  # t - e adds -e

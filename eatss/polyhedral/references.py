@@ -17,7 +17,7 @@ from eatss.isl_names import (
 )
 from eatss.polyhedral.accesses import first_equal
 from eatss.polyhedral.kernel import Reference, Subscript
-from eatss.scop import Access, Statement
+from eatss.scops import Access, Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from eatss.polyhedral.scheduling import (
 )
 from eatss.polyhedral.symbolic import Symbolic, generalise
 from eatss.polyhedral.tree import cut_tree
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 _SMALL = 64
 """Sizes up to this may stay numbers where symbols are too hard."""

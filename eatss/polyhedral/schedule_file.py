@@ -19,7 +19,7 @@ from eatss.polyhedral.isl_limits import bounded_work, ran_out
 from eatss.polyhedral.program import Dependences, ScheduledScop
 from eatss.polyhedral.schedule import default_operations, with_schedule
 from eatss.polyhedral.scheduling import local_dependences
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 SCHEMA = "eatss-schedule"
 VERSION = 1

@@ -19,7 +19,7 @@ from eatss.polyhedral.accesses import dependent_accesses
 from eatss.polyhedral.isl_limits import at_most, ran_out
 from eatss.polyhedral.original_schedule import original_schedule
 from eatss.polyhedral.program import Dependences
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 _FIRST_NUMBER = 17
 

@@ -28,7 +28,7 @@ from eatss.isl_names import (
     with_parameters,
 )
 from eatss.polyhedral.accesses import first_equal
-from eatss.scop import Access, Scop, Statement
+from eatss.scops import Access, Scop, Statement
 
 _LARGE = 16  # smaller constants are offsets (A[i - 1]) unless they bound a loop from above
 _NEAR = 16  # constants this near to a size are that size and an offset (N - 2)

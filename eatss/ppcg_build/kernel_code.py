@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from eatss.ppcg_build.refusal import NotUnderstoodError
 from eatss.program.tokens import Token, closing, tokens
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 SHARED_MACRO = """\
 // A shared array; on a CPU it begins at a place of the block's shared memory, in bytes.

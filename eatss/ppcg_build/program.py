@@ -40,7 +40,7 @@ from eatss.program import (
 )
 from eatss.program import Name as NameOf
 from eatss.schedule.names import NameTable
-from eatss.scop import Scop
+from eatss.scops import Scop
 from eatss.work.least_work import work_of
 
 

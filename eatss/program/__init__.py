@@ -5,6 +5,7 @@ and measured on another that has neither isl nor a solver. Next folder: ``eatss/
 """
 
 from eatss.program.arithmetic import (
+    at_least,
     difference,
     minimum,
     multiplied,
@@ -65,6 +66,7 @@ __all__ = [
     "Program",
     "Temporary",
     "Work",
+    "at_least",
     "c_text",
     "difference",
     "evaluate",

@@ -80,6 +80,13 @@ def minimum(value: IntExpr, most: int) -> IntExpr:
     return Constant(1) if most == 1 else Apply(Operator.MIN, (value, Constant(most)))
 
 
+def at_least(value: IntExpr, least: int) -> IntExpr:
+    """Return the larger of a value and a constant, folded where the value is known."""
+    if isinstance(value, Constant):
+        return Constant(max(value.value, least))
+    return Apply(Operator.MAX, (value, Constant(least)))
+
+
 def substitute(expression: IntExpr, values: Mapping[str, IntExpr]) -> IntExpr:
     """Replace names by expressions."""
     if isinstance(expression, Name):

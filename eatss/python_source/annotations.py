@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from eatss.python_source.number_types import (
 from eatss.python_source.scope import Scope
 from eatss.python_source.text import Findings
 from eatss.python_source.values import TypeClashError, Value, cast, converted
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 _KNOWN = "call functions of math and numpy, min, max and abs"
 _HINTS = {

@@ -21,7 +21,7 @@ from eatss.python_source.parameters import Parameter, ParameterReader, check_nam
 from eatss.python_source.scope import Argument, Local, Scope
 from eatss.python_source.statements import StatementReader
 from eatss.python_source.text import Findings, PythonText, RefusedError
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 _MOST_ROUNDS = 20
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from eatss.python_source.annotations import SHORT_NAMES
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 
 class Weak(Enum):

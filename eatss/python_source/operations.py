@@ -25,7 +25,7 @@ from eatss.python_source.values import (
     narrowed,
     negated,
 )
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 MOST_POWER = 8
 PROMOTED_BYTES = 4

@@ -11,7 +11,7 @@ from eatss.python_source.codes import Code
 from eatss.python_source.names import Resolve, c_name_is_free
 from eatss.python_source.scope import Argument
 from eatss.python_source.text import Findings, RefusedError
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 _TYPES = ", ".join(ELEMENTS)
 _ANNOTATE = 'write n: eatss.Param, x: eatss.f64 or A: eatss.f64["n", "n"]'

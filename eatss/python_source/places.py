@@ -12,7 +12,7 @@ from eatss.frontend.codes import Code
 from eatss.frontend.options import FrontendResult
 from eatss.frontend.symbolic import SymbolicResult
 from eatss.python_source.python_scop import PythonScop
-from eatss.scop import Scop, Statement
+from eatss.scops import Scop, Statement
 
 _AFFINE = (
     "use sums of counters and parameters with constant factors; // and % by constants, min, max "

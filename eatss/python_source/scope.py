@@ -8,7 +8,7 @@ from typing import Literal
 
 from eatss.python_source.names import Resolve
 from eatss.python_source.number_types import NumberType
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from eatss.python_source.parameters import ExtentReader, check_name
 from eatss.python_source.scope import Local, Scope
 from eatss.python_source.text import Findings, Node, RefusedError
 from eatss.python_source.values import PRECEDENCE, TypeClashError, Value, converted, inside
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 _RANGE = "write for i in range(start, end) or range(start, end, step)"
 

@@ -19,7 +19,7 @@ from eatss.python_source.number_types import (
     promoted,
     usual_type,
 )
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 PRIMARY, UNARY, LEAST = 16, 14, 0
 PRECEDENCE = {

@@ -17,7 +17,7 @@ from eatss.recipe.recipe import KernelRecipe, Recipe
 if TYPE_CHECKING:
     from eatss.analysis import KernelFacts
     from eatss.model import Selection
-    from eatss.scop import Scop
+    from eatss.scops import Scop
 
 MAX_TILE = 2**20
 """The largest tile size of a loop; an index within a tile stays far from 32 bits."""

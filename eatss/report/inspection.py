@@ -14,7 +14,7 @@ from eatss.polyhedral.graph import statement_graph
 from eatss.polyhedral.kernel import Kernel, Loop, Reduction
 from eatss.polyhedral.program import StatementGraph
 from eatss.report.inspection_table import inspection_table
-from eatss.scop import ElementType, Statement
+from eatss.scops import ElementType, Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

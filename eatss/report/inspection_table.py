@@ -10,7 +10,7 @@ from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.report.render import render
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 
 def inspection_table(program: AnalysedProgram) -> str:

@@ -12,7 +12,7 @@ from eatss.polyhedral import Kernel, ScheduledScop
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.tree import KernelTree, Member, cut_tree
 from eatss.schedule.names import NameTable
-from eatss.scop import Scop, Statement
+from eatss.scops import Scop, Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

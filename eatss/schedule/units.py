@@ -14,7 +14,7 @@ import islpy as isl
 from eatss.isl_names import bound_domain, function_on, node_kind, set_names
 from eatss.polyhedral.tree import KernelTree, members
 from eatss.schedule.pieces import LoopMember, Piece
-from eatss.scop import Statement
+from eatss.scops import Statement
 
 _NODE = isl.schedule_node_type
 

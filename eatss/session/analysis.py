@@ -25,7 +25,7 @@ from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for
 from eatss.polyhedral.expansion import expanded_arrays, with_expanded_sums
 from eatss.polyhedral.schedule import default_operations
 from eatss.polyhedral.source_lines import source_lines, with_source_line
-from eatss.scop import ElementType, Scop
+from eatss.scops import ElementType, Scop
 
 Cut: TypeAlias = Literal["ppcg", "eatss"]
 """Whose kernels are wanted: PPCG's, or those that eatss generates code for."""

@@ -35,7 +35,7 @@ from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.program import Interface, Program
 from eatss.python_source.places import findings_in_python, in_python, symbolic_in_python
 from eatss.python_source.python_scop import PythonScop, c_source, check_reading, python_scop
-from eatss.scop import Scop
+from eatss.scops import Scop
 from eatss.session.analysis import (
     AnalysisOptions,
     Cut,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Compute, Kernel, Node
 from eatss.kernel.uses import mapped
-from eatss.scop import Binary, Expression, Literal, Read, preorder
+from eatss.scops import Binary, Expression, Literal, Read, preorder
 
 _SIGNS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 

@@ -13,7 +13,7 @@ from eatss.polyhedral import Dependences
 from eatss.polyhedral.accesses import first_equal
 from eatss.polyhedral.isl_limits import bounded_work
 from eatss.program import IntExpr, OperationCount, Work
-from eatss.scop import Access, Scop
+from eatss.scops import Access, Scop
 from eatss.work.count import UncountableError, count_points
 from eatss.work.count_expression import Count
 from eatss.work.operations import KINDS, operations_of

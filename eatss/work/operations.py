@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eatss.scop import (
+from eatss.scops import (
     AffineValue,
     Binary,
     Call,

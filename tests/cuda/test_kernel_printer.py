@@ -28,7 +28,7 @@ from eatss.kernel.nodes import (
     Unroll,
 )
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 N, AT = Name("n"), Name("i")
 A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Layout((N, Name("m"))))

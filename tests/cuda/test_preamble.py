@@ -13,7 +13,7 @@ from eatss.cuda.preamble import preamble
 from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.kernel.uses import Needs
 from eatss.program import Operator
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 INTEGERS = Needs(operators=frozenset({Operator.FLOORDIV, Operator.MOD, Operator.MIN}))
 FLOAT, DOUBLE_ADD = ElementType.FLOAT, (ATOMIC_ADD, ElementType.DOUBLE)

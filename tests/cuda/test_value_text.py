@@ -16,7 +16,7 @@ from eatss.cuda.value_text import ValuePrinter
 from eatss.frontend import parse_source
 from eatss.lower.isl_text import expression_of
 from eatss.program import IntExpr
-from eatss.scop import Binary, ElementType, Literal, Read, Scop, Statement
+from eatss.scops import Binary, ElementType, Literal, Read, Scop, Statement
 
 ARRAYS = {
     "A": "float", "B": "double", "I": "int", "U": "unsigned", "L": "long", "C": "signed char",

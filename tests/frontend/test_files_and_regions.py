@@ -12,7 +12,7 @@ import pytest
 from eatss.diagnostics import Diagnostic, InputError, Severity
 from eatss.frontend import FrontendOptions, parse_file, parse_source
 from eatss.frontend.codes import Code
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 KERNEL = (
     "void f(int n, double *A) {\n#pragma scop\nfor (int i = 0; i < n; i++) A[i] = 0;\n"

@@ -9,7 +9,7 @@ import pytest
 
 from eatss.diagnostics import InputError
 from eatss.frontend import parse_source
-from eatss.scop import Binary, Expression, Read
+from eatss.scops import Binary, Expression, Read
 
 LIMIT_S = 60.0
 """Processor time: that of a busy machine's other work does not count."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eatss.frontend import parse_source
-from eatss.scop import ElementType, Scop
+from eatss.scops import ElementType, Scop
 
 TEXT = """\
 static double g[10];

@@ -9,7 +9,7 @@ import pytest
 
 from eatss.diagnostics import Diagnostic
 from eatss.frontend import FrontendOptions, parse_source
-from eatss.scop import (
+from eatss.scops import (
     AffineValue,
     Binary,
     Call,

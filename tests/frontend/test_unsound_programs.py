@@ -10,7 +10,7 @@ import pytest
 
 from eatss.diagnostics import Diagnostic, InputError
 from eatss.frontend import parse_file, parse_source
-from eatss.scop import Scop
+from eatss.scops import Scop
 
 
 def _function(body: str, *, before: str = "", inside: str = "", after: str = "") -> str:

@@ -14,7 +14,7 @@ from eatss.instructions import ATOMIC_ADD, FMA, INSTRUCTIONS, SHUFFLE_DOWN_ADD
 from eatss.kernel.distribution import Coordinate, Distribution
 from eatss.kernel.instruction import Capability, Instruction, Operand, Values, run
 from eatss.program.linear import Linear
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 from eatss.verify.build import SHIM
 
 ROWS = tuple(INSTRUCTIONS.get(name) for name in INSTRUCTIONS.names())

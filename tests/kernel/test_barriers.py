@@ -27,7 +27,7 @@ from eatss.kernel.nodes import (
     Scope,
 )
 from eatss.program import Apply, Constant, Name, Operator, Program
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 N, THREAD = Name("n"), Name("threadIdx.x")
 

@@ -24,7 +24,7 @@ from eatss.kernel.nodes import (
     Scope,
 )  # fmt: skip
 from eatss.program import Apply, Constant, Name, Operator, Program
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 N, K = Name("n"), Name("k")
 

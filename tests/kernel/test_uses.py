@@ -9,7 +9,7 @@ from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Buffer, Copy, Element, For, If, Kernel, Let, Scope
 from eatss.kernel.uses import Needs, buffers_of, names_of, needs_of, without_unused
 from eatss.program import Apply, Constant, Name, Operator, Program
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 
 N, AT, T = Name("n"), Name("i"), Name("t")
 A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Layout((N, N)))

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import strategies as st
 
 from eatss.diagnostics import SourceSpan
-from eatss.scop import (
+from eatss.scops import (
     Access,
     AccessKind,
     AffineValue,

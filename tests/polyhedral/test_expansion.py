@@ -9,7 +9,7 @@ import pytest
 from eatss.api import codegen, inspect, select
 from eatss.frontend import parse_source
 from eatss.polyhedral.expansion import expanded_arrays, with_expanded_sums
-from eatss.scop import Scop
+from eatss.scops import Scop
 from eatss.verify import verify
 
 SIZED = "double A[64][96], double B[96][80], double C[64][80]"

@@ -20,7 +20,7 @@ from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.polyhedral.any_size import same_kernels
 from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
-from eatss.scop import Scop
+from eatss.scops import Scop
 from tests.examples import with_long
 
 FOLDER = Path(__file__).parents[2] / "kernels"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import eatss
-import eatss.scop.array
+import eatss.scops.array
 from eatss.cache import Cache
 from eatss.diagnostics import InputError
-from eatss.python_source.python_scop import PythonScop, read_python, scop
+from eatss.python_source.python_scop import PythonScop, read_python
 from eatss.session.session import Session
 from eatss.verify import verify
 from tests.end_to_end.in_process import eatss as command
@@ -38,13 +38,6 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "loops.py"
     path.write_text(SCALE, encoding="utf-8")
     return path
-
-
-def test_the_decorator_is_found_beside_the_package_of_its_name() -> None:
-    assert eatss.scop is scop
-    from eatss.scop import Array  # noqa: PLC0415 - the package is still there
-
-    assert Array.__module__ == "eatss.scop.array"
 
 
 def test_a_python_scop_is_data() -> None:

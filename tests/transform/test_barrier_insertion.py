@@ -12,7 +12,7 @@ from eatss.kernel.barriers import barrier_faults, barriers_in, without_barrier
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Barrier, Buffer, Copy, Element, For, If, Node, Scope
 from eatss.program import Apply, Constant, Name, Operator
-from eatss.scop import ElementType
+from eatss.scops import ElementType
 from eatss.transform.barriers import with_barriers
 
 N = Name("n")

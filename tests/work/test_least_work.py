@@ -17,7 +17,7 @@ from eatss.frontend.symbolic import parse_symbolic
 from eatss.polyhedral import compute_dependences
 from eatss.program import IntExpr, Work, c_text, evaluate
 from eatss.resources import data_directory
-from eatss.scop import Scop
+from eatss.scops import Scop
 from eatss.work.least_work import work_of
 
 SOURCES = {path.stem: path for path in sorted(data_directory("kernels").glob("*.c"))}

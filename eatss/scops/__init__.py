@@ -4,8 +4,8 @@ Next folder: ``eatss/polyhedral``.
 """
 
 from eatss.diagnostics import SourceSpan
-from eatss.scop.array import Array, ElementType, Origin
-from eatss.scop.expression import (
+from eatss.scops.array import Array, ElementType, Origin
+from eatss.scops.expression import (
     AffineValue,
     Binary,
     Call,
@@ -18,9 +18,9 @@ from eatss.scop.expression import (
     operands,
     preorder,
 )
-from eatss.scop.scop import Scop
-from eatss.scop.signature import FunctionParameter, ParameterDeclaration, ParameterOrigin
-from eatss.scop.statement import Access, AccessKind, Statement
+from eatss.scops.scop import Scop
+from eatss.scops.signature import FunctionParameter, ParameterDeclaration, ParameterOrigin
+from eatss.scops.statement import Access, AccessKind, Statement
 
 __all__ = [
     "Access",

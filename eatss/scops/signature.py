@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from eatss.scop.array import ElementType
+from eatss.scops.array import ElementType
 
 ParameterOrigin: TypeAlias = Literal["parameter", "global", "static", "local", "macro"]
-"""As :data:`~eatss.scop.array.Origin`; ``macro`` is a size that ``-D`` may set."""
+"""As :data:`~eatss.scops.array.Origin`; ``macro`` is a size that ``-D`` may set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from eatss.diagnostics import SourceSpan
-from eatss.scop.expression import Expression
+from eatss.scops.expression import Expression
 
 if TYPE_CHECKING:
     import islpy as isl

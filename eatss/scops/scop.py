@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eatss.diagnostics import SourceSpan
-from eatss.scop.array import Array
-from eatss.scop.signature import FunctionParameter, ParameterDeclaration
-from eatss.scop.statement import Statement
+from eatss.scops.array import Array
+from eatss.scops.signature import FunctionParameter, ParameterDeclaration
+from eatss.scops.statement import Statement
 
 if TYPE_CHECKING:
     import islpy as isl

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from eatss.scop.array import ElementType
+from eatss.scops.array import ElementType
 
 if TYPE_CHECKING:
     import islpy as isl
