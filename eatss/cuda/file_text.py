@@ -58,7 +58,7 @@ def operators_of_host(program: Program) -> Iterator[Operator]:
             for expression in (
                 *(one.condition for one in entry.assumptions),
                 *(extent for one in entry.arguments for extent in one.shape),
-                *(extent for one in entry.temporaries for extent in one.shape),
+                *(_elements(one.shape) for one in entry.temporaries),
                 *_expressions(entry.body),
             )
             for operator in operators_in(expression)

@@ -200,7 +200,8 @@ def extremes(domain: isl.Set, functions: Sequence[isl.UnionPwAff]) -> tuple[int,
     for function in functions:
         here = function_on(function, domain).intersect_domain(domain)
         if not here.domain().is_empty():
-            found += [here.min_val(), here.max_val()]
+            # isl takes no quotients here, though they are whole where it knows what divides what
+            found += [here.floor().min_val(), here.ceil().max_val()]
     if not all(value.is_int() for value in found):
         return None
     values = [integer(value) for value in found] or [0]

@@ -133,3 +133,17 @@ def test_code_for_a_given_size_refuses_others(tmp_path: Path) -> None:
     assert not any("m =" in one for one in said)
     found = verify(tmp_path, device="cpu", sizes=({"n": 40, "m": 7}, {"n": 39, "m": 7}))
     assert [(r.status, r.refused) for r in found.results] == [("ok", False), ("ok", True)]
+
+
+def test_a_temporary_that_nothing_needs_at_some_sizes_is_no_error_there(tmp_path: Path) -> None:
+    text = (
+        "void f(int n, int m, double B[n][6]) {\n#pragma scop\n"
+        "  for (int i = n - 1; i > -1; i--)\n    for (int j = 1; j < n; j += 2)\n"
+        "      if (-1 == i * 3 + m * 3 + 5) {\n        double t = 0;\n"
+        "        for (int c = 0; c < n; c += 2) t += B[i][j];\n"
+        "        B[j][j] = t * 0.5;\n      }\n#pragma endscop\n}\n"
+    )
+    program = eatss.codegen(text, gpu="h200", output=tmp_path)
+    assert program.entries[0].temporaries
+    found = verify(tmp_path, device="cpu", sizes=({"n": 6, "m": 4}, {"n": 6, "m": -3}))
+    assert [(r.status, r.compared > 0) for r in found.results] == [("ok", True)] * 2
