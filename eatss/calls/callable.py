@@ -340,7 +340,7 @@ class JitFunction:
         found: set[np.dtype[Any]] = set()
         mismatch = False
         for one in usual.of_role("array", "cell"):
-            if one.name in values and one.dtype.kind == "f":
+            if values.get(one.name) is not None and one.dtype.kind == "f":
                 dtype = view_of(one.name, values[one.name]).dtype
                 found.add(dtype)
                 mismatch = mismatch or dtype != one.dtype

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from eatss.cache import Cache
 from eatss.calls.signature import CallSignature, sizes_of
 from eatss.calls.sizes import class_of
+from eatss.diagnostics import InputError
 from eatss.forked import in_bounds
 from eatss.frontend.options import DtypeName, Reading
 from eatss.gpu import GpuProfile
@@ -26,7 +27,12 @@ from eatss.session.kept import (
 )
 
 if TYPE_CHECKING:
+    from eatss.model.selection import Selection
     from eatss.session.session import Session
+
+_LOOPS_EMPTY = ("EATSS-P006", "EATSS-K011")
+"""All or some loops are empty at sizes as small as 0 or 1, and what is left has other kernels:
+there the program for the sizes of the source is as good as any."""
 
 
 class Maker(Protocol):
@@ -227,13 +233,23 @@ def _generated(job: CodeJob) -> FoundProgram:
     recipe, lasting = job.recipe, True
     if recipe is None:
         sized = Session(job.source, at_sizes(session, job.sizes), volume=volume, code=True)
-        selection = sized.select(job.profile, job.choosing, strict_fp=job.wanted.strict_fp)
+        try:
+            selection, recipe = _decided(sized, session, job)
+        except InputError as error:
+            if error.code not in _LOOPS_EMPTY:
+                raise
+            selection, recipe = _decided(session, session, job)
         lasting = selection.optimal == "proven"
-        limit = job.choosing.shared_limit_bytes(job.profile)
-        wanted = replace(job.wanted, shared_limit_bytes=limit)
-        recipe = session.recipe(selection, job.profile, wanted)
     program = session.generate(recipe, job.profile)
     return FoundProgram(program=program, warnings=session.warnings, lasting=lasting)
+
+
+def _decided(sized: Session, session: Session, job: CodeJob) -> tuple[Selection, Recipe]:
+    """Select for the sizes of one session, and decide about the code of another."""
+    selection = sized.select(job.profile, job.choosing, strict_fp=job.wanted.strict_fp)
+    limit = job.choosing.shared_limit_bytes(job.profile)
+    wanted = replace(job.wanted, shared_limit_bytes=limit)
+    return selection, session.recipe(selection, job.profile, wanted)
 
 
 def at_sizes(session: Session, sizes: Sizes) -> Reading:

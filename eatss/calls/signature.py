@@ -144,5 +144,6 @@ def _joined(one: CallArgument, other: CallArgument) -> CallArgument:
 
 
 def _described(one: CallArgument) -> str:
-    kind = {"array": f"an array of {len(one.shape)} dimensions", "cell": "a scalar it writes"}
+    dimensions = "1 dimension" if len(one.shape) == 1 else f"{len(one.shape)} dimensions"
+    kind = {"array": f"an array of {dimensions}", "cell": "a scalar it writes"}
     return f"{kind.get(one.role, 'a ' + one.role)} of {one.dtype.name}"

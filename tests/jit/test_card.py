@@ -200,7 +200,7 @@ class Tensor:
 
 
 @pytest.fixture
-def torch(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a PyTorch whose current stream is ``torch.stream``."""
     fake: Any = SimpleNamespace(
         Tensor=Tensor,
