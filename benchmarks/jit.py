@@ -419,7 +419,7 @@ def service(report: Report, xp: Any, calls: int, where: str, threads: int) -> No
         return taken, float(far) / n / n
 
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(one, range(40 * threads)))
+        list(pool.map(one, range(calls // 5)))
         before, device_before = _resident_mib(), _device_mib(xp)
         found = list(pool.map(one, range(calls)))
         grown, device_grown = _resident_mib() - before, _device_mib(xp) - device_before
@@ -462,12 +462,12 @@ def tuned(report: Report, cupy: Any) -> None:
     """Measure the model's best candidates for some seconds, and what the winner gains."""
     rng = cupy.random.default_rng(6)
     report.say()
-    report.say("tune='30s', objective time: the winner beside the model's choice (least of 9)")
+    report.say("tune='30s': time of the winner beside that of the model's choice (least of 9)")
     found = {}
-    for kernel in ("gemm", "conv-2d"):
-        function = eatss.jit(KERNELS / f"{kernel}.c", objective="time")
-        winner = eatss.jit(KERNELS / f"{kernel}.c", objective="time", tune="30s")
-        values = arguments(function, rng, dict.fromkeys(("NI", "NJ", "NK", "NH", "NW"), 2000))
+    for kernel, objective in (("gemm", "time"), ("conv-2d", "time"), ("2mm", "energy")):
+        function = eatss.jit(KERNELS / f"{kernel}.c", objective=objective)
+        winner = eatss.jit(KERNELS / f"{kernel}.c", objective=objective, tune="30s")
+        values = arguments(function, rng, dict.fromkeys(("NI", "NJ", "NK", "NL", "NH", "NW"), 2000))
         began = time.perf_counter()
         winner(**values)
         cupy.cuda.Device().synchronize()
@@ -479,7 +479,7 @@ def tuned(report: Report, cupy: Any) -> None:
         least = {name: min(own[1:]) for name, own in times.items()}
         found[kernel] = {"tuning_s": took, **least}
         report.say(
-            f"  {kernel:10s} tuned in {took:5.1f} s  model {least['model']:8.4f} ms  "
+            f"  {kernel:8s} for {objective:6s}  in {took:5.1f} s  model {least['model']:8.4f} ms  "
             f"winner {least['tuned']:8.4f} ms  ratio {least['tuned'] / least['model']:.3f}"
         )
     report.data["tuned"] = found

@@ -104,14 +104,14 @@ def _read_interface(value: Any) -> Print:
     """Read version 3 of the CUDA array interface.
 
     Raises:
-        KeyError: a stream is to be waited for, or it is masked: the slow way does that.
+        KeyError: it is masked, which the slow way refuses.
     """
     found = value.__cuda_array_interface__
-    if found.get("stream") is not None or found.get("mask") is not None:
-        raise KeyError("stream")
+    if found.get("mask") is not None:
+        raise KeyError("mask")
     pointer, read_only = found["data"]
     place = sys.modules["cupy"].cuda.runtime.pointerGetAttributes(pointer) if pointer else None
-    seen = (found["shape"], found["typestr"], found.get("strides"), read_only)
+    seen = (found["shape"], found["typestr"], found.get("strides"), read_only, found.get("stream"))
     return pointer, (seen, None if place is None else place.device)
 
 

@@ -46,6 +46,9 @@ _MOST_SEEN = 4096
 _MOST_CUBINS = 16
 _KEYWORD = "stream"
 
+_LEGACY = 0
+"""The default stream as CUDA's driver counts; the array interface calls it 1."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallInfo:
@@ -71,10 +74,12 @@ class _Bound:
     """What is known of calls with arguments of some shapes and types.
 
     ``spans`` are pairs of arrays by their places that must not overlap, with their bytes.
+    ``written_on`` are streams of other libraries that are to be waited for.
     """
 
     plan: CardPlan
     spans: tuple[tuple[int, int, int, int], ...]
+    written_on: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,10 @@ class JitFunction:
                         if a < b + others and b < a + its:
                             break
                     else:
-                        where = self._stream(stream, values, fast.arrays, bound.plan.device)
+                        device = bound.plan.device
+                        where = self._stream(stream, values, fast.arrays, device)
+                        if bound.written_on:
+                            _wait_for_others(bound.written_on, where, device)
                         bound.plan.launch(pointers, scalars, where)
                         return
         self._slow(values)
@@ -306,7 +314,7 @@ class JitFunction:
         order = [one.name for one in signature.of_role("array", "cell")]
         self._note(call, plan, values, order)
         where = self._stream(given, values, order, call.device)
-        _wait_for_others(call.views.values(), where, call.device)
+        _wait_for_others(_written_on(call), where, call.device)
         plan.launch([call.views[name].pointer for name in order], scalars, where)
 
     def _checked(self, values: Mapping[str, Any]) -> _Call:
@@ -467,7 +475,7 @@ class JitFunction:
             for kind, reader in readers.items():
                 assert reader is not None
                 self._readers[kind] = reader
-            self._seen[tuple(key)] = _Bound(plan, tuple(spans))
+            self._seen[tuple(key)] = _Bound(plan, tuple(spans), _written_on(call))
             self._fast = fast
 
     def _dropped(self, plan: CardPlan) -> None:
@@ -550,16 +558,22 @@ def _torch_stream(torch: Any, device: int) -> int:
     return int(torch.cuda.current_stream(device).cuda_stream)
 
 
-def _wait_for_others(views: Any, stream: int, device: int) -> None:
-    """Have a stream wait for those on which arrays of other libraries are written."""
-    others = {view.stream for view in views if view.stream not in (None, stream)}
+def _written_on(call: _Call) -> tuple[int, ...]:
+    """Return the streams on which arrays of other libraries are written."""
+    found = {view.stream for view in call.views.values()} - {None}
+    return tuple(sorted(_LEGACY if one == 1 else one for one in found if one is not None))
+
+
+def _wait_for_others(streams: Sequence[int], stream: int, device: int) -> None:
+    """Have a stream wait for others."""
+    others = [one for one in streams if one != stream]
     if not others:
         return
     cupy = sys.modules["cupy"]
     with cupy.cuda.Device(device):
         for other in others:
             written = cupy.cuda.Event(disable_timing=True)
-            written.record(cupy.cuda.ExternalStream(0 if other == 1 else other))
+            written.record(cupy.cuda.ExternalStream(other))
             cupy.cuda.ExternalStream(stream).wait_event(written)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,8 +24,9 @@ from eatss.forked import in_bounds
 from eatss.measurement.card import Card, CompileError
 from eatss.measurement.comparison import Comparison
 from eatss.measurement.compile import compile_program, find_toolchains
-from eatss.measurement.measured import compared, measured
+from eatss.measurement.measured import Interrupted, compared, measured
 from eatss.measurement.options import MeasureOptions, Variant
+from eatss.measurement.progress import Progress
 from eatss.program import load_program
 from eatss.recipe.recipe import Recipe
 
@@ -34,7 +36,7 @@ _MODEL = "model"
 START_S = 8.0
 """Seconds to generate, compile and open the card, taken from the time before it is shared out."""
 
-LEAST_S = 3.5
+LEAST_S = 4.5
 """Seconds a candidate needs at least: fewer candidates are measured rather than each for less."""
 
 MOST_CANDIDATES = 16
@@ -89,6 +91,7 @@ def tuned(
     Returns:
         The winner; ``None`` where nothing could be measured, and the model's choice stands.
     """
+    deadline_s = time.monotonic() + seconds
     place = job.kept(cache).key
     key = None if place is None else key_of(_KIND, place, card_name)
     kept = None if cache is None or key is None else cache.get(_KIND, key)
@@ -101,12 +104,15 @@ def tuned(
             return found
     count = max(2, min(MOST_CANDIDATES, int((seconds - START_S) / LEAST_S)))
     with tempfile.TemporaryDirectory(prefix="eatss-tune-") as folder:
-        candidates = _candidates(job, folder, count)
-        if len(candidates) < 2:
-            return None
         try:
-            comparison = _measured(candidates, sizes, device, seconds, card)
-        except EatssError:  # no card to measure on, or the program does not run alone
+            candidates = _candidates(job, folder, count)
+            if len(candidates) < 2:
+                return None
+            _compile_ahead(candidates, sizes, device)
+            left_s = deadline_s - time.monotonic()
+            options = _options(job.choosing.objective, sizes, device, left_s, len(candidates))
+            comparison = _measured(candidates, options, deadline_s, card)
+        except (EatssError, TimeIsUpError):  # nothing to choose, no card, or not enough time
             return None
     winner = _winner(candidates, comparison, job.choosing.objective or "energy")
     if winner is not None and cache is not None and key is not None:
@@ -115,28 +121,58 @@ def tuned(
     return winner
 
 
-def _measured(
-    candidates: Sequence[Candidate],
-    sizes: Mapping[str, int],
-    device: int,
-    seconds: float,
-    card: str | Card | None,
-) -> Comparison:
-    budget_s = max(LEAST_S, (seconds - START_S) / len(candidates))
-    _compile_ahead(candidates, sizes, device)
-    options = MeasureOptions(
+class TimeIsUpError(KeyboardInterrupt):
+    """Measuring ends as it does when the user interrupts: what is done by then counts."""
+
+
+def _options(
+    objective: str | None, sizes: Mapping[str, int], device: int, left_s: float, candidates: int
+) -> MeasureOptions:
+    """Return how candidates are measured; a time alone needs no update of an energy counter."""
+    timing = objective == "time"
+    budget_s = max(1.0, left_s / candidates)
+    return MeasureOptions(
         sizes=sizes,
         device=device,
         budget_s=budget_s,
-        least_window_s=min(1.0, budget_s / 3),
-        least_updates=5,
-        least_windows=2,
+        least_window_s=0.2 if timing else min(1.0, budget_s / 3),
+        least_updates=1 if timing else 5,
+        least_windows=3,
         warm_up_s=0.5,
-        timeout_s=max(10.0, seconds),
+        restoring="between windows",  # whether results drift is not what is asked here
+        timeout_s=max(10.0, left_s),
         check=False,  # a callable runs what is generated as it is, whichever candidate it is
     )
+
+
+def _measured(
+    candidates: Sequence[Candidate],
+    options: MeasureOptions,
+    deadline_s: float,
+    card: str | Card | None,
+) -> Comparison:
+    """Measure candidates by turns until time is up.
+
+    Raises:
+        TimeIsUpError: before the model's choice was measured.
+        KeyboardInterrupt: the user interrupted.
+    """
+    ended = False
+
+    def progress(_: Progress) -> None:
+        nonlocal ended
+        if time.monotonic() > deadline_s:
+            ended = True
+            raise TimeIsUpError
+
     variants = [Variant(label=one.label, directory=Path(one.folder)) for one in candidates]
-    return compared(measured(variants, options, card=card), _MODEL)
+    found = measured(variants, options, progress=progress, card=card)
+    if found.interrupted and not ended:
+        raise KeyboardInterrupt
+    try:
+        return compared(found, _MODEL)
+    except Interrupted:
+        raise TimeIsUpError from None
 
 
 def _compile_ahead(candidates: Sequence[Candidate], sizes: Mapping[str, int], device: int) -> None:
