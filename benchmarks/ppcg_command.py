@@ -113,11 +113,13 @@ def _json(*words: str) -> Any:
 
 def _run(*words: str) -> str:
     """Run a command of eatss; what fails on the card is part of what it prints."""
+    began_s = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "eatss", *words], stdout=subprocess.PIPE, text=True, cwd=ROOT,
         check=False,
     )  # fmt: skip
-    print(f"eatss {words[0]}: exit code {done.returncode}", file=sys.stderr)
+    took_s = time.monotonic() - began_s
+    print(f"eatss {words[0]}: exit code {done.returncode}, {took_s:.0f} s", file=sys.stderr)
     if words[0] != "meter" and not done.stdout:
         sys.exit(f"eatss {' '.join(words)} printed nothing")
     return done.stdout

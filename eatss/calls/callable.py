@@ -14,7 +14,7 @@ import numpy as np
 
 from eatss.cache import Cache
 from eatss.calls.arrays import ArrayView, Reader, reader_of, view_of
-from eatss.calls.card import CardPlan
+from eatss.calls.card import CardPlan, stream_at
 from eatss.calls.checks import (
     check_aliases,
     check_names,
@@ -573,8 +573,8 @@ def _wait_for_others(streams: Sequence[int], stream: int, device: int) -> None:
     with cupy.cuda.Device(device):
         for other in others:
             written = cupy.cuda.Event(disable_timing=True)
-            written.record(cupy.cuda.ExternalStream(other))
-            cupy.cuda.ExternalStream(stream).wait_event(written)
+            written.record(stream_at(cupy, other))
+            stream_at(cupy, stream).wait_event(written)
 
 
 def _bytes(call: _Call, name: str) -> int:

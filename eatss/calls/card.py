@@ -221,7 +221,7 @@ class CardPlan:
         if stream not in self._streams:
             if len(self._streams) > _MOST_STREAMS:
                 self._streams.clear()
-            self._streams[stream] = self._cupy.cuda.ExternalStream(stream)
+            self._streams[stream] = stream_at(self._cupy, stream)
         return self._streams[stream]
 
     def _set_constant(self, name: str, value: int) -> None:
@@ -256,6 +256,22 @@ class CardPlan:
             hint="other errors of kernels before it show here, too: see what ran before; "
             "'eatss doctor' says what this machine has",
         )
+
+
+class _Address:
+    """A stream by its address, as CUDA's protocol for streams wants it."""
+
+    def __init__(self, address: int) -> None:
+        self._address = address
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._address
+
+
+def stream_at(cupy: Any, address: int) -> Any:
+    """Return CuPy's stream of an address; CuPy 13 has another word for it."""
+    made = getattr(cupy.cuda.Stream, "from_external", None)
+    return cupy.cuda.ExternalStream(address) if made is None else made(_Address(address))
 
 
 class _Memory:
