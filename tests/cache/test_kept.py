@@ -431,7 +431,11 @@ def test_a_hit_loads_neither_isl_nor_a_solver_nor_a_compiler(cache: Cache, tmp_p
         [WARM_COMMAND, "codegen", *arguments, "-o", str(tmp_path / "out")],
     ):
         done = subprocess.run(
-            [sys.executable, "-c", *words], capture_output=True, text=True, check=False
+            [sys.executable, "-c", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,  # where no other eatss is found than the one that is installed
         )
         assert done.returncode == 0, done.stderr
     assert len(results(cache)) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -81,7 +82,7 @@ def test_several_programs_in_a_folder_have_to_be_named(builds: Path, recorded: P
 )
 def test_measuring_needs_nothing_that_generates(words: list[str], builds: Path) -> None:
     code = WITHOUT.format(needless=NEEDLESS, words=words)
-    root = str(Path(eatss.__file__).parents[1])
+    root = os.pathsep.join(map(str, (Path(eatss.__file__).parents[1], Path(__file__).parents[2])))
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=builds, capture_output=True, text=True, check=False,
         env={"PYTHONPATH": root, "PATH": "/usr/bin:/bin", "HOME": str(builds)}, timeout=120,
