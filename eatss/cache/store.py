@@ -65,6 +65,10 @@ class Cache:
     folder: Path
     limit_bytes: int = DEFAULT_LIMIT_BYTES
 
+    def __post_init__(self) -> None:
+        """Take a folder's name for the folder."""
+        object.__setattr__(self, "folder", Path(self.folder))
+
     def file(self, kind: str, key: str) -> Path:
         """Return where an entry is, if it is there: a file with a header before the data.
 

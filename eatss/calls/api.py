@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 from threading import Lock
 from typing import Any, Unpack
 
@@ -19,6 +20,7 @@ from eatss.gpu.this_machine import AUTO, profile_for, profile_of_cuda_device
 from eatss.keywords import keywords_of, taken
 from eatss.model.options import SelectKeywords, SelectOptions
 from eatss.program import Program
+from eatss.python_source.python_scop import python_scop
 from eatss.recipe.requests import CodeKeywords, CodeRequest
 
 CARD_WITHOUT_CARD = "h200"
@@ -67,10 +69,12 @@ def jit(
     Raises:
         InputError: an option is wrong. What is wrong with the source, the first call says.
     """
-    call_options = CallOptions(specialize=specialize, tune=tune)
+    call_options = CallOptions(specialize=specialize, exact_sizes=exact_sizes, tune=tune)
+    place, title = _placed(source)
     kept = taken(Caching, options).chosen()
     maker = SourceMaker(
-        source=source,
+        source=place,
+        title=title,
         reading=taken(Reading, options),
         choosing=taken(SelectOptions, options, target="cuda"),
         wanted=taken(CodeRequest, options),
@@ -86,7 +90,23 @@ def compiled(
     """Make a function of a program that exists; arguments are those of :func:`jit`."""
     kept = Caching(cache=cache).chosen()
     options = CallOptions(specialize=specialize)
-    return JitFunction(ProgramMaker(program_made=program), _profiles(program.gpu), options, kept)
+    return JitFunction(ProgramMaker(program_made=program), lambda _: None, options, kept)
+
+
+def _placed(source: object) -> tuple[Any, str]:
+    """Return a source that stays the same where the process changes its folder, and its name.
+
+    Raises:
+        InputError: ``EATSS-C004``, it is no source.
+    """
+    if isinstance(source, str) and "\n" in source:
+        return source, "<source>"
+    if isinstance(source, str | PathLike):
+        title = source if isinstance(source, str) else Path(fspath(source)).name
+        return str(Path(fspath(source)).absolute()), title
+    loops = python_scop(source)  # type: ignore[arg-type] # it says what is wrong
+    assert loops is not None
+    return loops, loops.name
 
 
 def _profiles(gpu: str | PathLike[str] | GpuProfile) -> ProfileOf:

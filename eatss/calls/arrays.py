@@ -52,6 +52,18 @@ def view_of(name: str, value: Any) -> ArrayView:
     Raises:
         InputError: ``EATSS-J010``, it is no array.
     """
+    try:
+        return _view(name, value)
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError, RuntimeError) as error:
+        why = " ".join(str(error).split())[:200] or type(error).__name__
+        raise input_error(
+            "EATSS-J010",
+            f"'{name}' is {type(value).__name__}, which cannot be read as an array: {why}",
+            hint="give a dense array of numbers",
+        ) from None
+
+
+def _view(name: str, value: Any) -> ArrayView:
     library = library_of(value)
     if library == "numpy":
         return _numpy_view(value)
@@ -116,6 +128,8 @@ def _read_interface(value: Any) -> Print:
 
 
 def _numpy_view(array: np.ndarray[Any, Any]) -> ArrayView:
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError("it has a mask; give its data")
     return ArrayView(
         pointer=array.ctypes.data,
         shape=array.shape,
@@ -152,6 +166,12 @@ def _torch_view(name: str, tensor: Any) -> ArrayView:
         dtype = np.dtype(str(tensor.dtype).removeprefix("torch."))
     except TypeError:  # bfloat16 and others that NumPy does not have
         dtype = np.dtype(f"V{tensor.element_size()}")
+    if not tensor.is_cuda and tensor.device.type != "cpu":
+        raise input_error(
+            "EATSS-J010",
+            f"'{name}' is on the device '{tensor.device}'",
+            hint="bring it to a card, or to the CPU",
+        )
     if not tensor.is_cuda:
         return _on_host(tensor.detach().numpy(), "torch")
     return ArrayView(
@@ -168,7 +188,7 @@ def _torch_view(name: str, tensor: Any) -> ArrayView:
 
 def _interface_view(name: str, value: Any, interface: dict[str, Any]) -> ArrayView:
     """Read version 3 of the CUDA array interface."""
-    cupy = _cupy(name)
+    cupy = cupy_for(name)
     pointer, read_only = interface["data"]
     dtype = np.dtype(interface["typestr"])
     shape = tuple(interface["shape"])
@@ -196,8 +216,9 @@ def _dlpack_view(name: str, value: Any) -> ArrayView:
     library = type(value).__module__.partition(".")[0]
     if int(kind) == _DLPACK_CPU:
         return _on_host(np.from_dlpack(value), library)
-    array = _cupy(name).from_dlpack(value)
+    array = cupy_for(name).from_dlpack(value)
     view = _cupy_view(array)
+    stream = int(cupy_for(name).cuda.get_current_stream(view.device).ptr)
     return ArrayView(
         pointer=view.pointer,
         shape=view.shape,
@@ -206,6 +227,7 @@ def _dlpack_view(name: str, value: Any) -> ArrayView:
         device=view.device,
         writable=True,
         library=library,
+        stream=stream,  # on which CuPy has its maker's work waited for
         owner=array,
     )
 
@@ -234,7 +256,12 @@ def _is_packed(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) 
     return True
 
 
-def _cupy(name: str) -> Any:
+def cupy_for(name: str) -> Any:
+    """Return the module CuPy, for an array on a card.
+
+    Raises:
+        InputError: ``EATSS-J015``, it does not load.
+    """
     try:
         import cupy  # noqa: PLC0415 - only arrays on a card need it
     except ImportError as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from eatss.cache import Cache
-from eatss.calls.arrays import ArrayView, Reader, reader_of, view_of
+from eatss.calls.arrays import ArrayView, Reader, cupy_for, reader_of, view_of
 from eatss.calls.card import CardPlan, stream_at
 from eatss.calls.checks import (
     check_aliases,
@@ -25,11 +25,11 @@ from eatss.calls.checks import (
 from eatss.calls.machine_code import cubin_of, size_constant
 from eatss.calls.once import Once
 from eatss.calls.options import CallOptions
-from eatss.calls.plan import refusal_of
+from eatss.calls.plan import check_scalar, refusal_of
 from eatss.calls.programs import Maker, Sizes
 from eatss.calls.signature import CallSignature, signature_of, sizes_of
 from eatss.calls.sizes import infer_sizes, whole_number
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import input_error
 from eatss.frontend.options import DtypeName
 from eatss.gpu import GpuProfile
 from eatss.program import Program, evaluate
@@ -37,8 +37,8 @@ from eatss.program import Program, evaluate
 if TYPE_CHECKING:
     from eatss.calls.host import HostProgram
 
-ProfileOf: TypeAlias = Callable[[int | None], GpuProfile]
-"""The profile of a card by its number; ``None`` stands for the CPU."""
+ProfileOf: TypeAlias = Callable[[int | None], GpuProfile | None]
+"""The profile of a card by its number, ``None`` for the CPU; none where nothing is selected."""
 
 _DTYPES: dict[str, DtypeName] = {"float32": "float", "float64": "double"}
 _MOST_PLANS = 256
@@ -129,6 +129,8 @@ class JitFunction:
         self._seen: dict[Hashable, _Bound] = {}
         self._readers: dict[type, Reader] = {}
         self._fast: _Fast | None = None
+        self._captured: list[CardPlan] = []
+        self._files: str | None = None
         self._lock = threading.Lock()
         self.__name__ = maker.name
 
@@ -142,7 +144,7 @@ class JitFunction:
         parameters = [
             inspect.Parameter(one.name, kind)
             for one in self._signature().arguments
-            if one.used and one.default is None
+            if one.default is None
         ]
         parameters += [
             inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default)
@@ -167,11 +169,8 @@ class JitFunction:
             found = self._lookup(fast, values)
             if found is not None:
                 bound, pointers = found
-                try:
-                    scalars = [values[name] for name in fast.scalars]
-                except KeyError:
-                    pass  # the slow way says what is missing
-                else:
+                scalars = [values.get(name) for name in fast.scalars]
+                if not any(one is None for one in scalars):  # the slow way says what is missing
                     for one, its, other, others in bound.spans:
                         a, b = pointers[one], pointers[other]
                         if a < b + others and b < a + its:
@@ -197,7 +196,7 @@ class JitFunction:
         if call.device is None:
             self._hosts_program(call)
         else:
-            self._plan(call)
+            self._plan(call).reserve()
 
     def program_for(self, /, *arguments: Any, **values: Any) -> Program:
         """Return the program that such a call runs: its text, kernels and recipe.
@@ -240,8 +239,14 @@ class JitFunction:
         )
 
     def clear(self) -> None:
-        """Forget all programs; what is on disk stays."""
-        self._seen.clear()
+        """Forget all programs, and the source; what is on disk stays.
+
+        CUDA graphs of yours that calls were captured in must not be replayed any more.
+        """
+        with self._lock:
+            self._seen.clear()
+            self._captured.clear()
+            self._files = None
         self._plans.clear()
         self._hosts.clear()
         self._cubins.clear()
@@ -263,7 +268,9 @@ class JitFunction:
                 key.append(seen)
             key.extend(map(values.get, fast.sizes))
             bound = self._seen[tuple(key)]
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, RuntimeError):
+            return None
+        if 0 in pointers:  # of arrays without elements, or of memory that was released
             return None
         return (bound, pointers) if values.keys() - fast.known <= {_KEYWORD} else None
 
@@ -277,7 +284,7 @@ class JitFunction:
         """Return the address of the stream of a call."""
         if given is not None:
             return stream_address(given)
-        torch, cupy = sys.modules.get("torch"), sys.modules["cupy"]
+        torch, cupy = sys.modules.get("torch"), cupy_for(arrays[0])
         own: int = cupy.cuda.get_current_stream(device).ptr
         if torch is None:
             return own
@@ -361,16 +368,39 @@ class JitFunction:
         return (usual, None) if other == usual else (other, dtype_name)
 
     def _signature(self, dtype: DtypeName | None = None) -> CallSignature:
-        return self._signatures.get(dtype, lambda: signature_of(self._maker.interface(dtype)))
+        return self._signatures.get(dtype, lambda: self._signature_read(dtype))
 
-    def _made(self, call: _Call, sizes: Sizes, profile: GpuProfile, *, wide: bool) -> Program:
+    def _signature_read(self, dtype: DtypeName | None) -> CallSignature:
+        self._check_unchanged()
+        return signature_of(self._maker.interface(dtype))
+
+    def _check_unchanged(self) -> None:
+        """Refuse to make programs of a source that is another one by now.
+
+        Raises:
+            InputError: ``EATSS-J022``.
+        """
+        files = self._maker.files()
+        with self._lock:
+            known = self._files = files if self._files is None else self._files
+        if files != known:
+            raise input_error(
+                "EATSS-J022",
+                f"'{self._maker.name}' has changed since it was called first",
+                hint="make a new callable of it, or call clear() on this one",
+            )
+
+    def _made(
+        self, call: _Call, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
+    ) -> Program:
         """Return the program for a class of sizes; the winner of a measurement where one is due."""
+        self._check_unchanged()
         seconds = self._options.tune_s()
         job = self._maker.job(call.dtype, sizes, profile, wide=wide)
         if seconds is not None and call.device is not None and job is not None:
             from eatss.calls.tuning import tuned  # noqa: PLC0415 - needs SciPy
 
-            name = _card_name(sys.modules["cupy"], call.device)
+            name = _card_name(cupy_for(next(iter(call.views))), call.device)
             winner = tuned(job, call.sizes, call.device, name, seconds, self._cache)
             if winner is not None:
                 return self._maker.made(replace(job, recipe=winner.recipe))
@@ -414,7 +444,7 @@ class JitFunction:
         )
 
     def _loaded(self, program: Program, call: _Call, device: int, *, specialize: bool) -> CardPlan:
-        cupy = sys.modules["cupy"]
+        cupy = cupy_for(next(iter(call.views)))
         with cupy.cuda.Device(device) as card:
             capability = int(card.compute_capability)
             compiled_for = tuple(sorted(call.sizes.items())) if specialize else ()
@@ -479,11 +509,12 @@ class JitFunction:
             self._fast = fast
 
     def _dropped(self, plan: CardPlan) -> None:
-        """Let go of a plan that was not called for long, when the card is done with it."""
+        """Let go of a plan that was not called for long, but for one that the user captured."""
         with self._lock:
             for key in [key for key, bound in self._seen.items() if bound.plan is plan]:
                 del self._seen[key]
-        plan.finish()
+            if plan.captured:
+                self._captured.append(plan)
 
     # -- words --------------------------------------------------------------------------------
 
@@ -569,7 +600,7 @@ def _wait_for_others(streams: Sequence[int], stream: int, device: int) -> None:
     others = [one for one in streams if one != stream]
     if not others:
         return
-    cupy = sys.modules["cupy"]
+    cupy = cupy_for("stream")
     with cupy.cuda.Device(device):
         for other in others:
             written = cupy.cuda.Event(disable_timing=True)
@@ -588,18 +619,5 @@ def _as_scalar(name: str, dtype: np.dtype[Any], value: Any) -> Any:
     Raises:
         InputError: ``EATSS-J011``, it is no number of that type.
     """
-    try:
-        number = value if dtype.kind == "f" else value.__index__()
-        return np.asarray(number, dtype=dtype).reshape(())[()]
-    except (AttributeError, TypeError, ValueError, OverflowError):
-        raise not_a_number(name, value, dtype) from None
-
-
-def not_a_number(name: str, value: Any, dtype: np.dtype[Any]) -> InputError:
-    """Return the error of a scalar that does not fit its type."""
-    wanted = "a number" if dtype.kind == "f" else f"a whole number of type {dtype.name}"
-    return input_error(
-        "EATSS-J011",
-        f"the scalar '{name}' is {value!r}, and {wanted} is needed",
-        hint="give a number of Python or NumPy",
-    )
+    check_scalar(name, dtype, value)
+    return np.asarray(value, dtype=dtype).reshape(())[()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -35,6 +36,9 @@ _MOST_GRAPHS = 8
 
 _MOST_STREAMS = 8
 """Streams whose memory and handles are kept."""
+
+_PER_THREAD = 2
+"""``cudaStreamPerThread``: another stream in each thread."""
 
 _TO_DEVICE = 1
 """``cudaMemcpyHostToDevice``."""
@@ -91,8 +95,11 @@ class CardPlan:
         ]
         self._functions = tuple(kernels.values())
         self._workspace = workspace_of(program, sizes).bytes
-        self._workspaces: OrderedDict[int, _Memory] = OrderedDict()
+        self._workspaces: OrderedDict[tuple[int, int], _Memory] = OrderedDict()
+        self._spare: list[_Memory] = []
         self._kept: list[_Memory] = []
+        self._launched = False
+        self.captured = False
         self._replays = GRAPH_FROM <= len(launches) <= MOST_LAUNCHES
         self._graphs: OrderedDict[bytes, _Graph | None] = OrderedDict()
         self._streams: dict[int, Any] = {}
@@ -107,7 +114,17 @@ class CardPlan:
     @property
     def graphs(self) -> int:
         """Graphs that are kept for calls to come."""
-        return sum(graph is not None for graph in self._graphs.values())
+        with self._lock:
+            return sum(graph is not None for graph in self._graphs.values())
+
+    def reserve(self) -> None:
+        """Do for this thread what a call may not do that is captured: make a context, allocate."""
+        with self._lock, self._cupy.cuda.Device(self.device):
+            self._runtime.setDevice(self.device)
+            self._runtime.free(0)
+            self._ready.context = True
+            if self._workspace and not self._spare:
+                self._spare.append(self._allocated())
 
     def launch(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
         """Enqueue one call on a stream.
@@ -123,23 +140,27 @@ class CardPlan:
         if self._runtime.getDevice() != self.device or not hasattr(self._ready, "context"):
             with self._cupy.cuda.Device(self.device):
                 self._runtime.setDevice(self.device)
-                self._runtime.free(0)  # gives a thread that CUDA does not know its context
-                self._ready.context = True
+                if not self._capturing(stream):
+                    self._runtime.free(0)  # gives a thread that CUDA does not know its context
+                    self._ready.context = True
                 self._enqueue(pointers, scalars, stream)
         else:
             self._enqueue(pointers, scalars, stream)
 
-    def finish(self) -> None:
-        """Wait until the card is done with all calls, so that the machine code can go."""
-        with self._cupy.cuda.Device(self.device):
-            self._runtime.deviceSynchronize()
+    def __del__(self) -> None:
+        """Wait until the card is done with all calls: their machine code and memory go now."""
+        if getattr(self, "_launched", False):
+            with suppress(Exception), self._cupy.cuda.Device(self.device):
+                self._runtime.deviceSynchronize()
 
     # -----------------------------------------------------------------------------------------
 
     def _enqueue(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
         try:
             with self._lock:
+                self._launched = True
                 if not self._replays and not self._workspace:
+                    self.captured = self.captured or self._capturing(stream)
                     self._slots.fill((*pointers, *scalars))
                     self._launch_all(stream)
                 else:
@@ -148,6 +169,12 @@ class CardPlan:
             raise self._failed(error) from None
         except self._runtime.CUDARuntimeError as error:
             raise self._failed(error) from None
+        except MemoryError as error:
+            raise self._failed(error) from None
+
+    def _capturing(self, stream: int) -> bool:
+        """Tell whether the caller captures a graph on a stream; the default one cannot."""
+        return bool(self._runtime.streamIsCapturing(stream)) if stream else False
 
     def _launch_all(self, stream: int) -> None:
         launch = self._driver.launchKernel
@@ -155,7 +182,8 @@ class CardPlan:
             launch(*head, stream, parameters, 0)
 
     def _replayed(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
-        capturing = bool(self._runtime.streamIsCapturing(stream)) if stream else False
+        capturing = self._capturing(stream)
+        self.captured = self.captured or capturing
         graph = None
         if self._replays and not capturing:
             graph = self._graph(pointers, scalars)
@@ -203,15 +231,17 @@ class CardPlan:
         captures is replayed on any stream, and gets memory that lasts as long as this plan.
         """
         if capturing:
-            self._kept.append(self._allocated())
+            self._kept.append(self._spare.pop() if self._spare else self._allocated())
             return self._kept[-1]
-        if stream not in self._workspaces:
-            self._workspaces[stream] = self._allocated()
+        thread = threading.get_ident() if stream == _PER_THREAD else 0
+        place = (stream, thread)
+        if place not in self._workspaces:
+            self._workspaces[place] = self._allocated()
             if len(self._workspaces) > _MOST_STREAMS:
                 _, oldest = self._workspaces.popitem(last=False)
                 oldest.wait()
-        self._workspaces.move_to_end(stream)
-        return self._workspaces[stream]
+        self._workspaces.move_to_end(place)
+        return self._workspaces[place]
 
     def _allocated(self) -> _Memory:
         blocks = tuple(self._cupy.cuda.alloc(count) for count in self._workspace)

@@ -62,11 +62,19 @@ def check_view(argument: CallArgument, view: ArrayView) -> None:
             another order, ``EATSS-J013`` it must not be written.
     """
     name = argument.name
+    if prod(view.shape) and not view.pointer:
+        raise input_error(
+            "EATSS-J010",
+            f"'{name}' has elements and no memory",
+            hint="its memory was released, or never there; make it anew",
+        )
     if view.dtype != argument.dtype:
+        seen = view.dtype.name
+        if not view.dtype.isnative:
+            seen = f"{view.dtype.str}, whose bytes are in the other order"
         raise input_error(
             "EATSS-J004",
-            f"'{name}' is of {view.dtype.name}, and the program computes it in "
-            f"{argument.dtype.name}",
+            f"'{name}' is of {seen}, and the program computes it in {argument.dtype.name}",
             hint=f"convert it, {name}.astype('{argument.dtype.name}'), or spell the type in C by "
             "a macro: #ifndef DATA_TYPE, #define DATA_TYPE double, #endif",
         )

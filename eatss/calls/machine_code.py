@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from eatss.cache import Cache, key_of
+from eatss.cache import Cache, key_of, versions
 from eatss.diagnostics import input_error
 from eatss.measurement import nvrtc
 from eatss.program import Program
@@ -16,7 +16,7 @@ from eatss.program.tokens import definition, tokens
 
 _KIND = "cubin-jit"
 _STANDARD = "--std=c++17"
-_PACKAGES = ("cupy", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "cuda-toolkit")
+_PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
 
 
 def size_constant(name: str) -> str:
@@ -50,7 +50,7 @@ def cubin_of(
     """
     wanted = _Request.of(program, sizes, specialize=specialize)
     options = (f"-arch=sm_{capability}", _STANDARD, *program.flags, *wanted.options)
-    key = key_of("cubin", program.file, program.text, wanted, options, toolkit(cupy))
+    key = key_of("cubin", program.file, program.text, wanted, options, toolkit(cupy), versions())
     kept = None if cache is None else cache.get(_KIND, key)
     if kept is not None:
         return kept
@@ -132,13 +132,19 @@ def _with_known(program: Program, sizes: Mapping[str, int]) -> str:
 
 
 def toolkit(cupy: Any) -> tuple[str, ...]:
-    """Return what tells versions of the compiler apart without loading it."""
+    """Return what tells versions of the compiler apart.
+
+    A package says its version without being loaded; NVRTC of another origin has to be asked.
+    """
     found = [f"runtime {cupy.cuda.runtime.runtimeGetVersion()}", f"cupy {cupy.__version__}"]
-    for package in _PACKAGES[1:]:
+    known = len(found)
+    for package in _PACKAGES:
         try:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             continue
+    if len(found) == known:
+        found.append(f"nvrtc {cupy.cuda.nvrtc.getVersion()}")
     return (*found, sys.platform)
 
 

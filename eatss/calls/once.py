@@ -44,7 +44,12 @@ class Once(Generic[T]):
             found = self._known(key)
             if found is not None:
                 return found[0]
-            thing = make()
+            try:
+                thing = make()
+            except BaseException:
+                with self._lock:
+                    self._making.pop(key, None)
+                raise
             gone: list[T] = []
             with self._lock:
                 self._things[key] = thing

@@ -11,6 +11,10 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?")
 _UNITS_S = {None: 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
+LEAST_TUNE_S = 20.0
+"""The shortest time in which two candidates are measured."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:
     """How a callable is compiled and kept.
@@ -18,6 +22,7 @@ class CallOptions:
     Attributes:
         specialize: Compile sizes into the machine code: fastest, and compiled again for other
             sizes. ``False`` compiles once for all sizes of a class.
+        exact_sizes: Select for the very sizes of a call, not for their class.
         tune: Time to measure the model's best candidates in, on the first call with a class of
             sizes: ``"30s"``, ``"2m"`` or seconds. The winner is kept on disk.
     """
@@ -25,7 +30,13 @@ class CallOptions:
     specialize: bool = True
     tune: str | float | None = None
 
+    exact_sizes: bool = False
+
     def __post_init__(self) -> None:
+        for name in ("specialize", "exact_sizes"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise input_error("EATSS-C004", f"{name} is {value!r}", hint="give True or False")
         self.tune_s()
 
     def tune_s(self) -> float | None:
@@ -41,4 +52,11 @@ class CallOptions:
             raise input_error(
                 "EATSS-J020", f"tune is {self.tune!r}, which is no time", hint="write tune='30s'"
             )
-        return float(found[1]) * _UNITS_S[found[2]]
+        seconds = float(found[1]) * _UNITS_S[found[2]]
+        if seconds < LEAST_TUNE_S:
+            raise input_error(
+                "EATSS-J020",
+                f"tune is {self.tune!r}, which is too short to compile and measure two candidates",
+                hint=f"give at least tune='{LEAST_TUNE_S:.0f}s'",
+            )
+        return seconds

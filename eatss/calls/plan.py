@@ -10,16 +10,20 @@ import ctypes
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, NoReturn
 
 import numpy as np
 
 from eatss.calls.signature import CallArgument, CallSignature
-from eatss.diagnostics import InputError, input_error
+from eatss.diagnostics import input_error
 from eatss.measurement.arguments import temporaries_of
 from eatss.measurement.launches import ResolvedLaunch, entry_launches
 from eatss.program import Program, evaluate
 from eatss.verify.data import dtype_of
+
+MOST_LAUNCHES_OF_A_CALL = 1_000_000
+"""A call keeps what each of its launches takes; a million are 400 MB."""
 
 _SLOT = 8
 _FORMATS = {
@@ -49,6 +53,7 @@ class ArgumentList:
 
     arrays: tuple[str, ...]
     scalars: tuple[str, ...]
+    types: tuple[np.dtype[Any], ...]
     temporaries: tuple[tuple[int, str], ...]
     format: str
 
@@ -71,6 +76,7 @@ def argument_list(signature: CallSignature, program: Program) -> ArgumentList:
     return ArgumentList(
         arrays=arrays,
         scalars=tuple(one.name for one in scalars),
+        types=tuple(one.dtype for one in scalars),
         temporaries=temporaries,
         format=format_,
     )
@@ -78,6 +84,24 @@ def argument_list(signature: CallSignature, program: Program) -> ArgumentList:
 
 def _format(scalar: CallArgument) -> str:
     return _FORMATS[f"{scalar.dtype.kind}{scalar.dtype.itemsize}"]
+
+
+def check_scalar(name: str, dtype: np.dtype[Any], value: Any) -> None:
+    """Refuse a scalar that is no number of its type, on a card and on the CPU alike.
+
+    Raises:
+        InputError: ``EATSS-J011``.
+    """
+    try:
+        struct.pack(_FORMATS[f"{dtype.kind}{dtype.itemsize}"], value)
+    except (struct.error, TypeError, OverflowError):
+        wanted = "a number" if dtype.kind == "f" else "a whole number"
+        raise input_error(
+            "EATSS-J011",
+            f"the scalar '{name}' is {value!r}, and {wanted} that {dtype.name} holds is needed",
+            hint="give a number of Python or NumPy; an element of an array on a card has to be "
+            "fetched first",
+        ) from None
 
 
 def workspace_of(program: Program, sizes: Mapping[str, int]) -> Workspace:
@@ -106,13 +130,25 @@ def refusal_of(program: Program, sizes: Mapping[str, int]) -> str:
 
 
 def resolved_launches(program: Program, sizes: Mapping[str, int]) -> tuple[ResolvedLaunch, ...]:
-    """Return the launches of one call: all regions in order."""
+    """Return the launches of one call: all regions in order.
+
+    Raises:
+        InputError: ``EATSS-J012``, they are too many to keep.
+    """
     kernels = {kernel.name: kernel for kernel in program.kernels}
-    return tuple(
+    every = (
         launch
         for number, entry in enumerate(program.entries)
         for launch in entry_launches(entry, number, kernels, sizes)
     )
+    found = tuple(islice(every, MOST_LAUNCHES_OF_A_CALL + 1))
+    if len(found) > MOST_LAUNCHES_OF_A_CALL:
+        raise input_error(
+            "EATSS-J012",
+            f"a call of '{program.name}' would be more than {MOST_LAUNCHES_OF_A_CALL} launches",
+            hint="call it several times, with fewer steps each",
+        )
+    return found
 
 
 class Slots:
@@ -172,22 +208,13 @@ class Slots:
         try:
             struct.pack_into(self._arguments.format, self.changing, 0, *values)
         except (struct.error, TypeError, OverflowError):
-            raise self._wrong_scalar(values) from None
+            self._refuse_scalar(values)
 
-    def _wrong_scalar(self, values: Sequence[Any]) -> InputError:
+    def _refuse_scalar(self, values: Sequence[Any]) -> NoReturn:
         arguments = self._arguments
-        formats = arguments.format.partition("Q")[2]
         first = len(arguments.arrays) + len(arguments.temporaries)
-        kinds = [letter for letter in formats if letter.isalpha() and letter != "x"]
-        for name, kind, value in zip(arguments.scalars, kinds, values[first:], strict=True):
-            try:
-                struct.pack(kind, value)
-            except (struct.error, TypeError, OverflowError):
-                wanted = "a number" if kind in "df" else "a whole number that its type holds"
-                return input_error(
-                    "EATSS-J011",
-                    f"the scalar '{name}' is {value!r}, and {wanted} is needed",
-                    hint="give a number of Python or NumPy; an element of an array on a card "
-                    "has to be fetched first",
-                )
+        for name, dtype, value in zip(
+            arguments.scalars, arguments.types, values[first:], strict=True
+        ):
+            check_scalar(name, dtype, value)
         raise AssertionError("all scalars fit")

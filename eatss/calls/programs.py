@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
-from eatss.cache import Cache
+from eatss.cache import Cache, key_of
 from eatss.calls.signature import CallSignature, sizes_of
-from eatss.calls.sizes import class_of
+from eatss.calls.sizes import class_of, coarse_class_of
 from eatss.diagnostics import InputError
 from eatss.forked import in_bounds
 from eatss.frontend.options import DtypeName, Reading
@@ -25,6 +25,7 @@ from eatss.session.kept import (
     kept_interface,
     kept_program,
 )
+from eatss.session.read_files import UnknownFilesError, read_files
 
 if TYPE_CHECKING:
     from eatss.model.selection import Selection
@@ -43,8 +44,12 @@ class Maker(Protocol):
         """What the program is called in messages."""
         ...
 
+    def files(self) -> str:
+        """Return what tells the text of the source from any other."""
+        ...
+
     def job(
-        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile, *, wide: bool
+        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
     ) -> CodeJob | None:
         """Return what a program is made from; ``None`` where it is there already."""
         ...
@@ -62,7 +67,7 @@ class Maker(Protocol):
         ...
 
     def program(
-        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile, *, wide: bool
+        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
     ) -> Program:
         """Return the program for a class of sizes; ``wide`` asks for indices of 64 bits."""
         ...
@@ -81,13 +86,20 @@ class SourceMaker:
     choosing: SelectOptions
     wanted: CodeRequest
     cache: Cache | None
+    title: str
     exact_sizes: bool = False
 
     @property
     def name(self) -> str:
         """What the source is called."""
-        text = isinstance(self.source, str) and "\n" in self.source
-        return "<source>" if text else str(getattr(self.source, "name", self.source))
+        return self.title
+
+    def files(self) -> str:
+        """Return what tells the text of the source from any other, headers included."""
+        try:
+            return key_of(read_files(self.source, self.reading.frontend().include_dirs))
+        except (UnknownFilesError, OSError, ValueError):
+            return ""  # who reads it says what is wrong
 
     def interface(self, dtype: DtypeName | None) -> Interface:
         """Return what callers pass; the source is read, nothing is scheduled.
@@ -101,11 +113,16 @@ class SourceMaker:
 
     def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
         """Return the least sizes of the class, or the sizes themselves."""
-        of = int if self.exact_sizes else class_of
-        return tuple((one.name, of(sizes[one.size])) for one in sizes_of(signature))
+        if self.exact_sizes:
+            return tuple((one.name, sizes[one.size]) for one in sizes_of(signature))
+        shaping = signature.shaping
+        return tuple(
+            (one.name, (class_of if one.size in shaping else coarse_class_of)(sizes[one.size]))
+            for one in sizes_of(signature)
+        )
 
     def program(
-        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile, *, wide: bool
+        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
     ) -> Program:
         """Return the program selected for sizes; it runs at all others, too.
 
@@ -125,9 +142,10 @@ class SourceMaker:
         return job.kept(self.cache).found_or(lambda: _generated(job)).program
 
     def job(
-        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile, *, wide: bool
+        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
     ) -> CodeJob:
         """Return all that decides a program."""
+        assert profile is not None
         return CodeJob(
             source=self.source,
             reading=self._reading(dtype),
@@ -152,11 +170,15 @@ class ProgramMaker:
         """What the program is called."""
         return self.program_made.name
 
+    def files(self) -> str:
+        """Return nothing: it does not change."""
+        return ""
+
     def job(
         self,
         dtype: DtypeName | None,
         sizes: Sizes,
-        profile: GpuProfile,
+        profile: GpuProfile | None,
         *,
         wide: bool,
     ) -> None:
@@ -179,7 +201,7 @@ class ProgramMaker:
         self,
         dtype: DtypeName | None,
         sizes: Sizes,
-        profile: GpuProfile,
+        profile: GpuProfile | None,
         *,
         wide: bool,
     ) -> Program:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from eatss.diagnostics import input_error
-from eatss.program import Argument, Interface, IntExpr
+from eatss.program import Argument, Interface, IntExpr, names_in
 from eatss.verify.data import dtype_of
 
 Role: TypeAlias = Literal["array", "cell", "scalar", "size"]
@@ -20,15 +20,17 @@ class CallArgument:
     """An argument of a callable.
 
     ``name`` is that of the C source. An ``array`` has ``shape`` in the program's sizes, a ``cell``
-    is an array of one element, a ``scalar`` a number. A ``size`` is a whole number called ``size``
-    in shapes; ``default`` is its value in the source, ``None`` if it has none there. What no region
-    reads or writes is not ``used`` and may be left out.
+    is an array of one element, a ``scalar`` a number. ``others`` are the shapes that other regions
+    see, which have to hold as well. A ``size`` is a whole number called ``size`` in shapes;
+    ``default`` is its value in the source, ``None`` if it has none there. What no region reads or
+    writes is not ``used`` and may be left out.
     """
 
     name: str
     role: Role
     dtype: np.dtype[Any]
     shape: tuple[IntExpr, ...] = ()
+    others: tuple[tuple[IntExpr, ...], ...] = ()
     reads: bool = True
     writes: bool = False
     size: str = ""
@@ -58,6 +60,17 @@ class CallSignature:
         positional = [str(one) for one in self.arguments if one.role != "size" or not one.default]
         sizes = [str(one) for one in self.arguments if one.role == "size" and one.default]
         return ", ".join([*positional, *(["*", *sizes] if sizes else [])])
+
+    @property
+    def shaping(self) -> frozenset[str]:
+        """The sizes that shapes of arrays are made of, as shapes call them."""
+        return frozenset(
+            name
+            for one in self.arguments
+            for shape in (one.shape, *one.others)
+            for extent in shape
+            for name in names_in(extent)
+        )
 
     def of_role(self, *roles: Role) -> tuple[CallArgument, ...]:
         """Return the arguments of some roles that are used."""
@@ -140,7 +153,12 @@ def _joined(one: CallArgument, other: CallArgument) -> CallArgument:
         return other
     if not other.used:
         return one
-    return replace(one, reads=one.reads or other.reads, writes=one.writes or other.writes)
+    others = one.others
+    if other.shape not in (one.shape, *others):
+        others = (*others, other.shape)
+    return replace(
+        one, others=others, reads=one.reads or other.reads, writes=one.writes or other.writes
+    )
 
 
 def _described(one: CallArgument) -> str:

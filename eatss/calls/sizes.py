@@ -31,6 +31,14 @@ def class_of(value: int) -> int:
     return value // step * step
 
 
+def coarse_class_of(value: int) -> int:
+    """Return the size that stands for a number of which no shape is made: a power of two.
+
+    Steps in time, or an offset, say less about the best sizes than the extents of arrays do.
+    """
+    return value if abs(value) <= 1 else (1 << (abs(value).bit_length() - 1)) * (-1) ** (value < 0)
+
+
 def infer_sizes(
     signature: CallSignature, shapes: Mapping[str, tuple[int, ...]], given: Mapping[str, int]
 ) -> dict[str, int]:
@@ -51,7 +59,8 @@ def infer_sizes(
     extents = [
         (name, axis, expression, shape[axis])
         for name, shape in shapes.items()
-        for axis, expression in enumerate(signature[name].shape)
+        for wanted in (signature[name].shape, *signature[name].others)
+        for axis, expression in enumerate(wanted)
     ]
     by: dict[str, str] = {size: f"{names[size]}={value}" for size, value in sizes.items()}
     solved = True
@@ -73,10 +82,11 @@ def infer_sizes(
             sizes[one.size] = one.default
             by[one.size] = f"{one.name} is {one.default} in the source"
     for name, axis, expression, extent in extents:
-        wanted = max(0, evaluate(expression, sizes))
-        if wanted != extent:
+        wanted_extent = max(0, evaluate(expression, sizes))
+        if wanted_extent != extent:
             because = "; ".join(by[size] for size in names_in(expression) if size in by)
-            raise _wrong_shape(signature, name, shapes[name], sizes, axis, because)
+            where = (axis, expression, wanted_extent)
+            raise _wrong_shape(signature, name, shapes[name], where, because)
     return sizes
 
 
@@ -114,15 +124,15 @@ def _wrong_shape(
     signature: CallSignature,
     name: str,
     shape: tuple[int, ...],
-    sizes: Mapping[str, int],
-    axis: int,
+    where: tuple[int, IntExpr, int],
     because: str,
 ) -> InputError:
-    wanted = tuple(max(0, evaluate(extent, sizes)) for extent in signature[name].shape)
+    axis, expression, extent = where
+    wanted = (*shape[:axis], extent, *shape[axis + 1 :])
     return input_error(
         "EATSS-J003",
         f"'{name}' has the shape {shape}, and {wanted} is needed: dimension {axis} is "
-        f"{c_text(signature[name].shape[axis])}" + (f", and {because}" if because else ""),
+        f"{c_text(expression)}" + (f", and {because}" if because else ""),
         hint=f"the program takes {name}[{shape_text(signature[name].shape)}]",
     )
 

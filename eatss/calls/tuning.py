@@ -41,6 +41,9 @@ LEAST_S = 4.5
 
 MOST_CANDIDATES = 16
 
+_LONGER = 1.5
+"""Who gives so many times the time that a winner took to find wants it looked for again."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
@@ -48,7 +51,8 @@ class Tuned:
 
     ``label`` says which candidate it is, ``"model"`` the one that the model puts first.
     ``time_ratio`` and ``energy_ratio`` are what it took over what that took, ``None`` where it was
-    not measured. ``measured`` are how many candidates were.
+    not measured. ``measured`` are how many candidates were, in
+    how many ``seconds``.
     """
 
     recipe: Recipe
@@ -56,6 +60,7 @@ class Tuned:
     time_ratio: float | None
     energy_ratio: float | None
     measured: int
+    seconds: float
     schema_version: int = 1
 
 
@@ -101,7 +106,8 @@ def tuned(
         except (MisfitError, ValueError, RecursionError):
             pass
         else:
-            return found
+            if seconds <= _LONGER * found.seconds:
+                return found
     count = max(2, min(MOST_CANDIDATES, int((seconds - START_S) / LEAST_S)))
     with tempfile.TemporaryDirectory(prefix="eatss-tune-") as folder:
         try:
@@ -114,7 +120,7 @@ def tuned(
             comparison = _measured(candidates, options, deadline_s, card)
         except (EatssError, TimeIsUpError):  # nothing to choose, no card, or not enough time
             return None
-    winner = _winner(candidates, comparison, job.choosing.objective or "energy")
+    winner = _winner(candidates, comparison, job.choosing.objective or "energy", seconds)
     if winner is not None and cache is not None and key is not None:
         about = f"{winner.label} of {winner.measured} on {card_name}"
         cache.put(_KIND, key, json.dumps(encode(winner)).encode(), about=about)
@@ -192,7 +198,7 @@ def _compile_ahead(candidates: Sequence[Candidate], sizes: Mapping[str, int], de
 
 
 def _winner(
-    candidates: Sequence[Candidate], comparison: Comparison, objective: str
+    candidates: Sequence[Candidate], comparison: Comparison, objective: str, seconds: float
 ) -> Tuned | None:
     """Return the candidate of least cost, the model's own unless another is surely better."""
     recipes = {one.label: one.recipe for one in candidates}
@@ -223,6 +229,7 @@ def _winner(
         time_ratio=best[2],
         energy_ratio=best[3],
         measured=len(rows),
+        seconds=seconds,
     )
 
 

@@ -162,6 +162,14 @@ def python_scop(source: str | os.PathLike[str] | PythonScop) -> PythonScop | Non
     Raises:
         InputError: ``EATSS-Y0xx``, as :func:`read_python`.
     """
+    if not isinstance(source, str | os.PathLike | PythonScop):
+        raise input_error(
+            "EATSS-C004",
+            f"source is {type(source).__name__}, which is no source",
+            hint="put @eatss.scop before the function"
+            if callable(source)
+            else "give the path of a C file, C text, or what eatss.scop made",
+        )
     if isinstance(source, PythonScop):
         return source
     named = _python_file(source)

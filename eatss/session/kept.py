@@ -295,6 +295,8 @@ def _in_order(value: object) -> object:
 def _about(source: str | os.PathLike[str] | PythonScop, profile: GpuProfile | None) -> str:
     if isinstance(source, PythonScop):
         name = source.file
+    elif not isinstance(source, str | os.PathLike):
+        name = type(source).__name__  # who reads it says that it is no source
     else:
         is_text = isinstance(source, str) and "\n" in source
         name = "<source>" if is_text else os.fspath(source)

@@ -23,6 +23,10 @@ _OPENS = re.compile(
 )
 
 
+_SEARCHED = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH")
+"""Variables by which a user lets compilers, libclang among them, search further folders."""
+
+
 class UnknownFilesError(Exception):
     """It cannot be told which files a text includes."""
 
@@ -45,6 +49,8 @@ def read_files(
         OSError: a file cannot be read.
         ValueError: a path is none.
     """
+    if any(os.environ.get(name) for name in _SEARCHED):
+        raise UnknownFilesError("the environment names folders of headers")
     if isinstance(source, str) and "\n" in source:
         name, data = "", source.encode("utf-8", "surrogateescape")
         home = Path.cwd()

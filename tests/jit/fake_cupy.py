@@ -195,6 +195,7 @@ class FakeCupy(ModuleType):
             Stream=self._new_stream,
             alloc=self._alloc,
             get_current_stream=lambda device=None: self.current_stream(),
+            nvrtc=SimpleNamespace(getVersion=lambda: (13, 0)),
             function=SimpleNamespace(Module=lambda: FakeModule(self)),
             driver=SimpleNamespace(
                 CUDADriverError=DriverError,

@@ -302,8 +302,9 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "no number": (
         changed(alpha="two"),
-        "the scalar 'alpha' is 'two', and a number is needed [EATSS-J011]",
-        "give a number of Python or NumPy",
+        "the scalar 'alpha' is 'two', and a number that float64 holds is needed [EATSS-J011]",
+        "give a number of Python or NumPy; an element of an array on a card has to be fetched "
+        "first",
     ),
 }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import eatss
 from eatss.calls.options import CallOptions
 from eatss.calls.signature import CallSignature, signature_of
-from eatss.calls.sizes import class_of, infer_sizes
+from eatss.calls.sizes import class_of, coarse_class_of, infer_sizes
 from eatss.program import (
     Apply,
     Argument,
@@ -284,10 +284,10 @@ def test_types_are_those_of_c(element_type: str, dtype: type) -> None:
         (" 2 m ", 120),
         ("2min", 120),
         ("1.5h", 5400),
-        ("500ms", 0.5),
-        (12, 12),
-        (0.25, 0.25),
-        ("7", 7),
+        ("20000ms", 20),
+        (22, 22),
+        (20.25, 20.25),
+        ("77", 77),
     ],
 )
 def test_times_to_tune_in(tune: str | float | None, seconds: float | None) -> None:
@@ -300,3 +300,24 @@ def test_what_is_no_time_is_refused_at_once(tune: str | float) -> None:
         eatss.jit("nowhere.c", tune=tune)
     assert str(caught.value) == f"error: tune is {tune!r}, which is no time [EATSS-J020]"
     assert caught.value.diagnostics[0].hint == "write tune='30s'"
+
+
+@pytest.mark.parametrize("tune", ["500ms", 12, "19.9s", 0])
+def test_a_time_too_short_to_measure_in_is_refused(tune: str | float) -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        eatss.jit("nowhere.c", tune=tune)
+    assert caught.value.code == "EATSS-J020"
+    assert "20s" in str(caught.value.diagnostics[0].hint) or tune == 0
+
+
+def test_numbers_that_shape_nothing_have_coarse_classes() -> None:
+    assert [coarse_class_of(value) for value in (0, 1, 2, 3, 100, -1, -100)] == [
+        0, 1, 2, 2, 64, -1, -64,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["specialize", "exact_sizes"])
+def test_a_word_is_no_yes(option: str) -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        eatss.jit("nowhere.c", **{option: "no"})  # type: ignore[arg-type]
+    assert caught.value.code == "EATSS-C004"

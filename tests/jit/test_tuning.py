@@ -102,7 +102,9 @@ def test_a_callable_runs_the_winner(
 
     def found(*given: Any) -> Tuned:
         asked.append(given)
-        return Tuned(recipe=recipe, label="k-1", time_ratio=0.5, energy_ratio=0.5, measured=2)
+        return Tuned(
+            recipe=recipe, label="k-1", time_ratio=0.5, energy_ratio=0.5, measured=2, seconds=20
+        )
 
     monkeypatch.setattr(tuning, "tuned", found)
     tuned_one = eatss.jit(KERNELS / "matmul.c", gpu="h200", cache=cache, tune="20s")
