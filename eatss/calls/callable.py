@@ -90,6 +90,7 @@ class _Fast:
     arrays: tuple[str, ...]
     scalars: tuple[str, ...]
     sizes: tuple[str, ...]
+    written: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,7 @@ class JitFunction:
                         if bound.written_on:
                             _wait_for_others(bound.written_on, where, device)
                         bound.plan.launch(pointers, scalars, where)
+                        _note_written(values, fast.written)
                         return
         self._slow(values)
 
@@ -316,6 +318,7 @@ class JitFunction:
                 for one in signature.of_role("scalar")
             }
             program.run({**arrays, **numbers}, call.sizes)
+            _note_written(values, _written(signature))
             return
         plan = self._plan(call)
         order = [one.name for one in signature.of_role("array", "cell")]
@@ -323,6 +326,7 @@ class JitFunction:
         where = self._stream(given, values, order, call.device)
         _wait_for_others(_written_on(call), where, call.device)
         plan.launch([call.views[name].pointer for name in order], scalars, where)
+        _note_written(values, _written(signature))
 
     def _checked(self, values: Mapping[str, Any]) -> _Call:
         """Return a call with everything about it checked.
@@ -482,6 +486,7 @@ class JitFunction:
             arrays=tuple(order),
             scalars=tuple(one.name for one in usual.of_role("scalar")),
             sizes=tuple(one.name for one in sizes_of(usual)),
+            written=_written(usual),
         )
         key: list[Hashable] = []
         for name in order:
@@ -580,6 +585,23 @@ def _card_name(cupy: Any, device: int) -> str:
     """Return the kind of a card: winners are for all of a kind."""
     name = cupy.cuda.runtime.getDeviceProperties(device)["name"]
     return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+
+
+def _written(signature: CallSignature) -> tuple[str, ...]:
+    return tuple(one.name for one in signature.of_role("array", "cell") if one.writes)
+
+
+def _note_written(values: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Tell PyTorch which tensors were written, so that no gradient is made of old values."""
+    torch = sys.modules.get("torch")
+    graph = getattr(getattr(torch, "autograd", None), "graph", None)
+    note = getattr(graph, "increment_version", None)
+    if torch is None or note is None:
+        return
+    for name in names:
+        value = values[name]
+        if isinstance(value, torch.Tensor) and not value.is_inference():
+            note(value)
 
 
 def _torch_stream(torch: Any, device: int) -> int:

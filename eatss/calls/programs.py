@@ -96,6 +96,8 @@ class SourceMaker:
 
     def files(self) -> str:
         """Return what tells the text of the source from any other, headers included."""
+        if not isinstance(self.source, str | PathLike):
+            return ""  # loops in Python that were read already
         try:
             return key_of(read_files(self.source, self.reading.frontend().include_dirs))
         except (UnknownFilesError, OSError, ValueError):

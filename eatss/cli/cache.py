@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from eatss.cli.options import Debug, Format
+from eatss.diagnostics import input_error
 
 EXAMPLES = """
 Examples:
@@ -51,6 +52,13 @@ def clear(
     from eatss.report.cache import count_text  # noqa: PLC0415
 
     cache = default_cache()
+    kinds = sorted({entry.kind for entry in cache.entries()})
+    if kind is not None and kind not in kinds:
+        raise input_error(
+            "EATSS-C004",
+            f"nothing of the kind '{kind}' is kept",
+            hint=f"there are: {', '.join(kinds)}" if kinds else "the cache is empty",
+        )
     count, size_bytes = cache.clear(kind)
     typer.echo(f"removed {count_text(count, size_bytes)} from {cache.folder}")
 

@@ -136,3 +136,50 @@ def test_tensors_of_pytorch(real: Any) -> None:
         for _ in range(2):
             gemm(1.0, 0.0, c, a, b)
         assert torch.allclose(c, a @ b)
+
+
+def test_pytorch_knows_what_was_written_and_captures_calls(real: Any) -> None:
+    torch: Any = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch has no CUDA")
+    gemm = eatss.jit(KERNELS / "gemm.c")
+    a, b = (torch.rand(64, 64, dtype=torch.float64, device="cuda") for _ in range(2))
+    c = torch.zeros(64, 64, dtype=torch.float64, device="cuda")
+    weight = torch.ones(64, 64, dtype=torch.float64, device="cuda", requires_grad=True)
+    for _ in range(2):
+        product = (weight * c).sum()  # keeps c for the gradient
+        gemm(1.0, 0.0, c, a, b)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            product.backward()
+    gemm.prepare(1.0, 0.0, c, a, b)
+    c.zero_()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        gemm(1.0, 0.0, c, a, b)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.allclose(c, a @ b)
+    with pytest.raises(eatss.InputError) as caught:
+        gemm(1.0, 0.0, c, a.to(torch.bfloat16), b)
+    assert caught.value.code in ("EATSS-J004", "EATSS-J010")
+
+
+def test_machine_code_for_all_sizes_is_right_at_each(real: Any) -> None:
+    gemm = eatss.jit(KERNELS / "gemm.c", specialize=False)
+    for n in (64, 65, 70):
+        a, b, c = (real.random.rand(n, n) for _ in range(3))
+        want = 1.5 * c + a @ b
+        gemm(1.0, 1.5, c, a, b)
+        assert real.allclose(c, want)
+
+
+def test_a_callable_dropped_at_once_does_its_work(real: Any) -> None:
+    stream = real.cuda.Stream(non_blocking=True)
+    a = real.random.rand(900, 900) + 900 * real.eye(900)
+    want = a.copy()
+    real.cuda.Device().synchronize()
+    eatss.jit(KERNELS / "lu.c")(A=a, stream=stream)
+    stream.synchronize()
+    lower, upper = real.tril(a), real.triu(a, 1) + real.eye(900)
+    assert real.allclose(lower @ upper, want)
