@@ -20,7 +20,7 @@ from eatss.python_source.number_types import (
 )
 from eatss.python_source.scope import Scope
 from eatss.python_source.text import Findings
-from eatss.python_source.values import TypeClashError, Value, cast, converted
+from eatss.python_source.values import TypeClashError, Value, cast, converted, fixed, literal
 from eatss.scops import ElementType
 
 _KNOWN = "call functions of math and numpy, min, max and abs"
@@ -34,6 +34,17 @@ _HINTS = {
     "builtins.int": "write numpy.int32(…) or numpy.int64(…)",
     "builtins.range": "range is for the head of a loop",
 }
+
+_OF_INTEGERS = {
+    "numpy.ceil": "leave it out",
+    "numpy.floor": "leave it out",
+    "numpy.trunc": "leave it out",
+    "numpy.fmax": "write max(a, b)",
+    "numpy.fmin": "write min(a, b)",
+    "numpy.fmod": "write a % 3, which rounds down",
+    "numpy.power": "write a ** 2",
+}
+"""Functions that leave integers integers in NumPy, and what says the same (see their hint)."""
 
 
 class Operands(Protocol):
@@ -77,13 +88,14 @@ class CallReader:
         if module == "numpy" and name in NUMPY_TYPES and len(node.args) == 1:
             (value,) = self._operands.values(node.args)
             element = ELEMENTS[NUMPY_TYPES[name]]
-            return replace(self._converted(node, value, element), number=None)
+            self._converted(node, value, element)
+            return fixed(value, element)
         for known, home, count in (
             (MATH, "math", 1), (MATH_OF_TWO, "math", 2), (NUMPY, "numpy", 1),
             (NUMPY_OF_TWO, "numpy", 2),
         ):  # fmt: skip
             if module == home and name in known and len(node.args) == count:
-                return self._function(node, module, known[name])
+                return self._function(node, full or "", known[name])
         raise self._findings.refusal(
             Code.CALL, node, f"call of '{shown}', whose effect is not known",
             _HINTS.get(full or "", _KNOWN),
@@ -103,6 +115,8 @@ class CallReader:
     def _absolute(self, node: ast.Call) -> Value:
         (value,) = self._operands.values(node.args)
         kind = value.type
+        if value.number is not None:
+            return literal(abs(value.number))
         if isinstance(kind, ElementType) and kind.name.startswith("U"):
             return value
         function = "abs"
@@ -114,15 +128,15 @@ class CallReader:
         small = kind in (ElementType.INT8, ElementType.INT16)
         return cast(result, kind) if small else result
 
-    def _function(self, node: ast.Call, module: str, function: str) -> Value:
+    def _function(self, node: ast.Call, full: str, function: str) -> Value:
         """Read a function of floating-point numbers.
 
         Those of ``math`` take and give doubles; NumPy's keep 32 bits.
         """
         values = self._operands.values(node.args)
         kind: NumberType = Weak.FLOAT
-        if module == "numpy":
-            kind = self._numpy_type(node, values)
+        if full.startswith("numpy."):
+            kind = self._numpy_type(node, full, values)
         if kind is ElementType.FLOAT:
             function += "f"
         arguments = []
@@ -132,12 +146,17 @@ class CallReader:
             arguments.append(one.piece)
         return Value(piece=joined(f"{function}(", listed(arguments), ")"), type=kind)
 
-    def _numpy_type(self, node: ast.Call, values: Sequence[Value]) -> NumberType:
+    def _numpy_type(self, node: ast.Call, full: str, values: Sequence[Value]) -> NumberType:
         kind = values[0].type
         for value in values[1:]:
             kind = common_type(kind, value.type)
         if kind is ElementType.FLOAT:
             return kind
+        if not is_floating(kind) and full in _OF_INTEGERS:
+            raise self._findings.refusal(
+                Code.TYPES, node, f"'{full}' of integers is an integer in NumPy, and a double in C",
+                f"{_OF_INTEGERS[full]}, or convert with numpy.float64(…)",
+            )  # fmt: skip
         if not is_floating(kind) and isinstance(kind, ElementType) and kind.size_bytes < 4:
             raise self._findings.refusal(
                 Code.TYPES, node, f"NumPy reckons with fewer than 32 bits for {type_name(kind)}",

@@ -16,8 +16,15 @@ MACROS = {
     "floormod": "#define floormod(a, b) ((a) - (b) * (int) floor((double) (a) / (b)))",
     "floor_quotient": "#define floor_quotient(a, b) ((a) / (b) - ((a) % (b) < 0))",
     "floor_remainder": "#define floor_remainder(a, b) ((a) % (b) + (b) * ((a) % (b) < 0))",
-}
-"""The macros of the C text, each written only where it is used. Divisors are positive."""
+    "floor_quotient_negative":
+        "#define floor_quotient_negative(a, b) ((a) / (b) - ((a) % (b) > 0))",
+    "floor_remainder_negative":
+        "#define floor_remainder_negative(a, b) ((a) % (b) + (b) * ((a) % (b) > 0))",
+}  # fmt: skip
+"""The macros of the C text, each written only where it is used.
+
+Divisors are positive; those of the last two are less than -1.
+"""
 
 MATH = {
     **{name: name for name in (

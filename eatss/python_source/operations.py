@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import operator as operator_functions
 from collections.abc import Callable
-from dataclasses import replace
 
 from eatss.python_source.c_text import joined
 from eatss.python_source.codes import Code
@@ -20,7 +19,9 @@ from eatss.python_source.values import (
     Value,
     arithmetic,
     converted,
+    fixed,
     inside,
+    is_wide,
     literal,
     narrowed,
     negated,
@@ -36,9 +37,12 @@ OPERATORS: dict[type[ast.operator], str] = {
 }  # fmt: skip
 _FOLDED: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator_functions.add, ast.Sub: operator_functions.sub,
-    ast.Mult: operator_functions.mul,
+    ast.Mult: operator_functions.mul, ast.BitAnd: operator_functions.and_,
+    ast.BitOr: operator_functions.or_, ast.BitXor: operator_functions.xor,
 }  # fmt: skip
 ONE_TYPE = "convert one of them, for example with numpy.float64(…)"
+IN_64_BITS = "write numpy.int64(…) to reckon in 64 bits"
+_MOST_BITS = 64
 
 
 class OperationReader:
@@ -59,6 +63,9 @@ class OperationReader:
         if isinstance(node.op, ast.Invert):
             if is_floating(value.type):
                 raise self._findings.refusal(Code.TYPES, node, "'~' is for integers")
+            if isinstance(value.number, int):
+                number = ~value.number
+                return self._checked(node, lambda: literal(number))
             text = joined("~", inside(value, UNARY))
             return narrowed(Value(piece=text, type=value.type, precedence=UNARY))
         return self._checked(node, lambda: negated(value))
@@ -84,6 +91,8 @@ class OperationReader:
             result = self._checked(node, lambda: literal(number))
         elif type(operator) in OPERATORS:
             spelling = OPERATORS[type(operator)]
+            if spelling != "/":
+                self._refuse_wide(node, left, right)
             try:
                 return arithmetic(left, spelling, right)
             except TypeClashError as error:
@@ -111,27 +120,38 @@ class OperationReader:
                 "divide by a number",
             )  # fmt: skip
         if isinstance(left.number, int):
-            return literal(left.number // divisor if sign == "//" else left.number % divisor)
+            number = left.number // divisor if sign == "//" else left.number % divisor
+            return self._checked(node, lambda: literal(number))
         kind = left.type
         if divisor < 0 and isinstance(kind, ElementType) and kind.name.startswith("U"):
             raise self._findings.refusal(Code.ARITHMETIC, node, f"'{sign}' by a negative number")
-        if isinstance(kind, ElementType) and kind.name.startswith("U"):
-            level = PRECEDENCE["/"]
-            operator_text = "/" if sign == "//" else "%"
-            number = converted(literal(divisor), kind)
-            text = joined(inside(left, level), f" {operator_text} ", number.piece)
-            return narrowed(Value(piece=text, type=kind, precedence=level))
-        if kind is Weak.INT:
-            macro = "floordiv" if sign == "//" else "floormod"
-        else:
-            macro = "floor_quotient" if sign == "//" else "floor_remainder"
+        self._refuse_wide(node, left, right)
+        if isinstance(kind, ElementType):
+            by = self._checked(node, lambda: converted(literal(divisor), kind))
+            return self._rounded_element(left, sign, divisor, by)
+        macro = "floordiv" if sign == "//" else "floormod"
         self._scope.macros.add(macro)
-        top = left if divisor > 0 else self._checked(node, lambda: negated(left))
+        top = left if divisor > 0 else negated(left)
         text = joined(f"{macro}(", top.piece, f", {abs(divisor)})")
         result = Value(piece=text, type=kind)
-        if divisor < 0 and sign == "%":
-            result = negated(result)
-        return narrowed(result)
+        return negated(result) if divisor < 0 and sign == "%" else result
+
+    def _rounded_element(self, left: Value, sign: str, divisor: int, by: Value) -> Value:
+        """Read ``//`` or ``%`` of a NumPy number; no step of it leaves the numbers of its type."""
+        assert isinstance(left.type, ElementType)
+        if left.type.name.startswith("U"):
+            level = PRECEDENCE["/"]
+            operator_text = "/" if sign == "//" else "%"
+            text = joined(inside(left, level), f" {operator_text} ", by.piece)
+            return narrowed(Value(piece=text, type=left.type, precedence=level))
+        if divisor == -1:  # C has no quotient of the least number by -1, nor its remainder
+            return negated(left) if sign == "//" else fixed(literal(0), left.type)
+        macro = "floor_quotient" if sign == "//" else "floor_remainder"
+        if divisor < 0:
+            macro += "_negative"
+        self._scope.macros.add(macro)
+        text = joined(f"{macro}(", left.piece, ", ", by.piece, ")")
+        return narrowed(Value(piece=text, type=left.type))
 
     def _power(self, node: ast.expr | ast.stmt, left: Value, right: Value) -> Value:
         exponent = right.number
@@ -141,11 +161,10 @@ class OperationReader:
                 "write math.pow(x, y), or math.sqrt(x) for x ** 0.5",
             )  # fmt: skip
         if left.number is not None:
-            number = left.number**exponent
-            return self._checked(node, lambda: literal(number))
+            base = left.number
+            return self._checked(node, lambda: _power_of(base, exponent))
         if exponent == 0:
-            one = converted(literal(1.0 if is_floating(left.type) else 1), left.type)
-            return replace(one, number=None)
+            return fixed(literal(1.0 if is_floating(left.type) else 1), left.type)
         result = left
         for _ in range(exponent - 1):
             result = arithmetic(result, "*", left).result
@@ -156,6 +175,9 @@ class OperationReader:
     ) -> Value:
         sign = "<<" if isinstance(operator, ast.LShift) else ">>"
         amount = right.number
+        if isinstance(left.number, int) and isinstance(amount, int) and 0 <= amount < _MOST_BITS:
+            number = left.number << amount if sign == "<<" else left.number >> amount
+            return self._checked(node, lambda: literal(number))
         narrow = isinstance(left.type, ElementType) and left.type.size_bytes < PROMOTED_BYTES
         if is_floating(left.type) or not isinstance(amount, int) or narrow:
             raise self._findings.refusal(
@@ -169,8 +191,35 @@ class OperationReader:
         text = joined(inside(left, level), f" {sign} {amount}")
         return Value(piece=text, type=left.type, precedence=level)
 
+    def _refuse_wide(self, node: ast.expr | ast.stmt, left: Value, right: Value) -> None:
+        """Refuse an operation on integers of Python with a number that C's ``int`` does not hold.
+
+        Raises:
+            RefusedError: it is one.
+        """
+        if left.type is Weak.INT and right.type is Weak.INT:
+            for value in (left, right):
+                if is_wide(value):
+                    raise self._findings.refusal(
+                        Code.NUMBER, node,
+                        f"{value.number} does not fit into the 32 bits that integers of Python "
+                        "have in C", IN_64_BITS,
+                    )  # fmt: skip
+
     def _checked(self, node: ast.expr | ast.stmt, made: Callable[[], Value]) -> Value:
         try:
             return made()
         except TypeClashError as error:
             raise self._findings.refusal(Code.NUMBER, node, str(error)) from None
+
+
+def _power_of(base: float, exponent: int) -> Value:
+    """Return a power of a number.
+
+    Raises:
+        TypeClashError: it is too large.
+    """
+    try:
+        return literal(base**exponent)
+    except OverflowError:
+        raise TypeClashError(f"{base!r} ** {exponent} is too large for 64 bits") from None

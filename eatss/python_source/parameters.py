@@ -133,6 +133,8 @@ class ExtentReader:
             }  # fmt: skip
             sign, level = signs.get(type(node.op), ("", 0))
             divisor = node.right.value if isinstance(node.right, ast.Constant) else None
+            if sign == "*" and _names(node.left) and _names(node.right):
+                raise self._no_size(node)
             if sign and (sign != "/" or (isinstance(divisor, int) and divisor > 0)):
                 left, right = self._text(node.left, level), self._text(node.right, level + 1)
                 text = f"{left} {sign} {right}"
@@ -183,3 +185,7 @@ def _unquoted(node: ast.expr) -> ast.expr:
         if isinstance(one, ast.expr):
             ast.copy_location(one, node)
     return inner
+
+
+def _names(node: ast.expr) -> bool:
+    return any(isinstance(one, ast.Name) for one in ast.walk(node))

@@ -15,11 +15,18 @@ from eatss.python_source.local_variables import (
 )
 from eatss.python_source.names import NUMPY_TYPES
 from eatss.python_source.number_types import Candidate, Weak, c_type, is_floating
-from eatss.python_source.operations import OPERATORS, OperationReader
+from eatss.python_source.operations import IN_64_BITS, OPERATORS, OperationReader
 from eatss.python_source.parameters import ExtentReader, check_name
 from eatss.python_source.scope import Local, Scope
 from eatss.python_source.text import Findings, Node, RefusedError
-from eatss.python_source.values import PRECEDENCE, TypeClashError, Value, converted, inside
+from eatss.python_source.values import (
+    PRECEDENCE,
+    TypeClashError,
+    Value,
+    converted,
+    inside,
+    is_wide,
+)
 from eatss.scops import ElementType
 
 _RANGE = "write for i in range(start, end) or range(start, end, step)"
@@ -172,6 +179,11 @@ class StatementReader:
                     Code.LOOP, argument, "bound of a loop is no integer",
                     "divide with // where an integer is meant",
                 )  # fmt: skip
+            if is_wide(value):
+                raise self._findings.refusal(
+                    Code.NUMBER, argument,
+                    f"{value.number} does not fit into the 32 bits that a counter has in C",
+                )  # fmt: skip
         step = values[2].number if len(values) == 3 else 1
         if not isinstance(step, int) or step == 0:
             raise self._findings.refusal(
@@ -247,7 +259,8 @@ class StatementReader:
         try:
             return converted(value, written.type).piece
         except TypeClashError as error:
-            raise self._findings.refusal(Code.NUMBER, node, str(error)) from None
+            hint = IN_64_BITS if written.type is Weak.INT else None
+            raise self._findings.refusal(Code.NUMBER, node, str(error), hint) from None
 
     def _note(self, node: ast.stmt, target: ast.Name, value: Value) -> None:
         """Note the type of what a local is assigned."""

@@ -76,8 +76,10 @@ def literal(number: float) -> Value:
         low, high = bounds(ElementType.INT64)
         if not low < number <= high:
             raise TypeClashError(f"{number} is too large for 64 bits")
-        _, most = bounds(ElementType.INT32)
-        text = str(number) if abs(number) <= most else f"{number}L"
+        least, most = bounds(ElementType.INT32)
+        text = str(number) if least < number <= most else f"{number}L"
+        if number == least:
+            text = f"({least + 1} - 1)"  # C has no int of the number without its sign
         kind = Weak.INT
     else:
         if number - number != 0:
@@ -95,6 +97,20 @@ def converted(value: Value, wanted: NumberType) -> Value:
     if c_type(value.type) is element:
         return replace(value, type=wanted)
     return cast(value, wanted)
+
+
+def fixed(value: Value, wanted: NumberType) -> Value:
+    """Return a value as one of another type; a literal no longer takes that of its neighbours."""
+    made = converted(value, wanted)
+    if value.number is not None and c_type(wanted) is ElementType.INT64:
+        made = cast(made, wanted)
+    return replace(made, number=None)
+
+
+def is_wide(value: Value) -> bool:
+    """Tell whether a value is an integer of Python that C's ``int`` does not hold."""
+    low, high = bounds(c_type(Weak.INT))
+    return value.type is Weak.INT and value.number is not None and not low <= value.number <= high
 
 
 def cast(value: Value, wanted: NumberType) -> Value:
@@ -212,7 +228,8 @@ def _with_suffix(value: Value, number: int, wanted: NumberType) -> Value:
         return replace(value, type=wanted)  # C converts it
     text = f"{number}{suffix}"
     marks = tuple(replace(mark, end=len(text)) for mark in value.piece.marks)
-    return replace(value, piece=Piece(text, marks), type=wanted)
+    precedence = UNARY if number < 0 else PRIMARY
+    return replace(value, piece=Piece(text, marks), type=wanted, precedence=precedence)
 
 
 def _single(number: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.python_source.running import check_equal, loaded
+from tests.python_source.running import DTYPES, check_equal, loaded
 
 HEAD = (
     "@eatss.scop\ndef loops(n: eatss.Param, m: eatss.Param, x: eatss.f64, y: eatss.f32, "
@@ -69,7 +69,9 @@ STATEMENTS = [
     ("A[7 // -2 + 4, -7 % 3] = x", "A[0][2] = x;"),
     ("b[i] = b[i] // 3", "b[i] = floor_quotient(b[i], 3);"),
     ("b[i] %= 5", "b[i] = floor_remainder(b[i], 5);"),
-    ("b[i] = b[i] // -3", "b[i] = floor_quotient(-b[i], 3);"),
+    ("b[i] = b[i] // -3", "b[i] = floor_quotient_negative(b[i], -3);"),
+    ("b[i] %= -3", "b[i] = floor_remainder_negative(b[i], -3);"),
+    ("b[i] = b[i] // -1 + b[i] % -1", "b[i] = -b[i] + 0;"),
     ("c[i] = c[i] % 7 + c[i] // 7", "c[i] = floor_remainder(c[i], 7) + floor_quotient(c[i], 7);"),
     ("u[i] = u[i] // 3", "u[i] = (unsigned char) (u[i] / 3);"),
     # other arithmetic
@@ -86,6 +88,17 @@ STATEMENTS = [
     ("A[i, 0] = abs(x) + abs(b[i]) + abs(c[i])",
      "A[i][0] = fabs(x) + abs(b[i]) + labs(c[i]);"),
     ("a[i] = abs(a[i])", "a[i] = fabsf(a[i]);"),
+    # numbers of more than 32 bits
+    ("c[i] = c[i] + 3000000000", "c[i] = c[i] + 3000000000L;"),
+    ("c[i] = (i + np.int64(1)) * 3000000000", "c[i] = (i + (long) 1) * 3000000000L;"),
+    ("c[i] = np.int64(3) * i * 2000000000", "c[i] = (long) 3 * i * 2000000000;"),
+    ("c[i] = c[i] ** 0 * 2000000000 * i", "c[i] = (long) 1 * 2000000000 * i;"),
+    ("c[i] = c[i] * (1 << 40) + ((1 << 40) | 1)", "c[i] = c[i] * 1099511627776L + 1099511627777L;"),
+    ("c[i] = c[i] & ~(1 << 40) | abs(-3000000000)",
+     "c[i] = c[i] & -1099511627777L | 3000000000L;"),
+    ("b[i] = b[i] & -2147483648", "b[i] = b[i] & (-2147483647 - 1);"),
+    ("A[i, 0] = i / 3000000000", "A[i][0] = i / 3000000000.0;"),
+    ("A[i, 0] = 1 if i < 3000000000 else 2", "A[i][0] = i < 3000000000L ? 1 : 2;"),
     # choices
     ("A[i, 0] = min(x, A[i, 1], 0)", "A[i][0] = min(min(x, A[i][1]), 0.0);"),
     ("a[i] = max(a[i], 0.1)", "a[i] = max(a[i], 0.1f);"),
@@ -261,3 +274,22 @@ def test_a_function_inside_a_function(tmp_path: Path) -> None:
     )
     assert "A[i] = sqrt(A[i]);" in scop.c_source
     check_equal(scop, [3, np.array([1.0, 2.0, 3.0])], tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["i8", "i16", "i32", "i64"])
+@pytest.mark.parametrize("divisor", [-128, -127, -8, -7, -3, -2, 2, 3, 7, 127])
+def test_division_rounds_down_at_the_ends_of_a_type_too(
+    kind: str, divisor: int, tmp_path: Path
+) -> None:
+    scop = loaded(
+        f'@eatss.scop\ndef loops(n: eatss.Param, A: eatss.{kind}["n"], B: eatss.{kind}["n"], '
+        f'C: eatss.{kind}["n"]):\n    for i in range(n):\n        B[i] = A[i] // {divisor}\n'
+        f"        C[i] = A[i] % {divisor}\n",
+        tmp_path,
+    )
+    most = 2 ** (int(kind[1:]) - 1) - 1
+    least = -most - 1
+    ends = [*range(least, least + 20), *range(-20, 21), *range(most - 20, most + 1)]
+    numbers = np.array(ends, dtype=DTYPES[kind])
+    empty = np.zeros_like(numbers)
+    check_equal(scop, [len(numbers), numbers, empty, empty.copy()], tmp_path)
