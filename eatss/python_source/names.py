@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from types import FunctionType, ModuleType
 
 _BUILTIN = ("abs", "float", "int", "max", "min", "range")
@@ -69,6 +70,15 @@ _C_FUNCTIONS = frozenset(
     {*MATH.values(), *MATH_OF_TWO.values(), *NUMPY.values(), *NUMPY_OF_TWO.values()}
 )
 
+_SCOPES = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp,
+    ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
+_NAMED = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs,
+    ast.MatchStar,
+)  # fmt: skip
+
 Resolve = Callable[[ast.expr], str | None]
 """Takes a name or an attribute to the full name of what it means: ``np.sqrt`` to ``numpy.sqrt``."""
 
@@ -79,20 +89,77 @@ def c_name_is_free(name: str) -> bool:
     return name.isascii() and not taken and not _RESERVED.match(name)
 
 
-def by_imports(tree: ast.Module) -> Resolve:
-    """Return what names of a file mean by its imports."""
-    known: dict[str, str] = {name: f"builtins.{name}" for name in _BUILTIN}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                first = alias.name.partition(".")[0]
-                known[alias.asname or first] = alias.name if alias.asname else first
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            for alias in node.names:
-                known[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-        elif isinstance(node, ast.FunctionDef) and node.name in _BUILTIN:
-            known.pop(node.name, None)
-    return _resolver(known)
+def functions_of(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, Resolve]]:
+    """Yield the functions of a file, each with what names mean around it.
+
+    A name means what it is imported as, or a builtin, unless something else may give it a value.
+    """
+    known = {name: f"builtins.{name}" for name in _BUILTIN}
+    changed = {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Global | ast.Nonlocal)
+        for name in node.names
+    }
+    yield from _functions_of(tree, known, changed)
+
+
+def _functions_of(
+    scope: ast.AST, around: Mapping[str, str], changed: Set[str]
+) -> Iterator[tuple[ast.FunctionDef, Resolve]]:
+    inner: list[ast.AST] = []
+    meanings: dict[str, set[str | None]] = {}
+    for node in _own_nodes(scope):
+        if isinstance(node, _SCOPES):
+            inner.append(node)
+        for name, full in _bound(node):
+            meanings.setdefault(name, set()).add(full)
+    known = {} if meanings.pop("*", None) else {**around}
+    for name, found in meanings.items():
+        known.pop(name, None)
+        (full, *others) = found
+        if full is not None and not others:
+            known[name] = full
+    for name in changed:
+        known.pop(name, None)
+    for node in inner:
+        if isinstance(node, ast.FunctionDef):
+            yield node, _resolver(known)
+        yield from _functions_of(node, known, changed)
+
+
+def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is in a scope, inner scopes as a whole, in the order of the source."""
+    for node in ast.iter_child_nodes(scope):
+        yield node
+        if not isinstance(node, _SCOPES):
+            yield from _own_nodes(node)
+
+
+def _bound(node: ast.AST) -> Iterator[tuple[str, str | None]]:
+    """Yield the names that a node gives a meaning, with the full name where it is known.
+
+    ``*`` stands for names that are not known.
+    """
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            first = alias.name.partition(".")[0]
+            yield alias.asname or first, alias.name if alias.asname else first
+    elif isinstance(node, ast.ImportFrom):
+        module = None if node.level else node.module
+        for alias in node.names:
+            if (module, alias.name) == ("math", "*"):
+                yield from ((name, f"math.{name}") for name in dir(math) if name[0] != "_")
+            else:
+                yield alias.asname or alias.name, module and f"{module}.{alias.name}"
+    elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id, None
+    elif isinstance(node, ast.arg):
+        yield node.arg, None
+    elif isinstance(node, ast.MatchMapping) and node.rest is not None:
+        yield node.rest, None
+    elif isinstance(node, _NAMED) and node.name is not None:
+        yield node.name, None
 
 
 def by_values(function: FunctionType) -> Resolve:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import os
 import re
+import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from eatss.frontend.options import Reading
 from eatss.python_source.c_text import CLine, python_span
 from eatss.python_source.codes import Code
 from eatss.python_source.function import c_function
-from eatss.python_source.names import Resolve, by_imports, by_values
+from eatss.python_source.names import Resolve, by_values, functions_of
 from eatss.python_source.scope import Argument
 from eatss.python_source.text import PythonText
 
@@ -124,21 +125,22 @@ def read_python(path: str | os.PathLike[str], name: str | None = None) -> Python
     """
     file = str(Path(path))
     try:
-        data = Path(path).read_bytes()
-        lines = tuple(data.decode("utf-8-sig").splitlines(keepends=True))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        with tokenize.open(file) as opened:  # in the encoding that its first lines name
+            lines = tuple(opened)
+    except (OSError, UnicodeDecodeError, SyntaxError) as error:
+        reason = "it is neither UTF-8 nor in an encoding that it names"
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+        hint = "check the path" if isinstance(error, OSError) else "save it as UTF-8"
         raise input_error(
-            Code.NO_SOURCE.value, f"'{file}' cannot be read: {reason}", hint="check the path"
+            Code.NO_SOURCE.value, f"'{file}' cannot be read: {reason}", hint=hint
         ) from None
     text = PythonText(file=file, lines=lines)
     tree = _parsed(text)
-    resolve = by_imports(tree)
     functions = {
-        node.name: node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and any(_is_decorator(one, resolve) for one in node.decorator_list)
+        node.name: (node, resolve)
+        for node, resolve in functions_of(tree)
+        if any(_is_decorator(one, resolve) for one in node.decorator_list)
     }
     if name is None and len(functions) == 1:
         (name,) = functions
@@ -153,7 +155,8 @@ def read_python(path: str | os.PathLike[str], name: str | None = None) -> Python
             if functions
             else "write @eatss.scop before the def",
         )
-    return _scop_of(functions[name], text, resolve, None)
+    node, resolve = functions[name]
+    return _scop_of(node, text, resolve, None)
 
 
 def python_scop(source: str | os.PathLike[str] | PythonScop) -> PythonScop | None:

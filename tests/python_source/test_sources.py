@@ -183,3 +183,75 @@ def test_what_was_found_is_found_again_and_after_a_change_anew(file: Path, tmp_p
 
 def test_a_callable_is_made_of_loops_in_python() -> None:
     assert "gemm" in repr(eatss.jit(gemm, gpu="h200"))
+
+
+KERNEL = """@eatss.scop
+def loops(n: eatss.Param, A: eatss.f64["n"]):
+    for i in range(n):
+        A[i] = max(A[i], 0.5)
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "import eatss\nfrom .fast import max\n",
+        "import eatss\nfrom . import max\n",
+        "import eatss\nfrom fast import max\n",
+        "import eatss\nmax = my\n",
+        "import eatss\nfor max in mine:\n    pass\n",
+        "import eatss\nif fast:\n    from math import sqrt as max\nelse:\n    max = my\n",
+        "import eatss\ndef max(a, b):\n    pass\n",
+        "import eatss\nclass max:\n    pass\n",
+        "import eatss\ndef change():\n    global max\n    max = my\n",
+    ],
+)
+def test_a_name_with_a_value_of_its_own_is_no_builtin(before: str, file: Path) -> None:
+    file.write_text(before + KERNEL, encoding="utf-8")
+    with pytest.raises(InputError, match="call of 'max'") as caught:
+        read_python(file)
+    assert [one.code for one in caught.value.diagnostics] == ["EATSS-Y016"]
+
+
+def test_parameters_of_a_function_around_it_are_no_builtins(file: Path) -> None:
+    inner = "".join(f"    {line}\n" for line in KERNEL.splitlines())
+    file.write_text(f"import eatss\ndef make(max):\n{inner}    return loops\n")
+    with pytest.raises(InputError, match="call of 'max'"):
+        read_python(file)
+    file.write_text(f"import eatss\ndef make(least):\n{inner}    return loops\n")
+    assert "max(A[i], 0.5)" in read_python(file).c_source
+
+
+def test_stars_may_be_anything_but_those_of_math(file: Path) -> None:
+    file.write_text("import eatss\nfrom fast import *\n" + KERNEL)
+    with pytest.raises(InputError, match="what is no range"):
+        read_python(file)
+    file.write_text("import eatss\nfrom math import *\n" + KERNEL.replace("max(", "pow("))
+    assert "pow(A[i], 0.5)" in read_python(file).c_source
+
+
+def test_names_elsewhere_in_a_file_are_others(file: Path) -> None:
+    other = "def other(max):\n    range = [abs for abs in max]\n    return range\n"
+    file.write_text("import eatss\n" + other + KERNEL)
+    assert "max(A[i], 0.5)" in read_python(file).c_source
+
+
+@pytest.mark.parametrize("odd", ["# a\fb\f\f", "# a\u2028b\x85c\x1cd", "# a\rx = 1\r"])
+def test_lines_are_those_of_python(odd: str, file: Path) -> None:
+    text = f"import eatss\n{odd}\n{KERNEL}".replace("max(", "other(")
+    file.write_text(text, encoding="utf-8", newline="")
+    with pytest.raises(InputError) as caught:
+        read_python(file)
+    (finding,) = caught.value.diagnostics
+    assert finding.source_line == "        A[i] = other(A[i], 0.5)"
+
+
+def test_a_file_is_read_in_the_encoding_that_it_names(file: Path) -> None:
+    text = "# -*- coding: latin-1 -*-\nimport eatss\n# größer\n" + KERNEL
+    file.write_bytes(text.encode("latin-1"))
+    assert "max(A[i], 0.5)" in read_python(file).c_source
+    for wrong in (text[text.index("import") :], text.replace("latin-1", "no-such")):
+        file.write_bytes(wrong.encode("latin-1"))
+        with pytest.raises(InputError, match="neither UTF-8 nor") as caught:
+            read_python(file)
+        assert caught.value.code == "EATSS-Y001"
