@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from eatss.python_source.c_names import is_declared
 from eatss.python_source.c_text import CLine, Piece, joined, listed
 from eatss.python_source.codes import Code
 from eatss.python_source.local_variables import (
@@ -63,6 +64,11 @@ def _c_function(node: ast.FunctionDef, findings: Findings, resolve: Resolve) -> 
     head = _head(node)
     with suppress(RefusedError):
         check_name(node.name, head, findings)
+        if is_declared(node.name):
+            raise findings.refusal(
+                Code.NAME, head, f"C has something of the name '{node.name}' in its headers",
+                "choose another name for the function",
+            )  # fmt: skip
     if isinstance(node.returns, ast.expr) and ast.unparse(node.returns) != "None":
         findings.add(
             Code.FUNCTION, node.returns, "the function returns something",

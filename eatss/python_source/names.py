@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from types import FunctionType, ModuleType
 
+from eatss.python_source.c_names import is_macro
+
 _BUILTIN = ("abs", "float", "int", "max", "min", "range")
 MACROS = {
     "min": "#define min(a, b) ((b) < (a) ? (b) : (a))",
@@ -86,6 +88,7 @@ Resolve = Callable[[ast.expr], str | None]
 def c_name_is_free(name: str) -> bool:
     """Tell whether a name of Python can be that of a variable in the C text."""
     taken = name in _KEYWORDS or name in MACROS or name.removesuffix("f") in _C_FUNCTIONS
+    taken = taken or is_macro(name)
     return name.isascii() and not taken and not _RESERVED.match(name)
 
 
