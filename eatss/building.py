@@ -44,7 +44,7 @@ from eatss.ppcg_build.findings import (
     nothing_mapped,
 )
 from eatss.ppcg_build.host_code import HostRegion, host_regions
-from eatss.ppcg_build.kernel_code import KernelFile, read_kernels
+from eatss.ppcg_build.kernel_code import KernelFile, kernel_names, read_kernels
 from eatss.ppcg_build.mismatches import mismatches
 from eatss.ppcg_build.program import PpcgCode, program_of
 from eatss.ppcg_build.readme import ppcg_readme
@@ -314,30 +314,54 @@ class _Run:
     def _checked(self, found: Generated) -> tuple[Program, OriginalFiles] | None:
         """Compare with what was asked for; return the program, ``None`` where it is not read."""
         used = _used(found.said)
-        try:
-            kernels = read_kernels(found.kernels)
-        except NotUnderstoodError as error:
-            self._warnings.append(not_measurable(str(error)))
-            return None
+        kernels: KernelFile | None = None
         regions: tuple[HostRegion, ...] = ()
-        reason = ""
+        reasons: list[str] = []
+        unchecked: list[str] = []
         try:
             regions = host_regions(found.host)
         except NotUnderstoodError as error:
-            reason = str(error)
+            reasons.append(str(error))
+            unchecked.append("blocks of threads as they are launched")
+        try:
+            kernels = read_kernels(found.kernels)
+        except NotUnderstoodError as error:
+            reasons.insert(0, str(error))
+            unchecked.append("bytes of shared memory")
         if self._selection is not None:
-            launches = [launch for region in regions for launch in region.launches]
-            problems = mismatches(self._selection, launches, kernels.kernels, used)
-            if any(problem.severity is Severity.ERROR for problem in problems):
-                raise PpcgError(*problems)
-            self._warnings += problems
+            self._compare(self._selection, found, regions, kernels, used)
+        else:
+            unchecked = []
+        if kernels is None or reasons:
+            self._warnings.append(not_measurable(reasons[0], " and ".join(unchecked)))
+            return None
         if not kernels.kernels:
             return None
-        program = reason or self._read(regions, kernels, used)
+        program = self._read(regions, kernels, used)
         if isinstance(program, str):
             self._warnings.append(not_measurable(program))
             return None
         return program
+
+    def _compare(
+        self,
+        selection: Selection,
+        found: Generated,
+        regions: tuple[HostRegion, ...],
+        kernels: KernelFile | None,
+        used: UsedSizes,
+    ) -> None:
+        """Compare what was generated with what was asked for, as far as it is understood."""
+        problems = mismatches(
+            selection,
+            kernel_names(found.kernels),
+            [launch for region in regions for launch in region.launches],
+            () if kernels is None else kernels.kernels,
+            used,
+        )
+        if any(problem.severity is Severity.ERROR for problem in problems):
+            raise PpcgError(*problems)
+        self._warnings += problems
 
     def _read(
         self, regions: tuple[HostRegion, ...], kernels: KernelFile, used: UsedSizes

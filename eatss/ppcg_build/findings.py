@@ -41,12 +41,16 @@ def falls_back(error: EatssError) -> Diagnostic:
     )
 
 
-def not_measurable(reason: str) -> Diagnostic:
-    """Return the warning that nothing can be measured of what was generated."""
+def not_measurable(reason: str, unchecked: str = "") -> Diagnostic:
+    """Return the warning that nothing can be measured of what was generated.
+
+    ``unchecked`` names what was not compared with what PPCG was asked for.
+    """
+    also = f"; {unchecked} were not compared with what was asked for" if unchecked else ""
     return Diagnostic(
         code="EATSS-R031",
         severity=Severity.WARNING,
-        message=f"what PPCG generated cannot be measured by eatss: {reason}",
+        message=f"what PPCG generated cannot be measured by eatss: {reason}{also}",
         hint="the files are as PPCG wrote them; to measure a whole program: eatss meter -- PROGRAM",
     )
 

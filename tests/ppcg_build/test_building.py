@@ -213,6 +213,59 @@ def test_tiles_that_were_not_asked_for_fail_the_build(
     assert caught.value.code == "EATSS-R021"
 
 
+FORGETS = """\
+import subprocess, sys
+words = [word for word in sys.argv[2:] if not word.startswith("--sizes")]
+sys.exit(subprocess.run([sys.argv[1], *words]).returncode)
+"""
+
+
+def test_a_real_ppcg_that_drops_sizes_is_noticed_where_its_code_is_not_understood(
+    real: str, script: Callable[[str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "forgets.py").write_text(FORGETS)
+    other = script(f'exec {sys.executable} {tmp_path}/forgets.py {Path(real).absolute()} "$@"')
+    words = [cases.SMALL, "--no-linearize-device-arrays"]
+    with pytest.raises(PpcgError) as caught:
+        cases.build(GEMM, tmp_path / "out", other, arguments=words)
+    assert caught.value.code == "EATSS-R022"  # the tiles that are selected are PPCG's own
+    assert there(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize(
+    ("code", "unchecked"),
+    [
+        ("s/double [*]dev_A;/& surprise();/", "blocks of threads as they are launched"),
+        ("s/double [*]A,/double A[32][32],/", "bytes of shared memory"),
+    ],
+)
+def test_tiles_are_compared_where_code_is_not_understood(
+    code: str, unchecked: str, script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    strange = f"sed -i '{code}' gemm_host.cu gemm_kernel.cu"
+    other = script(f'{recorded} "$@" && {strange}')
+    made = cases.build(GEMM, tmp_path / "whole", other, arguments=[cases.SMALL])
+    (warning,) = made.warnings
+    assert warning.code == "EATSS-R031"
+    assert warning.message.endswith(f"; {unchecked} were not compared with what was asked for")
+    other = script(f"{recorded} \"$@\" | sed 's/o0 = 32/o0 = 31/g' && {strange}")
+    with pytest.raises(PpcgError) as caught:
+        cases.build(GEMM, tmp_path / "out", other, arguments=[cases.SMALL])
+    assert caught.value.code == "EATSS-R021"
+    assert there(tmp_path / "out") == []
+
+
+def test_sizes_that_are_none_are_told(
+    script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    other = script(f"{recorded} \"$@\" | sed 's/o0 = 32/o0 = = 32/'")
+    done = command("--ppcg", other, "--", GEMM, cases.SMALL, "-o", "out", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: PPCG printed sizes (--dump-sizes) that cannot be read")
+    assert "[EATSS-R025]" in done.stderr
+    assert there(tmp_path / "out") == []
+
+
 def test_host_code_that_is_not_understood_is_built_but_not_measured(
     script: Callable[[str], Path], recorded: Path, tmp_path: Path
 ) -> None:
