@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike, fspath
 from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, EatssError, InputError, Severity, input_error
@@ -62,4 +63,13 @@ def cannot_write(error: OSError, folder: Path) -> InputError:
         "EATSS-R005",
         f"'{place}' cannot be written: {error.strerror or error}",
         hint="name another folder with -o",
+    )
+
+
+def cannot_write_file(option: str, path: str | PathLike[str], error: OSError) -> InputError:
+    """Return the error of a file that an option names and that cannot be written."""
+    return input_error(
+        "EATSS-R005",
+        f"{option}: '{fspath(path)}' cannot be written: {error.strerror or error}",
+        hint="name a file in a folder that is there",
     )

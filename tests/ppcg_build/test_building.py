@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -360,6 +361,60 @@ def test_a_folder_that_cannot_be_written_is_told(recorded: Path, tmp_path: Path)
     with pytest.raises(eatss.InputError) as caught:
         cases.build(GEMM, tmp_path / "file", recorded, arguments=[cases.SMALL])
     assert caught.value.code == "EATSS-R005"
+
+
+@pytest.mark.parametrize("option", ["--depfile", "--selection"])
+def test_a_file_in_no_folder_is_told_before_ppcg_runs(
+    option: str, script: Callable[[str], Path], tmp_path: Path
+) -> None:
+    for name in ("none/file", "."):
+        done = command(
+            "--ppcg", script("touch ../ran; exit 1"), option, name, "--", GEMM, "-o", "out",
+            cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert f"error: {option}: '{name}' cannot be written: " in done.stderr
+    assert there(tmp_path) == ["scripted-ppcg"]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_file_that_fails_late_leaves_everything_as_it_was(
+    before: bool, script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    out, record, depfile = tmp_path / "out", tmp_path / "record.json", tmp_path / "gemm.d"
+    if before:
+        cases.build(GEMM, out, recorded, arguments=[cases.SMALL], selects=False)
+        record.write_text("of a build before")
+    late = script(f'mkdir -p {depfile}; exec {recorded} "$@"')
+    old = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(eatss.InputError) as caught:
+        cases.build(GEMM, out, late, arguments=[cases.SMALL], record=record, depfile=depfile)
+    assert caught.value.code == "EATSS-R005"
+    assert f"--depfile: '{depfile}' cannot" in caught.value.diagnostics[0].message
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == old
+    assert out.exists() is before
+
+
+def test_the_rule_of_what_was_generated_before_makes_the_plan(
+    recorded: Path, tmp_path: Path
+) -> None:
+    old, out = tmp_path / "old", tmp_path / "out"
+    cases.build(GEMM, old, recorded, arguments=[cases.SMALL], selects=False)
+    words: dict[str, Any] = {"arguments": [cases.SMALL], "generated": old}
+    made = cases.build(GEMM, out, "no-ppcg", **words, dry_run=True, depfile=tmp_path / "d")
+    assert (made.files, made.program, made.warnings) == ((), None, ())
+    assert there(out) == []
+    assert not (tmp_path / "d").exists()
+    cases.build(GEMM, out, "no-ppcg", **words, depfile=tmp_path / "d")
+    target, needed = (tmp_path / "d").read_text().split("\n\n")[0].split(": ")
+    assert target == str(out / "gemm.eatss" / "plan.json")
+    assert {str(old / name) for name in FILES} <= set(needed.split())
+
+
+def test_a_depfile_may_be_in_the_new_folder(recorded: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "out"
+    cases.build(GEMM, out, recorded, arguments=[cases.SMALL], depfile=out / "gemm.d")
+    assert (out / "gemm.d").read_text().startswith(f"{out / FILES[0]} ")
 
 
 # -- the command ------------------------------------------------------------------------------
