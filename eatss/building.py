@@ -55,6 +55,7 @@ from eatss.ppcg_build.run import (
     TIMEOUT_S,
     Generated,
     PpcgError,
+    check_timeout,
     find_ppcg,
     generated_files,
     run_ppcg,
@@ -135,7 +136,7 @@ def ppcg(
         **options: Those of :class:`SelectOptions` and :class:`Caching`.
 
     Raises:
-        InputError: the source, the profile or an option is wrong; ``EATSS-R001`` to ``R004``.
+        InputError: the source, the profile or an option is wrong; ``EATSS-R001`` to ``R006``.
         NoSolutionError: no tile sizes satisfy the limits of the card.
         PpcgError: ``EATSS-R01x`` PPCG fails; ``EATSS-R02x`` it generates something else than it
             was asked for. Then nothing is written.
@@ -145,6 +146,7 @@ def ppcg(
     folder = folder_named(given.output or output)
     if not given.source.is_file() or given.source.suffix != ".c":
         raise no_source(given.source)
+    check_timeout(ppcg_timeout_s)
     profile = given_profile(gpu)
     for option, named in (("--selection", record), ("--depfile", depfile)):
         if named is not None:

@@ -348,6 +348,13 @@ def test_a_ppcg_that_is_none_is_told(named: str, tmp_path: Path) -> None:
     assert caught.value.code == "EATSS-R003"
 
 
+@pytest.mark.parametrize("limit_s", [float("inf"), float("nan"), 0.0])
+def test_a_limit_of_time_that_is_none_is_told(limit_s: float, tmp_path: Path) -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        cases.build(GEMM, tmp_path / "out", "no-ppcg", ppcg_timeout_s=limit_s)
+    assert caught.value.code == "EATSS-R006"
+
+
 @pytest.mark.parametrize("name", ["nothing.c", "size.h"])
 def test_a_source_that_is_none_is_told(name: str, recorded: Path, tmp_path: Path) -> None:
     cases.written(tmp_path, "scaled.c", cases.SCALED)
