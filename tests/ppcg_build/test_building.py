@@ -61,6 +61,20 @@ def test_a_wrong_kernel_does_not_pass_verification(recorded: Path, tmp_path: Pat
     assert verify(made.program, device="cpu").status == "wrong result"
 
 
+def test_an_original_of_fixed_sizes_that_fails_is_to_be_generated_again(
+    recorded: Path, tmp_path: Path
+) -> None:
+    made = cases.build(GEMM, tmp_path / "out", recorded, arguments=[cases.SMALL])
+    assert made.program is not None
+    text = made.program / "gemm.c"
+    text.write_text(text.read_text().replace("C[i][j] *= beta", "*(volatile double *)0 = beta"))
+    with pytest.raises(eatss.InputError) as caught:
+        verify(made.program, device="cpu")
+    (found,) = caught.value.diagnostics
+    assert (found.code, "at its fixed sizes" in found.message) == ("EATSS-V012", True)
+    assert "-DMINI_DATASET" in str(found.hint)
+
+
 def test_both_runs_have_the_same_options_and_the_last_one_the_sizes(
     recorded: Path, tmp_path: Path
 ) -> None:
