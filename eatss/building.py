@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -24,8 +25,8 @@ from eatss.diagnostics import (
     NoSolutionError,
     Severity,
 )
-from eatss.file_sets import place_files
-from eatss.files import folder_named, write_whole
+from eatss.file_sets import placed_files
+from eatss.files import folder_named
 from eatss.forked import in_bounds
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
@@ -38,13 +39,14 @@ from eatss.ppcg_build.arguments import PpcgArguments, ppcg_arguments
 from eatss.ppcg_build.dependencies import dependency_text
 from eatss.ppcg_build.findings import (
     cannot_write,
+    cannot_write_file,
     falls_back,
     no_source,
     not_measurable,
     nothing_mapped,
 )
 from eatss.ppcg_build.host_code import HostRegion, host_regions
-from eatss.ppcg_build.kernel_code import KernelFile, read_kernels
+from eatss.ppcg_build.kernel_code import KernelFile, kernel_names, read_kernels
 from eatss.ppcg_build.mismatches import mismatches
 from eatss.ppcg_build.program import PpcgCode, program_of
 from eatss.ppcg_build.readme import ppcg_readme
@@ -53,10 +55,12 @@ from eatss.ppcg_build.run import (
     TIMEOUT_S,
     Generated,
     PpcgError,
+    check_timeout,
     find_ppcg,
     generated_files,
     run_ppcg,
 )
+from eatss.ppcg_build.side_files import check_place, replaced
 from eatss.ppcg_build.sizes import UsedSizes, is_dump, used_sizes
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.session.session import Session
@@ -122,15 +126,17 @@ def ppcg(
         fallback: ``"default"`` lets PPCG take its own sizes where none can be selected, with a
             warning, so that a build goes on.
         generated: A folder with files that PPCG wrote before; PPCG is not run then, and only the
-            folder for measuring is written.
-        depfile: A file that gets what the output depends on, as make reads it.
+            folder for measuring is written. ``arguments`` must have the ``-D`` that PPCG had.
+        depfile: A file that gets what the output depends on, as make reads it; with
+            ``generated``, what the launch plan depends on.
         record: A file that gets the selection as JSON; where there is none, it is removed.
-        dry_run: Write nothing; ``commands`` tell how PPCG would be run.
+        dry_run: Write nothing; ``commands`` tell how PPCG would be run. With ``generated``,
+            ``warnings`` tell what would not be measurable.
         ppcg_timeout_s: Seconds that one run of PPCG may take.
         **options: Those of :class:`SelectOptions` and :class:`Caching`.
 
     Raises:
-        InputError: the source, the profile or an option is wrong; ``EATSS-R001`` to ``R004``.
+        InputError: the source, the profile or an option is wrong; ``EATSS-R001`` to ``R006``.
         NoSolutionError: no tile sizes satisfy the limits of the card.
         PpcgError: ``EATSS-R01x`` PPCG fails; ``EATSS-R02x`` it generates something else than it
             was asked for. Then nothing is written.
@@ -140,12 +146,19 @@ def ppcg(
     folder = folder_named(given.output or output)
     if not given.source.is_file() or given.source.suffix != ".c":
         raise no_source(given.source)
+    check_timeout(ppcg_timeout_s)
     profile = given_profile(gpu)
+    for option, named in (("--selection", record), ("--depfile", depfile)):
+        if named is not None:
+            check_place(option, Path(named), folder)
     run = _Run(given, profile, options, ppcg_timeout_s)
     with tempfile.TemporaryDirectory(prefix="eatss-ppcg-") as work:
         if generated is not None:
-            found = generated_files(Path(generated), given.source.stem, "")
-            return run.finished(found, folder, depfile, record, gpu, own_files=False)
+            before = Path(generated)
+            found = generated_files(before, given.source.stem, "")
+            if dry_run:
+                return run.checked(found)
+            return run.finished(found, folder, depfile, record, gpu, generated=before)
         run.start(find_ppcg(ppcg), Path(work), selects=selects, fallback=fallback)
         if dry_run:
             return run.build((), None)
@@ -253,6 +266,11 @@ class _Run:
 
     # -- what was generated -------------------------------------------------------------------
 
+    def checked(self, found: Generated) -> PpcgBuild:
+        """Check what PPCG generated, and write nothing."""
+        self._checked(found)
+        return self.build((), None)
+
     def finished(
         self,
         found: Generated,
@@ -261,11 +279,14 @@ class _Run:
         record: str | PathLike[str] | None,
         gpu: object,
         *,
-        own_files: bool = True,
+        generated: Path | None = None,
     ) -> PpcgBuild:
-        """Check what PPCG generated, and write it, all or nothing."""
+        """Check what PPCG generated, and write it, all or nothing.
+
+        Files that were in the folder ``generated`` before are not written again.
+        """
         checked = self._checked(found)
-        written = dict(found.files) if own_files else {}
+        written = dict(found.files) if generated is None else {}
         home = f"{self._stem}{PROGRAM_SUFFIX}"
         if checked is not None:
             program, originals = checked
@@ -274,29 +295,40 @@ class _Run:
             ).items():
                 written[f"{home}/{name}"] = data
         folders = [] if checked is None else [f"{home}/{name}" for name in checked[1].folders]
-        own = [name for name, _ in found.files] if own_files else []
+        own = [name for name, _ in found.files] if generated is None else []
         target, last = Path(os.path.realpath(folder)), own[-1] if own else ""
+        targets = [str(folder / name) for name in reversed(own or [f"{home}/{PLAN_FILE}"])]
+        needed = self._needed(gpu, found, generated)
         try:
-            place_files(target, written, folders=folders, last=last)
-            if checked is None:  # what may be there is of a build before
-                (target / home / PLAN_FILE).unlink(missing_ok=True)
-            if record is not None:
-                self._record(Path(record))
-            if depfile is not None:
-                targets = [str(folder / name) for name in reversed(own)]
-                text = dependency_text(targets, self._needed(gpu))
-                write_whole(Path(depfile), text.encode("utf-8", "surrogateescape"))
+            with placed_files(target, written, folders=folders, last=last), ExitStack() as undo:
+                if checked is None:  # what may be there is of a build before
+                    replaced(target / home / PLAN_FILE, None, undo)
+                for option, path, text in self._beside(targets, needed, depfile, record):
+                    try:
+                        replaced(Path(path), text, undo)
+                    except OSError as error:
+                        raise cannot_write_file(option, path, error) from None
+                undo.pop_all()
         except OSError as error:
             raise cannot_write(error, folder) from None
         files = tuple(folder / name for name in own)
         return self.build(files, folder / home if checked is not None else None, found.said)
 
-    def _record(self, file: Path) -> None:
-        """Write the selection; where there is none, that of a build before goes."""
-        if self._selection is None:
-            file.unlink(missing_ok=True)
-        else:
-            write_whole(file, SELECTION.to_text(self._selection).encode())
+    def _beside(
+        self,
+        targets: Sequence[str],
+        needed: Sequence[str],
+        depfile: str | PathLike[str] | None,
+        record: str | PathLike[str] | None,
+    ) -> Iterator[tuple[str, str | PathLike[str], bytes | None]]:
+        """Yield options, the files they name and what these hold; ``None`` where one goes."""
+        if record is not None:
+            chosen = self._selection
+            text = None if chosen is None else SELECTION.to_text(chosen).encode()
+            yield "--selection", record, text
+        if depfile is not None:
+            rules = dependency_text(targets, needed)
+            yield "--depfile", depfile, rules.encode("utf-8", "surrogateescape")
 
     def build(self, files: tuple[Path, ...], program: Path | None, said: str = "") -> PpcgBuild:
         """Return what is known now."""
@@ -314,30 +346,54 @@ class _Run:
     def _checked(self, found: Generated) -> tuple[Program, OriginalFiles] | None:
         """Compare with what was asked for; return the program, ``None`` where it is not read."""
         used = _used(found.said)
-        try:
-            kernels = read_kernels(found.kernels)
-        except NotUnderstoodError as error:
-            self._warnings.append(not_measurable(str(error)))
-            return None
+        kernels: KernelFile | None = None
         regions: tuple[HostRegion, ...] = ()
-        reason = ""
+        reasons: list[str] = []
+        unchecked: list[str] = []
         try:
             regions = host_regions(found.host)
         except NotUnderstoodError as error:
-            reason = str(error)
+            reasons.append(str(error))
+            unchecked.append("blocks of threads as they are launched")
+        try:
+            kernels = read_kernels(found.kernels)
+        except NotUnderstoodError as error:
+            reasons.insert(0, str(error))
+            unchecked.append("bytes of shared memory")
         if self._selection is not None:
-            launches = [launch for region in regions for launch in region.launches]
-            problems = mismatches(self._selection, launches, kernels.kernels, used)
-            if any(problem.severity is Severity.ERROR for problem in problems):
-                raise PpcgError(*problems)
-            self._warnings += problems
+            self._compare(self._selection, found, regions, kernels, used)
+        else:
+            unchecked = []
+        if kernels is None or reasons:
+            self._warnings.append(not_measurable(reasons[0], " and ".join(unchecked)))
+            return None
         if not kernels.kernels:
             return None
-        program = reason or self._read(regions, kernels, used)
+        program = self._read(regions, kernels, used)
         if isinstance(program, str):
             self._warnings.append(not_measurable(program))
             return None
         return program
+
+    def _compare(
+        self,
+        selection: Selection,
+        found: Generated,
+        regions: tuple[HostRegion, ...],
+        kernels: KernelFile | None,
+        used: UsedSizes,
+    ) -> None:
+        """Compare what was generated with what was asked for, as far as it is understood."""
+        problems = mismatches(
+            selection,
+            kernel_names(found.kernels),
+            [launch for region in regions for launch in region.launches],
+            () if kernels is None else kernels.kernels,
+            used,
+        )
+        if any(problem.severity is Severity.ERROR for problem in problems):
+            raise PpcgError(*problems)
+        self._warnings += problems
 
     def _read(
         self, regions: tuple[HostRegion, ...], kernels: KernelFile, used: UsedSizes
@@ -349,13 +405,14 @@ class _Run:
         except InputError as error:
             return error.diagnostics[0].message
 
-    def _needed(self, gpu: object) -> list[str]:
+    def _needed(self, gpu: object, found: Generated, generated: Path | None) -> list[str]:
         """Return what the output depends on, spelled from where the source is spelled."""
         source = self._given.source
         headers = headers_of(source, self._given.include_dirs)
         profile = profile_file(gpu)
         spelled = [str(h) if source.is_absolute() else os.path.relpath(h) for h in headers]
-        return [str(source), *spelled, *(() if profile is None else (str(profile),))]
+        before = () if generated is None else (str(generated / name) for name, _ in found.files)
+        return [str(source), *spelled, *before, *(() if profile is None else (str(profile),))]
 
 
 @in_bounds

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import random
+import subprocess
+import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from eatss.file_sets import place_files
+from eatss.file_sets import place_files, placed_files
 
 
 def contents(number: int) -> dict[str, bytes]:
@@ -41,3 +47,86 @@ def test_a_folder_in_the_place_of_a_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="irectory"):
         place_files(tmp_path / "file", contents(1))
     assert (tmp_path / "file").read_text() == ""
+
+
+class FailsError(Exception):
+    """What follows fails."""
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_files_are_taken_back_where_what_follows_fails(before: bool, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "out"
+    if before:
+        place_files(out, contents(1))
+        (out / "c" / "own").write_text("")
+    with suppress(FailsError), placed_files(out, {**contents(2), "e/f": b""}, folders=["g"]):
+        assert whole(out) == {b"2"}
+        raise FailsError
+    if before:
+        assert whole(out) == {b"1"}
+        assert sorted(path.name for path in out.rglob("*")) == ["a", "b", "c", "d", "last", "own"]
+    else:
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_what_others_put_into_a_new_folder_stays_where_it_is_taken_back(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with suppress(FailsError), placed_files(out, contents(1)):
+        (out / "other").write_text("")
+        raise FailsError
+    assert [path.name for path in out.iterdir()] == ["other"]
+
+
+def test_a_file_that_is_replaced_can_be_read_at_every_moment(tmp_path: Path) -> None:
+    place_files(tmp_path / "out", contents(0))
+    done = threading.Event()
+
+    def replaces() -> None:
+        for number in range(60):
+            place_files(tmp_path / "out", contents(number), last="last")
+        done.set()
+
+    reads = 0
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(replaces)
+        while not done.is_set() and not writer.done():
+            whole(tmp_path / "out")
+            reads += 1
+        writer.result()
+    assert reads > 0
+
+
+REPLACES = """\
+import sys
+from pathlib import Path
+from eatss.file_sets import place_files
+print(flush=True)
+while True:
+    place_files(Path(sys.argv[1]), dict.fromkeys(("a", "b", "c/d", "last"), b"1"), last="last")
+"""
+
+
+def test_a_process_that_is_killed_leaves_every_file_and_its_remains_go(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    place_files(out, contents(0))
+    remains = 0
+    for turn in range(8):
+        with subprocess.Popen(
+            [sys.executable, "-c", REPLACES, str(out)], stdout=subprocess.PIPE
+        ) as run:
+            assert run.stdout is not None
+            run.stdout.readline()
+            time.sleep(random.Random(turn).uniform(0.0, 0.02))
+            run.kill()
+        assert whole(out) <= {b"0", b"1"}
+        remains += len(list(out.glob(".eatss-*")))
+    assert remains > 0
+    place_files(out, contents(2))
+    assert sorted(path.name for path in out.iterdir()) == ["a", "b", "c", "last"]
+
+
+def test_a_stage_that_is_filled_stays(tmp_path: Path) -> None:
+    with placed_files(tmp_path, {"a": b"1"}):
+        (stage,) = tmp_path.glob(".eatss-*")
+        place_files(tmp_path / "inner" / "out", contents(1))
+        assert stage.is_dir()

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from eatss.cli.measure_options import parse_device
-from eatss.cli.option_values import write_text
+from eatss.cli.option_values import check_writable, write_text
 from eatss.cli.options import Debug, Diagnostics, TableOrJson, of_output
+from eatss.diagnostics import InputError, input_error
 
 EXAMPLES = """
 Examples:
@@ -87,6 +88,7 @@ def meter(
     )
     from eatss.report.program_energy import power_csv, render_program_energy  # noqa: PLC0415
 
+    _check_files(trace, file)
     module = None if nvml is None else resolve_name(nvml)
     named = device or ["0"]
     devices = all_devices(module) if "all" in named else tuple(map(parse_device, named))
@@ -99,11 +101,31 @@ def meter(
         report_error(error, as_json=diagnostics == "json")
         raise typer.Exit(error.status) from None
     text = render_program_energy(without_trace(found), output)
-    if trace is not None:
-        write_text("--trace", trace, power_csv(found))
-    if file is not None:
-        write_text("--output", file, text)
-    else:
+    failed = False
+    for option, path, content in (
+        ("--trace", trace, power_csv(found)),
+        ("--output", file, text),
+    ):
+        try:
+            if path is not None:
+                write_text(option, path, content)
+        except InputError as error:
+            report_error(error, as_json=diagnostics == "json")
+            failed = True
+    if file is None or failed:
         typer.echo(text, err=True, nl=False)
-    if found.exit_code:
-        raise typer.Exit(found.exit_code)
+    if found.exit_code or failed:
+        raise typer.Exit(found.exit_code or InputError.exit_code)
+
+
+def _check_files(trace: Path | None, file: Path | None) -> None:
+    """Refuse files that cannot be written before a program runs, maybe for hours."""
+    if trace is not None and file is not None and trace.resolve() == file.resolve():
+        raise input_error(
+            "EATSS-C010",
+            f"--output and --trace both name '{file}'",
+            hint="name two files",
+        )
+    for option, path in (("--trace", trace), ("--output", file)):
+        if path is not None:
+            check_writable(option, path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -208,11 +210,33 @@ def write_text(option: str, file: Path, text: str) -> None:
     try:
         write_whole(file, text.encode())
     except OSError as error:
-        raise input_error(
-            "EATSS-C010",
-            f"{option}: cannot write '{file}': {error.strerror or error}",
-            hint="name a file in an existing folder",
-        ) from None
+        raise _unwritable(option, file, error.strerror or str(error)) from None
+
+
+def check_writable(option: str, file: Path) -> None:
+    """Refuse a file that cannot be written, before what is to stand in it is made.
+
+    Raises:
+        InputError: ``EATSS-C010``.
+    """
+    target = Path(os.path.realpath(file))
+    number = 0
+    if target.is_dir():
+        number = errno.EISDIR
+    elif not target.parent.is_dir():
+        number = errno.ENOTDIR if target.parent.exists() else errno.ENOENT
+    elif not os.access(target if target.exists() else target.parent, os.W_OK):
+        number = errno.EACCES
+    if number:
+        raise _unwritable(option, file, os.strerror(number))
+
+
+def _unwritable(option: str, file: Path, reason: str) -> InputError:
+    return input_error(
+        "EATSS-C010",
+        f"{option}: cannot write '{file}': {reason}",
+        hint="name a file in an existing folder",
+    )
 
 
 def _unreadable(option: str, file: Path, reason: str) -> InputError:

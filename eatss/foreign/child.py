@@ -23,6 +23,12 @@ _FORWARDED = tuple(
 _OF_TERMINALS = (signal.SIGINT, getattr(signal, "SIGQUIT", signal.SIGINT))
 
 
+_OF_PROGRAMS = tuple(
+    getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name)
+)
+"""Those that mean what a program makes of them, and no end."""
+
+
 class NotStartedError(InputError):
     """A program that cannot be started (``EATSS-E091``); ``status`` is what a shell returns."""
 
@@ -52,8 +58,9 @@ class Child:
             raise _not_started(self._command[0], error) from None
         finally:
             self._starting = False
-        if self._late is not None:
-            self._process.send_signal(self._late)
+        late, self._late = self._late, None
+        if late is not None:
+            self._process.send_signal(late)
         code = self._process.wait()
         self._process = None
         return code if code >= 0 else 128 - code
@@ -62,12 +69,16 @@ class Child:
     def taking_signals(self) -> Iterator[None]:
         """Hand on signals in the block, in the main thread; elsewhere they stay as they are.
 
-        One that comes while nothing runs ends this process as Ctrl-C does.
+        One that comes while nothing runs ends this process as Ctrl-C does, but for those that a
+        program gives their meaning, which are dropped. Signals that are ignored, as ``nohup``
+        makes them, stay so, and so do those whose handlers are not Python's.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self._hand_on) for number in _FORWARDED}
+        kept = (signal.SIG_IGN, None)
+        taken = [number for number in _FORWARDED if signal.getsignal(number) not in kept]
+        before = {number: signal.signal(number, self._hand_on) for number in taken}
         try:
             yield
         finally:
@@ -76,13 +87,16 @@ class Child:
 
     def _hand_on(self, number: int, frame: FrameType | None) -> None:
         """Send a signal on; those of a terminal have reached the program already."""
-        self.ended_by_signal = True
+        ends = number not in _OF_PROGRAMS
+        self.ended_by_signal |= ends
         process = self._process
         if self._starting:
             self._late = number
             return
         if process is None:
-            raise KeyboardInterrupt
+            if ends:
+                raise KeyboardInterrupt
+            return
         if number in _OF_TERMINALS and _in_foreground():
             return
         with suppress(ProcessLookupError):

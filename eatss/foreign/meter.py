@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -22,6 +23,9 @@ from eatss.measurement.meters.power import POLL_S, PowerMeter
 IDLE_S = 1.0
 """Recorded before a program begins: a second, which is what most drivers average power over."""
 
+LEAST_INTERVAL_S, MOST_S = 0.001, 3600.0
+"""Bounds of the times of :class:`MeterOptions`."""
+
 _TRACE = "power trace"
 
 
@@ -35,6 +39,9 @@ class MeterOptions:
         repeat: How often the program is run, one run after the other.
         interval_s: Seconds between two looks at a card's power.
         idle_s: Seconds recorded before the program begins.
+
+    Raises:
+        InputError: ``EATSS-E092``: a time is not one, or is more than an hour.
     """
 
     devices: tuple[int | str, ...] = (0,)
@@ -42,6 +49,18 @@ class MeterOptions:
     repeat: int = 1
     interval_s: float = POLL_S
     idle_s: float = IDLE_S
+
+    def __post_init__(self) -> None:
+        for option, value_s, least_s in (
+            ("--idle", self.idle_s, 0.0),
+            ("--interval", self.interval_s, LEAST_INTERVAL_S),
+        ):
+            if not least_s <= value_s <= MOST_S:
+                raise input_error(
+                    "EATSS-E092",
+                    f"{option} is {value_s:g} seconds",
+                    hint=f"give it a time from {least_s:g} to {MOST_S:g} seconds",
+                )
 
 
 def meter_program(
@@ -58,7 +77,8 @@ def meter_program(
 
     Args:
         command: the program and its arguments.
-        options: which cards, and how; the first card by default.
+        options: which cards, and how; the first card by default. One that is named
+            twice is metered once.
         module: what stands in for ``pynvml``.
         now: the clock that samples are stamped with.
         sleep: lets time pass on it.
@@ -71,10 +91,12 @@ def meter_program(
     METERS.get(options.meter)
     child = Child(command)
     with ExitStack() as closing:
-        cards = [_opened(device, module) for device in options.devices]
-        for card in cards:
+        cards: dict[str, NvmlDevice] = {}
+        for device in options.devices:
+            card = _opened(device, module)
             closing.callback(card.close)
-        recorders = [_Recorder.of(card, options) for card in cards]
+            cards.setdefault(card.uuid, card)
+        recorders = [_Recorder.of(card, options) for card in cards.values()]
         for recorder in recorders:
             closing.callback(recorder.stop)
             recorder.start()
@@ -88,8 +110,17 @@ def meter_program(
             sleep(MARGIN_S)
         found = tuple(recorder.energy(begin_s, end_s) for recorder in recorders)
     return ProgramEnergy(
-        command=tuple(command), runs=runs, exit_code=code, time_s=end_s - begin_s, cards=found
+        command=tuple(map(_readable, command)),
+        runs=runs,
+        exit_code=code,
+        time_s=end_s - begin_s,
+        cards=found,
     )
+
+
+def _readable(word: str) -> str:
+    """Return a word of a command line as text; bytes that are none get a backslash."""
+    return os.fsencode(word).decode("utf-8", "backslashreplace")
 
 
 def _opened(device: int | str, module: Any) -> NvmlDevice:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike, fspath
 from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, EatssError, InputError, Severity, input_error
@@ -41,12 +42,16 @@ def falls_back(error: EatssError) -> Diagnostic:
     )
 
 
-def not_measurable(reason: str) -> Diagnostic:
-    """Return the warning that nothing can be measured of what was generated."""
+def not_measurable(reason: str, unchecked: str = "") -> Diagnostic:
+    """Return the warning that nothing can be measured of what was generated.
+
+    ``unchecked`` names what was not compared with what PPCG was asked for.
+    """
+    also = f"; {unchecked} were not compared with what was asked for" if unchecked else ""
     return Diagnostic(
         code="EATSS-R031",
         severity=Severity.WARNING,
-        message=f"what PPCG generated cannot be measured by eatss: {reason}",
+        message=f"what PPCG generated cannot be measured by eatss: {reason}{also}",
         hint="the files are as PPCG wrote them; to measure a whole program: eatss meter -- PROGRAM",
     )
 
@@ -58,4 +63,13 @@ def cannot_write(error: OSError, folder: Path) -> InputError:
         "EATSS-R005",
         f"'{place}' cannot be written: {error.strerror or error}",
         hint="name another folder with -o",
+    )
+
+
+def cannot_write_file(option: str, path: str | PathLike[str], error: OSError) -> InputError:
+    """Return the error of a file that an option names and that cannot be written."""
+    return input_error(
+        "EATSS-R005",
+        f"{option}: '{fspath(path)}' cannot be written: {error.strerror or error}",
+        hint="name a file in a folder that is there",
     )

@@ -71,6 +71,16 @@ class KernelFile:
     text: str
 
 
+def kernel_names(text: str) -> tuple[str, ...]:
+    """Return the names of the kernels of a file in their order, whatever else is in it."""
+    words = [token.text for token in tokens(text)]
+    return tuple(
+        (words[place + 2 : place + 3] or ["?"])[0]
+        for place, word in enumerate(words)
+        if word == "__global__"
+    )
+
+
 def read_kernels(text: str) -> KernelFile:
     """Read a kernel file that PPCG wrote.
 

@@ -20,6 +20,7 @@ _SIZES = "this PPCG does not take --sizes as PPCG 0.09 does; build with --no-sel
 
 def mismatches(
     selection: Selection,
+    names: Sequence[str],
     launches: Sequence[Launched],
     kernels: Sequence[KernelText],
     used: UsedSizes,
@@ -28,18 +29,24 @@ def mismatches(
 
     Args:
         selection: what PPCG was asked for.
-        launches: the launches of its host code.
-        kernels: its kernels.
+        names: names of its kernels in their order.
+        launches: the launches of its host code; of a kernel without one, blocks are those that
+            PPCG says it used.
+        kernels: its kernels; of one that is not there, shared memory is not compared.
         used: the sizes that it says it used.
     """
-    if len(kernels) != len(selection.kernels):
-        return (_kernels(len(selection.kernels), len(kernels)),)
+    if len(names) != len(selection.kernels):
+        return (_kernels(len(selection.kernels), len(names)),)
     blocks = {launch.kernel: launch.block for launch in launches}
     found: list[Diagnostic] = []
-    for kernel, text in zip(selection.kernels, kernels, strict=True):
+    for kernel, name in zip(selection.kernels, names, strict=True):
         found += _tile(kernel, used.tiles)
-        if text.name in blocks and kernel.block and not kernel.keeps_default:
-            found += _block(kernel, blocks[text.name])
+        if kernel.block and not kernel.keeps_default:
+            if name in blocks:
+                found += _block(kernel, blocks[name])
+            else:
+                found += _used_block(kernel, used.blocks)
+    for text in kernels:
         found += _shared(text, selection)
     return tuple(found)
 
@@ -81,6 +88,16 @@ def _block(kernel: KernelSelection, launched: tuple[int, int, int]) -> Iterator[
             hint="PPCG gives a block no more threads than a tile or the loop has points",
         )
     else:
+        yield _error("EATSS-R022", message, _SIZES)
+
+
+def _used_block(
+    kernel: KernelSelection, used: Mapping[int, tuple[int, ...]]
+) -> Iterator[Diagnostic]:
+    asked = tuple(size for _, size in kernel.block)
+    got = used.get(kernel.index, asked)
+    if got != asked:
+        message = f"{kernel.name}: PPCG took blocks of {_by(got)}, {_by(asked)} was asked for"
         yield _error("EATSS-R022", message, _SIZES)
 
 

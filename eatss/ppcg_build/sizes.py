@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.isl_names import maps_of, points_of
+from eatss.ppcg_build.run import ppcg_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,12 +20,24 @@ class UsedSizes:
 
 
 def used_sizes(said: str) -> UsedSizes:
-    """Read what PPCG said under ``--dump-sizes``; nothing is used where it says nothing."""
+    """Read what PPCG said under ``--dump-sizes``; nothing is used where it says nothing.
+
+    Raises:
+        PpcgError: ``EATSS-R025``, a line begins as sizes do and has none.
+    """
     found: dict[str, dict[int, tuple[int, ...]]] = {"tile": {}, "block": {}, "grid": {}}
     for line in filter(is_dump, said.splitlines()):
-        for each in maps_of(isl.UnionMap(line)):
-            kind = found.setdefault(each.range().get_tuple_name(), {})
-            kind |= {number: tuple(sizes) for number, *sizes in points_of(each.wrap().flatten())}
+        try:
+            for each in maps_of(isl.UnionMap(line)):
+                kind = found.setdefault(each.range().get_tuple_name() or "", {})
+                points = points_of(each.wrap().flatten())
+                kind |= {number: tuple(sizes) for number, *sizes in points}
+        except (isl.Error, ValueError, OverflowError):
+            raise ppcg_error(
+                "EATSS-R025",
+                "PPCG printed sizes (--dump-sizes) that cannot be read",
+                f"it said: {line}",
+            ) from None
     return UsedSizes(tiles=found["tile"], blocks=found["block"])
 
 

@@ -369,10 +369,16 @@ def _note(report: _Report, status: Status, what: str) -> None:
         raise input_error(
             "EATSS-V012",
             f"the original function '{entry.function}' {what} at {at or 'its fixed sizes'}",
-            hint="choose other sizes, like --size "
-            + ",".join(f"{name}=37" for name, _ in run.sizes or (("N", 0),)),
+            hint=_other_sizes(run.sizes),
         )
     result = SizeResult(
         launcher=entry.launcher, sizes=run.sizes, status=status, message=f"{entry.launcher} {what}"
     )
     report.results.append(result)
+
+
+def _other_sizes(sizes: Sequence[tuple[str, int]]) -> str:
+    """Return how to have smaller sizes than those of a run; fixed ones are in the code."""
+    if not sizes:
+        return "generate the program again with smaller sizes, like -DN=37 or -DMINI_DATASET"
+    return "choose other sizes, like --size " + ",".join(f"{name}=37" for name, _ in sizes)

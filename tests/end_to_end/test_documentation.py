@@ -98,7 +98,8 @@ def _with_stand_ins(command: str) -> str:
     """
     stand_ins = "--ppcg bin/recorded-ppcg --objective paper --model paper"
     if command.startswith("eatss ppcg"):
-        return f"{command.replace('eatss ppcg', f'eatss ppcg {stand_ins}')} -DMINI_DATASET"
+        small = command.removesuffix(" -DMINI_DATASET") + " -DMINI_DATASET"
+        return small.replace("eatss ppcg", f"eatss ppcg {stand_ins}")
     nvml = "eatss meter --nvml tests.foreign.steady_nvml:CARDS"
     return command.replace("eatss meter", nvml)
 

@@ -13,7 +13,7 @@ import pytest
 
 import eatss
 from eatss.codec import decode, encode
-from eatss.foreign.child import NotStartedError
+from eatss.foreign.child import Child, NotStartedError
 from eatss.foreign.meter import MeterOptions, all_devices, meter_program
 from eatss.foreign.program_energy import ProgramEnergy
 from eatss.report.program_energy import power_csv, render_program_energy
@@ -141,6 +141,33 @@ def test_no_meter_is_time_and_power_alone() -> None:
     assert found.cards[0].peak_power_w == 400.5
 
 
+def test_a_card_that_is_named_twice_is_metered_once() -> None:
+    module = FakeNvml()
+    options = MeterOptions(devices=(0, 0, "GPU-0", 1), idle_s=0.0)
+    found = meter_program(["true"], options, module=module)
+    assert [card.device.uuid for card in found.cards] == ["GPU-0", "GPU-1"]
+    assert module.users == 0
+
+
+@pytest.mark.parametrize("name", ["idle_s", "interval_s"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), -1.0, 3601.0])
+def test_a_time_that_is_none_is_told(name: str, value: float) -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        MeterOptions(**{name: value})  # type: ignore[arg-type]
+    assert caught.value.code == "EATSS-E092"
+
+
+def test_signals_that_are_ignored_stay_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Child([]).taking_signals():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_json_reads_back() -> None:
     found = meter_program(["true"], MeterOptions(idle_s=0.0), module=FakeNvml())
     assert decode(ProgramEnergy, json.loads(render_program_energy(found, "json"))) == found
@@ -227,3 +254,77 @@ def test_ctrl_c_before_the_program_begins_runs_nothing(tmp_path: Path) -> None:
     run.communicate(timeout=30)
     assert run.returncode == 130
     assert not (tmp_path / "ran").exists()
+
+
+HANDLES = """\
+import os, signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: None)
+with open(sys.argv[1], "a") as ready:
+    ready.write(".")
+time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGHUP])
+def test_a_signal_that_the_program_lives_through_ends_no_repetition(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    ready = tmp_path / "ready"
+    words = line("--repeat", "3", "--", sys.executable, "-S", "-c", HANDLES, str(ready))
+    run = subprocess.Popen(
+        ["nohup", *words], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 30
+    while not ready.exists() or not ready.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(run.pid, number)
+    _, said = run.communicate(timeout=30)
+    assert run.returncode == 0, said
+    assert ready.read_text() == "..."
+
+
+@pytest.mark.parametrize("option", ["-o", "--trace"])
+def test_a_file_in_no_folder_is_told_before_the_program_runs(option: str, tmp_path: Path) -> None:
+    for place in (tmp_path / "none" / "file", tmp_path):
+        done = meter(option, str(place), "--", "touch", str(tmp_path / "ran"))
+        assert done.returncode == 2
+        assert f"cannot write '{place}'" in done.stderr
+        assert "[EATSS-C010]" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_file_for_both_is_refused(tmp_path: Path) -> None:
+    same = str(tmp_path / "file")
+    done = meter("-o", same, "--trace", f"{tmp_path}/./file", "--", "touch", f"{tmp_path}/ran")
+    assert done.returncode == 2
+    assert "--output and --trace both name" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("code", "status"), [(7, 7), (0, 2)])
+def test_a_file_that_fails_late_loses_no_results(code: int, status: int, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    done = meter("-o", f"{folder}/file", "--", "sh", "-c", f"rmdir {folder}; exit {code}")
+    assert done.returncode == status
+    assert "--output: cannot write" in done.stderr
+    assert "no energy: " in done.stderr
+
+
+def test_a_command_line_that_is_no_text_is_told_with_backslashes(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    done = subprocess.run(
+        [*map(os.fsencode, line("-f", "json", "-o", str(out), "--", "echo")), b"\xff"],
+        capture_output=True, check=False, cwd=ROOT, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"\xff\n", b"")
+    assert json.loads(out.read_text())["command"] == ["echo", "\\xff"]
+
+
+@pytest.mark.parametrize("words", [("--idle", "inf"), ("--interval", "inf")])
+def test_times_that_are_none_are_told_by_the_command(words: tuple[str, str]) -> None:
+    done = meter(*words, "--", "true")
+    assert done.returncode == 2
+    assert f"{words[0]} is {words[1]} seconds" in done.stderr

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,20 @@ def test_a_wrong_kernel_does_not_pass_verification(recorded: Path, tmp_path: Pat
     text = made.program / "gemm.cu"
     text.write_text(text.read_text().replace("*= beta", "*= alpha"))
     assert verify(made.program, device="cpu").status == "wrong result"
+
+
+def test_an_original_of_fixed_sizes_that_fails_is_to_be_generated_again(
+    recorded: Path, tmp_path: Path
+) -> None:
+    made = cases.build(GEMM, tmp_path / "out", recorded, arguments=[cases.SMALL])
+    assert made.program is not None
+    text = made.program / "gemm.c"
+    text.write_text(text.read_text().replace("C[i][j] *= beta", "*(volatile double *)0 = beta"))
+    with pytest.raises(eatss.InputError) as caught:
+        verify(made.program, device="cpu")
+    (found,) = caught.value.diagnostics
+    assert (found.code, "at its fixed sizes" in found.message) == ("EATSS-V012", True)
+    assert "-DMINI_DATASET" in str(found.hint)
 
 
 def test_both_runs_have_the_same_options_and_the_last_one_the_sizes(
@@ -213,6 +228,59 @@ def test_tiles_that_were_not_asked_for_fail_the_build(
     assert caught.value.code == "EATSS-R021"
 
 
+FORGETS = """\
+import subprocess, sys
+words = [word for word in sys.argv[2:] if not word.startswith("--sizes")]
+sys.exit(subprocess.run([sys.argv[1], *words]).returncode)
+"""
+
+
+def test_a_real_ppcg_that_drops_sizes_is_noticed_where_its_code_is_not_understood(
+    real: str, script: Callable[[str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "forgets.py").write_text(FORGETS)
+    other = script(f'exec {sys.executable} {tmp_path}/forgets.py {Path(real).absolute()} "$@"')
+    words = [cases.SMALL, "--no-linearize-device-arrays"]
+    with pytest.raises(PpcgError) as caught:
+        cases.build(GEMM, tmp_path / "out", other, arguments=words)
+    assert caught.value.code == "EATSS-R022"  # the tiles that are selected are PPCG's own
+    assert there(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize(
+    ("code", "unchecked"),
+    [
+        ("s/double [*]dev_A;/& surprise();/", "blocks of threads as they are launched"),
+        ("s/double [*]A,/double A[32][32],/", "bytes of shared memory"),
+    ],
+)
+def test_tiles_are_compared_where_code_is_not_understood(
+    code: str, unchecked: str, script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    strange = f"sed -i '{code}' gemm_host.cu gemm_kernel.cu"
+    other = script(f'{recorded} "$@" && {strange}')
+    made = cases.build(GEMM, tmp_path / "whole", other, arguments=[cases.SMALL])
+    (warning,) = made.warnings
+    assert warning.code == "EATSS-R031"
+    assert warning.message.endswith(f"; {unchecked} were not compared with what was asked for")
+    other = script(f"{recorded} \"$@\" | sed 's/o0 = 32/o0 = 31/g' && {strange}")
+    with pytest.raises(PpcgError) as caught:
+        cases.build(GEMM, tmp_path / "out", other, arguments=[cases.SMALL])
+    assert caught.value.code == "EATSS-R021"
+    assert there(tmp_path / "out") == []
+
+
+def test_sizes_that_are_none_are_told(
+    script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    other = script(f"{recorded} \"$@\" | sed 's/o0 = 32/o0 = = 32/'")
+    done = command("--ppcg", other, "--", GEMM, cases.SMALL, "-o", "out", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: PPCG printed sizes (--dump-sizes) that cannot be read")
+    assert "[EATSS-R025]" in done.stderr
+    assert there(tmp_path / "out") == []
+
+
 def test_host_code_that_is_not_understood_is_built_but_not_measured(
     script: Callable[[str], Path], recorded: Path, tmp_path: Path
 ) -> None:
@@ -294,6 +362,13 @@ def test_a_ppcg_that_is_none_is_told(named: str, tmp_path: Path) -> None:
     assert caught.value.code == "EATSS-R003"
 
 
+@pytest.mark.parametrize("limit_s", [float("inf"), float("nan"), 0.0])
+def test_a_limit_of_time_that_is_none_is_told(limit_s: float, tmp_path: Path) -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        cases.build(GEMM, tmp_path / "out", "no-ppcg", ppcg_timeout_s=limit_s)
+    assert caught.value.code == "EATSS-R006"
+
+
 @pytest.mark.parametrize("name", ["nothing.c", "size.h"])
 def test_a_source_that_is_none_is_told(name: str, recorded: Path, tmp_path: Path) -> None:
     cases.written(tmp_path, "scaled.c", cases.SCALED)
@@ -307,6 +382,60 @@ def test_a_folder_that_cannot_be_written_is_told(recorded: Path, tmp_path: Path)
     with pytest.raises(eatss.InputError) as caught:
         cases.build(GEMM, tmp_path / "file", recorded, arguments=[cases.SMALL])
     assert caught.value.code == "EATSS-R005"
+
+
+@pytest.mark.parametrize("option", ["--depfile", "--selection"])
+def test_a_file_in_no_folder_is_told_before_ppcg_runs(
+    option: str, script: Callable[[str], Path], tmp_path: Path
+) -> None:
+    for name in ("none/file", "."):
+        done = command(
+            "--ppcg", script("touch ../ran; exit 1"), option, name, "--", GEMM, "-o", "out",
+            cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert f"error: {option}: '{name}' cannot be written: " in done.stderr
+    assert there(tmp_path) == ["scripted-ppcg"]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_file_that_fails_late_leaves_everything_as_it_was(
+    before: bool, script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    out, record, depfile = tmp_path / "out", tmp_path / "record.json", tmp_path / "gemm.d"
+    if before:
+        cases.build(GEMM, out, recorded, arguments=[cases.SMALL], selects=False)
+        record.write_text("of a build before")
+    late = script(f'mkdir -p {depfile}; exec {recorded} "$@"')
+    old = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(eatss.InputError) as caught:
+        cases.build(GEMM, out, late, arguments=[cases.SMALL], record=record, depfile=depfile)
+    assert caught.value.code == "EATSS-R005"
+    assert f"--depfile: '{depfile}' cannot" in caught.value.diagnostics[0].message
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == old
+    assert out.exists() is before
+
+
+def test_the_rule_of_what_was_generated_before_makes_the_plan(
+    recorded: Path, tmp_path: Path
+) -> None:
+    old, out = tmp_path / "old", tmp_path / "out"
+    cases.build(GEMM, old, recorded, arguments=[cases.SMALL], selects=False)
+    words: dict[str, Any] = {"arguments": [cases.SMALL], "generated": old}
+    made = cases.build(GEMM, out, "no-ppcg", **words, dry_run=True, depfile=tmp_path / "d")
+    assert (made.files, made.program, made.warnings) == ((), None, ())
+    assert there(out) == []
+    assert not (tmp_path / "d").exists()
+    cases.build(GEMM, out, "no-ppcg", **words, depfile=tmp_path / "d")
+    target, needed = (tmp_path / "d").read_text().split("\n\n")[0].split(": ")
+    assert target == str(out / "gemm.eatss" / "plan.json")
+    assert {str(old / name) for name in FILES} <= set(needed.split())
+
+
+def test_a_depfile_may_be_in_the_new_folder(recorded: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "out"
+    cases.build(GEMM, out, recorded, arguments=[cases.SMALL], depfile=out / "gemm.d")
+    assert (out / "gemm.d").read_text().startswith(f"{out / FILES[0]} ")
 
 
 # -- the command ------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def codes(
     x, y, z = (*(block or threads), 1, 1)[:3]
     launched = Launched(kernel="kernel0", block=(x, y, z), arguments=())
     used = UsedSizes(tiles={0: tuple(tile or asked)}, blocks={})
-    found = mismatches(selection, [launched], [text(shared)] * kernels, used)
+    found = mismatches(selection, ["kernel0"] * kernels, [launched], [text(shared)], used)
     return [f"{one.code[-4:]} {one.severity.value}" for one in found]
 
 
@@ -75,4 +75,16 @@ def test_where_the_default_stands_its_sizes_are_as_they_are() -> None:
     launches = [Launched(kernel=f"kernel{k}", block=(7, 5, 1), arguments=()) for k in range(2)]
     used = UsedSizes(tiles={0: (3, 3), 1: (3, 3)}, blocks={})
     texts = [replace(text(), name=f"kernel{k}") for k in range(2)]
-    assert mismatches(kept, launches, texts, used) == ()
+    assert mismatches(kept, ["kernel0", "kernel1"], launches, texts, used) == ()
+
+
+def test_without_launches_blocks_are_those_that_ppcg_says_it_used(
+    selection: eatss.Selection,
+) -> None:
+    (kernel,) = selection.kernels
+    tile = tuple(size for _, size in kernel.tile_sizes)
+    block = tuple(size for _, size in kernel.block)
+    for used, codes in ((block, []), ((*block[:-1], block[-1] + 1), ["EATSS-R022"])):
+        sizes = UsedSizes(tiles={0: tile}, blocks={0: used})
+        found = mismatches(selection, ["kernel0"], [], [], sizes)
+        assert [one.code for one in found] == codes
