@@ -34,7 +34,7 @@ def place_files(
         target: the folder, a real path.
         contents: what the files hold, by their paths in the folder, with ``/``.
         folders: folders in it to make besides. Links in the folder are not followed.
-        last: the file that takes its place after all others.
+        last: the file that is taken away before all others, and takes its place after them.
 
     Raises:
         OSError: they cannot be placed; then nothing has changed.
@@ -211,7 +211,10 @@ def _update(
     held: ExitStack,
     undo: ExitStack,
 ) -> None:
-    """Put new files in the places of old ones, of which the stage keeps a second name."""
+    """Put new files in the places of old ones, of which the stage keeps a second name.
+
+    The last one is taken away first: who is killed in between leaves no set that passes for whole.
+    """
     stage = held.enter_context(_stage(target))
     new, old = stage / "new", stage / "old"
     _fill(new, changed, folders)
@@ -222,8 +225,11 @@ def _update(
             (target / folder).mkdir()
     old.mkdir(exist_ok=True)
     for name in changed:
-        if os.path.lexists(target / name):
+        if os.path.lexists(target / name) and name != last:
             _keep(target / name, old / name)
+    if last in changed and os.path.lexists(target / last):
+        undo.callback(_move, old / last, target / last)
+        (target / last).rename(old / last)
     for name in sorted(changed, key=last.__eq__):
         if os.path.lexists(old / name):
             undo.callback(_move, old / name, target / name)
