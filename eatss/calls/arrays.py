@@ -8,7 +8,7 @@ argument of its kind has been made, so that it is loaded already.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -125,6 +125,19 @@ def _read_interface(value: Any) -> Print:
     place = sys.modules["cupy"].cuda.runtime.pointerGetAttributes(pointer) if pointer else None
     seen = (found["shape"], found["typestr"], found.get("strides"), read_only, found.get("stream"))
     return pointer, (seen, None if place is None else place.device)
+
+
+def note_written(values: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Tell PyTorch which tensors were written, so that no gradient is made of old values."""
+    torch = sys.modules.get("torch")
+    graph = getattr(getattr(torch, "autograd", None), "graph", None)
+    note = getattr(graph, "increment_version", None)
+    if torch is None or note is None:
+        return
+    for name in names:
+        value = values[name]
+        if isinstance(value, torch.Tensor) and not value.is_inference():
+            note(value)
 
 
 def _numpy_view(array: np.ndarray[Any, Any]) -> ArrayView:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from eatss.cache import Cache
-from eatss.calls.arrays import ArrayView, Reader, cupy_for, reader_of, view_of
-from eatss.calls.card import CardPlan, stream_at
+from eatss.calls.arrays import ArrayView, cupy_for, note_written, view_of
+from eatss.calls.card import CardPlan
 from eatss.calls.checks import (
     check_aliases,
     check_names,
@@ -22,16 +21,19 @@ from eatss.calls.checks import (
     check_view,
     checked_place,
 )
+from eatss.calls.known_calls import KnownCalls
 from eatss.calls.machine_code import cubin_of, size_constant
 from eatss.calls.once import Once
 from eatss.calls.options import CallOptions
-from eatss.calls.plan import check_scalar, refusal_of
+from eatss.calls.plan import check_scalar
 from eatss.calls.programs import Maker, Sizes
 from eatss.calls.signature import CallSignature, signature_of, sizes_of
 from eatss.calls.sizes import infer_sizes, whole_number
+from eatss.calls.streams import KEYWORD, stream_of_call, wait_for_others, written_on
 from eatss.diagnostics import input_error
 from eatss.frontend.options import DtypeName
 from eatss.gpu import GpuProfile
+from eatss.measurement.launches import refusal
 from eatss.program import Program, evaluate
 
 if TYPE_CHECKING:
@@ -42,12 +44,7 @@ ProfileOf: TypeAlias = Callable[[int | None], GpuProfile | None]
 
 _DTYPES: dict[str, DtypeName] = {"float32": "float", "float64": "double"}
 _MOST_PLANS = 256
-_MOST_SEEN = 4096
 _MOST_CUBINS = 16
-_KEYWORD = "stream"
-
-_LEGACY = 0
-"""The default stream as CUDA's driver counts; the array interface calls it 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,30 +64,6 @@ class ArraySpec(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    """What is known of calls with arguments of some shapes and types.
-
-    ``spans`` are pairs of arrays by their places that must not overlap, with their bytes.
-    ``written_on`` are streams of other libraries that are to be waited for.
-    """
-
-    plan: CardPlan
-    spans: tuple[tuple[int, int, int, int], ...]
-    written_on: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Fast:
-    """What a call looks at when all goes well."""
-
-    known: frozenset[str]
-    arrays: tuple[str, ...]
-    scalars: tuple[str, ...]
-    sizes: tuple[str, ...]
-    written: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +100,7 @@ class JitFunction:
         self._plans: Once[CardPlan] = Once(_MOST_PLANS, self._dropped)
         self._hosts: Once[HostProgram] = Once(_MOST_PLANS)
         self._cubins: Once[bytes] = Once(_MOST_CUBINS)
-        self._seen: dict[Hashable, _Bound] = {}
-        self._readers: dict[type, Reader] = {}
-        self._fast: _Fast | None = None
+        self._known = KnownCalls()
         self._captured: list[CardPlan] = []
         self._files: str | None = None
         self._lock = threading.Lock()
@@ -162,29 +133,10 @@ class JitFunction:
                 on the first call with sizes of a class.
             NoSolutionError: no tile sizes satisfy the limits of the card.
         """
-        fast = self._fast
         if arguments:
             values = self._named(arguments, values)
-        if fast is not None:
-            stream = values.get(_KEYWORD) if _KEYWORD not in fast.known else None
-            found = self._lookup(fast, values)
-            if found is not None:
-                bound, pointers = found
-                scalars = [values.get(name) for name in fast.scalars]
-                if not any(one is None for one in scalars):  # the slow way says what is missing
-                    for one, its, other, others in bound.spans:
-                        a, b = pointers[one], pointers[other]
-                        if a < b + others and b < a + its:
-                            break
-                    else:
-                        device = bound.plan.device
-                        where = self._stream(stream, values, fast.arrays, device)
-                        if bound.written_on:
-                            _wait_for_others(bound.written_on, where, device)
-                        bound.plan.launch(pointers, scalars, where)
-                        _note_written(values, fast.written)
-                        return
-        self._slow(values)
+        if not self._known.launch(values):
+            self._slow(values)
 
     def prepare(self, /, *arguments: Any, **values: Any) -> None:
         """Do all that the first such call would do, but run: select, generate, compile, load.
@@ -236,7 +188,7 @@ class JitFunction:
         return CallInfo(
             programs=len(self._programs),
             plans=len(self._plans) + len(self._hosts),
-            seen=len(self._seen),
+            seen=len(self._known),
             graphs=sum(plan.graphs for plan in self._plans.values()),
         )
 
@@ -245,8 +197,8 @@ class JitFunction:
 
         CUDA graphs of yours that calls were captured in must not be replayed any more.
         """
+        self._known.clear()
         with self._lock:
-            self._seen.clear()
             self._captured.clear()
             self._files = None
         self._plans.clear()
@@ -254,53 +206,6 @@ class JitFunction:
         self._cubins.clear()
         self._programs.clear()
         self._signatures.clear()
-
-    # -- the fast way -------------------------------------------------------------------------
-
-    def _lookup(self, fast: _Fast, values: Mapping[str, Any]) -> tuple[_Bound, list[int]] | None:
-        """Return what is known of such a call, and the addresses of its arrays."""
-        readers = self._readers
-        pointers: list[int] = []
-        key: list[Hashable] = []
-        try:
-            for name in fast.arrays:
-                value = values[name]
-                pointer, seen = readers[type(value)](value)
-                pointers.append(pointer)
-                key.append(seen)
-            key.extend(map(values.get, fast.sizes))
-            bound = self._seen[tuple(key)]
-        except (KeyError, TypeError, RuntimeError):
-            return None
-        if 0 in pointers:  # of arrays without elements, or of memory that was released
-            return None
-        return (bound, pointers) if values.keys() - fast.known <= {_KEYWORD} else None
-
-    def _stream(
-        self,
-        given: Any,
-        values: Mapping[str, Any],
-        arrays: Sequence[str],
-        device: int,
-    ) -> int:
-        """Return the address of the stream of a call."""
-        if given is not None:
-            return stream_address(given)
-        torch, cupy = sys.modules.get("torch"), cupy_for(arrays[0])
-        own: int = cupy.cuda.get_current_stream(device).ptr
-        if torch is None:
-            return own
-        theirs = [isinstance(values[name], torch.Tensor) for name in arrays]
-        if not any(theirs):
-            return own
-        address = _torch_stream(torch, device)
-        if address != own and not all(theirs):
-            raise input_error(
-                "EATSS-J019",
-                "the arrays are of PyTorch and of another library, whose current streams differ",
-                hint="say which one it is: stream=torch.cuda.current_stream()",
-            )
-        return address
 
     # -- the slow way -------------------------------------------------------------------------
 
@@ -318,15 +223,15 @@ class JitFunction:
                 for one in signature.of_role("scalar")
             }
             program.run({**arrays, **numbers}, call.sizes)
-            _note_written(values, _written(signature))
+            note_written(values, signature.written)
             return
         plan = self._plan(call)
         order = [one.name for one in signature.of_role("array", "cell")]
-        self._note(call, plan, values, order)
-        where = self._stream(given, values, order, call.device)
-        _wait_for_others(_written_on(call), where, call.device)
+        self._known.note(signature, plan, values, call.views)
+        where = stream_of_call(given, values, order, call.device)
+        wait_for_others(written_on(call.views.values()), where, call.device)
         plan.launch([call.views[name].pointer for name in order], scalars, where)
-        _note_written(values, _written(signature))
+        note_written(values, signature.written)
 
     def _checked(self, values: Mapping[str, Any]) -> _Call:
         """Return a call with everything about it checked.
@@ -402,11 +307,18 @@ class JitFunction:
         seconds = self._options.tune_s()
         job = self._maker.job(call.dtype, sizes, profile, wide=wide)
         if seconds is not None and call.device is not None and job is not None:
-            from eatss.calls.tuning import tuned  # noqa: PLC0415 - needs SciPy
+            from eatss.calls.tuning import NotTunedError, tuned  # noqa: PLC0415 - needs SciPy
 
             name = _card_name(cupy_for(next(iter(call.views))), call.device)
-            winner = tuned(job, call.sizes, call.device, name, seconds, self._cache)
-            if winner is not None:
+            try:
+                winner = tuned(job, call.sizes, call.device, name, seconds, self._cache)
+            except NotTunedError as reason:
+                warnings.warn(
+                    f"'{self._maker.name}' was not tuned, the model's choice stands: {reason}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            else:
                 return self._maker.made(replace(job, recipe=winner.recipe))
         return self._maker.program(call.dtype, sizes, profile, wide=wide)
 
@@ -425,7 +337,7 @@ class JitFunction:
                 (call.dtype, sizes, wide, profile, call.device),
                 lambda at=sizes, wide=wide: self._made(call, at, profile, wide=wide),  # type: ignore[misc]
             )
-            said = refusal_of(program, call.sizes)
+            said = refusal(program, call.sizes)
             if not said:
                 return program
         at = ", ".join(f"{name}={value}" for name, value in exact)
@@ -473,51 +385,10 @@ class JitFunction:
             (program.text, call.dtype), lambda: HostProgram(program, call.signature)
         )
 
-    def _note(
-        self, call: _Call, plan: CardPlan, values: Mapping[str, Any], order: Sequence[str]
-    ) -> None:
-        """Remember a call, so that the next one like it takes the fast way."""
-        readers = {type(values[name]): reader_of(values[name]) for name in order}
-        if any(reader is None for reader in readers.values()):
-            return
-        usual = self._signature()
-        fast = _Fast(
-            known=frozenset(one.name for one in usual.arguments),
-            arrays=tuple(order),
-            scalars=tuple(one.name for one in usual.of_role("scalar")),
-            sizes=tuple(one.name for one in sizes_of(usual)),
-            written=_written(usual),
-        )
-        key: list[Hashable] = []
-        for name in order:
-            reader = readers[type(values[name])]
-            assert reader is not None
-            try:
-                key.append(reader(values[name])[1])
-            except KeyError:  # it has to be waited for: the next one may, too
-                return
-        key.extend(map(values.get, fast.sizes))
-        spans = []
-        places = {name: place for place, name in enumerate(order)}
-        for one in call.signature.of_role("array", "cell"):
-            for other in call.signature.of_role("array", "cell"):
-                a, b = places[one.name], places[other.name]
-                if (one.writes or other.writes) and a < b:
-                    spans.append((a, _bytes(call, one.name), b, _bytes(call, other.name)))
-        with self._lock:
-            if len(self._seen) >= _MOST_SEEN:
-                self._seen.clear()
-            for kind, reader in readers.items():
-                assert reader is not None
-                self._readers[kind] = reader
-            self._seen[tuple(key)] = _Bound(plan, tuple(spans), _written_on(call))
-            self._fast = fast
-
     def _dropped(self, plan: CardPlan) -> None:
         """Let go of a plan that was not called for long, but for one that the user captured."""
+        self._known.forget(plan)
         with self._lock:
-            for key in [key for key, bound in self._seen.items() if bound.plan is plan]:
-                del self._seen[key]
             if plan.captured:
                 self._captured.append(plan)
 
@@ -548,91 +419,21 @@ class JitFunction:
         return {**named, **values}
 
     def _given_stream(self, values: Mapping[str, Any]) -> Any:
-        return values.get(_KEYWORD) if self._takes_stream() else None
+        return values.get(KEYWORD) if self._takes_stream() else None
 
     def _without_stream(self, values: Mapping[str, Any]) -> dict[str, Any]:
         takes = self._takes_stream()
-        return {name: value for name, value in values.items() if name != _KEYWORD or not takes}
+        return {name: value for name, value in values.items() if name != KEYWORD or not takes}
 
     def _takes_stream(self) -> bool:
         """Tell whether ``stream`` is the word for the stream, and no argument of the program."""
-        return all(one.name != _KEYWORD for one in self._signature().arguments)
-
-
-def stream_address(stream: Any) -> int:
-    """Return the address of a stream of CuPy, PyTorch or CUDA.
-
-    Raises:
-        InputError: ``EATSS-J021``, it is none.
-    """
-    for name in ("ptr", "cuda_stream"):
-        found = getattr(stream, name, None)
-        if found is not None:
-            return int(found)
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is not None:
-        return int(protocol()[1])
-    if isinstance(stream, int) and not isinstance(stream, bool):
-        return stream
-    raise input_error(
-        "EATSS-J021",
-        f"stream is {type(stream).__name__}, which is no stream",
-        hint="give a stream of CuPy or PyTorch, or its address",
-    )
+        return all(one.name != KEYWORD for one in self._signature().arguments)
 
 
 def _card_name(cupy: Any, device: int) -> str:
     """Return the kind of a card: winners are for all of a kind."""
     name = cupy.cuda.runtime.getDeviceProperties(device)["name"]
     return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
-
-
-def _written(signature: CallSignature) -> tuple[str, ...]:
-    return tuple(one.name for one in signature.of_role("array", "cell") if one.writes)
-
-
-def _note_written(values: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Tell PyTorch which tensors were written, so that no gradient is made of old values."""
-    torch = sys.modules.get("torch")
-    graph = getattr(getattr(torch, "autograd", None), "graph", None)
-    note = getattr(graph, "increment_version", None)
-    if torch is None or note is None:
-        return
-    for name in names:
-        value = values[name]
-        if isinstance(value, torch.Tensor) and not value.is_inference():
-            note(value)
-
-
-def _torch_stream(torch: Any, device: int) -> int:
-    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    if quick is not None:
-        return int(quick(device))
-    return int(torch.cuda.current_stream(device).cuda_stream)
-
-
-def _written_on(call: _Call) -> tuple[int, ...]:
-    """Return the streams on which arrays of other libraries are written."""
-    found = {view.stream for view in call.views.values()} - {None}
-    return tuple(sorted(_LEGACY if one == 1 else one for one in found if one is not None))
-
-
-def _wait_for_others(streams: Sequence[int], stream: int, device: int) -> None:
-    """Have a stream wait for others."""
-    others = [one for one in streams if one != stream]
-    if not others:
-        return
-    cupy = cupy_for("stream")
-    with cupy.cuda.Device(device):
-        for other in others:
-            written = cupy.cuda.Event(disable_timing=True)
-            written.record(stream_at(cupy, other))
-            stream_at(cupy, stream).wait_event(written)
-
-
-def _bytes(call: _Call, name: str) -> int:
-    shape = tuple(max(0, evaluate(one, call.sizes)) for one in call.signature[name].shape)
-    return prod(shape) * call.signature[name].dtype.itemsize
 
 
 def _as_scalar(name: str, dtype: np.dtype[Any], value: Any) -> Any:

@@ -24,6 +24,7 @@ from eatss.calls.plan import (
     workspace_of,
 )
 from eatss.calls.signature import CallSignature
+from eatss.calls.streams import stream_at
 from eatss.diagnostics import InputError, input_error
 from eatss.measurement.launches import MOST_LAUNCHES
 from eatss.program import KernelCode, Program
@@ -286,22 +287,6 @@ class CardPlan:
             hint="other errors of kernels before it show here, too: see what ran before; "
             "'eatss doctor' says what this machine has",
         )
-
-
-class _Address:
-    """A stream by its address, as CUDA's protocol for streams wants it."""
-
-    def __init__(self, address: int) -> None:
-        self._address = address
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self._address
-
-
-def stream_at(cupy: Any, address: int) -> Any:
-    """Return CuPy's stream of an address; CuPy 13 has another word for it."""
-    made = getattr(cupy.cuda.Stream, "from_external", None)
-    return cupy.cuda.ExternalStream(address) if made is None else made(_Address(address))
 
 
 class _Memory:

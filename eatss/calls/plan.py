@@ -18,9 +18,8 @@ import numpy as np
 from eatss.calls.signature import CallArgument, CallSignature
 from eatss.diagnostics import input_error
 from eatss.measurement.arguments import temporaries_of
-from eatss.measurement.launches import ResolvedLaunch, entry_launches
-from eatss.program import Program, evaluate
-from eatss.verify.data import dtype_of
+from eatss.measurement.launches import ResolvedLaunch, launches
+from eatss.program import Program
 
 MOST_LAUNCHES_OF_A_CALL = 1_000_000
 """A call keeps what each of its launches takes; a million are 400 MB."""
@@ -115,33 +114,13 @@ def workspace_of(program: Program, sizes: Mapping[str, int]) -> Workspace:
     )
 
 
-def refusal_of(program: Program, sizes: Mapping[str, int]) -> str:
-    """Say which assumption of the program the sizes break, "" if none."""
-    for entry in program.entries:
-        for argument in entry.arguments:
-            if argument.role == "parameter":
-                limits = np.iinfo(dtype_of(argument))
-                if not limits.min <= sizes[argument.name] <= limits.max:
-                    return f"{argument.name}={sizes[argument.name]} is no {argument.element_type}"
-        for assumption in entry.assumptions:
-            if not evaluate(assumption.condition, sizes):
-                return assumption.message
-    return ""
-
-
 def resolved_launches(program: Program, sizes: Mapping[str, int]) -> tuple[ResolvedLaunch, ...]:
     """Return the launches of one call: all regions in order.
 
     Raises:
         InputError: ``EATSS-J012``, they are too many to keep.
     """
-    kernels = {kernel.name: kernel for kernel in program.kernels}
-    every = (
-        launch
-        for number, entry in enumerate(program.entries)
-        for launch in entry_launches(entry, number, kernels, sizes)
-    )
-    found = tuple(islice(every, MOST_LAUNCHES_OF_A_CALL + 1))
+    found = tuple(islice(launches(program, sizes), MOST_LAUNCHES_OF_A_CALL + 1))
     if len(found) > MOST_LAUNCHES_OF_A_CALL:
         raise input_error(
             "EATSS-J012",

@@ -72,6 +72,11 @@ class CallSignature:
             for name in names_in(extent)
         )
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The names of the arrays and cells that are written."""
+        return tuple(one.name for one in self.of_role("array", "cell") if one.writes)
+
     def of_role(self, *roles: Role) -> tuple[CallArgument, ...]:
         """Return the arguments of some roles that are used."""
         return tuple(one for one in self.arguments if one.role in roles and one.used)

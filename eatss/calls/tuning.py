@@ -81,7 +81,7 @@ def tuned(
     seconds: float,
     cache: Cache | None,
     card: str | Card | None = None,
-) -> Tuned | None:
+) -> Tuned:
     """Return the winner of a class of sizes, measured now or kept from before.
 
     Args:
@@ -93,8 +93,8 @@ def tuned(
         cache: where winners are kept.
         card: stands in for the card, as for :func:`eatss.compare`.
 
-    Returns:
-        The winner; ``None`` where nothing could be measured, and the model's choice stands.
+    Raises:
+        NotTunedError: nothing could be measured, so that the model's choice stands.
     """
     deadline_s = time.monotonic() + seconds
     place = job.kept(cache).key
@@ -113,18 +113,24 @@ def tuned(
         try:
             candidates = _candidates(job, folder, count)
             if len(candidates) < 2:
-                return None
+                raise NotTunedError("the model has no other layout that can be generated")
             _compile_ahead(candidates, sizes, device)
             left_s = deadline_s - time.monotonic()
             options = _options(job.choosing.objective, sizes, device, left_s, len(candidates))
             comparison = _measured(candidates, options, deadline_s, card)
-        except (EatssError, TimeIsUpError):  # nothing to choose, no card, or not enough time
-            return None
+        except EatssError as error:
+            raise NotTunedError(error.diagnostics[0].message) from error
+        except TimeIsUpError:
+            raise NotTunedError(f"{seconds:g} s were over before it was measured") from None
     winner = _winner(candidates, comparison, job.choosing.objective or "energy", seconds)
-    if winner is not None and cache is not None and key is not None:
+    if cache is not None and key is not None:
         about = f"{winner.label} of {winner.measured} on {card_name}"
         cache.put(_KIND, key, json.dumps(encode(winner)).encode(), about=about)
     return winner
+
+
+class NotTunedError(Exception):
+    """Nothing was measured; the text says why."""
 
 
 class TimeIsUpError(KeyboardInterrupt):
@@ -199,12 +205,13 @@ def _compile_ahead(candidates: Sequence[Candidate], sizes: Mapping[str, int], de
 
 def _winner(
     candidates: Sequence[Candidate], comparison: Comparison, objective: str, seconds: float
-) -> Tuned | None:
+) -> Tuned:
     """Return the candidate of least cost, the model's own unless another is surely better."""
     recipes = {one.label: one.recipe for one in candidates}
     rows = [row for row in comparison.rows if row.measurement.status in ("ok", "unstable")]
     if not rows:
-        return None
+        first = next(iter(comparison.rows)).measurement
+        raise NotTunedError(f"no candidate ran: {first.status}")
     best = (_MODEL, 1.0, 1.0, 1.0)
     for row in rows:
         label = row.measurement.variant

@@ -14,7 +14,7 @@ import eatss
 from eatss.cache import Cache
 from eatss.calls import tuning
 from eatss.calls.programs import CodeJob
-from eatss.calls.tuning import Tuned, tuned
+from eatss.calls.tuning import NotTunedError, Tuned, tuned
 from eatss.codec import decode
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
@@ -35,7 +35,7 @@ JOB = CodeJob(
     wanted=CodeRequest(),
 )
 
-Tune = Callable[..., Tuned | None]
+Tune = Callable[..., Tuned]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def tune(monkeypatch: pytest.MonkeyPatch) -> Tune:
     """Return ``tuned`` for a card of a script, where nothing has to be compiled."""
     monkeypatch.setattr(tuning, "_compile_ahead", lambda *given: None)
 
-    def done(card: str, cache: Cache | None = None, job: CodeJob = JOB) -> Tuned | None:
+    def done(card: str, cache: Cache | None = None, job: CodeJob = JOB) -> Tuned:
         return tuned(job, SIZES, 0, "Scripted", 14.0, cache, card=CARDS + card)
 
     return done
@@ -51,12 +51,10 @@ def tune(monkeypatch: pytest.MonkeyPatch) -> Tune:
 
 def test_what_is_surely_better_wins(tune: Tune) -> None:
     winner = tune("OthersAreFaster")
-    assert winner is not None
     assert winner.label != "model"
     assert winner.measured >= 2
     assert winner.time_ratio == pytest.approx(0.5, rel=0.01)
     model = tune("OthersAreSlower")
-    assert model is not None
     assert model.recipe != winner.recipe
     assert (model.label, model.time_ratio, model.energy_ratio) == ("model", 1, 1)
 
@@ -65,13 +63,13 @@ def test_within_the_error_of_measuring_the_model_stands(tune: Tune) -> None:
     winner = tune(
         "NobodyKnows", job=replace(JOB, choosing=SelectOptions(target="cuda", objective="time"))
     )
-    assert winner is not None
     assert winner.label == "model"
 
 
 def test_where_nothing_can_be_measured_there_is_no_winner(tune: Tune, tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
-    assert tune("NothingRuns", cache) is None
+    with pytest.raises(NotTunedError, match="no candidate ran"):
+        tune("NothingRuns", cache)
     assert not list(cache.folder.glob("tuned/*"))
 
 
@@ -85,7 +83,8 @@ def test_winners_are_kept_for_their_card_and_found_without_measuring(
     (kept,) = cache.folder.glob("tuned/*.entry")
     kept.write_bytes(kept.read_bytes()[:-3])
     monkeypatch.setattr(tuning, "_candidates", lambda *given: ())
-    assert tune("Forbidden", cache) is None, "damaged: it is measured again"
+    with pytest.raises(NotTunedError):  # damaged: it is measured again
+        tune("Forbidden", cache)
 
 
 def test_a_callable_runs_the_winner(
@@ -119,3 +118,18 @@ def test_a_callable_runs_the_winner(
     assert plain.program_for(*on_card).kernels != other.kernels
     tuned_one(*(one.copy() for one in arrays))
     assert len(asked) == 1, "the CPU is not measured"
+
+
+def test_who_asked_for_tuning_is_told_where_there_was_none(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(*_: object) -> Tuned:
+        raise NotTunedError("there is no meter")
+
+    monkeypatch.setattr(tuning, "tuned", nothing)
+    product = eatss.jit(KERNELS / "matmul.c", gpu="h200", tune="20s")
+    arrays = [random(8, 8, seed=seed) for seed in range(3)]
+    want = arrays[0] + arrays[1] @ arrays[2]
+    with pytest.warns(RuntimeWarning, match="'matmul.c' was not tuned, .*: there is no meter"):
+        product(*map(cupy.array, arrays))
+    np.testing.assert_allclose(arrays[0], want, rtol=1e-13)
