@@ -9,8 +9,9 @@ Importing this package is cheap: isl is loaded when something is analysed.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from eatss.lazy_names import loading_names
 
 if TYPE_CHECKING:
     from eatss.analysis.analyse import analyse_kernel
@@ -35,8 +36,4 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Load a name from its file on first use (PEP 562)."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = loading_names(__name__, _HOME)

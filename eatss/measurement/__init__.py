@@ -6,8 +6,9 @@ Imports neither isl nor a solver: what one machine generated, another one measur
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from eatss.lazy_names import loading_names
 
 if TYPE_CHECKING:
     from eatss.measurement.api import measure_variants
@@ -59,13 +60,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name from its home on first use (PEP 562): nouns need no NumPy."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'eatss.measurement' has no attribute {name!r}")
-    value = getattr(import_module(f"eatss.measurement.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loading_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

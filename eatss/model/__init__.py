@@ -7,8 +7,9 @@ Importing this package is cheap: solver and NumPy are loaded when they are neede
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from eatss.lazy_names import loading_names
 
 if TYPE_CHECKING:
     from eatss.model.build import build_problem
@@ -115,8 +116,4 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Load a name from its file on first use (PEP 562)."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = loading_names(__name__, _HOME)

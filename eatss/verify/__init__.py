@@ -10,8 +10,9 @@ Importing this package is cheap: callables take its types of arguments alone.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from eatss.lazy_names import loading_names
 
 if TYPE_CHECKING:
     from eatss.verify.plain_text import parse_sizes, verification_text
@@ -48,10 +49,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Load a name from its file on first use (PEP 562)."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loading_names(__name__, _HOME)
