@@ -12,9 +12,8 @@ Importing ``eatss`` is cheap: solver and compiler libraries load on first use.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
-
-from eatss.lazy_names import loading_names
 
 if TYPE_CHECKING:
     from eatss.api import codegen, inspect, predict, select
@@ -51,49 +50,49 @@ if TYPE_CHECKING:
     from eatss.version import __version__
 
 _HOME = {
-    "Comparison": "measurement.comparison",
-    "Diagnostic": "diagnostics",
-    "EatssError": "diagnostics",
-    "EnergyMeasurement": "measurement.energy_measurement",
-    "GpuProfile": "gpu",
-    "InputError": "diagnostics",
-    "InternalError": "diagnostics",
-    "Interrupted": "measurement.measured",
-    "JitFunction": "calls.callable",
-    "KernelSelection": "model.selection",
-    "MeasureOptions": "measurement.options",
-    "Measurement": "measurement.measurement",
-    "NoSolutionError": "diagnostics",
-    "Param": "python_source.annotations",
-    "PpcgBuild": "building",
-    "Program": "program",
-    "PythonScop": "python_source.python_scop",
-    "Selection": "model.selection",
-    "SourceOptions": "session.variants",
-    "__version__": "version",
-    "codegen": "api",
-    "compare": "measuring",
-    "energy_meter": "measurement.energy_meter",
-    "f32": "python_source.annotations",
-    "f64": "python_source.annotations",
-    "i8": "python_source.annotations",
-    "i16": "python_source.annotations",
-    "i32": "python_source.annotations",
-    "i64": "python_source.annotations",
-    "inspect": "api",
-    "jit": "calls.api",
-    "list_profiles": "gpu",
-    "load_profile": "gpu",
-    "measure": "measuring",
-    "ppcg": "building",
-    "predict": "api",
-    "schema": "schemas",
-    "scop": "python_source.python_scop",
-    "select": "api",
-    "u8": "python_source.annotations",
-    "u16": "python_source.annotations",
-    "u32": "python_source.annotations",
-    "u64": "python_source.annotations",
+    "Comparison": "eatss.measurement.comparison",
+    "Diagnostic": "eatss.diagnostics",
+    "EatssError": "eatss.diagnostics",
+    "EnergyMeasurement": "eatss.measurement.energy_measurement",
+    "GpuProfile": "eatss.gpu",
+    "InputError": "eatss.diagnostics",
+    "InternalError": "eatss.diagnostics",
+    "Interrupted": "eatss.measurement.measured",
+    "JitFunction": "eatss.calls.callable",
+    "KernelSelection": "eatss.model.selection",
+    "MeasureOptions": "eatss.measurement.options",
+    "Measurement": "eatss.measurement.measurement",
+    "NoSolutionError": "eatss.diagnostics",
+    "Param": "eatss.python_source.annotations",
+    "PpcgBuild": "eatss.building",
+    "Program": "eatss.program",
+    "PythonScop": "eatss.python_source.python_scop",
+    "Selection": "eatss.model.selection",
+    "SourceOptions": "eatss.session.variants",
+    "__version__": "eatss.version",
+    "codegen": "eatss.api",
+    "compare": "eatss.measuring",
+    "energy_meter": "eatss.measurement.energy_meter",
+    "f32": "eatss.python_source.annotations",
+    "f64": "eatss.python_source.annotations",
+    "i8": "eatss.python_source.annotations",
+    "i16": "eatss.python_source.annotations",
+    "i32": "eatss.python_source.annotations",
+    "i64": "eatss.python_source.annotations",
+    "inspect": "eatss.api",
+    "jit": "eatss.calls.api",
+    "list_profiles": "eatss.gpu",
+    "load_profile": "eatss.gpu",
+    "measure": "eatss.measuring",
+    "ppcg": "eatss.building",
+    "predict": "eatss.api",
+    "schema": "eatss.schemas",
+    "scop": "eatss.python_source.python_scop",
+    "select": "eatss.api",
+    "u8": "eatss.python_source.annotations",
+    "u16": "eatss.python_source.annotations",
+    "u32": "eatss.python_source.annotations",
+    "u64": "eatss.python_source.annotations",
 }
 
 __all__ = [
@@ -143,7 +142,16 @@ __all__ = [
 ]
 
 
-__getattr__ = loading_names(__name__, _HOME)
+def __getattr__(name: str) -> object:
+    """Load a public name from its home on first use (PEP 562).
+
+    It is written out here: nothing else is loaded before a command heeds Ctrl-C.
+    """
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'eatss' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
