@@ -1,0 +1,1 @@
+"""Search spaces, declared: iterators and named filters, counted and sampled without a loop."""

@@ -1,0 +1,168 @@
+"""The nouns of a sweep that is kept: what it was of, on which cards, and a row a measurement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from eatss.codec import BY_NAME
+from eatss.measurement.measurement import Measurement, Status
+from eatss.point import Values
+
+Target: TypeAlias = Literal["cuda", "ppcg"]
+
+Role: TypeAlias = Literal["", "default", "paper", "ours"]
+"""What a variant is besides a point: what the target does untold (sizes of 32), what the paper's
+model chooses, what eatss chooses."""
+
+Stage: TypeAlias = Literal["first", "careful", "reference"]
+"""``first``: the quick pass over all variants. ``careful``: the second one, over the contenders.
+``reference``: one variant measured again and again, on every card, that drift and cards are
+compared by."""
+
+Sizes = Annotated[tuple[tuple[str, int], ...], BY_NAME]
+Metrics = Annotated[tuple[tuple[str, float], ...], BY_NAME]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What all rows of a store have in common; rows of anything else are refused.
+
+    Attributes:
+        program: Name of the program.
+        source_hash: SHA-256 of the source and what it includes.
+        target: Who generates the code.
+        generator: Version of what generates it: of eatss, or of PPCG.
+        dtype: Element type.
+        defines: ``-D`` of the source, and where headers are.
+        sizes: Values of parameters that the space does not vary.
+        card: Name of the card, without the number of one.
+        driver: Version of the driver.
+        compiler: Name and version of what compiles.
+        options: SHA-256 of everything else that decides what is measured, and how.
+    """
+
+    program: str
+    source_hash: str
+    target: Target
+    generator: str
+    dtype: str
+    defines: tuple[str, ...]
+    sizes: Sizes
+    card: str
+    driver: str
+    compiler: str
+    options: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardSeen:
+    """One card that rows were measured on, told from others of its kind by ``uuid``."""
+
+    uuid: str
+    name: str
+    host: str
+    compute_capability: int | None = None
+    driver: str | None = None
+    power_limit_w: float | None = None
+    idle_power_w: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One variant, measured once or refused.
+
+    Attributes:
+        variant: :func:`eatss.point.variant_key` of its values.
+        values: Its point, by the names of the space.
+        role: What it is besides.
+        stage: Which pass measured it.
+        card: ``uuid`` of the card; ``None`` if it never came to one.
+        status: As of a measurement; ``rejected by the model`` is refused by the generator too.
+        reason: Why it is not ``ok``, a sentence.
+        sizes: Values of the program's parameters.
+        time_s: Of one run.
+        energy_j: Of one run, gross.
+        power_w: Mean power under the load.
+        time_error: Relative half-width of the interval of ``time_s``, ``None`` for one window.
+        energy_error: The same of ``energy_j``.
+        flops: Floating-point operations of one run.
+        metrics: Numbers by name that may explain the others: ``registers`` of a thread,
+            ``shared_bytes`` of a block, ``occupancy``, ``predicted_time_s``,
+            ``predicted_energy_j``, hardware counters. Of several kernels their sum or mean.
+        decided: Tile sizes and threads of each kernel, in words.
+        made_s: Seconds of a processor to generate and compile it.
+        card_s: Seconds that the card was taken for it.
+        card_j: Joules that the card drew in its windows, ``None`` if not known.
+        at_s: Seconds of the sweep, all its sessions together, when it was done.
+        strategy: Who proposed it.
+        created: When it was done, UTC, ISO 8601.
+        measurement: Everything that was found.
+    """
+
+    variant: str
+    values: Values
+    status: Status
+    role: Role = ""
+    stage: Stage = "first"
+    card: str | None = None
+    reason: str = ""
+    sizes: Sizes = ()
+    time_s: float | None = None
+    energy_j: float | None = None
+    power_w: float | None = None
+    time_error: float | None = None
+    energy_error: float | None = None
+    flops: int | None = None
+    metrics: Metrics = ()
+    decided: str = ""
+    made_s: float = 0.0
+    card_s: float = 0.0
+    card_j: float | None = None
+    at_s: float = 0.0
+    strategy: str = ""
+    created: str = ""
+    measurement: Measurement | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether it has a time that counts."""
+        return self.status in ("ok", "unstable") and self.time_s is not None
+
+    @property
+    def gflops(self) -> float | None:
+        """Performance: GFLOP/s."""
+        if self.flops is None or not self.time_s:
+            return None
+        return self.flops / self.time_s / 1e9
+
+    @property
+    def gflops_per_joule(self) -> float | None:
+        """Efficiency, PPW: GFLOP/J, which is GFLOP/s per watt [BEAST, eq. 1]."""
+        if self.flops is None or not self.energy_j:
+            return None
+        return self.flops / self.energy_j / 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """All of a store: what it is of, the space as TOML, the cards, and rows in their order."""
+
+    identity: Identity
+    space: str
+    cards: tuple[CardSeen, ...]
+    rows: tuple[Row, ...]
+    schema_version: int = 1
+
+    @property
+    def latest(self) -> tuple[Row, ...]:
+        """One row a variant and card: the careful one where there is one; no references."""
+        found: dict[tuple[str, str | None], Row] = {}
+        for row in self.rows:
+            if row.stage == "reference":
+                continue
+            place = (row.variant, row.card)
+            known = found.get(place)
+            if known is None or row.stage == "careful" or known.stage != "careful":
+                found[place] = row
+        return tuple(found.values())
