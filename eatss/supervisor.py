@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Literal, TypeVar
 
 from eatss.codec import decode, encode
 from eatss.diagnostics import Diagnostic, EatssError, InputError
@@ -125,16 +125,22 @@ def supervise(worker: Worker, take: Callable[[Any], float | None]) -> Outcome:
         try:
             in_time = _hear_out(process, worker, take)
             if in_time:
-                _wait(process)  # it may still be ending, and its exit code is what tells of it
+                wait_for_end(
+                    process
+                )  # it may still be ending, and its exit code is what tells of it
         except KeyboardInterrupt:
             signal_group(process, signal.SIGTERM)
-            _wait(process)
+            wait_for_end(process)
             raise
         finally:
             signal_group(process, signal.SIGKILL)
-        code = process.wait()
-        said.seek(0)
-        lines = said.read().decode(errors="replace").strip().splitlines()
+        return outcome_of(process.wait(), said, in_time=in_time)
+
+
+def outcome_of(code: int, said: IO[bytes], *, in_time: bool) -> Outcome:
+    """Return how a worker ended, from its exit code and its standard error."""
+    said.seek(0)
+    lines = said.read().decode(errors="replace").strip().splitlines()
     last = tuple(line.strip() for line in lines[-_LINES_SAID:])
     return Outcome(in_time=in_time, exit_code=code, said=last)
 
@@ -154,37 +160,82 @@ def child_environment(added: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **added, "PYTHONPATH": paths}
 
 
+class Hearing:
+    """What a worker tells, event by event, until it closes its output.
+
+    Args:
+        output: the file descriptor that it writes to.
+        events: the nouns that it tells.
+        limit_s: seconds until its first stage.
+    """
+
+    def __init__(self, output: int, events: tuple[type[Any], ...], limit_s: float) -> None:
+        self._output = output
+        self._kinds = {kind.__name__: kind for kind in events}
+        self._lines: list[bytes] = []
+        self._pending = b""
+        self._deadline_s = time.monotonic() + limit_s
+
+    def allow(self, limit_s: float) -> None:
+        """Give the worker so many seconds from now until it tells something."""
+        self._deadline_s = time.monotonic() + limit_s
+
+    def hear(
+        self,
+        take: Callable[[Any], float | None],
+        until: Callable[[Any], bool] = lambda event: False,
+    ) -> Literal["told", "closed", "late"]:
+        """Take events.
+
+        Args:
+            take: as for :func:`supervise`.
+            until: whether an event is the last to take.
+
+        Returns:
+            ``told`` after that event, ``closed`` after the last of all, ``late`` where a stage
+            takes longer than its limit.
+        """
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._output, selectors.EVENT_READ)
+            while True:
+                while self._lines:
+                    if self._take(self._lines.pop(0), take, until):
+                        return "told"
+                left_s = max(0.0, self._deadline_s - time.monotonic())
+                if not selector.select(min(left_s, LONGEST_WAIT_S)):
+                    if left_s <= LONGEST_WAIT_S:
+                        return "late"
+                    continue
+                chunk = os.read(self._output, 1 << 16)
+                if not chunk:
+                    return "closed"
+                *self._lines, self._pending = (self._pending + chunk).split(b"\n")
+
+    def _take(
+        self, line: bytes, take: Callable[[Any], float | None], until: Callable[[Any], bool]
+    ) -> bool:
+        document = json.loads(line)
+        event = decode(self._kinds[document["event"]], document)
+        limit_s = take(event)
+        now_s = time.monotonic()
+        if limit_s is None:
+            self._deadline_s = max(self._deadline_s, now_s + BETWEEN_LIMIT_S)
+        else:
+            self._deadline_s = now_s + limit_s
+        return until(event)
+
+
 def _hear_out(
     process: subprocess.Popen[bytes], worker: Worker, take: Callable[[Any], float | None]
 ) -> bool:
     """Take a worker's events until it closes its output; false if a stage takes too long."""
     assert process.stdout is not None
-    kinds = {kind.__name__: kind for kind in worker.events}
-    pending = b""
-    deadline_s = time.monotonic() + worker.start_limit_s
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while True:
-            left_s = max(0.0, deadline_s - time.monotonic())
-            if not selector.select(min(left_s, LONGEST_WAIT_S)):
-                if left_s <= LONGEST_WAIT_S:
-                    return False
-                continue
-            chunk = os.read(process.stdout.fileno(), 1 << 16)
-            if not chunk:
-                return True
-            *lines, pending = (pending + chunk).split(b"\n")
-            for line in lines:
-                document = json.loads(line)
-                limit_s = take(decode(kinds[document["event"]], document))
-                now_s = time.monotonic()
-                if limit_s is None:
-                    deadline_s = max(deadline_s, now_s + BETWEEN_LIMIT_S)
-                else:
-                    deadline_s = now_s + limit_s
+    hearing = Hearing(process.stdout.fileno(), worker.events, worker.start_limit_s)
+    return hearing.hear(take) == "closed"
 
 
-def _wait(process: subprocess.Popen[bytes]) -> None:
+def wait_for_end(process: subprocess.Popen[bytes]) -> None:
+    """Give a worker that is ending a little time for it."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(ENDING_LIMIT_S)
 
@@ -206,6 +257,12 @@ def connect(
             standard output, which is no event.
         finite: whether numbers of events that are infinite or none are a mistake.
     """
+    emit = emitter(printed_to=printed_to, finite=finite)
+    return decode(kind, json.load(sys.stdin)), emit
+
+
+def emitter(*, printed_to: int, finite: bool = True) -> Callable[[object], None]:
+    """Return, in a worker, what tells the supervisor of events; as :func:`connect`."""
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(printed_to, 1)
 
@@ -214,4 +271,4 @@ def connect(
         output.write(json.dumps(document, allow_nan=not finite) + "\n")
         output.flush()
 
-    return decode(kind, json.load(sys.stdin)), emit
+    return emit

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
-from eatss.measurement.measurement import CardState, DeviceInfo
+from eatss.measurement.measurement import CardState, DeviceInfo, KernelResources
 from eatss.measurement.meters.meter import Meter
 from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
@@ -155,6 +155,15 @@ class Workload(SteadyLoad, Protocol):
 
     def close(self) -> None:
         """Free what only this workload needs."""
+        ...
+
+
+@runtime_checkable
+class TellsResources(Protocol):
+    """A workload that knows what its kernels take of the card; not every one does."""
+
+    def resources(self) -> tuple[KernelResources, ...]:
+        """Return what each kernel takes."""
         ...
 
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from eatss.extensions import Origin
-from eatss.measurement.measurement import DeviceInfo, Missing, Status, Window
+from eatss.measurement.measurement import (
+    DeviceInfo,
+    KernelResources,
+    Missing,
+    Status,
+    Window,
+)
 from eatss.measurement.options import MeasureOptions
 from eatss.measurement.progress import StageName
 from eatss.supervisor import Refused
@@ -40,7 +46,8 @@ class Job:
     """Variants measured by turns. ``card`` is the import path of what makes the card,
     ``package.module:name``. Of earlier workers: ``elapsed_s`` is how long ago the measurement
     began, ``meter`` what their windows rest on, ``idle_known`` whether the cold card was read.
-    ``meter_origin`` is where the worker finds a meter that was registered.
+    ``meter_origin`` is where the worker finds a meter that was registered. ``looks_around`` says
+    whether idle power and other processes on the card are looked for.
     """  # noqa: D205
 
     card: str
@@ -50,6 +57,7 @@ class Job:
     meter: str | None = None
     idle_known: bool = False
     meter_origin: Origin | None = None
+    looks_around: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +88,8 @@ class Prepared:
     """A variant is loaded and right.
 
     ``checked`` says in words what it was compared with, ``unchecked`` why it was not with the
-    original, ``data`` what kind of random numbers its arguments hold.
+    original, ``data`` what kind of random numbers its arguments hold, ``resources`` what its
+    kernels take of the card.
     """
 
     task: int
@@ -90,6 +99,7 @@ class Prepared:
     checked: tuple[str, ...]
     unchecked: str = ""
     data: str | None = None
+    resources: tuple[KernelResources, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

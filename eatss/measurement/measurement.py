@@ -169,6 +169,23 @@ class KernelCounters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelResources:
+    """What a kernel takes of the card, as the driver says.
+
+    ``registers`` of a thread, ``local_bytes`` of a thread (spilled registers and arrays with
+    computed indices), ``shared_bytes`` and ``threads`` of a block. ``occupancy`` is the share of an
+    SM's threads that blocks of it can keep busy, ``None`` where the driver does not say.
+    """
+
+    kernel: str
+    registers: int
+    local_bytes: int
+    shared_bytes: int
+    threads: int
+    occupancy: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
     """A field of the measurement that has no value, and why."""
 
@@ -202,6 +219,7 @@ class Measurement:
     ``gflops_per_joule`` is PPW. ``least_bytes`` is every element read once and every one written
     once. ``idle_power_w`` was read before anything ran, or after all where that failed;
     ``net_energy_j`` rests on it. ``idle_power_after_w`` is of the warm card, after everything.
+    ``resources`` are of each kernel.
     A value that was not measured is ``None`` and stands in ``missing`` with the reason.
     ``notes`` are sentences that a reader has to know.
     """
@@ -230,6 +248,7 @@ class Measurement:
     device: DeviceInfo | None
     provenance: Provenance
     counters: tuple[KernelCounters, ...] | None = None
+    resources: tuple[KernelResources, ...] | None = None
     idle_power_after_w: float | None = None
     missing: tuple[Missing, ...] = ()
     notes: tuple[str, ...] = ()

@@ -21,9 +21,9 @@ class MeasureOptions:
     is a name in :data:`eatss.measurement.meters.METERS`. ``sizes`` replace the defaults of the
     program's parameters. ``check`` compares results with the original and among variants.
     ``device`` is the card's number as CUDA counts those it sees, which ``CUDA_VISIBLE_DEVICES``
-    changes, or its UUID. With ``warm_up_s`` 0 nobody waits for power to settle beyond the half
-    second of load before every window. ``restoring`` is ``auto``, or ``between windows`` to leave
-    out the trial whether repeated runs drift; drift seen in a window is noted all the same.
+    changes, or its UUID. With ``warm_up_s`` 0 nobody waits for power to settle beyond the
+    ``settle_s`` of load before every window. ``restoring`` is ``auto``, or ``between windows`` to
+    leave out the trial whether repeated runs drift; drift seen in a window is noted all the same.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -38,6 +38,7 @@ class MeasureOptions:
     confidence: float = 0.95
     budget_s: float = 60.0
     warm_up_s: float = 1.0
+    settle_s: float = 0.5
     restoring: Literal["auto", "between windows"] = "auto"
     timeout_s: float = 60.0
     check: bool = True

@@ -17,6 +17,7 @@ from eatss.measurement.card import (
     CompileError,
     LaunchError,
     NotComparedError,
+    TellsResources,
     Workload,
     WrongResultError,
 )
@@ -29,6 +30,7 @@ from eatss.measurement.job import (
     Task,
     WarmedUp,
 )
+from eatss.measurement.measurement import KernelResources
 from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import Trace
 from eatss.measurement.meters.reading import steady
@@ -117,15 +119,34 @@ class LoadedVariant:
         return (*made, *sizes, *original.defines)
 
 
-class Preparation:
-    """Loads variants and makes sure that they are right."""
+@dataclass(slots=True)
+class Known:
+    """What is known of programs, by what variants with the same results have in common.
 
-    def __init__(self, card: Card, options: MeasureOptions, emit: Emit) -> None:
+    ``references`` are the results of the first variant that was right, with its label;
+    ``repeatable`` is how many runs in a row do not drift.
+    """
+
+    references: dict[tuple[str, ...], tuple[str, object]] = field(default_factory=dict)
+    repeatable: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+
+class Preparation:
+    """Loads variants and makes sure that they are right.
+
+    Args:
+        card: which loads them.
+        options: how they are measured.
+        emit: is told what happens.
+        known: what earlier variants on this card left.
+    """
+
+    def __init__(self, card: Card, options: MeasureOptions, emit: Emit, known: Known) -> None:
         self._card = card
         self._options = options
         self._emit = emit
-        self._references: dict[tuple[str, ...], tuple[str, object]] = {}
-        self._repeatable: dict[tuple[str, ...], int] = {}
+        self._references = known.references
+        self._repeatable = known.repeatable
         self._checks: dict[int, Future[str]] = {}
 
     def load(self, task: Task) -> LoadedVariant:
@@ -181,7 +202,7 @@ class Preparation:
             raise
 
     def _needs_check(self, task: Task) -> bool:
-        return self._options.check and not task.checked
+        return self._options.check and not (task.checked or task.unchecked)
 
     def _examined(self, variant: LoadedVariant) -> Trial:
         task, workload = variant.task, variant.workload
@@ -208,6 +229,7 @@ class Preparation:
                 checked=tuple(checked),
                 unchecked=unchecked,
                 data=workload.flavour,
+                resources=_resources(workload),
             )
         )
         return Trial(
@@ -269,7 +291,11 @@ class Preparation:
             begin_s = self._card.now()
             workload.timed(count)
             took_s = max(self._card.now() - begin_s, 1e-7)
-        return Pace(run_s=took_s / count, window_s=self._options.least_window_s)
+        return Pace(
+            run_s=took_s / count,
+            window_s=self._options.least_window_s,
+            settle_s=self._options.settle_s,
+        )
 
     def _restoring(
         self, variant: LoadedVariant, pace: Pace
@@ -377,6 +403,10 @@ class WarmUp:
                 return
             trial.restoring_j.append(found)
         self._emit(RestoringMeasured(task=index, energies_j=tuple(trial.restoring_j)))
+
+
+def _resources(workload: Workload) -> tuple[KernelResources, ...] | None:
+    return workload.resources() if isinstance(workload, TellsResources) else None
 
 
 def run_limit_s(options: MeasureOptions, expected_s: float) -> float:

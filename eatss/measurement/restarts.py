@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eatss.measurement.job import EVENTS, Broken, CardLost, Done, Entered, Event, Job
+from eatss.measurement.measurement import Status
 from eatss.measurement.meters.choose import METERS
 from eatss.measurement.progress import Progress
-from eatss.measurement.record import Record, Records
+from eatss.measurement.record import Records
 from eatss.supervisor import Outcome, Refused, Worker, supervise
 
 START_LIMIT_S = 180.0
@@ -121,21 +122,24 @@ def _note_end(records: Records, ending: _Ending, outcome: Outcome) -> None:
     running = records.running
     if ending.reason:
         return  # the worker told, and told of the variant before
-    if not outcome.in_time:
-        limit_s = START_LIMIT_S if records.stage is None else records.stage.limit_s
-        stage = "start" if records.stage is None else records.stage.stage
-        ending.reason = f"'{stage}' did not end within {limit_s:g} s"
-        if running is not None and running.ended is None:
-            running.fail("timeout", ending.reason)
-        return
-    ending.reason = _how_it_ended(outcome)
+    status, ending.reason = what_ended(records.stage, outcome)
     if running is not None and running.ended is None:
-        _blame(records, running, ending.reason)
+        running.fail(status, ending.reason)
 
 
-def _blame(records: Records, running: Record, reason: str) -> None:
-    compiling = records.stage is not None and records.stage.stage == "compile"
-    running.fail("compile error" if compiling else "launch error", reason)
+def what_ended(stage: Entered | None, outcome: Outcome) -> tuple[Status, str]:
+    """Return the status of a variant that a worker ended with, and why it ended, in words.
+
+    Args:
+        stage: what it did last, ``None`` if it had only been started.
+        outcome: how it ended.
+    """
+    if not outcome.in_time:
+        limit_s = START_LIMIT_S if stage is None else stage.limit_s
+        name = "start" if stage is None else stage.stage
+        return "timeout", f"'{name}' did not end within {limit_s:g} s"
+    compiling = stage is not None and stage.stage == "compile"
+    return ("compile error" if compiling else "launch error"), _how_it_ended(outcome)
 
 
 def _how_it_ended(outcome: Outcome) -> str:

@@ -32,6 +32,7 @@ from eatss.measurement.measurement import Status
 from eatss.measurement.metering import Metering, card_opened
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.preparation import (
+    Known,
     LoadedVariant,
     Preparation,
     Trial,
@@ -72,12 +73,26 @@ def run_trials(card: Card, job: Job, emit: Emit) -> None:
         emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
         return
     emit(card_opened(card, metering))
+    if run_on(card, metering, job, emit, Known()):
+        emit(Done())
+
+
+def run_on(card: Card, metering: Metering, job: Job, emit: Emit, known: Known) -> bool:
+    """Measure the variants of a job on a card that is open; false if the card is lost.
+
+    Args:
+        card: which measures.
+        metering: its meters.
+        job: the variants.
+        emit: is told what happens.
+        known: what earlier jobs on this card left, and what this one leaves.
+    """
     try:
-        _Trials(card, metering, job, emit).run()
+        _Trials(card, metering, job, emit).run(known)
     except _LostError as lost:
         emit(CardLost(reason=str(lost)))
-    else:
-        emit(Done())
+        return False
+    return True
 
 
 class _LostError(Exception):
@@ -94,25 +109,27 @@ class _Trials:
         self._patience = NO_ENERGY_PATIENCE
         self._others: tuple[str, ...] | None = ()
 
-    def run(self) -> None:
+    def run(self, known: Known) -> None:
         """Prepare all variants, then measure those that are right."""
-        if not self._job.idle_known:
+        if self._job.looks_around and not self._job.idle_known:
             self._idle(warm=False)
-        preparation = Preparation(self._card, self._job.options, self._emit)
+        preparation = Preparation(self._card, self._job.options, self._emit, known)
         loaded = [one for task in self._job.tasks if (one := self._loaded(preparation, task))]
         with preparation.checking(loaded):
             trials = [trial for one in loaded if (trial := self._examined(preparation, one))]
         if not trials:
             return
-        self._note_other_processes("before the first window")
+        if self._job.looks_around:
+            self._note_other_processes("before the first window")
         programs: dict[tuple[str, ...], list[Trial]] = {}
         for trial in trials:
             programs.setdefault(trial.program, []).append(trial)
         while any(programs.values()):
             for active in programs.values():
                 self._round(active)
-        self._note_other_processes("after the last window")
-        self._idle(warm=True)
+        if self._job.looks_around:
+            self._note_other_processes("after the last window")
+            self._idle(warm=True)
 
     def _loaded(self, preparation: Preparation, task: Task) -> LoadedVariant | None:
         try:

@@ -3,11 +3,12 @@
 Time. The runs of a window are one call of :meth:`Workload.timed`, so the card's queue is never
 empty in it, and the time of a run is the card's own time over the number of runs.
 
-Energy. Before the window the same load runs for ``SETTLE_S``, so that clocks and power are those
-of the load when the window begins. The meter is read at its own updates inside the window, which
-gives the mean power P; the energy of a run is P times the time of a run. A run longer than
-``LONGEST_SETTLE_S`` is not repeated for settling, and a window of few long runs is cut at updates
-that are not the edges of runs, which adds at most the time between two updates at either end.
+Energy. Before the window the same load runs for half a second (``settle_s``), so that clocks and
+power are those of the load when the window begins. The meter is read at its own updates inside the
+window, which gives the mean power P; the energy of a run is P times the time of a run. A run longer
+than ``LONGEST_SETTLE_S`` is not repeated for settling, and a window of few long runs is cut at
+updates that are not the edges of runs, which adds at most the time between two updates at either
+end.
 
 Where inputs are restored inside the window, every run is preceded by a restoring. The window
 lasted D seconds by the clock of the meters and held n runs, so a run with its restoring took

@@ -33,6 +33,7 @@ from eatss.measurement.differences import (
 from eatss.measurement.host_code import HostCode
 from eatss.measurement.kernels import Kernels
 from eatss.measurement.launches import launches, refusal
+from eatss.measurement.measurement import KernelResources
 from eatss.measurement.runner import Runner
 from eatss.program import Program
 from eatss.verify.data import FLAVOURS, Flavour
@@ -241,6 +242,11 @@ class CupyWorkload:
         return compare_with_original(
             self._program, self._directory, self._seed, timeout_s, self._target
         )
+
+    def resources(self) -> tuple[KernelResources, ...]:
+        """Return what each kernel takes of the card."""
+        with self._at("looking at kernels"):
+            return self._kernels.resources()
 
     def close(self) -> None:
         """Free what only this workload needs; nothing happens the second time."""

@@ -78,6 +78,8 @@ class FakeEvent:
 class FakeKernel:
     max_threads_per_block = 1024
     num_regs = 32
+    local_size_bytes = 0
+    shared_size_bytes = 0
     max_dynamic_shared_size_bytes = 49152
 
     def __init__(self, cupy: FakeCupy, name: str) -> None:
