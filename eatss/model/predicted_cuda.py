@@ -132,6 +132,25 @@ def ranked_cuda(
     return tuple(found)
 
 
+def cuda_at(
+    facts: KernelFacts, layout: CudaLattice, profile: GpuProfile, options: ModelOptions
+) -> KernelSelection:
+    """Return a kernel with a layout of somebody's own; nothing is chosen or proven.
+
+    ``predicted`` is ``None`` where it is not expected to fit registers or the card.
+
+    Args:
+        facts: the kernel.
+        layout: the layout, the only row.
+        profile: the card.
+        options: what is predicted for.
+    """
+    found = CudaModel.of(facts, profile).columns(layout.structure, layout.candidates())
+    cell = _Cell(layout, found, bool(found.fits[0]), np.zeros(1, dtype=np.int64))
+    made = _described(facts, options, profile, cell, 0)
+    return made if found.fits[0] else replace(made, predicted=None)
+
+
 def cuda_problems(
     kernels: Sequence[KernelFacts],
     structures: Structures,

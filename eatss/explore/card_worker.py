@@ -1,0 +1,145 @@
+"""The process that holds a card for a sweep; it may crash or hang, its parent does not.
+
+It opens the card, reads its idle power, then measures programs as they come. The first program of
+a fresh process is the reference: what others compute is compared with what it computed.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from types import FrameType
+from typing import NoReturn
+
+from eatss.diagnostics import EatssError
+from eatss.explore.nouns import BenchJob, Order
+from eatss.live_worker import serving
+from eatss.measurement.card import Card, LaunchError, open_card
+from eatss.measurement.job import Broken, CardLost, Emit, Entered, IdleRead, Job, Task
+from eatss.measurement.metering import Metering, card_opened
+from eatss.measurement.meters.choose import METERS
+from eatss.measurement.meters.meter import MeterError
+from eatss.measurement.options import MeasureOptions
+from eatss.measurement.preparation import Known
+from eatss.measurement.trials import IDLE_S, run_on
+from eatss.measurement.windows import idle_power_w
+from eatss.supervisor import Refused
+
+ONLY_THE_REFERENCE = "only the reference of the sweep was compared with the original"
+
+
+def main() -> None:
+    """Hold the card and measure what standard input asks for, until it ends."""
+    signal.signal(signal.SIGTERM, _end)
+    job, orders, emit = serving(BenchJob, Order)
+    try:
+        _serve(job, orders, emit)
+    except Exception as error:
+        traceback.print_exc()
+        emit(Broken(error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
+        sys.exit(1)
+
+
+def _serve(job: BenchJob, orders: Iterator[Order], emit: Emit) -> None:
+    try:
+        if job.meter_origin is not None:
+            METERS.register_from(job.meter, job.meter_origin)
+        card = open_card(job.card, device=job.device, compiler=job.compiler)
+        metering = Metering(card, job.meter, keep=job.keeps_meter)
+    except MeterError as error:
+        emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
+        return
+    except LaunchError as error:
+        emit(CardLost(reason=str(error)))
+        return
+    except EatssError as error:
+        emit(Refused.because(error))
+        return
+    emit(card_opened(card, metering))
+    if job.reads_idle:
+        _read_idle(card, metering, emit)
+    bench = _Bench(job, card, metering, emit)
+    for order in orders:
+        if not bench.measured(order):
+            return
+
+
+def _read_idle(card: Card, metering: Metering, emit: Emit) -> None:
+    emit(Entered(task=None, stage="idle power", limit_s=60.0))
+    found = idle_power_w(card, metering, pause_s=0.0, seconds=IDLE_S)
+    if isinstance(found, str):
+        emit(IdleRead(power_w=None, reason=found, warm=False))
+    else:
+        emit(IdleRead(power_w=found, reason="", warm=False))
+
+
+class _Bench:
+    """A card that is open, and the results that others are compared with."""
+
+    def __init__(self, job: BenchJob, card: Card, metering: Metering, emit: Emit) -> None:
+        self._job = job
+        self._card = card
+        self._metering = metering
+        self._emit = emit
+        self._known = Known()
+        self._referred: set[tuple[object, ...]] = set()
+
+    def measured(self, order: Order) -> bool:
+        """Measure a program; false if the card is lost."""
+        place = (order.reference, *order.sizes)
+        if order.reference is not None and place not in self._referred:
+            self._referred.add(place)
+            if order.reference != order.folder and not self._run_reference(order):
+                return False
+        return self._run(order, order.folder, order.label, self._options(order), self._emit)
+
+    def _run_reference(self, order: Order) -> bool:
+        """Let the reference compute, so that its results are there; what it takes is not told."""
+        assert order.reference is not None
+        options = MeasureOptions(
+            sizes=dict(order.sizes),
+            seed=self._job.seed,
+            timeout_s=self._job.timeout_s,
+            least_windows=1,
+            least_window_s=1e-3,
+            least_updates=1,
+            target=1e9,
+            budget_s=1e-3,
+            warm_up_s=0.0,
+            settle_s=1e-3,
+            restoring="between windows",
+        )
+
+        def told(event: object) -> None:
+            if isinstance(event, Entered | CardLost):
+                self._emit(event)
+
+        return self._run(order, order.reference, "the reference", options, told)
+
+    def _run(
+        self, order: Order, folder: str, label: str, options: MeasureOptions, emit: Emit
+    ) -> bool:
+        unchecked = "" if order.care.checks and folder == order.folder else ONLY_THE_REFERENCE
+        task = Task(index=0, label=label, directory=folder, unchecked=unchecked)
+        job = Job(
+            card=self._job.card,
+            options=options,
+            tasks=(task,),
+            idle_known=True,
+            looks_around=False,
+        )
+        return run_on(self._card, self._metering, job, emit, self._known)
+
+    def _options(self, order: Order) -> MeasureOptions:
+        return order.care.options(self._job, order.sizes)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Variants of code that eatss generates: one session a program, a fork a variant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from eatss.diagnostics import InputError
+from eatss.explore.layouts import selection_at
+from eatss.explore.nouns import Made, MakerJob, Wanted
+from eatss.gpu.document import profile_from_document
+from eatss.lower.structures import structures_for
+from eatss.model.options import SelectOptions
+from eatss.model.selection import KernelSelection, Selection
+from eatss.point import Point
+from eatss.recipe.requests import CodeRequest
+from eatss.session.session import Session
+from eatss.store.nouns import Metrics, Sizes
+
+DEFAULT_TILE = 32
+"""Sizes of every loop where nobody chooses any, as PPCG's."""
+
+SELECTING = ("model", "objective", "split", "warp_fraction", "volume", "uniform")
+"""Decisions about the model; sizes are selected under them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A source at some sizes, analysed."""
+
+    session: Session
+    base: Selection
+    structures: Mapping[str, Any]
+
+
+class CudaMaker:
+    """Generates variants of one program.
+
+    What a source is at some sizes is found out once and stays.
+    """
+
+    def __init__(self, job: MakerJob) -> None:
+        self._job = job
+        self._profile = profile_from_document(json.loads(job.profile))
+        self._choosing = SelectOptions(target="cuda", objective=job.objective)
+        self._programs: dict[Sizes, _Program] = {}
+
+    def set_up(self, wanted: Wanted) -> None:
+        """Analyse what the variant is of, if that is not done."""
+        self._program(self._sizes(wanted))
+
+    def make(self, wanted: Wanted) -> Made:
+        """Generate a variant into a folder of its own.
+
+        Raises:
+            EatssError: it cannot be made.
+        """
+        sizes = self._sizes(wanted)
+        program = self._program(sizes)
+        selection, request = self._chosen(program, wanted)
+        session = program.session
+        recipe = session.recipe(selection, self._profile, request)
+        code = session.generate(recipe, self._profile)
+        folder = Path(self._job.folder) / wanted.variant
+        session.write(code, folder)
+        return Made(
+            variant=wanted.variant,
+            folder=str(folder),
+            sizes=sizes,
+            metrics=predicted_metrics(selection),
+            decided=decided_text(selection.kernels),
+        )
+
+    def _sizes(self, wanted: Wanted) -> Sizes:
+        """Return the parameters of the program that a variant decides."""
+        known = {parameter.name for parameter in self._first().session.interface.parameters}
+        return tuple(
+            (name, int(value))
+            for name, value in wanted.decisions
+            if name in known and not isinstance(value, str)
+        )
+
+    def _first(self) -> _Program:
+        return self._program(())
+
+    def _program(self, sizes: Sizes) -> _Program:
+        if sizes not in self._programs:
+            text = self._job.source
+            session = Session(text.source, text.reading(sizes), code=True)
+            base = session.select(self._profile, self._choosing)
+            structures = structures_for(session.analysed, self._profile)
+            self._programs[sizes] = _Program(session, base, structures)
+        return self._programs[sizes]
+
+    def _chosen(self, program: _Program, wanted: Wanted) -> tuple[Selection, CodeRequest]:
+        decisions: Point = dict(wanted.decisions)
+        choosing = {name: decisions[name] for name in SELECTING if name in decisions}
+        base = program.base
+        if wanted.role == "paper":
+            choosing.setdefault("model", "paper")
+        if choosing:
+            options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
+            base = program.session.select(self._profile, options)
+        if wanted.role == "default" and not decisions:
+            loops = {loop: DEFAULT_TILE for kernel in base.kernels for loop in kernel.loops}
+            return base, CodeRequest(tiles=loops)
+        options_at = self._choosing.for_card(self._profile)
+        limit = self._profile.shared_per_block_optin_bytes
+        options_at = replace(options_at, shared_per_block_bytes=limit)
+        facts = program.session.analysed.facts
+        at = selection_at(base, facts, program.structures, self._profile, options_at, decisions)
+        return at, CodeRequest()
+
+
+def predicted_metrics(selection: Selection) -> Metrics:
+    """Return the predictions of a whole program, where every kernel has one."""
+    kernels = [kernel for kernel in selection.kernels if kernel.tile_sizes]
+    predicted = [kernel.predicted for kernel in kernels if kernel.predicted is not None]
+    if not kernels or len(predicted) < len(kernels):
+        return ()
+    return (
+        ("predicted_time_s", sum(one.time_s for one in predicted)),
+        ("predicted_energy_j", sum(one.energy_j for one in predicted)),
+    )
+
+
+def decided_text(kernels: tuple[KernelSelection, ...]) -> str:
+    """Return tile sizes and threads in words: ``kernel0: i=64 j=64 k=16, 16x16 threads``."""
+    return "; ".join(map(_kernel_text, kernels))
+
+
+def _kernel_text(kernel: KernelSelection) -> str:
+    if not kernel.tile_sizes:
+        return f"{kernel.name}: one thread"
+    sizes = " ".join(f"{loop}={size}" for loop, size in kernel.tile_sizes)
+    threads = "×".join(str(size) for _, size in kernel.block)
+    staged = sorted({r.array for r in kernel.references if r.placement == "shared"})
+    words = [f"{kernel.name}: {sizes}", f"{threads} threads"]
+    if kernel.spread is not None:
+        spread = kernel.spread
+        words.append(f"sums over {spread.lanes} lanes × {spread.tile} × {spread.chunks} blocks")
+    if staged:
+        words.append(f"{', '.join(staged)} shared")
+    return ", ".join(words)
+
+
+def refusal(error: InputError) -> str:
+    """Return why a variant cannot be made, in one sentence."""
+    return "; ".join(found.message for found in error.diagnostics)

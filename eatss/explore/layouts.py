@@ -1,0 +1,214 @@
+"""What a point decides about each kernel, as a layout of the generator's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.structure import Structure
+from eatss.diagnostics import InputError, input_error
+from eatss.gpu import GpuProfile
+from eatss.model.cuda_lattice import PLAIN_TILE, CudaLattice, Integers
+from eatss.model.cuda_layout import structure_of
+from eatss.model.options import ModelOptions
+from eatss.model.predicted_cuda import cuda_at
+from eatss.model.selection import KernelSelection, Selection
+from eatss.point import Point, Value
+
+_BY_LOOP = ("tile", "threads", "points", "host")
+_SPREAD = ("lanes", "steps", "chunks")
+
+
+@dataclass(slots=True)
+class Decided:
+    """What a point says of one kernel: by loop, by array, and how sums are spread."""
+
+    tile: dict[str, int] = field(default_factory=dict)
+    threads: dict[str, int] = field(default_factory=dict)
+    points: dict[str, int] = field(default_factory=dict)
+    host: dict[str, int] = field(default_factory=dict)
+    staged: dict[str, bool] = field(default_factory=dict)
+    spread: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def anything(self) -> bool:
+        """Whether anything is said."""
+        found = (self.tile, self.threads, self.points, self.host, self.staged, self.spread)
+        return any(found)
+
+
+def short_name(kernel: str) -> str:
+    """Return what a kernel is called in a point: ``k0`` for ``kernel0``."""
+    return "k" + kernel.removeprefix("kernel")
+
+
+def decided_of(decisions: Point, facts: KernelFacts) -> Decided:
+    """Return what decisions say of a kernel.
+
+    Those with its name before them count more than those without.
+    """
+    found = Decided()
+    own = f"{short_name(facts.name)}."
+    named = sorted(decisions.items(), key=lambda one: one[0].startswith(own))
+    for name, value in named:
+        if "." in name and not name.startswith(own):
+            continue
+        _take(found, name.removeprefix(own), value)
+    return found
+
+
+def _take(found: Decided, name: str, value: Value) -> None:
+    kind, _, rest = name.partition("_")
+    if kind in _BY_LOOP and rest:
+        getattr(found, kind)[rest] = _whole(name, value)
+    elif kind == "staged" and rest:
+        found.staged[rest] = bool(value)
+    elif name in _SPREAD:
+        found.spread[name] = _whole(name, value)
+
+
+def _whole(name: str, value: Value) -> int:
+    if isinstance(value, bool) or int(value) != value:
+        raise _refused(f"{name} is {value!r}, which is no whole number")
+    return int(value)
+
+
+def selection_at(
+    base: Selection,
+    facts: Sequence[KernelFacts],
+    structures: Mapping[str, tuple[Structure, ...]],
+    profile: GpuProfile,
+    options: ModelOptions,
+    decisions: Point,
+) -> Selection:
+    """Return a selection whose kernels have the layouts that a point decides.
+
+    Args:
+        base: what stands where nothing is decided.
+        facts: the kernels.
+        structures: how each can be cut.
+        profile: the card.
+        options: what is predicted for.
+        decisions: ``tile_i``, ``threads_i``, ``points_i`` by loop, ``staged_A`` by array,
+            ``lanes``, ``steps`` and ``chunks`` of spread sums, ``host_i``; with ``k0.`` before it,
+            of one kernel.
+
+    Raises:
+        InputError: ``EATSS-W010``, they make no layout.
+    """
+    kernels = []
+    for kernel, own in zip(base.kernels, facts, strict=True):
+        decided = decided_of(decisions, own)
+        cuts = structures.get(own.name, ())
+        if decided.anything and cuts and kernel.tile_sizes:
+            kernels.append(_at(kernel, own, cuts, profile, options, decided))
+        else:
+            kernels.append(kernel)
+    return replace(base, kernels=tuple(kernels))
+
+
+def _at(
+    kernel: KernelSelection,
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    options: ModelOptions,
+    decided: Decided,
+) -> KernelSelection:
+    structure = _structure(kernel, facts, structures, decided)
+    layout = _layout(kernel, facts, structure, decided)
+    return cuda_at(facts, layout, profile, options)
+
+
+def _structure(
+    kernel: KernelSelection,
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    decided: Decided,
+) -> Structure:
+    base = structure_of(structures, kernel)
+    spreads = base is not None and base.spreads
+    host = kernel.host_loop
+    if decided.spread:
+        spreads = decided.spread.get("lanes", 1) * decided.spread.get("chunks", 1) > 1
+        host = host if spreads else None
+    if decided.host:
+        host = next((loop for loop, on in decided.host.items() if on), None)
+    for structure in structures:
+        if (structure.spreads, structure.host_loop) == (spreads, host):
+            return structure
+    raise _refused(
+        f"the sums of {facts.name} cannot be {'spread' if spreads else 'kept together'}"
+        + ("" if host is None else f" with its loop {host} on the host")
+    )
+
+
+def _layout(
+    kernel: KernelSelection, facts: KernelFacts, structure: Structure, decided: Decided
+) -> CudaLattice:
+    tiles, block = dict(kernel.tile_sizes), dict(kernel.block)
+    loops = [loop.name for loop in facts.loops if loop.name != structure.host_loop]
+    mapped = [loop.name for loop in mapped_loops(facts) if loop.name in loops]
+    threads: dict[str, int] = {}
+    for name in mapped:
+        threads[name], tiles[name] = _along(name, decided, block.get(name, 1), tiles.get(name, 1))
+    for name in loops:
+        if name not in mapped:
+            tiles[name] = decided.tile.get(name, tiles.get(name, PLAIN_TILE))
+    shared = {at for at, reference in enumerate(kernel.references) if _is_shared(kernel, at)}
+    groups = dict.fromkeys(group for launch in structure.launches for group in launch.stageable)
+    staged = {group: _staged(group, facts, shared, decided) for group in groups}
+    lanes, steps, chunks = _spread(kernel, decided) if structure.spreads else (1, 1, 1)
+    return CudaLattice(
+        structure=structure,
+        tiles={name: _row(tiles[name]) for name in loops},
+        threads={name: _row(threads[name]) for name in mapped},
+        staged={group: _row(on) for group, on in staged.items()},
+        lanes=_row(lanes),
+        sum_tile=_row(steps),
+        chunks=_row(chunks),
+    )
+
+
+def _along(name: str, decided: Decided, threads: int, tile: int) -> tuple[int, int]:
+    """Return threads and tile along a mapped loop."""
+    own_threads, points, own_tile = (
+        table.get(name) for table in (decided.threads, decided.points, decided.tile)
+    )
+    if own_tile is not None and points is not None:
+        if points < 1 or own_tile % points or own_threads not in (None, own_tile // points):
+            raise _refused(f"a tile of {own_tile} along {name} is not threads times {points}")
+        return own_tile // points, own_tile
+    if own_tile is not None:
+        return min(own_threads or threads, own_tile), own_tile
+    threads, before = own_threads or threads, max(1, tile // max(1, threads))
+    return threads, threads * (before if points is None else points)
+
+
+def _spread(kernel: KernelSelection, decided: Decided) -> tuple[int, int, int]:
+    base = kernel.spread
+    lanes = decided.spread.get("lanes", 1 if base is None else base.lanes)
+    steps = decided.spread.get("steps", PLAIN_TILE if base is None else base.tile)
+    return lanes, steps, decided.spread.get("chunks", 1 if base is None else base.chunks)
+
+
+def _staged(group: Sequence[int], facts: KernelFacts, shared: set[int], decided: Decided) -> bool:
+    arrays = {facts.references[at].array for at in group}
+    wanted = [on for array, on in decided.staged.items() if array in arrays]
+    return wanted[-1] if wanted else set(group) <= shared
+
+
+def _is_shared(kernel: KernelSelection, at: int) -> bool:
+    return kernel.references[at].placement == "shared"
+
+
+def _row(value: int | bool) -> Integers:
+    return np.array([int(value)], dtype=np.int64)
+
+
+def _refused(message: str) -> InputError:
+    return input_error("EATSS-W010", message, hint="a filter of the space can leave it out")

@@ -1,0 +1,100 @@
+"""The process that makes variants: it may crash or run out of memory, its parent does not.
+
+It takes a :class:`MakerJob`, then variants as they come, and tells of each that is made. What is
+found out about the program stays in it; each variant is made in a fork of it, since isl's bindings
+keep what they are given.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn, Protocol
+
+from eatss.diagnostics import EatssError
+from eatss.explore.nouns import Made, MakerJob, Wanted
+from eatss.forked import bounded
+from eatss.live_worker import serving
+from eatss.measurement.card import CompileError
+from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
+from eatss.measurement.sizes import complete_sizes
+from eatss.program import load_program
+
+
+class Maker(Protocol):
+    """What makes variants of one program."""
+
+    def set_up(self, wanted: Wanted) -> None:
+        """Find out about the program what variants like this one need."""
+        ...
+
+    def make(self, wanted: Wanted) -> Made:
+        """Make a variant.
+
+        Raises:
+            EatssError: it cannot be made.
+        """
+        ...
+
+
+def maker_of(job: MakerJob) -> Maker:
+    """Return what makes variants for the target of a job."""
+    if job.target == "ppcg":
+        from eatss.explore.ppcg_maker import PpcgMaker  # noqa: PLC0415 - only one of them is needed
+
+        return PpcgMaker(job)
+    from eatss.explore.cuda_maker import CudaMaker  # noqa: PLC0415
+
+    return CudaMaker(job)
+
+
+def main() -> None:
+    """Make what standard input asks for, until it ends."""
+    signal.signal(signal.SIGTERM, _end)
+    job, orders, emit = serving(MakerJob, Wanted)
+    maker = maker_of(job)
+    toolchains = find_toolchains(job.compiler) if job.capability else ()
+    for wanted in orders:
+        before_s = _spent_s()
+        made = _made(maker, job, toolchains, wanted)
+        emit(replace(made, made_s=_spent_s() - before_s))
+
+
+def _made(maker: Maker, job: MakerJob, toolchains: Sequence[Toolchain], wanted: Wanted) -> Made:
+    try:
+        maker.set_up(wanted)
+        made = maker.make(wanted) if job.target == "ppcg" else bounded(lambda: maker.make(wanted))
+    except EatssError as error:
+        reason = "; ".join(found.message for found in error.diagnostics)
+        return Made(
+            variant=wanted.variant, folder=None, status="rejected by the model", reason=reason
+        )
+    if not toolchains or made.folder is None:
+        return made
+    program = load_program(Path(made.folder))
+    sizes = complete_sizes(program, dict(made.sizes))
+    try:
+        compile_program(toolchains, program, sizes, job.capability, cache=usable_cache())
+    except CompileError as error:
+        return replace(made, folder=None, status="compile error", reason=str(error))
+    return made
+
+
+def _spent_s() -> float:
+    """Return the seconds of the processor that this process and what it started have taken."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""What goes between a sweep and the processes that make and measure its variants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from eatss.codec import BY_NAME
+from eatss.extensions import Origin
+from eatss.frontend.options import DtypeName, Reading
+from eatss.measurement.measurement import Measurement, Status
+from eatss.measurement.options import CompilerChoice, MeasureOptions
+from eatss.point import Values
+from eatss.store.nouns import CardSeen, Metrics, Role, Sizes, Stage, Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceText:
+    """A C file, or its text, or ``FILE.py:NAME``, and how it is read; as plain types."""
+
+    source: str
+    dtype: DtypeName | None = None
+    defines: tuple[str, ...] = ()
+    include_dirs: tuple[str, ...] = ()
+    parameters: Sizes = ()
+    function: str | None = None
+    scop: int | None = None
+    max_operations: int | None = None
+
+    @classmethod
+    def of(cls, source: str, reading: Reading) -> SourceText:
+        """Return a source and its reading."""
+        options = reading.frontend()
+        return cls(
+            source=source,
+            dtype=reading.dtype,
+            defines=options.defines,
+            include_dirs=options.include_dirs,
+            parameters=options.parameter_values,
+            function=options.function,
+            scop=options.scop,
+            max_operations=reading.max_operations,
+        )
+
+    def reading(self, sizes: Sequence[tuple[str, int]] = ()) -> Reading:
+        """Return how it is read, with sizes that macros and parameters get instead."""
+        macros = (f"{name}={value}" for name, value in sizes)
+        return Reading(
+            dtype=self.dtype,
+            defines=(*self.defines, *macros),
+            include_dirs=self.include_dirs,
+            parameters=dict(self.parameters),
+            function=self.function,
+            scop=self.scop,
+            max_operations=self.max_operations,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakerJob:
+    """What variants are made of.
+
+    Attributes:
+        source: The program.
+        target: Who generates it.
+        profile: The card, as the text of its JSON document.
+        objective: What is least where sizes are selected.
+        capability: Of the card, as in 90 for 9.0; 0 compiles nothing ahead.
+        compiler: What compiles.
+        folder: Where the folders of programs go.
+        ppcg: PPCG, a command or a path.
+        ppcg_arguments: Further arguments of it.
+    """
+
+    source: SourceText
+    target: Target
+    profile: str
+    objective: str
+    capability: int
+    folder: str
+    compiler: CompilerChoice = "auto"
+    ppcg: str | None = None
+    ppcg_arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A variant to make and measure.
+
+    ``values`` is its point in the space, ``decisions`` what that decides by name. With a ``role``,
+    the role decides what the decisions do not.
+    """
+
+    variant: str
+    values: Values
+    decisions: Values
+    role: Role = ""
+    strategy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A variant that was made, or why not.
+
+    ``folder`` holds the program, ``None`` where ``status`` and ``reason`` say why there is none.
+    """
+
+    variant: str
+    folder: str | None
+    status: Status = "ok"
+    reason: str = ""
+    sizes: Sizes = ()
+    metrics: Metrics = ()
+    decided: str = ""
+    made_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchJob:
+    """A card to hold: the import path of what makes it, and how it measures."""
+
+    card: str
+    device: int | str = 0
+    compiler: CompilerChoice = "auto"
+    meter: str = "auto"
+    meter_origin: Origin | None = None
+    keeps_meter: str | None = None
+    reads_idle: bool = True
+    seed: int = 0
+    timeout_s: float = 60.0
+    compares: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Care:
+    """How carefully a variant is measured; fields as of ``MeasureOptions``.
+
+    ``checks`` says that it is compared with the original C, at reduced sizes.
+    """
+
+    stage: Stage
+    least_window_s: float
+    settle_s: float
+    least_updates: int
+    least_windows: int
+    target: float
+    budget_s: float
+    warm_up_s: float = 0.0
+    checks: bool = False
+
+    def options(self, bench: BenchJob, sizes: Sequence[tuple[str, int]]) -> MeasureOptions:
+        """Return how a card measures with this care."""
+        return MeasureOptions(
+            sizes=dict(sizes),
+            seed=bench.seed,
+            meter=bench.meter,
+            compiler=bench.compiler,
+            device=bench.device,
+            least_window_s=self.least_window_s,
+            settle_s=self.settle_s,
+            least_updates=self.least_updates,
+            least_windows=self.least_windows,
+            target=self.target,
+            budget_s=self.budget_s,
+            warm_up_s=self.warm_up_s,
+            restoring="between windows" if self.stage == "first" else "auto",
+            timeout_s=bench.timeout_s,
+            check=bench.compares,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A program to measure on a card that is held.
+
+    ``reference`` is the program whose results others are compared with; a fresh process runs it
+    first.
+    """
+
+    label: str
+    folder: str
+    sizes: Annotated[tuple[tuple[str, int], ...], BY_NAME]
+    care: Care
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What a card found out about a variant."""
+
+    measurement: Measurement
+    card: CardSeen
+    card_s: float
+    card_j: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Work that could not be done at all: the card or the machine is of no use."""
+
+    code: str
+    message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a sweep is.
+
+    ``spent_s`` and ``spent_j`` are those of all its sessions. ``best`` is the least cost of the
+    objective so far and ``default`` that of the target's own choice, ``None`` before there is one.
+    """
+
+    stage: Literal["setting up", "first pass", "second pass", "counters"]
+    measured: int
+    failed: int
+    wanted: int | None
+    spent_s: float
+    budget_s: float | None
+    spent_j: float
+    best: float | None = None
+    default: float | None = None
+    unit: str = ""
+    statuses: tuple[tuple[str, int], ...] = field(default=())
