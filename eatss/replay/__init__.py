@@ -2,3 +2,17 @@
 
 In: a ``Sweep``, names of strategies, seeds, a budget. Out: a ``Replay``. Next: ``eatss/report/``.
 """
+
+from eatss.replay.nouns import Mark, Objective, RegretAt, Replay, Run, Step, Summary
+from eatss.replay.replay import replayed
+
+__all__ = [
+    "Mark",
+    "Objective",
+    "RegretAt",
+    "Replay",
+    "Run",
+    "Step",
+    "Summary",
+    "replayed",
+]

@@ -68,6 +68,11 @@ class Budget:
             joules=None if self.joules is None else self.joules - joules,
         )
 
+    def over(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> bool:
+        """Return whether so much is more than it allows."""
+        spent = ((self.variants, variants), (self.seconds, seconds), (self.joules, joules))
+        return any(limit is not None and used > limit for limit, used in spent)
+
     def share(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> float:
         """Return how much of it is spent, from 0 to 1: of what is used up first."""
         spent = ((self.variants, variants), (self.seconds, seconds), (self.joules, joules))
