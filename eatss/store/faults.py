@@ -75,7 +75,7 @@ def _of_sqlite(path: Path, error: sqlite3.DatabaseError) -> InputError:
         )
     if code == sqlite3.SQLITE_NOTADB:
         return no_store(path, "it is no database of SQLite")
-    if code == sqlite3.SQLITE_CORRUPT:
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):  # ERROR: a table is not as it was
         return damaged(path, str(error))
     return unusable(path, (code in _MAY_NOT and _why_not(path)) or str(error))
 
