@@ -93,6 +93,12 @@ class LiveWorker:
         """
         return self._told(order, limit_s, take)
 
+    def stop(self) -> None:
+        """Let it end now, from another thread; who waits for it learns how it ended."""
+        process = self._process
+        if process is not None:
+            signal_group(process, signal.SIGTERM)
+
     def end(self) -> None:
         """End it: by closing its input at first, then by force."""
         process = self._process

@@ -115,6 +115,11 @@ class CardProcess:
             card_j=_joules(record, order),
         )
 
+    def stop(self) -> None:
+        """Give up what is being measured, from another thread."""
+        if self._worker is not None:
+            self._worker.stop()
+
     def close(self) -> None:
         """Give the card back."""
         if self._worker is not None:

@@ -1,0 +1,146 @@
+"""Where variants come from: a process that makes them, or folders that were made before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from eatss.explore.nouns import Made, MakerJob, Wanted
+from eatss.live_worker import LiveWorker
+from eatss.measurement.card import CompileError
+from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
+from eatss.measurement.sizes import complete_sizes
+from eatss.program import load_program
+from eatss.supervisor import Outcome, Refused, Worker
+
+MAKE_LIMIT_S = 300.0
+"""The slowest generator and compiler of the largest variant take minutes."""
+
+
+class Workshop(Protocol):
+    """Makes variants, one at a time, in the thread that uses it."""
+
+    def make(self, wanted: Wanted) -> Made:
+        """Return a variant, or why there is none."""
+        ...
+
+    def stop(self) -> None:
+        """Give up what is being made, from another thread."""
+        ...
+
+    def close(self) -> None:
+        """End what it started."""
+        ...
+
+
+class MakerProcess:
+    """Makes variants in a process of its own, and another one where that dies."""
+
+    def __init__(self, job: MakerJob) -> None:
+        self._job = job
+        self._worker: LiveWorker | None = None
+
+    def make(self, wanted: Wanted) -> Made:
+        """Return a variant, or why there is none.
+
+        Raises:
+            InputError: nothing can be made here.
+        """
+        worker = self._worker or self._started()
+        found: list[Made] = []
+
+        def take(event: Made) -> float | None:
+            found.append(event)
+            return None
+
+        outcome = worker.ask(wanted, take, limit_s=MAKE_LIMIT_S)
+        if outcome is not None:
+            self._worker = None
+        return found[0] if found else self._failed(wanted, outcome)
+
+    def stop(self) -> None:
+        """Give up what is being made, from another thread."""
+        if self._worker is not None:
+            self._worker.stop()
+
+    def close(self) -> None:
+        """End the process."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+
+    def _started(self) -> LiveWorker:
+        worker = LiveWorker(
+            Worker(
+                module="eatss.explore.maker_worker",
+                job=self._job,
+                events=(Made, Refused),
+                start_limit_s=MAKE_LIMIT_S,
+            )
+        )
+        refused: list[Refused] = []
+
+        def take(event: Refused) -> float | None:
+            refused.append(event)
+            return None
+
+        outcome = worker.start(take)
+        if refused:
+            raise refused[0].error()
+        if outcome is None:
+            self._worker = worker
+        return worker
+
+    def _failed(self, wanted: Wanted, outcome: Outcome | None) -> Made:
+        why = "said nothing" if outcome is None else outcome.how
+        if outcome is not None and not outcome.in_time:
+            why = f"did not end within {MAKE_LIMIT_S:g} s"
+        said = "" if outcome is None or not outcome.said else f": {' | '.join(outcome.said)}"
+        return Made(
+            variant=wanted.variant,
+            folder=None,
+            status="rejected by the model",
+            reason=f"the process that generates it {why}{said}",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedVariants:
+    """Variants that were generated elsewhere, by their keys, with what compiles them here."""
+
+    made: Mapping[str, Made]
+    capability: int
+    toolchains: Sequence[Toolchain]
+
+    @classmethod
+    def on(cls, made: Mapping[str, Made], capability: int) -> PreparedVariants:
+        """Return variants for a card.
+
+        Raises:
+            InputError: ``EATSS-E020``, nothing compiles here.
+        """
+        return cls(made=made, capability=capability, toolchains=find_toolchains("auto"))
+
+    def make(self, wanted: Wanted) -> Made:
+        """Return a variant, compiled."""
+        made = self.made[wanted.variant]
+        if made.folder is None:
+            return made
+        program = load_program(Path(made.folder))
+        sizes = complete_sizes(program, dict(made.sizes))
+        begin_s = time.monotonic()
+        cache = usable_cache()
+        try:
+            compile_program(self.toolchains, program, sizes, self.capability, cache=cache)
+        except CompileError as error:
+            return replace(made, folder=None, status="compile error", reason=str(error))
+        return replace(made, made_s=made.made_s + time.monotonic() - begin_s)
+
+    def stop(self) -> None:
+        """Let a compiler end by itself."""
+
+    def close(self) -> None:
+        """Nothing was started."""
