@@ -43,8 +43,8 @@ MAX_KEY_PARTS = 32
 """A profile's keys have three parts; tomllib takes minutes for one of thousands."""
 
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
-_LONG_KEY = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY_PARTS},}}")
-_SYNTAX_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+LONG_KEY = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY_PARTS},}}")
+SYNTAX_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def load_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
@@ -226,7 +226,7 @@ def _read_version(path: Path, mtime_ns: int, size: int) -> GpuProfile:
 
 def _parsed(path: Path, text: str) -> GpuProfile:
     """Read the text of a profile, which takes as long as the rest of a command that knows all."""
-    long_key = _LONG_KEY.search(text)
+    long_key = LONG_KEY.search(text)
     if long_key is not None:
         raise _too_long_a_key(path, text, long_key.start())
     try:
@@ -271,7 +271,7 @@ def _bad_syntax(path: Path, text: str, error: Exception) -> InputError:
     if not isinstance(error, tomllib.TOMLDecodeError):
         return input_error("EATSS-G005", f"{path} holds a number that no card can have: {error}")
     message = str(error)
-    found = _SYNTAX_PLACE.search(message)
+    found = SYNTAX_PLACE.search(message)
     line, column = len(text.splitlines()), 1
     if found is not None:
         message = message[: found.start()]

@@ -6,7 +6,7 @@ iterators and on constants of the card; a filter is a named condition that a poi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eatss.point import Value
 
@@ -66,6 +66,7 @@ class Space:
         variant: What a variant decides, by name, as expressions; iterators whose names are those
             of decisions (``tile_i``) need none.
         source: Where it was read from, for messages.
+        text: The text it was read from, so that messages point into it.
     """
 
     name: str
@@ -73,7 +74,8 @@ class Space:
     constants: tuple[tuple[str, str], ...] = ()
     filters: tuple[Filter, ...] = ()
     variant: tuple[tuple[str, str], ...] = ()
-    source: str = ""
+    source: str = field(default="", compare=False)
+    text: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,247 @@
+"""The values of an iterator below each prefix: how many they are, and which.
+
+Inside, an iterator's column has whole numbers: the values themselves, or for listed values their
+positions in the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.point import Value
+from eatss.space.evaluation import Column, evaluate
+from eatss.space.expressions import LARGEST, Expression, ExpressionFault
+from eatss.space.generators import GeneratorFault, generated
+
+Integers = npt.NDArray[np.int64]
+
+
+class Below(Protocol):
+    """The values of an iterator below prefixes, a row each."""
+
+    @property
+    def sizes(self) -> Integers:
+        """How many values there are below each row."""
+        ...
+
+    def at(self, rows: Integers, offsets: Integers) -> Integers:
+        """Return the value at an offset below a row, for each pair of them."""
+        ...
+
+    def has(self, values: Integers) -> npt.NDArray[np.bool_]:
+        """Return for each row whether a value is among those below it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeBelow:
+    """Numbers in steps."""
+
+    start: Integers
+    step: Integers
+    sizes: Integers
+
+    def at(self, rows: Integers, offsets: Integers) -> Integers:
+        """Return the value at an offset below a row, for each pair of them."""
+        return self.start[rows] + offsets * self.step[rows]
+
+    def has(self, values: Integers) -> npt.NDArray[np.bool_]:
+        """Return for each row whether a value is among those below it."""
+        offset, rest = np.divmod(values - self.start, self.step)
+        return np.asarray((rest == 0) & (offset >= 0) & (offset < self.sizes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableBelow:
+    """Values that stand one after the other in a table: from ``first`` on, for each row."""
+
+    table: Integers
+    first: Integers
+    sizes: Integers
+
+    def at(self, rows: Integers, offsets: Integers) -> Integers:
+        """Return the value at an offset below a row, for each pair of them."""
+        return np.asarray(self.table[self.first[rows] + offsets])
+
+    def has(self, values: Integers) -> npt.NDArray[np.bool_]:
+        """Return for each row whether a value is among those below it."""
+        found = [
+            value in self.table[first : first + size]
+            for value, first, size in zip(values, self.first, self.sizes, strict=True)
+        ]
+        return np.array(found, dtype=np.bool_)
+
+
+class Dimension(Protocol):
+    """An iterator of a space: its name, and the names that its values depend on."""
+
+    @property
+    def name(self) -> str:
+        """What the iterator is called."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that its values depend on."""
+        ...
+
+    def below(self, columns: Mapping[str, Column], rows: int) -> Below:
+        """Return the values below prefixes; raises as :func:`evaluate`, besides ``EATSS-S015``."""
+        ...
+
+    def decoded(self, column: Integers) -> Column:
+        """Return the column as expressions see it."""
+        ...
+
+    def value(self, number: int) -> Value:
+        """Return one value of a column."""
+        ...
+
+    def number(self, value: Value) -> int | None:
+        """Return what stands for a value in a column, ``None`` if it can be none of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedDimension:
+    """An iterator over listed values."""
+
+    name: str
+    values: tuple[Value, ...]
+    column: Column
+    names: tuple[str, ...] = ()
+
+    def below(self, columns: Mapping[str, Column], rows: int) -> TableBelow:
+        """Return the values below prefixes."""
+        count = len(self.values)
+        return TableBelow(
+            table=np.arange(count, dtype=np.int64),
+            first=np.zeros(rows, dtype=np.int64),
+            sizes=np.full(rows, count, dtype=np.int64),
+        )
+
+    def decoded(self, column: Integers) -> Column:
+        """Return the column as expressions see it."""
+        return np.asarray(self.column[column])
+
+    def value(self, number: int) -> Value:
+        """Return one value of a column."""
+        return self.values[number]
+
+    def number(self, value: Value) -> int | None:
+        """Return the position of a value in the list; 1, 1.0 and true are three values."""
+        for at, own in enumerate(self.values):
+            if type(own) is type(value) and own == value:
+                return at
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WholeNumbers:
+    """What iterators over computed numbers have in common."""
+
+    name: str
+
+    def decoded(self, column: Integers) -> Column:
+        """Return the column as expressions see it."""
+        return column
+
+    def value(self, number: int) -> Value:
+        """Return one value of a column."""
+        return number
+
+    def number(self, value: Value) -> int | None:
+        """Return the number, ``None`` for what is none."""
+        return value if type(value) is int and abs(value) <= LARGEST else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeDimension(_WholeNumbers):
+    """An iterator from a start to a stop, which is included, in steps."""
+
+    start: Expression
+    stop: Expression
+    step: Expression
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that its values depend on."""
+        return tuple(dict.fromkeys((*self.start.names, *self.stop.names, *self.step.names)))
+
+    def below(self, columns: Mapping[str, Column], rows: int) -> RangeBelow:
+        """Return the values below prefixes."""
+        start, stop, step = (
+            _whole(one, columns, rows) for one in (self.start, self.stop, self.step)
+        )
+        if rows and (step == 0).any():
+            raise _at(self.step, "EATSS-S015", "a step of 0 goes nowhere", step == 0, columns)
+        if not rows:
+            return RangeBelow(start=start, step=step, sizes=start)
+        sizes = np.maximum((stop - start) // step + 1, 0)
+        return RangeBelow(start=start, step=step, sizes=sizes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedDimension(_WholeNumbers):
+    """An iterator over the values of a generator."""
+
+    generator: str
+    arguments: tuple[Expression, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that its values depend on."""
+        return tuple(dict.fromkeys(name for one in self.arguments for name in one.names))
+
+    def below(self, columns: Mapping[str, Column], rows: int) -> TableBelow:
+        """Return the values below prefixes; the table has those of each arguments once."""
+        given = np.stack([_whole(one, columns, rows) for one in self.arguments], axis=1)
+        distinct, which = np.unique(given, axis=0, return_inverse=True)
+        tables = []
+        for number, arguments in enumerate(distinct.tolist()):
+            try:
+                tables.append(generated(self.generator, tuple(arguments)))
+            except GeneratorFault as fault:
+                at = which.reshape(-1) == number
+                raise _at(self.arguments[0], "EATSS-S019", str(fault), at, columns) from None
+        lengths = np.array([len(table) for table in tables], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        rows_of = which.reshape(-1)
+        return TableBelow(
+            table=np.array([value for table in tables for value in table], dtype=np.int64),
+            first=starts[rows_of],
+            sizes=lengths[rows_of],
+        )
+
+
+def _whole(expression: Expression, columns: Mapping[str, Column], rows: int) -> Integers:
+    """Return the whole numbers of an expression, one a row."""
+    found = evaluate(expression, columns, rows)
+    if found.dtype.kind == "b":
+        found = found.astype(np.int64)
+    if found.dtype.kind != "i":
+        words = {"f": "a number with a fraction", "U": "a text"}.get(found.dtype.kind, "no number")
+        raise expression.fault(
+            "EATSS-S012",
+            f"the values of an iterator are whole numbers, this is {words}",
+            hint="write //, floor or ceil; other values are listed: [0.25, 0.5]",
+        )
+    return np.broadcast_to(found, (rows,)).astype(np.int64)
+
+
+def _at(
+    expression: Expression,
+    code: str,
+    message: str,
+    bad: Column,
+    columns: Mapping[str, Column],
+) -> ExpressionFault:
+    """Return what is wrong at the first bad row."""
+    row = int(np.flatnonzero(bad)[0])
+    values = [f"{n} = {columns[n][row]}" for n in expression.names if columns[n].ndim]
+    return expression.fault(code, message + (f" at {', '.join(values)}" if values else ""))

@@ -1,0 +1,297 @@
+"""Expressions of a search space: Python's own grammar, of which a white list is allowed.
+
+``(blk_m + blk_n) * blk_k * bytes <= card.shared_per_block_bytes`` is parsed by :mod:`ast` and never
+executed as Python. Allowed are whole numbers, numbers, texts, names (dotted too), ``+ - * / // %
+**``, comparisons, ``and or not``, ``a if c else b``, ``in`` lists, and ``FUNCTIONS``.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import keyword
+import re
+import warnings
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+FUNCTIONS = {
+    "min": (2, None),
+    "max": (2, None),
+    "ceil": (1, 1),
+    "floor": (1, 1),
+    "abs": (1, 1),
+    "ceildiv": (2, 2),
+    "gcd": (2, 2),
+    "lcm": (2, 2),
+    "log2": (1, 1),
+    "divides": (2, 2),
+}
+"""How many arguments each function takes, at least and at most."""
+
+LARGEST = 1 << 53
+"""Whole numbers up to this are also exact as numbers with a fraction."""
+
+LONGEST_TEXT = 10_000
+_DEEPEST = 120
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
+_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
+
+
+class ExpressionFault(Exception):  # noqa: N818 - it becomes an error with a place in a file
+    """What is wrong with an expression.
+
+    ``start`` and ``end`` are characters of ``text``, which stands at ``path`` of a document.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        start: int = 0,
+        end: int = 0,
+        hint: str | None = None,
+        text: str = "",
+        path: tuple[str, ...] = (),
+    ) -> None:
+        self.code = code
+        self.text = text
+        self.path = path
+        self.message = message
+        self.start = start
+        self.end = end
+        self.hint = hint
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """A parsed expression.
+
+    Attributes:
+        text: As it was written.
+        names: Names that it needs values of, in the order of reading.
+        path: Where it stands in the document of its space.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    path: tuple[str, ...] = ()
+    tree: ast.expr = field(compare=False, repr=False)
+
+    def fault(
+        self, code: str, message: str, node: ast.expr | None = None, *, hint: str | None = None
+    ) -> ExpressionFault:
+        """Return what is wrong with a part of it, or with all of it."""
+        start, end = (0, len(self.text)) if node is None else _extent(self.text, node)
+        return ExpressionFault(
+            code, message, start=start, end=end, hint=hint, text=self.text, path=self.path
+        )
+
+    def unknown(self, name: str, known: Collection[str]) -> ExpressionFault:
+        """Return that a name has no value."""
+        node = next(node for node in ast.walk(self.tree) if dotted(node) == name)
+        assert isinstance(node, ast.expr)
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(sorted(known))}"
+        if not known:
+            hint = "a text stands between quotes"
+        return self.fault("EATSS-S009", f"nothing is called {name}", node, hint=hint)
+
+
+def parse_expression(text: str, path: tuple[str, ...] = ()) -> Expression:
+    """Return the expression of a text.
+
+    Raises:
+        ExpressionFault: ``EATSS-S007`` it is none, ``EATSS-S008`` it has what is not on the list,
+            ``EATSS-S014`` a whole number beyond 2^53.
+    """
+    whole = Expression(
+        text=re.sub(r"[\r\n\t]", " ", text), names=(), path=path, tree=ast.Constant(0)
+    )
+    tree = _tree(whole)
+    try:
+        names = tuple(dict.fromkeys(_checked(whole, tree, 0)))
+    except RecursionError:
+        raise whole.fault("EATSS-S007", "the expression is nested too deeply") from None
+    return Expression(text=whole.text, names=names, path=path, tree=tree)
+
+
+def _tree(whole: Expression) -> ast.expr:
+    """Return what Python's parser makes of a text."""
+    text, path = whole.text, whole.path
+    if len(text) > LONGEST_TEXT:
+        message = f"an expression has at most {LONGEST_TEXT} characters, this one {len(text)}"
+        raise ExpressionFault("EATSS-S007", message, text=text, path=path)
+    indent = len(text) - len(text.lstrip(" "))
+    if not text.strip():
+        raise ExpressionFault("EATSS-S007", "an expression is missing", text=text, path=path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text[indent:], mode="eval").body
+    except SyntaxError as error:
+        start = min(max((error.offset or 1) - 1 + indent, 0), len(text) - 1)
+        end = max(start + 1, min((error.end_offset or 0) - 1 + indent, len(text)))
+        message = _syntax_words(error.msg)
+        raise ExpressionFault(
+            "EATSS-S007", message, start=start, end=end, text=text, path=path
+        ) from None
+    except (ValueError, RecursionError, MemoryError):
+        raise whole.fault("EATSS-S007", "this is no expression") from None
+    _shift(tree, indent)
+    return tree
+
+
+def dotted(node: ast.AST) -> str | None:
+    """Return the name that a node is, ``card.sm_count`` too, else ``None``."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        owner = dotted(node.value)
+        return None if owner is None else f"{owner}.{node.attr}"
+    return None
+
+
+def name_fault(name: str) -> str | None:
+    """Return why something cannot be called this, ``None`` if it can."""
+    if not _NAME.fullmatch(name):
+        return "a name has letters, digits and _, and dots between such parts"
+    for part in name.split("."):
+        if keyword.iskeyword(part):
+            return f"{part} is a word of Python"
+    if name in FUNCTIONS:
+        return f"{name} is a function of expressions"
+    return None
+
+
+def _extent(text: str, node: ast.expr) -> tuple[int, int]:
+    """Return the characters of a node; ``ast`` counts bytes of UTF-8."""
+    data = text.encode()
+    start = len(data[: node.col_offset].decode(errors="ignore"))
+    end = len(data[: node.end_col_offset or node.col_offset + 1].decode(errors="ignore"))
+    return start, max(end, start + 1)
+
+
+def _shift(tree: ast.expr, by: int) -> None:
+    """Move the places of all nodes: blanks before an expression are no part of what is parsed."""
+    if by:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.expr):
+                node.col_offset += by
+                if node.end_col_offset is not None:
+                    node.end_col_offset += by
+
+
+def _syntax_words(message: str) -> str:
+    words = message.split(". ", maxsplit=1)[0].removeprefix("invalid syntax").strip(" .,")
+    return f"this is no expression{': ' if words else ''}{words}"
+
+
+def _checked(whole: Expression, node: ast.expr, depth: int) -> Iterator[str]:
+    """Yield the names of a node and check that all of it is on the list."""
+    if depth > _DEEPEST:
+        raise whole.fault("EATSS-S007", "the expression is nested too deeply", node)
+    name = dotted(node)
+    if name is not None:
+        fault = name_fault(name)
+        if fault is not None:
+            raise whole.fault("EATSS-S008", f"{name} is no name of a value: {fault}", node)
+        yield name
+        return
+    for part in _parts(whole, node):
+        yield from _checked(whole, part, depth + 1)
+
+
+def _parts(whole: Expression, node: ast.expr) -> list[ast.expr]:  # noqa: PLR0911 - a table
+    """Return the parts of a node that is on the list."""
+    match node:
+        case ast.Constant():
+            _check_literal(whole, node)
+            return []
+        case ast.BinOp() if isinstance(node.op, _OPERATORS):
+            return [node.left, node.right]
+        case ast.UnaryOp() if not isinstance(node.op, ast.Invert):
+            return [node.operand]
+        case ast.BoolOp():
+            return node.values
+        case ast.IfExp():
+            return [node.test, node.body, node.orelse]
+        case ast.Compare() if all(isinstance(op, _COMPARISONS) for op in node.ops):
+            return _compared(whole, node)
+        case ast.Call():
+            return _arguments(whole, node)
+        case _:
+            raise whole.fault(
+                "EATSS-S008",
+                f"{_kind(node)} cannot stand in an expression of a space",
+                node,
+                hint="allowed: numbers, texts, names, + - * / // % **, comparisons, and, or, not, "
+                f"a if c else b, in [...], {', '.join(FUNCTIONS)}",
+            )
+
+
+def _compared(whole: Expression, node: ast.Compare) -> list[ast.expr]:
+    parts = [node.left]
+    for op, right in zip(node.ops, node.comparators, strict=True):
+        if not isinstance(op, ast.In | ast.NotIn):
+            parts.append(right)
+        elif isinstance(right, ast.List | ast.Tuple) and len(node.ops) == 1:
+            parts += right.elts
+        else:
+            hint = "write x in [8, 16]"
+            raise whole.fault("EATSS-S008", "'in' wants a list after it", right, hint=hint)
+    return parts
+
+
+def _arguments(whole: Expression, node: ast.Call) -> list[ast.expr]:
+    name = dotted(node.func)
+    if name not in FUNCTIONS:
+        close = difflib.get_close_matches(name or "", FUNCTIONS, n=1)
+        known = f"known: {', '.join(FUNCTIONS)}"
+        hint = f"did you mean {close[0]}? {known}" if close else known
+        raise whole.fault(
+            "EATSS-S008", f"there is no function {name or ''}".strip(), node, hint=hint
+        )
+    least, most = FUNCTIONS[name]
+    if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
+        raise whole.fault("EATSS-S008", f"{name} takes plain arguments", node)
+    if len(node.args) < least or (most is not None and len(node.args) > most):
+        wanted = f"{least}" if most == least else f"{least} or more"
+        message = f"{name} takes {wanted} argument{'s' if wanted != '1' else ''}"
+        raise whole.fault("EATSS-S008", f"{message}, not {len(node.args)}", node)
+    return node.args
+
+
+def _check_literal(whole: Expression, node: ast.Constant) -> None:
+    value = node.value
+    if not isinstance(value, bool | int | float | str):
+        raise whole.fault("EATSS-S008", f"{_kind(node)} is no value of a space", node)
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise whole.fault("EATSS-S014", "a whole number is at most 2^53", node)
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        raise whole.fault("EATSS-S014", "this number is too large", node)
+    if isinstance(value, str) and not value.isprintable():
+        raise whole.fault("EATSS-S008", "a text has printable characters only", node)
+
+
+_KINDS = {
+    ast.Lambda: "a function",
+    ast.Attribute: "an attribute of a value",
+    ast.Subscript: "a subscript",
+    ast.List: "a list that does not follow 'in'",
+    ast.Tuple: "a comma",
+    ast.NamedExpr: "an assignment",
+    ast.JoinedStr: "a formatted text",
+    ast.BinOp: "this operator",
+    ast.UnaryOp: "this operator",
+    ast.Compare: "this comparison",
+    ast.Constant: "this",
+}
+
+
+def _kind(node: ast.expr) -> str:
+    return _KINDS.get(type(node), "this")
