@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
+from eatss.analysis.structure import Structure
 from eatss.diagnostics import InputError
+from eatss.explore.folders import own_folder
 from eatss.explore.layouts import selection_at
 from eatss.explore.nouns import Made, MakerJob, Wanted
+from eatss.gpu import GpuProfile
 from eatss.gpu.document import profile_from_document
+from eatss.lower.own_sizes import with_own_sizes
 from eatss.lower.structures import structures_for
 from eatss.model.options import SelectOptions
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Point
-from eatss.recipe.requests import CodeRequest
+from eatss.recipe.requests import CodeRequest, checked_options
 from eatss.session.session import Session
 from eatss.store.nouns import Metrics, Sizes
 
@@ -33,7 +35,7 @@ class _Program:
 
     session: Session
     base: Selection
-    structures: Mapping[str, Any]
+    structures: Mapping[str, tuple[Structure, ...]]
 
 
 class CudaMaker:
@@ -60,11 +62,11 @@ class CudaMaker:
         """
         sizes = self._sizes(wanted)
         program = self._program(sizes)
-        selection, request = self._chosen(program, wanted)
+        selection = self._chosen(program, wanted)
         session = program.session
-        recipe = session.recipe(selection, self._profile, request)
+        recipe = session.recipe(selection, self._profile, CodeRequest())
         code = session.generate(recipe, self._profile)
-        folder = Path(self._job.folder) / wanted.variant
+        folder = own_folder(self._job.folder, wanted.variant)
         session.write(code, folder)
         return Made(
             variant=wanted.variant,
@@ -95,7 +97,7 @@ class CudaMaker:
             self._programs[sizes] = _Program(session, base, structures)
         return self._programs[sizes]
 
-    def _chosen(self, program: _Program, wanted: Wanted) -> tuple[Selection, CodeRequest]:
+    def _chosen(self, program: _Program, wanted: Wanted) -> Selection:
         decisions: Point = dict(wanted.decisions)
         choosing = {name: decisions[name] for name in SELECTING if name in decisions}
         base = program.base
@@ -105,14 +107,26 @@ class CudaMaker:
             options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
             base = program.session.select(self._profile, options)
         if wanted.role == "default" and not decisions:
-            loops = {loop: DEFAULT_TILE for kernel in base.kernels for loop in kernel.loops}
-            return base, CodeRequest(tiles=loops)
+            return default_sizes(program.session, base, program.structures, self._profile)
         options_at = self._choosing.for_card(self._profile)
         limit = self._profile.shared_per_block_optin_bytes
         options_at = replace(options_at, shared_per_block_bytes=limit)
         facts = program.session.analysed.facts
-        at = selection_at(base, facts, program.structures, self._profile, options_at, decisions)
-        return at, CodeRequest()
+        structures = program.structures
+        return selection_at(base, facts, structures, self._profile, options_at, decisions)
+
+
+def default_sizes(
+    session: Session,
+    base: Selection,
+    structures: Mapping[str, tuple[Structure, ...]],
+    profile: GpuProfile,
+) -> Selection:
+    """Return a selection with tiles of 32 for every loop, and what else is selected as it is."""
+    loops = {loop: DEFAULT_TILE for kernel in base.kernels for loop in kernel.loops}
+    facts = session.analysed.facts
+    options = checked_options(facts, session.scops, CodeRequest(tiles=loops))
+    return with_own_sizes(base, facts, structures, profile, options)
 
 
 def predicted_metrics(selection: Selection) -> Metrics:

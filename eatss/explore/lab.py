@@ -65,6 +65,14 @@ class Lab(Protocol):
         """Take a variant on; does not wait."""
         ...
 
+    def adopted(self) -> list[Work]:
+        """Take on what an earlier session of the same sweep left on the way; return it."""
+        ...
+
+    def kept(self, done: Done) -> None:
+        """Learn that what was done is in the store."""
+        ...
+
     def done(self, timeout_s: float) -> Done | None:
         """Return what is done next; ``None`` if nothing is within the time.
 
@@ -124,7 +132,7 @@ class LocalLab:
     Args:
         workshop: makes a workshop.
         count: how many there are to be.
-        benches: the cards.
+        benches: the cards; without any, variants are made and not measured.
     """
 
     def __init__(
@@ -159,6 +167,13 @@ class LocalLab:
         self._on_the_way += 1
         self._to_make.put(work)
 
+    def adopted(self) -> list[Work]:
+        """Return nothing: what is on the way ends with this process."""
+        return []
+
+    def kept(self, done: Done) -> None:
+        """Nothing is held for others."""
+
     def done(self, timeout_s: float) -> Done | None:
         """Return what is done next; ``None`` if nothing is within the time."""
         try:
@@ -187,7 +202,7 @@ class LocalLab:
         try:
             while not self._ending and (work := self._to_make.get()) is not None:
                 made = own.make(work.wanted)
-                if made.folder is None:
+                if made.folder is None or not self._benches:
                     self._done.put(Done(work=work, made=made, tried=None, care=work.care))
                 else:
                     self._to_measure.put((work, made))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eatss.building import ppcg
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
+from eatss.explore.folders import own_folder
 from eatss.explore.nouns import Made, MakerJob, Wanted
 from eatss.gpu.document import profile_from_document
 from eatss.measurement.tile_choice import TileChoice
@@ -41,7 +42,6 @@ class PpcgMaker:
             EatssError: it cannot be made, or what PPCG generates cannot be measured.
         """
         decisions: Point = dict(wanted.decisions)
-        folder = Path(self._job.folder) / wanted.variant
         sizes = self._sizes(decisions)
         words, text, metrics = self._words(wanted, decisions)
         reading = self._job.source
@@ -55,7 +55,7 @@ class PpcgMaker:
         built = ppcg(
             self._source,
             gpu=self._profile,
-            output=folder,
+            output=own_folder(self._job.folder, wanted.variant),
             ppcg=self._job.ppcg,
             arguments=arguments,
             selects=False,
@@ -77,7 +77,7 @@ class PpcgMaker:
 
     def _words(self, wanted: Wanted, decisions: Point) -> tuple[tuple[str, ...], str, Metrics]:
         """Return PPCG's arguments, what they decide in words, and what is expected."""
-        tiles, threads = _positions(decisions, "tile"), _positions(decisions, "threads")
+        tiles, threads = positions(decisions, "tile"), positions(decisions, "threads")
         if wanted.role in ("ours", "paper") and not tiles:
             options = SelectOptions(target="ppcg", objective=self._job.objective)
             if wanted.role == "paper":
@@ -122,7 +122,7 @@ class PpcgMaker:
         return (("predicted_time_s", found.time_s), ("predicted_energy_j", found.energy_j))
 
 
-def _positions(decisions: Point, kind: str) -> tuple[int, ...]:
+def positions(decisions: Point, kind: str) -> tuple[int, ...]:
     """Return sizes by position, without gaps.
 
     Raises:

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from eatss.diagnostics import input_error
+from eatss.diagnostics import InputError, input_error
 from eatss.store.faults import damaged, faults_told, no_store, unusable
 from eatss.store.nouns import Identity
 from eatss.store.stored_rows import stored_identity
@@ -24,6 +24,15 @@ from eatss.store.tables import VERSION, create_tables, is_empty, migrate, versio
 _WAITS_S = 10.0
 _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "9p", "afs", "fuse.sshfs")
 """Beginnings of names of file systems that several hosts share."""
+
+
+def no_folder(place: Path) -> InputError:
+    """Return the error of a store in a folder that is not there."""
+    return input_error(
+        "EATSS-D001",
+        f"there is no folder '{place.parent}' for the store",
+        hint="make it first, or name another file with -o",
+    )
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:

@@ -11,11 +11,11 @@ from pathlib import Path
 from threading import RLock
 from types import TracebackType
 
-from eatss.diagnostics import Diagnostic, InternalError, input_error
+from eatss.diagnostics import Diagnostic, InternalError
 from eatss.store.faults import faults_told
 from eatss.store.identity import check_identity, check_space
 from eatss.store.nouns import CardSeen, Identity, Row, Sweep
-from eatss.store.opening import opened_to_read, opened_to_write, real_path
+from eatss.store.opening import no_folder, opened_to_read, opened_to_write, real_path
 from eatss.store.stored_rows import (
     INSERT_CARD,
     INSERT_ROW,
@@ -70,11 +70,7 @@ class Store:
         """
         place = real_path(path)
         if not place.parent.is_dir():
-            raise input_error(
-                "EATSS-D001",
-                f"there is no folder '{place.parent}' for the store",
-                hint="make it first, or name another file with -o",
-            )
+            raise no_folder(place)
         lock = lock_for_writing(place)
         try:
             connection = opened_to_write(place, identity, space)

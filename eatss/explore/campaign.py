@@ -1,0 +1,337 @@
+"""The way of a sweep: references, a first pass over many, a second one over the contenders."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+
+from eatss.diagnostics import input_error
+from eatss.explore.lab import Done, Lab, Work
+from eatss.explore.nouns import Care, Made, Progress, Wanted
+from eatss.explore.options import CAREFUL, SweepOptions
+from eatss.explore.rows import contenders, cost_of, row_of
+from eatss.point import Point, Value, variant_key
+from eatss.store.nouns import Identity, Role, Row, Stage
+from eatss.store.store import Store
+from eatss.strategies import SearchSpace, StrategyJob, make
+from eatss.strategies.guarded import Guarded
+
+WAIT_S = 0.5
+"""How long the lab is waited for at a time, so that Ctrl-C and clocks are heeded."""
+
+FIRST_LIMIT_S = 600.0
+"""Until the first variant is made and measured: processes start, sources are analysed."""
+
+UNITS = {"time": "s", "energy": "J", "edp": "Js", "pareto": "Js"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a campaign needs to know.
+
+    Attributes:
+        space: The space.
+        decide: Says what the variant of a point decides.
+        ranked: Points in the model's order.
+        roles: The choices that variants are set beside, with their points where they have one.
+        options: How it goes.
+        identity: Makes the identity of the store from the first variant that was measured.
+        path: The file of the store.
+        space_text: The space, as the store keeps it.
+        keeps: Whether the folders of programs stay.
+        varied: Parameters of the program that the space varies.
+    """
+
+    space: SearchSpace
+    decide: Callable[[Point], Point]
+    ranked: tuple[dict[str, Value], ...] | None
+    roles: tuple[tuple[Role, dict[str, Value] | None], ...]
+    options: SweepOptions
+    identity: Callable[[Done], Identity]
+    path: Path
+    space_text: str
+    keeps: bool = False
+    varied: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a sweep has taken, all its sessions together."""
+
+    before_s: float = 0.0
+    began_s: float = field(default_factory=time.monotonic)
+    joules: float = 0.0
+    variants: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far."""
+        return self.before_s + time.monotonic() - self.began_s
+
+
+class Campaign:
+    """One session of a sweep, in one thread.
+
+    Args:
+        plan: what it needs to know.
+        lab: where variants are made and measured.
+        progress: is told how far it is.
+    """
+
+    def __init__(
+        self, plan: Plan, lab: Lab, progress: Callable[[Progress], None] | None = None
+    ) -> None:
+        self._plan = plan
+        self._lab = lab
+        self._progress = progress
+        self._spent = Spent()
+        self._rows: list[Row] = []
+        self._wanted: dict[str, Wanted] = {}
+        self._reference: Made | None = None
+        self._stage: Progress | None = None
+        self._in_flight = 0
+        self._store: Store | None = None
+
+    def run(self) -> None:
+        """Sweep until the budget is spent or nothing is left.
+
+        Raises:
+            EatssError: nothing can be made or measured here, or the store cannot be used.
+            KeyboardInterrupt: the user interrupted; all that was measured is kept.
+        """
+        first = self._first_variant()
+        identity = self._plan.identity(first)
+        with Store.create_or_resume(self._plan.path, identity, self._plan.space_text) as store:
+            self._store = store
+            self._resume(store)
+            known = first.made.variant in {row.variant for row in self._rows}
+            self._keep(first, stage="reference" if known else "first")
+            self._adopt()
+            self._first_pass()
+            self._second_pass()
+            self._last_reference()
+
+    # -- before the store is open -------------------------------------------------------------
+
+    def _first_variant(self) -> Done:
+        """Make and measure the choices that variants are set beside, until one is right."""
+        self._tell("setting up")
+        reasons = []
+        for role, point in self._plan.roles:
+            wanted = of_role(role, point)
+            done = self._one(Work(wanted=wanted, care=self._first_care(checks=True)))
+            if done.tried is not None and done.tried.measurement.status in ("ok", "unstable"):
+                self._reference = done.made
+                return done
+            reason = done.made.reason
+            if done.tried is not None:
+                reason = f"{done.tried.measurement.status}: {done.tried.measurement.reason}"
+            reasons.append(f"{role}: {reason}")
+        raise input_error(
+            "EATSS-W003",
+            f"no variant works that others could be set beside ({'; '.join(reasons)})",
+            hint="eatss measure FILE.c says more",
+        )
+
+    def _one(self, work: Work) -> Done:
+        """Let the lab do one thing and wait for it."""
+        self._lab.submit(work)
+        deadline_s = time.monotonic() + FIRST_LIMIT_S
+        while time.monotonic() < deadline_s:
+            done = self._lab.done(WAIT_S)
+            if done is not None and done.is_answer:
+                return done
+        raise input_error(
+            "EATSS-W004",
+            f"nothing was measured within {FIRST_LIMIT_S:g} s",
+            hint="eatss measure FILE.c says more",
+        )
+
+    # -- passes -------------------------------------------------------------------------------
+
+    def _resume(self, store: Store) -> None:
+        self._rows = list(store.rows(measurements=False))
+        self._spent.before_s = max((row.at_s for row in self._rows), default=0.0)
+        self._spent.joules = sum(row.card_j or 0.0 for row in self._rows)
+        self._spent.variants = sum(row.stage == "first" for row in self._rows)
+
+    def _adopt(self) -> None:
+        """Wait for what an earlier session left on the way."""
+        for work in self._lab.adopted():
+            self._wanted[work.wanted.variant] = work.wanted
+            self._in_flight += 1
+            self._spent.variants += work.care.stage == "first"
+        while self._in_flight:
+            self._wait("first pass")
+
+    def _first_pass(self) -> None:
+        options, space = self._plan.options, self._plan.space
+        known = {row.variant for row in self._rows}
+        roles = [of_role(*one) for one in self._plan.roles]
+        pending = [wanted for wanted in roles if wanted.variant not in known]
+        names = set(space.names)
+        job = StrategyJob(space=space, seed=options.seed, ranked=self._plan.ranked)
+        told = [
+            (dict(row.values), cost_of(row, options.objective))
+            for row in self._rows
+            if row.stage != "reference" and {name for name, _ in row.values} == names
+        ]
+        strategy = make(options.strategy, job, told)
+        try:
+            self._propose(strategy, pending, names)
+        finally:
+            strategy.close()
+
+    def _propose(self, strategy: Guarded, pending: list[Wanted], names: set[str]) -> None:
+        """Measure what the strategy proposes until it waits for nothing or the budget is spent."""
+        while True:
+            while self._lab.room > 0 and not self._is_spent(first=True):
+                if pending:
+                    self._submit(pending.pop(0), self._first_care(checks=True))
+                    continue
+                asked = strategy.ask()
+                if not isinstance(asked, dict):
+                    break
+                self._submit(of_point(self._plan, asked), self._first_care(checks=False))
+            if self._in_flight == 0:
+                return
+            row = self._wait("first pass")
+            if row is not None and {name for name, _ in row.values} == names:
+                strategy.tell(dict(row.values), cost_of(row, self._plan.options.objective))
+
+    def _second_pass(self) -> None:
+        options = self._plan.options
+        rows = [row for row in self._rows if row.stage == "first"]
+        careful = {row.variant for row in self._rows if row.stage == "careful"}
+        chosen = contenders(rows, options.objective, options.contenders)
+        pending = [row for row in chosen if row.variant not in careful]
+        while pending or self._in_flight:
+            while pending and self._lab.room > 0 and not self._is_spent(first=False):
+                row = pending.pop(0)
+                self._submit(self._again(row), CAREFUL)
+            if self._in_flight == 0:
+                return
+            self._wait("second pass")
+
+    def _last_reference(self) -> None:
+        """Measure the reference at the end, so that drift is known up to there."""
+        if self._reference is None or self._is_spent(first=False):
+            return
+        role, point = self._plan.roles[0]
+        wanted = of_role(role, point)
+        self._submit(wanted, replace(CAREFUL, stage="reference"))
+        while self._in_flight:
+            self._wait("second pass")
+
+    def _again(self, row: Row) -> Wanted:
+        known = self._wanted.get(row.variant)
+        if known is not None:
+            return known
+        if row.role:
+            return of_role(row.role, dict(row.values))
+        return replace(of_point(self._plan, dict(row.values)), strategy=row.strategy)
+
+    # -- results ------------------------------------------------------------------------------
+
+    def _submit(self, wanted: Wanted, care: Care) -> None:
+        self._wanted[wanted.variant] = wanted
+        self._in_flight += 1
+        self._spent.variants += care.stage == "first"
+        reference_care = replace(CAREFUL, stage="reference", budget_s=4.0, least_windows=2)
+        self._lab.submit(
+            Work(
+                wanted=wanted,
+                care=care,
+                reference=self._reference,
+                reference_care=reference_care,
+            )
+        )
+
+    def _wait(self, stage: str) -> Row | None:
+        """Wait a little for what is done next, and keep it."""
+        done = self._lab.done(WAIT_S)
+        row = None
+        if done is not None:
+            self._in_flight -= done.is_answer
+            row = self._keep(done)
+        self._tell(stage)
+        return row if done is not None and done.is_answer else None
+
+    def _keep(self, done: Done, stage: Stage | None = None) -> Row:
+        assert self._store is not None
+        row = row_of(done, stage or done.care.stage, self._spent.seconds)
+        if done.tried is not None:
+            self._store.add_card(done.tried.card)
+        self._store.add(row)
+        self._lab.kept(done)
+        self._rows.append(replace(row, measurement=None))
+        self._spent.joules += row.card_j or 0.0
+        self._let_go(done)
+        return row
+
+    def _let_go(self, done: Done) -> None:
+        """Remove the folder of a program that nobody needs any more."""
+        folder = done.made.folder
+        in_use = self._reference is not None and folder == self._reference.folder
+        if folder is not None and done.is_answer and not in_use and not self._plan.keeps:
+            shutil.rmtree(Path(folder), ignore_errors=True)
+
+    def _first_care(self, *, checks: bool) -> Care:
+        return replace(self._plan.options.first, checks=checks)
+
+    def _is_spent(self, *, first: bool) -> bool:
+        """Tell whether a pass has had its share of the budget."""
+        options = self._plan.options
+        budget = options.limited
+        spent = self._spent
+        share = 1.0
+        if first and options.contenders:
+            share = 1.0 - options.second_share
+        variants = spent.variants if first else 0
+        return budget.left(variants, spent.seconds / share, spent.joules / share) is None
+
+    def _tell(self, stage: str) -> None:
+        if self._progress is None:
+            return
+        options = self._plan.options
+        rows = [row for row in self._rows if row.stage != "reference"]
+        costs = [cost_of(row, options.objective) for row in rows]
+        best = min(costs, default=inf)
+        default = next(
+            (cost for row, cost in zip(rows, costs, strict=True) if row.role == "default"), inf
+        )
+        budget = options.limited
+        self._progress(
+            Progress(
+                stage=stage,  # type: ignore[arg-type]
+                measured=sum(row.measured for row in rows),
+                failed=sum(not row.measured for row in rows),
+                wanted=budget.variants,
+                spent_s=self._spent.seconds,
+                budget_s=budget.seconds,
+                spent_j=self._spent.joules,
+                best=None if best == inf else best,
+                default=None if default == inf else default,
+                unit=UNITS[options.objective],
+            )
+        )
+
+
+def of_role(role: Role, point: Point | None) -> Wanted:
+    """Return the variant of a choice, which its maker makes by its role."""
+    values = tuple((point or {"role": role}).items())
+    return Wanted(variant=variant_key(dict(values)), values=values, decisions=(), role=role)
+
+
+def of_point(plan: Plan, point: Point) -> Wanted:
+    """Return the variant of a point of the space."""
+    return Wanted(
+        variant=variant_key(point),
+        values=tuple(point.items()),
+        decisions=tuple(plan.decide(point).items()),
+        strategy=plan.options.strategy,
+    )

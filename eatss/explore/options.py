@@ -1,0 +1,112 @@
+"""What the user chooses of a sweep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+from eatss.diagnostics import input_error
+from eatss.explore.nouns import Care
+from eatss.measurement.options import CompilerChoice
+from eatss.strategies.budget import Budget
+
+Goal: TypeAlias = Literal["energy", "time", "edp", "pareto"]
+"""What is looked for; ``pareto`` is every variant that no other beats in both time and energy."""
+
+DEFAULT_VARIANTS = 300
+
+FIRST = Care(
+    stage="first",
+    least_window_s=0.45,
+    settle_s=0.2,
+    least_updates=3,
+    least_windows=1,
+    target=1.0,
+    budget_s=0.1,
+)
+"""The quick pass: one window, which holds three values of a counter that moves every 100 ms."""
+
+FIRST_TIME = Care(
+    stage="first",
+    least_window_s=0.05,
+    settle_s=0.02,
+    least_updates=1,
+    least_windows=1,
+    target=1.0,
+    budget_s=0.1,
+)
+"""The quick pass where time alone is looked for."""
+
+CAREFUL = Care(
+    stage="careful",
+    least_window_s=1.0,
+    settle_s=0.5,
+    least_updates=8,
+    least_windows=3,
+    target=0.01,
+    budget_s=12.0,
+)
+"""The second pass: windows until the interval is within 1 %, three at least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions:
+    """How a sweep goes.
+
+    Attributes:
+        strategy: Who proposes the next variant, a name of ``eatss.strategies.STRATEGIES``.
+        objective: What is looked for: ``"energy"``, ``"time"``, ``"edp"`` or ``"pareto"``.
+        budget: What all sessions together may take. Without one, 300 variants.
+        seed: Of strategies and of the data.
+        contenders: Variants that are measured again with care; 0 for none.
+        counters: Variants whose hardware counters are read at the end, spread over all of them.
+        makers: Processes that generate and compile; by default one a processor but one.
+        devices: Cards, each by its number or UUID.
+        meter: What energy rests on.
+        compiler: What compiles.
+        timeout_s: Seconds that a single run may take.
+        compares: Whether results are compared with those of the reference, and its own with the
+            original C.
+        second_share: Share of the budget that the second pass may have.
+    """
+
+    strategy: str = "model"
+    objective: Goal = "energy"
+    budget: Budget = field(default_factory=Budget)
+    seed: int = 0
+    contenders: int = 8
+    counters: int = 0
+    makers: int | None = None
+    devices: tuple[int | str, ...] = (0,)
+    meter: str = "auto"
+    compiler: CompilerChoice = "auto"
+    timeout_s: float = 20.0
+    compares: bool = True
+    second_share: float = 0.25
+
+    def __post_init__(self) -> None:
+        if self.objective not in get_args(Goal):
+            known = ", ".join(get_args(Goal))
+            raise input_error(
+                "EATSS-W001", f"there is no objective '{self.objective}'", hint=f"one of: {known}"
+            )
+        for name in ("contenders", "counters"):
+            if getattr(self, name) < 0:
+                raise input_error(
+                    "EATSS-W002", f"{name} is {getattr(self, name)}", hint="give 0 or more"
+                )
+        if self.makers is not None and self.makers < 1:
+            raise input_error("EATSS-W002", f"makers is {self.makers}", hint="give 1 or more")
+
+    @property
+    def limited(self) -> Budget:
+        """The budget, with a number of variants where nothing is limited."""
+        budget = self.budget
+        if (budget.variants, budget.seconds, budget.joules) == (None, None, None):
+            return Budget(variants=DEFAULT_VARIANTS)
+        return budget
+
+    @property
+    def first(self) -> Care:
+        """How the first pass measures."""
+        return FIRST_TIME if self.objective == "time" and self.meter == "none" else FIRST

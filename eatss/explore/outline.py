@@ -1,0 +1,246 @@
+"""What a sweep is of, found out before anything is made: its space, and where choices stand."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import count as counting
+from itertools import islice
+from math import inf
+
+from eatss.analysis.structure import Structure
+from eatss.diagnostics import EatssError
+from eatss.explore.cuda_maker import default_sizes
+from eatss.explore.layouts import selection_at
+from eatss.explore.nouns import MakerJob
+from eatss.explore.ppcg_maker import positions
+from eatss.forked import allow_more, in_bounds
+from eatss.gpu import GpuProfile
+from eatss.gpu.document import profile_from_document
+from eatss.lower.structures import structures_for
+from eatss.measurement.tile_choice import TileChoice
+from eatss.model.options import SelectOptions
+from eatss.model.predicted_cuda import ranked_cuda
+from eatss.model.selection import KernelSelection, Selection
+from eatss.point import Point, Value, variant_key
+from eatss.recipe.requests import CodeRequest
+from eatss.session.session import Session
+from eatss.space.bound import BoundSpace, bind
+from eatss.space.card_constants import card_constants
+from eatss.space.nouns import Space
+from eatss.store.nouns import Role
+from eatss.tile_space import derived_space, point_of
+
+RANKING_S = 120.0
+"""Seconds of the processor that ranking layouts may take beside analysis."""
+
+PREDICTED_POINTS = 1500
+"""Points of a space of somebody's own that the model puts in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What a sweep is of.
+
+    Attributes:
+        space: The space, given or derived.
+        constants: What it may name: figures of the card, parameters of the program.
+        parameters: Parameters of the program with their values in the source.
+        ranked: Points in the model's order, the best first; ``None`` where it has none.
+        roles: Points of the choices that variants are set beside; a choice that is no point of the
+            space has none.
+    """
+
+    space: Space
+    constants: tuple[tuple[str, Value], ...]
+    parameters: tuple[tuple[str, int], ...]
+    ranked: tuple[dict[str, Value], ...] | None
+    roles: tuple[tuple[Role, dict[str, Value] | None], ...]
+
+
+@in_bounds
+def outlined(job: MakerJob, space: Space | None, *, rank: int) -> Outline:
+    """Find out what a sweep is of.
+
+    Args:
+        job: the program, its target and its card.
+        space: the space, ``None`` to derive one.
+        rank: how many points the model is to put in order.
+
+    Raises:
+        InputError: the source or the space is wrong.
+        NoSolutionError: no tile sizes satisfy the limits of the card.
+    """
+    allow_more(RANKING_S)
+    profile = profile_from_document(json.loads(job.profile))
+    if job.target == "ppcg":
+        return _ppcg(job, profile, space)
+    return _cuda(job, profile, space, rank)
+
+
+def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) -> Outline:
+    text = job.source
+    session = Session(text.source, text.reading(), code=True)
+    choosing = SelectOptions(target="cuda", objective=job.objective)
+    base = session.select(profile, choosing)
+    structures = structures_for(session.analysed, profile)
+    facts = session.analysed.facts
+    chosen = space or derived_space(facts, structures, profile, "cuda")
+    parameters = _parameters(session)
+    constants = {**card_constants(profile), **dict(parameters)}
+    bound = bind(chosen, constants)
+    bound.require_points()
+    roles: list[tuple[Role, dict[str, Value] | None]] = []
+    for role, selection in _role_selections(session, base, profile, structures):
+        point = dict(point_of(selection, facts))
+        roles.append((role, point if set(point) == set(bound.names) else None))
+    if space is None:
+        ranked = _ranked_layouts(session, base, structures, profile, choosing, rank)
+        points = tuple(point for point in ranked if bound.allows(point) is None)
+    else:
+        options = choosing.for_card(profile)
+
+        def predicted(point: Point) -> float:
+            decisions = bound.decisions(point)
+            at = selection_at(base, facts, structures, profile, options, decisions)
+            return _cost(at.kernels, job.objective)
+
+        points = _in_order(bound, predicted, rank)
+    return Outline(
+        space=chosen,
+        constants=tuple(constants.items()),
+        parameters=parameters,
+        ranked=points,
+        roles=tuple(roles),
+    )
+
+
+def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
+    text = job.source
+    session = Session(text.source, text.reading(), cut="ppcg")
+    facts = session.analysed.facts
+    chosen = space or derived_space(facts, {}, profile, "ppcg")
+    parameters = _parameters(session)
+    constants = {**card_constants(profile), **dict(parameters)}
+    bound = bind(chosen, constants)
+    bound.require_points()
+    kernels = [(kernel.name, tuple(loop.name for loop in kernel.loops)) for kernel in facts]
+
+    def predicted(point: Point) -> float:
+        decisions = bound.decisions(point)
+        found = session.predict(
+            profile,
+            CodeRequest(
+                tiles=TileChoice(label="", positions=positions(decisions, "tile")).tiles(kernels),
+                block=positions(decisions, "threads"),
+            ),
+        )
+        return _combined(found.time_s, found.energy_j, job.objective)
+
+    return Outline(
+        space=chosen,
+        constants=tuple(constants.items()),
+        parameters=parameters,
+        ranked=_in_order(bound, predicted, PREDICTED_POINTS),
+        roles=(("ours", None), ("default", None), ("paper", None)),
+    )
+
+
+def _parameters(session: Session) -> tuple[tuple[str, int], ...]:
+    found = session.interface.parameters
+    return tuple((one.name, one.default) for one in found if one.default is not None)
+
+
+def _role_selections(
+    session: Session,
+    base: Selection,
+    profile: GpuProfile,
+    structures: Mapping[str, tuple[Structure, ...]],
+) -> Iterator[tuple[Role, Selection]]:
+    yield "ours", base
+    yield "default", default_sizes(session, base, structures, profile)
+    with suppress(EatssError):  # its sizes may not fit the card
+        yield "paper", session.select(profile, SelectOptions(target="cuda", model="paper"))
+
+
+def _ranked_layouts(
+    session: Session,
+    base: Selection,
+    structures: Mapping[str, tuple[Structure, ...]],
+    profile: GpuProfile,
+    choosing: SelectOptions,
+    rank: int,
+) -> tuple[dict[str, Value], ...]:
+    """Return the points of the model's best layouts, all kernels together.
+
+    The best of several kernels is the best of each. The others come in the order of the sums of
+    what their kernels cost.
+    """
+    facts = session.analysed.facts
+    options = choosing.for_card(profile)
+    own: list[list[tuple[float, KernelSelection]]] = []
+    for kernel, fact in zip(base.kernels, facts, strict=True):
+        ranked = ranked_cuda(fact, structures.get(fact.name, ()), profile, options, rank)
+        costs = [(_cost((one,), options.objective), one) for one in ranked]
+        own.append(sorted(costs, key=lambda one: one[0]) or [(0.0, kernel)])
+    points: dict[str, dict[str, Value]] = {}
+    for chosen in islice(_sums(own), 4 * rank):
+        at = replace(base, kernels=chosen)
+        point = dict(point_of(at, facts))
+        points.setdefault(variant_key(point), point)
+        if len(points) >= rank:
+            break
+    return tuple(points.values())
+
+
+def _sums(
+    own: Sequence[Sequence[tuple[float, KernelSelection]]],
+) -> Iterator[tuple[KernelSelection, ...]]:
+    """Yield one of each list, in the order of the sums of their costs."""
+    start = (0,) * len(own)
+    order = counting()
+    heap = [(sum(one[0][0] for one in own), next(order), start)]
+    seen = {start}
+    while heap:
+        _, _, at = heapq.heappop(heap)
+        yield tuple(one[place][1] for one, place in zip(own, at, strict=True))
+        for which in range(len(own)):
+            after = (*at[:which], at[which] + 1, *at[which + 1 :])
+            if after[which] < len(own[which]) and after not in seen:
+                seen.add(after)
+                cost = sum(one[place][0] for one, place in zip(own, after, strict=True))
+                heapq.heappush(heap, (cost, next(order), after))
+
+
+def _cost(kernels: Sequence[KernelSelection], objective: str) -> float:
+    """Return what kernels are predicted to cost; infinite where one has no prediction."""
+    sized = [kernel for kernel in kernels if kernel.tile_sizes]
+    if any(kernel.predicted is None for kernel in sized):
+        return inf
+    times = sum(kernel.predicted.time_s for kernel in sized if kernel.predicted)
+    energies = sum(kernel.predicted.energy_j for kernel in sized if kernel.predicted)
+    return _combined(times, energies, objective)
+
+
+def _combined(time_s: float | None, energy_j: float | None, objective: str) -> float:
+    if time_s is None or energy_j is None:
+        return inf
+    return {"time": time_s, "edp": time_s * energy_j}.get(objective, energy_j)
+
+
+def _in_order(
+    bound: BoundSpace, predicted: Callable[[Point], float], rank: int
+) -> tuple[dict[str, Value], ...]:
+    """Return points in the order of their predictions: all of a small space, some of a large."""
+    everything = len(bound) <= PREDICTED_POINTS
+    points = list(bound.points()) if everything else bound.sample(PREDICTED_POINTS, 0)
+    costs = []
+    for at, point in enumerate(points):
+        try:
+            costs.append((predicted(point), at))
+        except EatssError:  # nothing can be made of it
+            costs.append((inf, at))
+    return tuple(points[at] for cost, at in sorted(costs)[:rank] if cost < inf)

@@ -1,0 +1,153 @@
+"""What became of a variant as a row of a store, and what a row costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from math import inf
+
+from eatss.explore.lab import Done
+from eatss.explore.options import Goal
+from eatss.measurement.estimate import Estimate
+from eatss.measurement.measurement import KernelResources, Measurement, Window
+from eatss.store.nouns import Metrics, Row, Stage
+
+
+def row_of(done: Done, stage: Stage, at_s: float) -> Row:
+    """Return the row of what is done in a pass, ``at_s`` seconds into the sweep."""
+    wanted, made, tried = done.work.wanted, done.made, done.tried
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    if tried is None:
+        return Row(
+            variant=wanted.variant,
+            values=wanted.values,
+            role=wanted.role,
+            status=made.status,
+            reason=made.reason,
+            sizes=made.sizes,
+            metrics=made.metrics,
+            decided=made.decided,
+            made_s=made.made_s,
+            at_s=at_s,
+            strategy=wanted.strategy,
+            created=created,
+        )
+    found, own = tried.measurement, stage != "reference"
+    return Row(
+        variant=made.variant,
+        values=wanted.values if own else (),
+        role=wanted.role if own else "",
+        stage=stage,
+        card=tried.card.uuid,
+        status=found.status,
+        reason=found.reason,
+        sizes=found.sizes,
+        time_s=found.time_s,
+        energy_j=found.energy_j,
+        power_w=found.power_w,
+        time_error=_error(found.time_estimate),
+        energy_error=_error(found.energy_estimate),
+        flops=found.flops,
+        metrics=(*made.metrics, *measured_metrics(found)),
+        decided=made.decided,
+        made_s=made.made_s,
+        card_s=tried.card_s,
+        card_j=tried.card_j,
+        at_s=at_s,
+        strategy=wanted.strategy if own else "",
+        created=created,
+        measurement=found,
+    )
+
+
+def cost_of(row: Row, objective: Goal) -> float:
+    """Return what a row costs, infinite where it failed or has no energy; least is best.
+
+    Seconds, joules, or their product; for ``pareto`` the product, too.
+    """
+    if not row.measured or row.time_s is None:
+        return inf
+    if objective == "time":
+        return row.time_s
+    if row.energy_j is None:
+        return inf
+    return row.energy_j if objective == "energy" else row.energy_j * row.time_s
+
+
+def contenders(rows: Sequence[Row], objective: Goal, count: int) -> tuple[Row, ...]:
+    """Return the rows that are worth measuring again: those with a role, and the best others.
+
+    For ``pareto`` the best are those that no other beats in both time and energy.
+    """
+    if count == 0:
+        return ()
+    good = [row for row in rows if cost_of(row, objective) < inf]
+    good.sort(key=lambda row: cost_of(row, objective))
+    if objective == "pareto":
+        front = _front(good)
+        good = [*front, *(row for row in good if row not in front)]
+    roles = [row for row in good if row.role]
+    return (*roles, *(row for row in good[:count] if not row.role))
+
+
+def _front(rows: Iterable[Row]) -> list[Row]:
+    found: list[Row] = []
+    least_j = inf
+    for row in sorted(rows, key=lambda row: (row.time_s or 0.0, row.energy_j or 0.0)):
+        if row.energy_j is not None and row.energy_j < least_j:
+            least_j = row.energy_j
+            found.append(row)
+    return found
+
+
+def measured_metrics(found: Measurement) -> Metrics:
+    """Return the numbers of a measurement that may explain its time and energy."""
+    return (
+        *_resource_metrics(found.resources or ()),
+        *_clock_metrics(found.windows),
+        *_counter_metrics(found),
+    )
+
+
+def _resource_metrics(kernels: Sequence[KernelResources]) -> Metrics:
+    """Return the most of each resource that a kernel takes, and the mean occupancy."""
+    if not kernels:
+        return ()
+    most: Metrics = (
+        ("registers", float(max(one.registers for one in kernels))),
+        ("local_bytes", float(max(one.local_bytes for one in kernels))),
+        ("shared_bytes", float(max(one.shared_bytes for one in kernels))),
+        ("threads", float(max(one.threads for one in kernels))),
+    )
+    shares = [one.occupancy for one in kernels if one.occupancy is not None]
+    return (*most, ("occupancy", sum(shares) / len(shares))) if shares else most
+
+
+def _clock_metrics(windows: Sequence[Window]) -> Metrics:
+    during = [window.during for window in windows if window.during is not None]
+    clocks = [one.sm_clock_mean_mhz for one in during if one.sm_clock_mean_mhz is not None]
+    heat = [one.temperature_c for one in during if one.temperature_c is not None]
+    found: list[tuple[str, float]] = []
+    if clocks:
+        found.append(("sm_clock_mhz", sum(clocks) / len(clocks)))
+    if heat:
+        found.append(("temperature_c", float(max(heat))))
+    return tuple(found)
+
+
+def _counter_metrics(found: Measurement) -> Metrics:
+    """Return the counters of all kernels: shares and rates averaged, all others added up."""
+    values: dict[str, list[float]] = {}
+    shares: set[str] = set()
+    for kernel in found.counters or ():
+        for counter in kernel.counters:
+            values.setdefault(counter.name, []).append(counter.value)
+            if counter.unit in ("%", "ratio") or "/" in counter.unit:
+                shares.add(counter.name)
+    return tuple(
+        (name, sum(own) / len(own) if name in shares else sum(own)) for name, own in values.items()
+    )
+
+
+def _error(estimate: Estimate | None) -> float | None:
+    return None if estimate is None else estimate.relative
