@@ -68,6 +68,7 @@ class ClusterLab:
         self._futures: dict[str, tuple[Any, Work]] = {}
         self._ready: deque[Done] = deque()
         self._reference: tuple[str, Parcel] | None = None
+        self._made_here: dict[str, Made] = {}
 
     @property
     def cards(self) -> int:
@@ -92,12 +93,14 @@ class ClusterLab:
     def submit(self, work: Work) -> None:
         """Take a variant on."""
         name = f"{self._name}/{work.wanted.variant}/{work.care.stage}"
-        if self._job is not None:
+        made: Any
+        if self._job is not None and work.reference is not None:
             made = self._client.submit(
                 make, self._job, work.wanted, key=f"make-{name}", resources={MAKE: 1}
             )
-        else:
-            made = packed(self._workshop.make(work.wanted))
+        else:  # what becomes the reference has to be here
+            own_made = self._workshop.make(work.wanted)
+            made, self._made_here[name] = packed(own_made), own_made
         own = replace(work, reference=None)
         future = self._client.submit(
             measure,
@@ -122,7 +125,9 @@ class ClusterLab:
             except queue.Empty:
                 return None
             future, work = self._futures.pop(name)
-            self._ready.extend(self._answers(future, work))
+            here = self._made_here.pop(name, None)
+            for done in self._answers(future, work):
+                self._ready.append(done if here is None else replace(done, made=here))
         return self._ready.popleft()
 
     def kept(self, done: Done) -> None:
