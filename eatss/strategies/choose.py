@@ -56,6 +56,18 @@ def _plain(maker: MakeStrategy) -> MakeStrategy:
     return made
 
 
+def _optuna(job: StrategyJob) -> Strategy:
+    from eatss.strategies.optuna_bridge import optuna_strategy  # noqa: PLC0415 - an extra
+
+    return optuna_strategy(job)
+
+
+def _kernel_tuner(job: StrategyJob) -> Strategy:
+    from eatss.strategies.kernel_tuner_bridge import kernel_tuner_strategy  # noqa: PLC0415 - too
+
+    return kernel_tuner_strategy(job)
+
+
 STRATEGIES: Registry[MakeStrategy] = Registry(
     "eatss.strategies",
     "strategy",
@@ -64,6 +76,8 @@ STRATEGIES: Registry[MakeStrategy] = Registry(
         "random": _plain(at_random),
         "model": _plain(by_model),
         "local": _plain(LocalSearch),
+        "optuna": _optuna,
+        "kernel-tuner": _kernel_tuner,
     },
 )
 """What ``--strategy`` can name."""

@@ -28,6 +28,7 @@ class Guarded:
         self._unseen = Unseen(job.space, job.seed)
         self._start = deque(job.start)
         self._costs: dict[str, float] = {}
+        self._inside: set[str] = set()
         self._held: dict[str, Value] | None = None
 
     def ask(self) -> Asked:
@@ -45,13 +46,14 @@ class Guarded:
             asked = self._proposed()
             if not isinstance(asked, dict):
                 return asked
-            if self._space.allows(asked) is not None:
+            key = variant_key(asked)
+            if not self._allowed(asked, key):
                 self._strategy.tell(asked, inf)
             elif not self._unseen.seen(asked):
                 self._unseen.see(asked)
                 return asked
-            elif variant_key(asked) in self._costs:
-                self._strategy.tell(asked, self._costs[variant_key(asked)])
+            elif key in self._costs:
+                self._strategy.tell(asked, self._costs[key])
             else:
                 self._held = asked
                 return WAIT
@@ -60,9 +62,10 @@ class Guarded:
     def tell(self, point: Point, cost: float) -> None:
         """Learn what a point costs; a cost that is no number is infinite."""
         cost = inf if isnan(cost) else cost
+        key = variant_key(point)
         self._unseen.see(point)
-        self._costs[variant_key(point)] = cost
-        if self._space.allows(point) is None:
+        self._costs[key] = cost
+        if self._allowed(point, key):
             self._strategy.tell(point, cost)
 
     def close(self) -> None:
@@ -70,6 +73,11 @@ class Guarded:
         close = getattr(self._strategy, "close", None)
         if close is not None:
             close()
+
+    def _allowed(self, point: Point, key: str) -> bool:
+        if key not in self._inside and self._space.allows(point) is None:
+            self._inside.add(key)
+        return key in self._inside
 
     def _proposed(self) -> Asked:
         if self._held is not None:
