@@ -93,14 +93,26 @@ def opened_to_read(path: Path) -> Iterator[sqlite3.Connection]:
             yield copy
 
 
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Keep all that is done within, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 def _prepare(path: Path, connection: sqlite3.Connection, identity: Identity, space: str) -> None:
     new = is_empty(connection)
     if not new:
         version_of(path, connection)  # what is no store stays as it is
     connection.execute(f"PRAGMA journal_mode = {'DELETE' if on_network(path) else 'WAL'}")
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         if new:
             create_tables(connection)
             connection.executemany(
@@ -109,11 +121,6 @@ def _prepare(path: Path, connection: sqlite3.Connection, identity: Identity, spa
             connection.execute("INSERT INTO space (text) VALUES (?)", (space,))
         else:
             migrate(connection, version_of(path, connection))
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
     if not new:
         (word,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if word != "ok":
