@@ -41,6 +41,23 @@ def chosen_rows(sweep: Sweep, conditions: Sequence[str]) -> tuple[Row, ...]:
     return tuple(row for row in sweep.rows if all(meets(row) for meets in parsed))
 
 
+def rows_of_variant(sweep: Sweep, beginning: str) -> tuple[Row, ...]:
+    """Return the rows of the variant whose key begins so.
+
+    Raises:
+        InputError: ``EATSS-D016``, no key does, or several.
+    """
+    found = sorted({row.variant for row in sweep.rows if row.variant.startswith(beginning)})
+    if len(found) == 1:
+        return tuple(row for row in sweep.rows if row.variant == found[0])
+    several = f"{len(found)} variants begin" if found else "no variant begins"
+    raise input_error(
+        "EATSS-D016",
+        f"{several} with '{beginning}'",
+        hint=f"write more of it: {', '.join(found[:4])}" if found else "'show' alone lists them",
+    )
+
+
 def _parsed(sweep: Sweep, text: str) -> Callable[[Row], bool]:
     found = _CONDITION.fullmatch(text)
     if found is None:
@@ -63,7 +80,8 @@ def _parsed(sweep: Sweep, text: str) -> Callable[[Row], bool]:
     def meets(row: Row) -> bool:
         value = _named(row).get(name, getattr(row, name) if name in _FIELDS else None)
         if isinstance(value, str):
-            return compare(value, word)
+            alike = isinstance(wanted, str) or sign in ("=", "==", "!=")
+            return alike and compare(value, word)
         return value is not None and not isinstance(wanted, str) and compare(value, wanted)
 
     return meets

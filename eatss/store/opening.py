@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from eatss.diagnostics import input_error
-from eatss.store.faults import damaged, faults_told, no_store, unusable
+from eatss.store.faults import damaged, faults_told, no_store, shown, unusable
 from eatss.store.nouns import Identity
 from eatss.store.stored_rows import stored_identity
 from eatss.store.tables import VERSION, create_tables, is_empty, migrate, version_of
@@ -79,7 +79,7 @@ def opened_to_read(path: Path) -> Iterator[sqlite3.Connection]:
     """
     if not path.exists():
         raise input_error(
-            "EATSS-D001", f"there is no store '{path}'", hint="'eatss sweep -o' makes one"
+            "EATSS-D001", f"there is no store '{shown(path)}'", hint="'eatss sweep -o' makes one"
         )
     with faults_told(path), _reading(path) as connection:
         found = version_of(path, connection)
@@ -131,12 +131,14 @@ def _prepare(path: Path, connection: sqlite3.Connection, identity: Identity, spa
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     """Give a connection that only reads.
 
-    In a folder that may not be written to, SQLite cannot make the index of a log. Where there is
+    It is opened to write where that may be: else it would leave the files of the log behind. In a
+    folder that may not be written to, SQLite cannot make the index of a log. Where there is
     no log the file is read as one that nobody changes, else a copy of both is.
     """
-    connection = _connected(path, "mode=ro")
+    connection = _connected(path, "mode=rw")
     try:
         try:
+            connection.execute("PRAGMA query_only = ON")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError as error:
             cannot = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)

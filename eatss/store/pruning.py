@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from eatss.diagnostics import input_error
-from eatss.store.nouns import Sweep
+from eatss.store.nouns import Row, latest_of
 from eatss.store.ranking import Order, ranked
 
 _UNITS_S = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -45,15 +46,15 @@ class Pruned:
         return tuple(sorted((*self.failed, *self.worse, *self.old)))
 
 
-def pruned(sweep: Sweep, unwanted: Unwanted) -> Pruned:
-    """Return which rows of a sweep are not wanted.
+def pruned(rows: Sequence[Row], unwanted: Unwanted) -> Pruned:
+    """Return which rows are not wanted.
 
     Variants with a role (the default, the paper's choice, ours) and references are never among the
     worse ones: everything is compared with them.
     """
-    kept = _kept_variants(sweep, unwanted)
+    kept = _kept_variants(rows, unwanted)
     failed, worse, old = [], [], []
-    for place, row in enumerate(sweep.rows):
+    for place, row in enumerate(rows):
         if unwanted.failed and not row.measured:
             failed.append(place)
         elif kept is not None and row.measured and row.variant not in kept:
@@ -82,12 +83,14 @@ def moment_before(age: str, now: datetime) -> datetime:
         ) from None
 
 
-def _kept_variants(sweep: Sweep, unwanted: Unwanted) -> set[str] | None:
+def _kept_variants(rows: Sequence[Row], unwanted: Unwanted) -> set[str] | None:
     if unwanted.keep_best is None:
         return None
-    order = dict.fromkeys(row.variant for row in ranked(sweep.latest, unwanted.by) if row.measured)
+    order = dict.fromkeys(
+        row.variant for row in ranked(latest_of(rows), unwanted.by) if row.measured
+    )
     best = list(order)[: unwanted.keep_best]
-    special = {row.variant for row in sweep.rows if row.role or row.stage == "reference"}
+    special = {row.variant for row in rows if row.role or row.stage == "reference"}
     return {*best, *special}
 
 

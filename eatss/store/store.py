@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +13,11 @@ from threading import RLock
 from types import TracebackType
 
 from eatss.diagnostics import Diagnostic, InternalError, input_error
-from eatss.store.faults import faults_told
+from eatss.store.faults import faults_told, shown
 from eatss.store.identity import check_identity, check_space
 from eatss.store.nouns import CardSeen, Identity, Row, Sweep
 from eatss.store.opening import opened_to_read, opened_to_write, real_path, transaction
+from eatss.store.pruning import Pruned, Unwanted, pruned
 from eatss.store.stored_rows import (
     INSERT_CARD,
     INSERT_ROW,
@@ -73,7 +74,7 @@ class Store:
         if not place.parent.is_dir():
             raise input_error(
                 "EATSS-D001",
-                f"there is no folder '{place.parent}' for the store",
+                f"there is no folder '{shown(place.parent)}' for the store",
                 hint="make it first, or name another file with -o",
             )
         lock = lock_for_writing(place)
@@ -188,21 +189,24 @@ class Store:
         with self._using() as connection:
             connection.execute(INSERT_CARD, stored_card(card))
 
-    def remove(self, places: Collection[int]) -> None:
-        """Remove rows, by their places in :meth:`rows`, and give their room back.
+    def prune(self, unwanted: Unwanted) -> Pruned:
+        """Remove rows that are not wanted any more, and give their room back.
 
         Raises:
-            InputError: ``EATSS-D006`` or ``EATSS-D007``; then none is removed.
+            InputError: ``EATSS-D003``, a row is damaged; ``EATSS-D006`` or ``EATSS-D007``, it
+                cannot be written: none is removed.
         """
+        found = pruned(self.rows(measurements=False), unwanted)
         with self._using() as connection:
             numbers = [
                 number for (number,) in connection.execute("SELECT id FROM rows ORDER BY id")
             ]
             with transaction(connection):
                 connection.executemany(
-                    "DELETE FROM rows WHERE id = ?", [(numbers[place],) for place in places]
+                    "DELETE FROM rows WHERE id = ?", [(numbers[place],) for place in found.rows]
                 )
             connection.execute("VACUUM")
+        return found
 
     def _add_all(self, sweep: Sweep) -> None:
         with self._using() as connection, transaction(connection):
