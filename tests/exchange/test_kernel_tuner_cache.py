@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.diagnostics import InputError
@@ -133,6 +133,7 @@ def sweeps(draw: st.DrawFn) -> Sweep:
     return Sweep(identity=identity(), space=SPACE, cards=(), rows=tuple(rows))
 
 
+@settings(max_examples=40)
 @given(sweeps())
 def test_what_a_cache_has_a_place_for_comes_back(sweep: Sweep) -> None:
     document = json.loads(exported(sweep, "kernel-tuner"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.diagnostics import InputError
@@ -127,6 +127,7 @@ def test_cards_of_a_kind_go_into_one_store(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["both.db"]
 
 
+@settings(max_examples=40)
 @given(some_rows(), some_rows())
 def test_merging_again_adds_nothing(rows: tuple[Row, ...], others: tuple[Row, ...]) -> None:
     one, other = sweep_of(*rows), sweep_of(*others)
@@ -167,6 +168,7 @@ def test_a_log_that_was_left_behind_does_not_reach_a_new_store(tmp_path: Path) -
     assert Store.read(tmp_path / "new.db").rows == (row(1),)
 
 
+@settings(max_examples=40)
 @given(
     some_rows(),
     st.booleans(),
