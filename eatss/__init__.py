@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from eatss.python_source.python_scop import PythonScop, scop
     from eatss.schemas import schema
     from eatss.session.variants import SourceOptions
+    from eatss.store.nouns import Sweep
+    from eatss.store.sweep_json import read_sweep
     from eatss.version import __version__
 
 _HOME = {
@@ -69,6 +71,7 @@ _HOME = {
     "PythonScop": "eatss.python_source.python_scop",
     "Selection": "eatss.model.selection",
     "SourceOptions": "eatss.session.variants",
+    "Sweep": "eatss.store.nouns",
     "__version__": "eatss.version",
     "codegen": "eatss.api",
     "compare": "eatss.measuring",
@@ -86,6 +89,7 @@ _HOME = {
     "measure": "eatss.measuring",
     "ppcg": "eatss.building",
     "predict": "eatss.api",
+    "read_sweep": "eatss.store.sweep_json",
     "schema": "eatss.schemas",
     "scop": "eatss.python_source.python_scop",
     "select": "eatss.api",
@@ -115,6 +119,7 @@ __all__ = [
     "PythonScop",
     "Selection",
     "SourceOptions",
+    "Sweep",
     "__version__",
     "codegen",
     "compare",
@@ -132,6 +137,7 @@ __all__ = [
     "measure",
     "ppcg",
     "predict",
+    "read_sweep",
     "schema",
     "scop",
     "select",

@@ -57,6 +57,8 @@ PUBLISHED: Mapping[str, Published] = {
     ),
     "cache": Published("eatss.cache.contents:Contents", "eatss cache ls --format json"),
     "meter": Published("eatss.foreign.program_energy:ProgramEnergy", "eatss meter --format json"),
+    "results": Published("eatss.store.summary:Summaries", "eatss results ls --format json"),
+    "sweep": Published("eatss.store.nouns:Sweep", "eatss results export, show --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
 """The documents with a schema, by name."""

@@ -16,6 +16,7 @@ from eatss.cli import (
     ppcg,
     predict,
     profiles,
+    results,
     roofline,
     schema,
     select,
@@ -42,6 +43,7 @@ app.command(epilog=characterize.EXAMPLES)(characterize.characterize)
 app.command(epilog=roofline.EXAMPLES)(roofline.roofline)
 app.command(epilog=meter.EXAMPLES)(meter.meter)
 app.command(epilog=ppcg.EXAMPLES)(ppcg.ppcg)
+app.add_typer(results.app, name="results")
 app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command(epilog=profiles.EXAMPLES)(profiles.profiles)
 app.command(epilog=schema.EXAMPLES)(schema.schema)

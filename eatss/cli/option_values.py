@@ -207,8 +207,17 @@ def write_text(option: str, file: Path, text: str) -> None:
     Raises:
         InputError: ``EATSS-C010``.
     """
+    write_bytes(option, file, text.encode())
+
+
+def write_bytes(option: str, file: Path, data: bytes) -> None:
+    """Write the file an option names.
+
+    Raises:
+        InputError: ``EATSS-C010``.
+    """
     try:
-        write_whole(file, text.encode())
+        write_whole(file, data)
     except OSError as error:
         raise _unwritable(option, file, error.strerror or str(error)) from None
 

@@ -54,7 +54,9 @@ def sweep(
     ] = None,
     output: Annotated[
         Path | None,
-        of_output("--output", "-o", metavar="STORE", help="The store; gone on with if it is there."),
+        of_output(
+            "--output", "-o", metavar="STORE", help="The store; gone on with if it is there."
+        ),
     ] = None,
     gpu: Annotated[
         str,
@@ -178,9 +180,7 @@ def sweep(
             what = str(source) if source is not None else "--objective pareto"
             raise input_error("EATSS-W007", f"--replay has no use for {what}", hint="leave it out")
         recorded = read_sweep(replay, measurements=False)
-        typer.echo(
-            replay_command(recorded, strategy, seeds, budget, objective, format_), nl=False
-        )
+        typer.echo(replay_command(recorded, strategy, seeds, budget, objective, format_), nl=False)
         return
     options = SweepOptions(
         strategy=strategy,
@@ -254,9 +254,7 @@ def _show(output: Path, format_: Literal["table", "json"]) -> None:
     typer.echo(rendered(evaluated([output]), "text" if format_ == "table" else "json"), nl=False)
 
 
-def _prepare(
-    source: Path, folder: Path, options: SweepOptions, generation: Generation
-) -> None:
+def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Generation) -> None:
     from eatss.explore.sweeping import prepare  # noqa: PLC0415 - keeps --help fast
 
     with working(f"generating variants of {source}"):

@@ -28,11 +28,12 @@ def render_measurements(measurements: Sequence[Measurement], output: str) -> str
         return measurements_csv(measurements)
     parts: list[RenderableType] = []
     for measurement in measurements:
-        parts += [*([""] if parts else []), *_measurement(measurement)]
+        parts += [*([""] if parts else []), *measurement_parts(measurement)]
     return render(*parts)
 
 
-def _measurement(measurement: Measurement) -> list[RenderableType]:
+def measurement_parts(measurement: Measurement) -> list[RenderableType]:
+    """Return a measurement for people: a head, figures, notes and counters."""
     head = Text(measurement.program, style="bold")
     if measurement.variant not in ("", measurement.program):
         head.append(f"  {measurement.variant}", style="not bold")

@@ -6,7 +6,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from eatss.diagnostics import InputError, input_error
@@ -34,11 +34,18 @@ def faults_told(path: Path) -> Iterator[None]:
         raise _of_system(path, error) from None
 
 
+def shown(path: Path) -> Path:
+    """Return how a path is named in messages: from the current folder, if it is below."""
+    with suppress(OSError, ValueError):
+        return path.relative_to(Path.cwd())
+    return path
+
+
 def no_store(path: Path, why: str) -> InputError:
     """Return the error of a file that eatss did not make."""
     return input_error(
         "EATSS-D002",
-        f"'{path}' is no store of eatss: {why}",
+        f"'{shown(path)}' is no store of eatss: {why}",
         hint="name a file that 'eatss sweep -o' made, or a new one to write to",
     )
 
@@ -47,8 +54,9 @@ def damaged(path: Path, why: str) -> InputError:
     """Return the error of a store that cannot be read in full."""
     return input_error(
         "EATSS-D003",
-        f"the store '{path}' is damaged: {why}",
-        hint=f"take a copy of it, or what can be saved: sqlite3 '{path}' .recover | sqlite3 NEW.db",
+        f"the store '{shown(path)}' is damaged: {why}",
+        hint="take a copy of it; what can be saved, this saves: sqlite3 OLD.db .recover | "
+        "sqlite3 NEW.db",
     )
 
 
@@ -56,7 +64,7 @@ def unusable(path: Path, why: str) -> InputError:
     """Return the error of a store that cannot be opened, locked or written."""
     return input_error(
         "EATSS-D006",
-        f"the store '{path}' cannot be used: {why}",
+        f"the store '{shown(path)}' cannot be used: {why}",
         hint="writing takes a folder of your own on a file system with locks; reading takes "
         "the right to read the file",
     )
@@ -66,11 +74,11 @@ def _of_sqlite(path: Path, error: sqlite3.DatabaseError) -> InputError:
     code = error.sqlite_errorcode & 0xFF
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         why = "" if code == sqlite3.SQLITE_FULL else ", or its disk is over quota, or fails"
-        return input_error("EATSS-D007", f"there is no room for '{path}'{why}", hint=_KEPT)
+        return input_error("EATSS-D007", f"there is no room for '{shown(path)}'{why}", hint=_KEPT)
     if code in _BUSY:
         return input_error(
             "EATSS-D005",
-            f"another process keeps '{path}' locked",
+            f"another process keeps '{shown(path)}' locked",
             hint="wait for it, or end the program that has the file open",
         )
     if code == sqlite3.SQLITE_NOTADB:
@@ -83,7 +91,7 @@ def _of_sqlite(path: Path, error: sqlite3.DatabaseError) -> InputError:
 def _of_system(path: Path, error: OSError) -> InputError:
     if error.errno in _NO_ROOM:
         return input_error(
-            "EATSS-D007", f"there is no room for '{path}': {error.strerror}", hint=_KEPT
+            "EATSS-D007", f"there is no room for '{shown(path)}': {error.strerror}", hint=_KEPT
         )
     return unusable(path, error.strerror or str(error))
 
@@ -95,5 +103,5 @@ def _why_not(path: Path) -> str | None:
     if path.exists() and not os.access(path, os.W_OK):
         return "it may not be written"
     if not os.access(path.parent, os.W_OK):
-        return f"nothing can be written to the folder '{path.parent}'"
+        return f"nothing can be written to the folder '{shown(path.parent)}'"
     return None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eatss.codec import encode
 from eatss.diagnostics import Diagnostic, InputError, Severity, input_error
+from eatss.store.faults import shown
 from eatss.store.nouns import Identity
 
 _HASH = re.compile(r"[0-9a-f]{32,}")
@@ -33,7 +34,7 @@ def check_identity(path: Path, stored: Identity, wanted: Identity) -> None:
     found = differences(stored, wanted)
     if found:
         raise differing(
-            f"'{path}' holds a sweep of something else",
+            f"'{shown(path)}' holds a sweep of something else",
             found,
             ("there", "now"),
             hint="write to another file with -o, or measure with what this one was made with",
@@ -72,7 +73,7 @@ def check_space(path: Path, stored: str, wanted: str) -> None:
         return
     raise input_error(
         "EATSS-D011",
-        f"'{path}' holds a sweep of another space: its variables are "
+        f"'{shown(path)}' holds a sweep of another space: its variables are "
         f"{_listed(there)}, now {_listed(here)}",
         hint="write to another file with -o; a space of the same variables may have other values",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
@@ -144,6 +145,19 @@ class Row:
         return self.flops / self.energy_j / 1e9
 
 
+def latest_of(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return one row a variant and card: the careful one where there is one; no references."""
+    found: dict[tuple[str, str | None], Row] = {}
+    for row in rows:
+        if row.stage == "reference":
+            continue
+        place = (row.variant, row.card)
+        known = found.get(place)
+        if known is None or row.stage == "careful" or known.stage != "careful":
+            found[place] = row
+    return tuple(found.values())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """All of a store: what it is of, the space as TOML, the cards, and rows in their order."""
@@ -157,12 +171,4 @@ class Sweep:
     @property
     def latest(self) -> tuple[Row, ...]:
         """One row a variant and card: the careful one where there is one; no references."""
-        found: dict[tuple[str, str | None], Row] = {}
-        for row in self.rows:
-            if row.stage == "reference":
-                continue
-            place = (row.variant, row.card)
-            known = found.get(place)
-            if known is None or row.stage == "careful" or known.stage != "careful":
-                found[place] = row
-        return tuple(found.values())
+        return latest_of(self.rows)

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from eatss.diagnostics import InputError, input_error
-from eatss.store.faults import damaged, faults_told, no_store, unusable
+from eatss.store.faults import damaged, faults_told, no_store, shown, unusable
 from eatss.store.nouns import Identity
 from eatss.store.stored_rows import stored_identity
 from eatss.store.tables import VERSION, create_tables, is_empty, migrate, version_of
@@ -30,7 +30,7 @@ def no_folder(place: Path) -> InputError:
     """Return the error of a store in a folder that is not there."""
     return input_error(
         "EATSS-D001",
-        f"there is no folder '{place.parent}' for the store",
+        f"there is no folder '{shown(place.parent)}' for the store",
         hint="make it first, or name another file with -o",
     )
 
@@ -88,7 +88,7 @@ def opened_to_read(path: Path) -> Iterator[sqlite3.Connection]:
     """
     if not path.exists():
         raise input_error(
-            "EATSS-D001", f"there is no store '{path}'", hint="'eatss sweep -o' makes one"
+            "EATSS-D001", f"there is no store '{shown(path)}'", hint="'eatss sweep -o' makes one"
         )
     with faults_told(path), _reading(path) as connection:
         found = version_of(path, connection)
@@ -102,14 +102,26 @@ def opened_to_read(path: Path) -> Iterator[sqlite3.Connection]:
             yield copy
 
 
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Keep all that is done within, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 def _prepare(path: Path, connection: sqlite3.Connection, identity: Identity, space: str) -> None:
     new = is_empty(connection)
     if not new:
         version_of(path, connection)  # what is no store stays as it is
     connection.execute(f"PRAGMA journal_mode = {'DELETE' if on_network(path) else 'WAL'}")
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         if new:
             create_tables(connection)
             connection.executemany(
@@ -118,11 +130,6 @@ def _prepare(path: Path, connection: sqlite3.Connection, identity: Identity, spa
             connection.execute("INSERT INTO space (text) VALUES (?)", (space,))
         else:
             migrate(connection, version_of(path, connection))
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
     if not new:
         (word,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if word != "ok":
@@ -133,12 +140,14 @@ def _prepare(path: Path, connection: sqlite3.Connection, identity: Identity, spa
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     """Give a connection that only reads.
 
-    In a folder that may not be written to, SQLite cannot make the index of a log. Where there is
+    It is opened to write where that may be: else it would leave the files of the log behind. In a
+    folder that may not be written to, SQLite cannot make the index of a log. Where there is
     no log the file is read as one that nobody changes, else a copy of both is.
     """
-    connection = _connected(path, "mode=ro")
+    connection = _connected(path, "mode=rw")
     try:
         try:
+            connection.execute("PRAGMA query_only = ON")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError as error:
             cannot = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,14 @@ from eatss.diagnostics import Diagnostic, InternalError
 from eatss.store.faults import faults_told
 from eatss.store.identity import check_identity, check_space
 from eatss.store.nouns import CardSeen, Identity, Row, Sweep
-from eatss.store.opening import no_folder, opened_to_read, opened_to_write, real_path
+from eatss.store.opening import (
+    no_folder,
+    opened_to_read,
+    opened_to_write,
+    real_path,
+    transaction,
+)
+from eatss.store.pruning import Pruned, Unwanted, pruned
 from eatss.store.stored_rows import (
     INSERT_CARD,
     INSERT_ROW,
@@ -90,6 +98,44 @@ class Store:
         return cls(path=place, identity=identity, space=space, _connection=connection, _lock=lock)
 
     @classmethod
+    def reopen(cls, path: str | os.PathLike[str]) -> Store:
+        """Open a store that is there to change it, whatever it is of.
+
+        Raises:
+            InputError: ``EATSS-D001`` to ``EATSS-D007``, as of :meth:`create_or_resume`.
+        """
+        sweep = cls.read(path, measurements=False)
+        return cls.create_or_resume(path, sweep.identity, sweep.space)
+
+    @classmethod
+    def write_new(cls, path: str | os.PathLike[str], sweep: Sweep) -> None:
+        """Write a sweep to a store that is not there yet: all of it, or nothing.
+
+        Raises:
+            InputError: ``EATSS-D012``, the file is there already; else as of
+                :meth:`create_or_resume`.
+        """
+        place = real_path(path)
+        if place.exists():
+            raise input_error(
+                "EATSS-D012",
+                f"'{os.fspath(path)}' is there already",
+                hint="name another file with -o, or remove that one first",
+            )
+        beside = place.with_name(f".eatss-{secrets.token_hex(6)}-{place.name}")
+        try:
+            with cls.create_or_resume(beside, sweep.identity, sweep.space) as store:
+                store._add_all(sweep)
+            with faults_told(place):
+                for ending in ("-wal", "-shm"):  # of one of that name whose file was removed
+                    place.with_name(place.name + ending).unlink(missing_ok=True)
+                beside.rename(place)
+        except BaseException:
+            for ending in ("", "-wal", "-shm"):
+                beside.with_name(beside.name + ending).unlink(missing_ok=True)
+            raise
+
+    @classmethod
     def read(cls, path: str | os.PathLike[str], *, measurements: bool = True) -> Sweep:
         """Return all of a store as it is now; another process may be writing to it.
 
@@ -144,6 +190,30 @@ class Store:
         """
         with self._using() as connection:
             connection.execute(INSERT_CARD, stored_card(card))
+
+    def prune(self, unwanted: Unwanted) -> Pruned:
+        """Remove rows that are not wanted any more, and give their room back.
+
+        Raises:
+            InputError: ``EATSS-D003``, a row is damaged; ``EATSS-D006`` or ``EATSS-D007``, it
+                cannot be written: none is removed.
+        """
+        found = pruned(self.rows(measurements=False), unwanted)
+        with self._using() as connection:
+            numbers = [
+                number for (number,) in connection.execute("SELECT id FROM rows ORDER BY id")
+            ]
+            with transaction(connection):
+                connection.executemany(
+                    "DELETE FROM rows WHERE id = ?", [(numbers[place],) for place in found.rows]
+                )
+            connection.execute("VACUUM")
+        return found
+
+    def _add_all(self, sweep: Sweep) -> None:
+        with self._using() as connection, transaction(connection):
+            connection.executemany(INSERT_CARD, map(stored_card, sweep.cards))
+            connection.executemany(INSERT_ROW, map(stored_row, sweep.rows))
 
     def close(self) -> None:
         """Let others write; closing again does nothing."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eatss.diagnostics import input_error
-from eatss.store.faults import no_store
+from eatss.store.faults import no_store, shown
 
 APPLICATION_ID = 0x65617473
 """``eats``: what tells a store from other databases of SQLite (``file`` shows it)."""
@@ -93,7 +93,7 @@ def version_of(path: Path, connection: sqlite3.Connection, newest: int = VERSION
     if found > newest:
         raise input_error(
             "EATSS-D004",
-            f"the store '{path}' has version {found}; this eatss reads those up to {newest}",
+            f"the store '{shown(path)}' has version {found}; this eatss reads those up to {newest}",
             hint="a newer eatss wrote it: take that one",
         )
     return found

@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Lock
 
 from eatss.diagnostics import InputError, input_error
-from eatss.store.faults import faults_told
+from eatss.store.faults import faults_told, shown
 
 _held_here: set[tuple[int, Path]] = set()
 _guard = Lock()
@@ -118,6 +118,6 @@ def _held(path: Path, holder: Mapping[str, object]) -> InputError:
     who += f" since {holder['since']}" if "since" in holder else ""
     return input_error(
         "EATSS-D005",
-        f"'{path}' is written by {who}",
+        f"'{shown(path)}' is written by {who}",
         hint="wait until it is done, or name another file with -o; reading works meanwhile",
     )

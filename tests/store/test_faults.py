@@ -70,7 +70,7 @@ def test_what_is_no_store_is_said_to_be_none(tmp_path: Path, name: str, code: st
 
 
 def test_a_damaged_store_is_said_to_be_damaged(tmp_path: Path) -> None:
-    path = store_of(tmp_path / "2mm.db", 300)
+    path = store_of(tmp_path / "2mm.db", 60)
     data = bytearray(path.read_bytes())
     for at in range(3 * 4096, len(data), 4096):
         data[at : at + 600] = bytes([0xA5]) * 600

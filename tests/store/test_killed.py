@@ -41,6 +41,7 @@ class Writers:
             found, _, word = line.strip().partition(" ")
             if found == kind:
                 return word
+            assert found != "gone"
         raise AssertionError(f"no {kind} was said")
 
     def rest(self) -> list[int]:

@@ -1,0 +1,212 @@
+"""``eatss results``: what sweeps measured, listed, shown, merged, exported, imported, pruned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from eatss.cli.options import Debug, Format
+from eatss.diagnostics import input_error
+
+EXAMPLES = """
+Examples:
+
+    eatss results ls 2mm.db gemm.db
+
+    eatss results show 2mm.db --by energy --top 10
+
+    eatss results show 2mm.db 1f0c44
+
+    eatss results export 2mm.db -o 2mm.csv
+
+    eatss results merge a.db b.db -o both.db
+"""
+
+OrderChoice: TypeAlias = Literal["time", "energy", "edp", "ppw"]
+ExportChoice: TypeAlias = Literal["csv", "parquet", "json", "t4", "kernel-tuner"]
+
+StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="File of eatss sweep.")]
+StoreFiles = Annotated[list[Path], typer.Argument(metavar="STORE...", help="Files of eatss sweep.")]
+By = Annotated[OrderChoice, typer.Option(help="What is best; edp: energy × time, ppw: GFLOP/J.")]
+NewStore = Annotated[
+    Path, typer.Option("--output", "-o", metavar="STORE", help="The store to make; a new file.")
+]
+
+app = typer.Typer(
+    help="List, show, merge, export, import and prune what sweeps measured.",
+    epilog=EXAMPLES,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+
+@app.command(epilog=EXAMPLES)
+def ls(stores: StoreFiles, output: Format = "table", debug: Debug = False) -> None:
+    """Say of what stores are, on which cards, how far they came and what is best."""
+    from eatss.report.results import render_summaries  # noqa: PLC0415 - keeps --help fast
+    from eatss.store.summary import summary_of  # noqa: PLC0415
+    from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
+
+    found = [summary_of(str(path), read_sweep(path, measurements=False)) for path in stores]
+    typer.echo(render_summaries(found, output), nl=False)
+
+
+@app.command(epilog=EXAMPLES)
+def show(
+    store: StoreFile,
+    key: Annotated[
+        str | None,
+        typer.Argument(metavar="[VARIANT]", help="Show all of one variant: how its key begins."),
+    ] = None,
+    by: By = "energy",
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="How many rows to show.")] = 20,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CONDITION", help="Only rows with tile_i>=32, status=ok, role=ours."),
+    ] = None,
+    output: Format = "table",
+    debug: Debug = False,
+) -> None:
+    """Show rows, the best first, or all that is known of one variant."""
+    from dataclasses import replace  # noqa: PLC0415 - keeps --help fast
+
+    from eatss.report.results import render_rows, render_variant  # noqa: PLC0415
+    from eatss.store.conditions import chosen_rows, rows_of_variant  # noqa: PLC0415
+    from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
+
+    sweep = read_sweep(store, measurements=key is not None or output == "json")
+    sweep = replace(sweep, rows=chosen_rows(sweep, where or ()))
+    if key is None:
+        text = render_rows(sweep, output, by=by, top=top)
+    else:
+        text = render_variant(sweep, rows_of_variant(sweep, key), output)
+    typer.echo(text, nl=False)
+
+
+@app.command(epilog=EXAMPLES)
+def merge(stores: StoreFiles, output: NewStore, debug: Debug = False) -> None:
+    """Make one store of several of the same program, in the same way, on cards of a kind.
+
+    The rows of each card stay apart. The same row in two stores is taken once.
+    """
+    from eatss.store.merging import merged  # noqa: PLC0415 - keeps --help fast
+    from eatss.store.store import Store  # noqa: PLC0415
+    from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
+
+    sweeps = [(str(path), read_sweep(path)) for path in stores]
+    found = merged(sweeps)
+    Store.write_new(output, found)
+    given = sum(len(sweep.rows) for _, sweep in sweeps)
+    twice = given - len(found.rows)
+    again = f", {twice} were there twice" if twice else ""
+    typer.echo(f"wrote {_rows(len(found.rows))} of {_cards(len(found.cards))} to {output}{again}")
+
+
+@app.command(epilog=EXAMPLES)
+def export(
+    store: StoreFile,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")],
+    form: Annotated[
+        ExportChoice | None,
+        typer.Option("--format", "-f", help="What to write; default: as the file's name ends."),
+    ] = None,
+    card: Annotated[
+        str | None,
+        typer.Option(metavar="UUID", help="Only rows of this card, as ls names it."),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Write a store as a table, as JSON, or in a format of the auto-tuning community.
+
+    Tables have a line a measurement. t4 and kernel-tuner have one a variant, the careful one.
+    """
+    from eatss.cli.option_values import check_writable, write_bytes  # noqa: PLC0415 - keeps --help fast
+    from eatss.exchange.formats import exported, format_of, of_card  # noqa: PLC0415
+    from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
+
+    chosen = form or format_of(output)
+    check_writable("-o", output)
+    whole = chosen in ("json", "t4", "kernel-tuner")
+    sweep = of_card(read_sweep(store, measurements=whole), card)
+    write_bytes("-o", output, exported(sweep, chosen))
+    typer.echo(f"wrote {_rows(len(sweep.rows))} to {output}", err=True)
+
+
+@app.command("import", epilog=EXAMPLES)
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Cache of Kernel Tuner, or what export wrote as JSON."),
+    ],
+    output: NewStore,
+    debug: Debug = False,
+) -> None:
+    """Make a store of a cache file of Kernel Tuner, or of exported JSON.
+
+    Times are taken as milliseconds, energies (nvml_energy, ps_energy, ...) as joules.
+    """
+    from eatss.exchange.formats import imported  # noqa: PLC0415 - keeps --help fast
+    from eatss.store.store import Store  # noqa: PLC0415
+
+    sweep = imported(file)
+    Store.write_new(output, sweep)
+    typer.echo(f"wrote {_rows(len(sweep.rows))} to {output}")
+
+
+@app.command(epilog=EXAMPLES)
+def prune(
+    store: StoreFile,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Rows without a time: refused, wrong, too slow.")
+    ] = False,
+    keep_best: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Measured variants but the N best, see --by."),
+    ] = None,
+    by: By = "energy",
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE|DATE", help="Rows older than 12h, 30d, 4w, or 2026-11-01."),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Remove rows, at once and for good. A sweep that goes on measures them again.
+
+    Defaults, the paper's choices, ours and references stay with --keep-best.
+    """
+    from datetime import UTC, datetime  # noqa: PLC0415 - keeps --help fast
+
+    from eatss.byte_text import bytes_text  # noqa: PLC0415
+    from eatss.store.pruning import Unwanted, moment_before  # noqa: PLC0415
+    from eatss.store.store import Store  # noqa: PLC0415
+
+    if not failed and keep_best is None and older_than is None:
+        raise input_error(
+            "EATSS-D015",
+            "nothing is said of what to remove",
+            hint="add --failed, --keep-best N or --older-than AGE",
+        )
+    moment = None if older_than is None else moment_before(older_than, datetime.now(UTC))
+    before = store.stat().st_size if store.exists() else 0
+    unwanted = Unwanted(failed=failed, keep_best=keep_best, by=by, older_than=moment)
+    with Store.reopen(store) as opened:
+        gone = opened.prune(unwanted)
+        left = len(opened.rows(measurements=False))
+    why = [
+        f"{len(places)} {word}"
+        for places, word in ((gone.failed, "failed"), (gone.worse, "worse"), (gone.old, "old"))
+        if places
+    ]
+    removed = _rows(len(gone.rows)) + (f" ({', '.join(why)})" if why else "")
+    sizes = f"{bytes_text(before)} to {bytes_text(store.stat().st_size)}"
+    typer.echo(f"removed {removed}, {left} left; {sizes}")
+
+
+def _rows(count: int) -> str:
+    return f"{count} {'row' if count == 1 else 'rows'}"
+
+
+def _cards(count: int) -> str:
+    return f"{count} {'card' if count == 1 else 'cards'}"

@@ -1,0 +1,293 @@
+"""Cache files of Kernel Tuner: a sweep as one, and back.
+
+Such a file has the parameters, and by their values what was found of each configuration: ``time``
+in milliseconds, what observers add (``nvml_energy`` in joules, ``nvml_power`` in watts), metrics of
+the user, times in milliseconds that it took, and the name of an error. It has no units and says
+nothing of the source. Kernel Tuner passes over names that it does not know, so what it has no place
+for stands beside: ``eatss`` of the file, ``eatss_status`` and ``eatss_reason`` of a configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import tomlkit
+
+from eatss.codec import MisfitError, decode, encode
+from eatss.diagnostics import InputError, input_error
+from eatss.measurement.measurement import Status
+from eatss.point import Value, Values, variant_key
+from eatss.store.nouns import Identity, Row, Sweep
+
+_ERRORS: Mapping[Status, str] = {
+    "rejected by the model": "InvalidConfig",
+    "compile error": "CompilationFailedConfig",
+    "launch error": "RuntimeFailedConfig",
+    "wrong result": "RuntimeFailedConfig",
+    "timeout": "RuntimeFailedConfig",
+}
+_STATUSES: Mapping[str, Status] = {
+    "InvalidConfig": "rejected by the model",
+    "CompilationFailedConfig": "compile error",
+    "RuntimeFailedConfig": "launch error",
+    "ErrorConfig": "launch error",
+}
+_ENERGIES = ("nvml_energy", "ps_energy", "tegra_energy", "energy")
+_POWERS = ("nvml_power", "ps_power", "tegra_power", "power")
+_MAKING = ("compile_time",)
+_ON_THE_CARD = ("benchmark_time", "verification_time")
+_SEARCHING = ("strategy_time", "framework_time")
+_OF_A_RUN = ("time", "times", "timestamp", *_MAKING, *_ON_THE_CARD, *_SEARCHING)
+_RATE = "GFLOP/s"
+"""Kernel Tuner's own examples call the metric so; it tells how many operations there are."""
+
+_FAILED_MS = 1e20
+"""What old versions wrote as the time of a configuration that failed."""
+
+_OURS = ("eatss_status", "eatss_reason", "__error__")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The status that stands beside what Kernel Tuner has a place for."""
+
+    status: Status
+
+
+def cache_bytes(sweep: Sweep) -> bytes:
+    """Return a cache file: the latest row of each variant, all of one card.
+
+    Raises:
+        InputError: ``EATSS-D031``, there are several cards.
+    """
+    rows = latest_of_one_card(sweep, "a cache of Kernel Tuner")
+    names = list(dict.fromkeys(name for row in rows for name, _ in row.values))
+    head = {
+        "device_name": sweep.identity.card,
+        "kernel_name": sweep.identity.program,
+        "problem_size": [size for _, size in sweep.identity.sizes] or [1],
+        "tune_params_keys": names,
+        "tune_params": {name: _distinct(rows, name) for name in names},
+        "objective": "time",
+        "eatss": {"identity": encode(sweep.identity), "space": sweep.space},
+    }
+    entries = [f"{json.dumps(_key(row, names))}: {json.dumps(_entry(row))}" for row in rows]
+    body = ",\n".join(entries)  # it ends as Kernel Tuner wants it, to append to it
+    return f'{json.dumps(head)[:-1]},\n"cache": {{\n{body}}}\n}}'.encode()
+
+
+def sweep_of_cache(document: object, path: Path) -> Sweep:
+    """Return what a cache file holds.
+
+    Energy is what the first of ``nvml_energy``, ``ps_energy``, ``tegra_energy`` and ``energy`` says
+    that there is, in joules; likewise power. Other numbers are metrics.
+
+    Raises:
+        InputError: ``EATSS-D032``, it is no cache file of Kernel Tuner.
+    """
+    found = _object(document, path, "it is no object")
+    names = found.get("tune_params_keys")
+    entries = found.get("cache")
+    if not isinstance(names, list) or not isinstance(entries, dict):
+        raise _no_cache(path, "it has no 'tune_params_keys' or no 'cache'")
+    identity, space = _about(found, names, path)
+    rows, at_s = [], 0.0
+    for key, entry in entries.items():
+        row = _row(_object(entry, path, f"'{key}' is no object"), key, names, identity, path)
+        at_s += row.made_s + row.card_s + _seconds(entry, _SEARCHING)
+        rows.append(replace(row, at_s=at_s))
+    return Sweep(identity=identity, space=space, cards=(), rows=tuple(rows))
+
+
+def latest_of_one_card(sweep: Sweep, what: str) -> tuple[Row, ...]:
+    """Return the latest row of each variant.
+
+    Raises:
+        InputError: ``EATSS-D031``, they are of several cards.
+    """
+    cards = sorted({row.card for row in sweep.rows if row.card is not None})
+    if len(cards) > 1:
+        raise input_error(
+            "EATSS-D031",
+            f"{what} is of one card, the sweep is of {len(cards)}",
+            hint=f"choose one with --card: {', '.join(cards)}",
+        )
+    found: dict[str, Row] = {}
+    for row in sweep.latest:
+        known = found.get(row.variant)
+        if known is None or row.measured or not known.measured:
+            found[row.variant] = row
+    return tuple(found.values())
+
+
+def _distinct(rows: Iterable[Row], name: str) -> list[Value]:
+    """Return the values of a variable: numbers in order, then others as they came."""
+    found = {json.dumps(value): value for row in rows for own, value in row.values if own == name}
+    return sorted(found.values(), key=lambda one: (isinstance(one, str), _size(one)))
+
+
+def _size(value: Value) -> float:
+    return 0.0 if isinstance(value, str) else float(value)
+
+
+def _key(row: Row, names: list[str]) -> str:
+    values = dict(row.values)
+    return ",".join(str(values.get(name)) for name in names)
+
+
+def _entry(row: Row) -> dict[str, Any]:
+    entry: dict[str, Any] = dict(row.values)
+    if row.measured and row.time_s is not None:
+        entry["time"] = row.time_s * 1e3
+        entry["times"] = runtimes_ms(row)
+        entry |= {"nvml_energy": row.energy_j} if row.energy_j is not None else {}
+        entry |= {"nvml_power": row.power_w} if row.power_w is not None else {}
+    else:
+        entry["time"] = entry["__error__"] = _ERRORS.get(row.status, "ErrorConfig")
+    entry |= {_RATE: row.gflops} if row.gflops is not None else {}
+    entry |= {name: value for name, value in row.metrics if name not in entry}
+    return entry | {
+        "compile_time": row.made_s * 1e3,
+        "verification_time": 0.0,
+        "benchmark_time": row.card_s * 1e3,
+        "strategy_time": 0.0,
+        "framework_time": 0.0,
+        "timestamp": row.created,
+        "eatss_status": row.status,
+        "eatss_reason": row.reason,
+    }
+
+
+def runtimes_ms(row: Row) -> list[float]:
+    """Return the mean time of a run in each window, in milliseconds; one where they are unknown."""
+    windows = () if row.measurement is None else row.measurement.windows
+    found = [window.time_s * 1e3 for window in windows]
+    return found or ([] if row.time_s is None else [row.time_s * 1e3])
+
+
+def _row(
+    entry: Mapping[str, Any], key: str, names: list[str], identity: Identity, path: Path
+) -> Row:
+    values = _values(entry, key, names, path)
+    status, reason = _status(entry)
+    time_s = _number(entry, "time") if status in ("ok", "unstable") else None
+    rate = _number(entry, _RATE)
+    flops = None if rate is None or time_s is None else round(rate * time_s * 1e6)
+    energy = next((name for name in _ENERGIES if _number(entry, name) is not None), "")
+    power = next((name for name in _POWERS if _number(entry, name) is not None), "")
+    known = {*names, *_OF_A_RUN, *_OURS, energy, power, *([_RATE] if flops is not None else [])}
+    return Row(
+        variant=variant_key(dict(values)),
+        values=values,
+        status=status,
+        reason=reason,
+        sizes=identity.sizes,
+        time_s=None if time_s is None else time_s / 1e3,
+        energy_j=None if time_s is None else _number(entry, energy),
+        power_w=None if time_s is None else _number(entry, power),
+        flops=flops,
+        metrics=tuple(
+            (name, float(value))
+            for name, value in entry.items()
+            if name not in known and _is_number(value)
+        ),
+        made_s=_seconds(entry, _MAKING),
+        card_s=_seconds(entry, _ON_THE_CARD),
+        strategy="kernel-tuner",
+        created=str(entry.get("timestamp", "")),
+    )
+
+
+def _values(entry: Mapping[str, Any], key: str, names: list[str], path: Path) -> Values:
+    for name in names:
+        if not isinstance(entry.get(name), bool | int | float | str):
+            raise _no_cache(
+                path, f"'{key}' has no value of '{name}', or one that is no number or text"
+            )
+    return tuple((name, entry[name]) for name in names)
+
+
+def _status(entry: Mapping[str, Any]) -> tuple[Status, str]:
+    error = next((one for one in entry.values() if isinstance(one, str) and one in _STATUSES), None)
+    failed = error is not None or (_number(entry, "time") or math.inf) >= _FAILED_MS
+    status: Status = _STATUSES[error or "ErrorConfig"] if failed else "ok"
+    with suppress(MisfitError):
+        own: Status = decode(_Kept, {"status": entry.get("eatss_status")}).status
+        status = own if (own in ("ok", "unstable")) is not failed else status
+    reason = str(entry.get("eatss_reason", "")) or (f"Kernel Tuner: {error}" if error else "")
+    return status, reason or ("Kernel Tuner gives no time" if failed else "")
+
+
+def _about(found: Mapping[str, Any], names: list[str], path: Path) -> tuple[Identity, str]:
+    own = found.get("eatss")
+    if isinstance(own, dict) and isinstance(own.get("space"), str):
+        try:
+            return decode(Identity, own.get("identity")), own["space"]
+        except MisfitError as error:
+            raise _no_cache(path, f"eatss.identity: {error}") from None
+    size = found.get("problem_size")
+    sizes = size if isinstance(size, list) else [size]
+    identity = Identity(
+        program=str(found.get("kernel_name", "")),
+        source_hash="",
+        target="cuda",
+        generator="kernel_tuner",
+        dtype="",
+        defines=(),
+        sizes=tuple(
+            (f"size_{axis}", one)
+            for axis, one in zip("xyz", sizes, strict=False)
+            if isinstance(one, int)
+        ),
+        card=str(found.get("device_name", "")),
+        driver="",
+        compiler="",
+        options="",
+    )
+    return identity, _space(identity.program, found.get("tune_params"), names)
+
+
+def _space(program: str, parameters: object, names: list[str]) -> str:
+    """Return the parameters and their values as a space in TOML; restrictions are not known."""
+    lists = parameters if isinstance(parameters, dict) else {}
+    iterators = tomlkit.table()
+    for name in names:
+        values = lists.get(name)
+        iterators[name] = list(values) if isinstance(values, list) else []
+    document = tomlkit.document()
+    document["name"] = program or "imported"
+    document["iterators"] = iterators
+    return tomlkit.dumps(document)
+
+
+def _number(entry: Mapping[str, Any], name: str) -> float | None:
+    value = entry.get(name)
+    return float(value) if _is_number(value) and math.isfinite(value) else None
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _seconds(entry: Mapping[str, Any], names: tuple[str, ...]) -> float:
+    return sum(_number(entry, name) or 0.0 for name in names) / 1e3
+
+
+def _object(value: object, path: Path, why: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _no_cache(path, why)
+    return value
+
+
+def _no_cache(path: Path, why: str) -> InputError:
+    return input_error(
+        "EATSS-D032",
+        f"'{path}' is no cache file of Kernel Tuner: {why}",
+        hint="take the file that tune_kernel(cache=...) wrote",
+    )

@@ -1,0 +1,99 @@
+"""Conditions on rows, as ``--where`` takes them: ``tile_i>=32``, ``status=ok``."""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from eatss.diagnostics import input_error
+from eatss.point import Value
+from eatss.store.nouns import Row, Sweep
+
+_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "!=": operator.ne,
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_CONDITION = re.compile(r"\s*([^<>=!\s]+)\s*(>=|<=|!=|==?|<|>)\s*(.*?)\s*")
+_FIELDS = (
+    *("variant", "status", "role", "stage", "card", "reason", "strategy", "created", "decided"),
+    *("time_s", "energy_j", "power_w", "flops", "gflops", "gflops_per_joule"),
+    *("time_error", "energy_error", "made_s", "card_s", "card_j", "at_s"),
+)
+
+
+def chosen_rows(sweep: Sweep, conditions: Sequence[str]) -> tuple[Row, ...]:
+    """Return the rows that meet all conditions.
+
+    A name is a value of the space, a metric, a size, or a field of a row. What a row does not
+    have meets no condition.
+
+    Raises:
+        InputError: ``EATSS-D013``, a condition is none, or its name is not known.
+    """
+    parsed = [_parsed(sweep, condition) for condition in conditions]
+    return tuple(row for row in sweep.rows if all(meets(row) for meets in parsed))
+
+
+def rows_of_variant(sweep: Sweep, beginning: str) -> tuple[Row, ...]:
+    """Return the rows of the variant whose key begins so.
+
+    Raises:
+        InputError: ``EATSS-D016``, no key does, or several.
+    """
+    found = sorted({row.variant for row in sweep.rows if row.variant.startswith(beginning)})
+    if len(found) == 1:
+        return tuple(row for row in sweep.rows if row.variant == found[0])
+    several = f"{len(found)} variants begin" if found else "no variant begins"
+    raise input_error(
+        "EATSS-D016",
+        f"{several} with '{beginning}'",
+        hint=f"write more of it: {', '.join(found[:4])}" if found else "'show' alone lists them",
+    )
+
+
+def _parsed(sweep: Sweep, text: str) -> Callable[[Row], bool]:
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        raise input_error(
+            "EATSS-D013",
+            f"'{text}' is no condition",
+            hint="write NAME, one of = != < <= > >=, and a value: --where 'tile_i>=32'",
+        )
+    name, sign, word = found.groups()
+    known = {one for row in sweep.rows for one in _named(row)} | set(_FIELDS)
+    if name not in known:
+        own = sorted(known - set(_FIELDS))
+        raise input_error(
+            "EATSS-D013",
+            f"no row has a '{name}'",
+            hint=f"there are: {', '.join([*own, *_FIELDS])}",
+        )
+    compare, wanted = _OPERATORS[sign.replace("==", "=")], _value(word)
+
+    def meets(row: Row) -> bool:
+        value = _named(row).get(name, getattr(row, name) if name in _FIELDS else None)
+        if isinstance(value, str):
+            alike = isinstance(wanted, str) or sign in ("=", "==", "!=")
+            return alike and compare(value, word)
+        return value is not None and not isinstance(wanted, str) and compare(value, wanted)
+
+    return meets
+
+
+def _named(row: Row) -> dict[str, Value]:
+    return {**dict(row.sizes), **dict(row.metrics), **dict(row.values)}
+
+
+def _value(word: str) -> Value:
+    try:
+        found = json.loads(word)
+    except ValueError:
+        return word
+    return found if isinstance(found, int | float) else word

@@ -1,0 +1,100 @@
+"""What is in a store, in short."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Annotated
+
+from eatss.codec import BY_NAME
+from eatss.measurement.measurement import Status
+from eatss.point import Values
+from eatss.store.nouns import CardSeen, Identity, Row, Sweep
+from eatss.store.ranking import best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """The best variant in one respect."""
+
+    variant: str
+    values: Values
+    time_s: float | None
+    energy_j: float | None
+    gflops: float | None
+    gflops_per_joule: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What is in a store.
+
+    Attributes:
+        path: As it was named.
+        identity: What all rows have in common.
+        cards: Those that rows were measured on.
+        variants: How many points have a row.
+        rows: How many rows there are: a variant may be measured again, or on several cards.
+        statuses: How many rows have each status.
+        best_time: The fastest variant, ``null`` if none was measured.
+        best_energy: The one that takes least energy.
+        made_s: Seconds of processors that generating and compiling took.
+        card_s: Seconds that cards were taken.
+        card_j: Joules that cards drew, as far as that is known.
+        first: When the first row was done, UTC, ISO 8601; ``""`` if not known.
+        last: When the last one was.
+    """
+
+    path: str
+    identity: Identity
+    cards: tuple[CardSeen, ...]
+    variants: int
+    rows: int
+    statuses: Annotated[tuple[tuple[Status, int], ...], BY_NAME]
+    best_time: Best | None
+    best_energy: Best | None
+    made_s: float
+    card_s: float
+    card_j: float
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summaries:
+    """What ``eatss results ls --format json`` prints: a summary for each store."""
+
+    stores: tuple[Summary, ...]
+
+
+def summary_of(path: str, sweep: Sweep) -> Summary:
+    """Return what is in a sweep; where a variant was measured again, the careful time counts."""
+    created = sorted(row.created for row in sweep.rows if row.created)
+    return Summary(
+        path=path,
+        identity=sweep.identity,
+        cards=sweep.cards,
+        variants=len({row.variant for row in sweep.rows}),
+        rows=len(sweep.rows),
+        statuses=tuple(Counter(row.status for row in sweep.rows).most_common()),
+        best_time=_best(best(sweep.latest, "time")),
+        best_energy=_best(best(sweep.latest, "energy")),
+        made_s=sum(row.made_s for row in sweep.rows),
+        card_s=sum(row.card_s for row in sweep.rows),
+        card_j=sum(row.card_j or 0.0 for row in sweep.rows),
+        first=created[0] if created else "",
+        last=created[-1] if created else "",
+    )
+
+
+def _best(row: Row | None) -> Best | None:
+    if row is None:
+        return None
+    return Best(
+        variant=row.variant,
+        values=row.values,
+        time_s=row.time_s,
+        energy_j=row.energy_j,
+        gflops=row.gflops,
+        gflops_per_joule=row.gflops_per_joule,
+    )

@@ -1,0 +1,136 @@
+"""``eatss results``, as users call it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import eatss
+from eatss.store.nouns import Sweep
+from eatss.store.store import Store
+from tests.end_to_end.in_process import eatss as command
+from tests.report.measurements import measured
+from tests.store.sweeps import SPACE, card, identity, refused, row
+
+ROWS = (
+    row(16, time_s=7e-3, role="default"),
+    row(32, time_s=5e-3, energy_j=3.0, role="ours", measurement=measured()),
+    row(64, time_s=4e-3, energy_j=6.0, status="unstable", reason="clocks changed"),
+    refused(128),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, rows in (("a.db", ROWS), ("b.db", (row(16, card="GPU-1"),))):
+        cards = (card("GPU-0" if name == "a.db" else "GPU-1"),)
+        Store.write_new(name, Sweep(identity=identity(), space=SPACE, cards=cards, rows=rows))
+    return tmp_path
+
+
+def said(*words: str) -> str:
+    done = command("results", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refusal(*words: str) -> str:
+    done = command("results", *words)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def faults(name: str, document: Any) -> list[str]:
+    found = Draft202012Validator(eatss.schema(name)).iter_errors(document)
+    return [error.message for error in found]
+
+
+def test_alone_it_shows_what_it_can() -> None:
+    done = command("results")
+    assert "prune" in done.stdout + done.stderr
+
+
+def test_ls_says_what_is_there(folder: Path) -> None:
+    text = said("ls", "a.db", "b.db")
+    assert "rows          4: 2 ok, 1 unstable, 1 compile error" in text
+    assert "least energy  " in text
+    assert "5.000 ms, 3.000 J; tile_i=32 tile_j=32" in text
+    assert "GPU-1 of node1" in text
+    document = json.loads(said("ls", "a.db", "b.db", "--format", "json"))
+    assert not faults("results", document)
+    assert [one["best_time"]["time_s"] for one in document["stores"]] == [4e-3, 7e-3]
+    assert sorted(path.name for path in folder.iterdir()) == ["a.db", "b.db"]
+
+
+def test_show_lists_the_best_first(folder: Path) -> None:
+    lines = said("show", "a.db").splitlines()
+    assert [line.split()[1] for line in lines[2:]] == ["5.000", "7.000", "4.000", "-"]
+    assert "tile_i=128" in lines[-1]
+    assert "compile error" in lines[-1]
+    lines = said("show", "a.db", "--by", "time", "--top", "2").splitlines()
+    assert [line.split()[1] for line in lines[2:-1]] == ["4.000", "5.000"]
+    assert lines[-1] == "and 2 more: --top 4"
+    assert len(said("show", "a.db", "--where", "tile_i>=64").splitlines()) == 4
+    assert said("show", "a.db", "--where", "tile_i>1000") == "there is no such row\n"
+    document = json.loads(said("show", "a.db", "--where", "role=ours", "--format", "json"))
+    assert not faults("sweep", document)
+    assert [one["role"] for one in document["rows"]] == ["ours"]
+
+
+def test_show_has_everything_of_a_variant(folder: Path) -> None:
+    text = said("show", "a.db", ROWS[1].variant[:6])
+    assert "5.000 ms" in text
+    assert "registers 64, occupancy 0.5" in text
+    assert "NVML energy counter" in text, "the measurement too"
+    assert "compile error: too many registers" in said("show", "a.db", ROWS[3].variant)
+    assert "EATSS-D016" in refusal("show", "a.db", "zz")
+
+
+def test_merge_export_import(folder: Path) -> None:
+    assert "wrote 5 rows of 2 cards to both.db" in said("merge", "a.db", "b.db", "-o", "both.db")
+    assert "EATSS-D012" in refusal("merge", "a.db", "b.db", "-o", "both.db")
+    assert "EATSS-D031" in refusal("export", "both.db", "-o", "x.json", "-f", "kernel-tuner")
+    assert not Path("x.json").exists()
+    said("export", "both.db", "-o", "x.json", "-f", "kernel-tuner", "--card", "GPU-0")
+    said("import", "x.json", "-o", "back.db")
+    back, there = eatss.read_sweep("back.db"), eatss.read_sweep("a.db")
+    assert [one.time_s for one in back.rows] == [one.time_s for one in there.rows]
+    assert [one.status for one in back.rows] == [one.status for one in there.rows]
+    said("export", "a.db", "-o", "a.json")
+    said("import", "a.json", "-o", "again.db")
+    assert eatss.read_sweep("again.db") == eatss.read_sweep("a.json") == there
+    assert said("ls", "a.json").splitlines()[1:] == said("ls", "a.db").splitlines()[1:]
+    said("export", "a.db", "-o", "a.csv")
+    assert len(Path("a.csv").read_text().splitlines()) == 5
+    assert "EATSS-D033" in refusal("export", "a.db", "-o", "a.txt")
+    assert "EATSS-C010" in refusal("export", "a.db", "-o", "missing/a.csv")
+    Path("plain.json").write_text("{}")
+    assert "EATSS-D032" in refusal("import", "plain.json", "-o", "c.db")
+
+
+def test_prune_says_what_it_removed(folder: Path) -> None:
+    assert "EATSS-D015" in refusal("prune", "a.db")
+    text = said("prune", "a.db", "--failed", "--keep-best", "1", "--by", "time")
+    assert "removed 1 row (1 failed), 3 left" in text, "the fastest, the default and ours stay"
+    assert "removed 0 rows, 3 left" in said("prune", "a.db", "--older-than", "2026-11-01")
+    assert "removed 3 rows (3 old), 0 left" in said("prune", "a.db", "--older-than", "2026-11-22")
+    assert "rows          0" in said("ls", "a.db")
+
+
+@pytest.mark.parametrize("words", [("ls",), ("show",), ("prune", "--failed")])
+def test_a_store_that_is_not_there_is_told(folder: Path, words: tuple[str, ...]) -> None:
+    first, *options = words
+    assert "there is no store 'c.db' [EATSS-D001]" in refusal(first, "c.db", *options)
+
+
+def test_a_store_that_is_written_is_read_but_not_pruned(folder: Path) -> None:
+    with Store.create_or_resume("a.db", identity(), SPACE) as store:
+        store.add(row(256))
+        assert "tile_i=256" in said("show", "a.db")
+        assert "EATSS-D005" in refusal("prune", "a.db", "--failed")
