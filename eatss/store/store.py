@@ -1,0 +1,183 @@
+"""``Store``: measurements in a file of SQLite, each there as soon as :meth:`Store.add` returns."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+
+from eatss.diagnostics import Diagnostic, InternalError, input_error
+from eatss.store.faults import faults_told
+from eatss.store.identity import check_identity, check_space
+from eatss.store.nouns import CardSeen, Identity, Row, Sweep
+from eatss.store.opening import opened_to_read, opened_to_write, real_path
+from eatss.store.stored_rows import (
+    INSERT_CARD,
+    INSERT_ROW,
+    read_cards,
+    read_identity,
+    read_rows,
+    read_space,
+    stored_card,
+    stored_row,
+)
+from eatss.store.writer_lock import WriterLock, lock_for_writing
+
+
+@dataclass(slots=True, kw_only=True)
+class Store:
+    """A store that is open to be written, by this process alone.
+
+        with Store.create_or_resume("2mm.db", identity, space_text) as store:
+            known = store.rows()
+            store.add(row)
+
+    Threads may share it. A process that is forked off may not use it.
+
+    Attributes:
+        path: The file, links followed.
+        identity: What all its rows are of.
+        space: The text of its space.
+    """
+
+    path: Path
+    identity: Identity
+    space: str
+    _connection: sqlite3.Connection
+    _lock: WriterLock
+    _process: int = field(default_factory=os.getpid)
+    _turn: RLock = field(default_factory=RLock)
+
+    @classmethod
+    def create_or_resume(
+        cls, path: str | os.PathLike[str], identity: Identity, space: str
+    ) -> Store:
+        """Open a store to add to it; make it if it is not there.
+
+        ``space`` takes the place of the text that is kept, if its variables have the same names:
+        a space may grow from session to session, and rows outside of it stay.
+
+        Raises:
+            InputError: there is no folder (``EATSS-D001``); the file is no store (``D002``),
+                damaged (``D003``), of a newer eatss (``D004``), written by another process
+                (``D005``) or cannot be opened (``D006``); there is no room (``D007``); it is of
+                something else (``D010``) or of a space of other variables (``D011``).
+        """
+        place = real_path(path)
+        if not place.parent.is_dir():
+            raise input_error(
+                "EATSS-D001",
+                f"there is no folder '{place.parent}' for the store",
+                hint="make it first, or name another file with -o",
+            )
+        lock = lock_for_writing(place)
+        try:
+            connection = opened_to_write(place, identity, space)
+            try:
+                with faults_told(place):
+                    check_identity(place, read_identity(place, connection), identity)
+                    known = read_space(place, connection)
+                    if known != space:
+                        check_space(place, known, space)
+                        connection.execute("UPDATE space SET text = ?", (space,))
+            except BaseException:
+                connection.close()
+                raise
+        except BaseException:
+            lock.release()
+            raise
+        return cls(path=place, identity=identity, space=space, _connection=connection, _lock=lock)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, measurements: bool = True) -> Sweep:
+        """Return all of a store as it is now; another process may be writing to it.
+
+        Without ``measurements`` rows are read in a tenth of the time, and have none.
+
+        Raises:
+            InputError: ``EATSS-D001`` to ``EATSS-D007``, as of :meth:`create_or_resume`.
+        """
+        place = real_path(path)
+        with opened_to_read(place) as connection:
+            return Sweep(
+                identity=read_identity(place, connection),
+                space=read_space(place, connection),
+                cards=read_cards(place, connection),
+                rows=tuple(read_rows(place, connection, measurements=measurements)),
+            )
+
+    def rows(self, *, measurements: bool = True) -> tuple[Row, ...]:
+        """Return the rows in the order in which they were added.
+
+        Raises:
+            InputError: ``EATSS-D003``, one is damaged.
+        """
+        with self._using() as connection:
+            return tuple(read_rows(self.path, connection, measurements=measurements))
+
+    def cards(self) -> tuple[CardSeen, ...]:
+        """Return the cards that rows were measured on, in the order in which they came.
+
+        Raises:
+            InputError: ``EATSS-D003``, one is damaged.
+        """
+        with self._using() as connection:
+            return read_cards(self.path, connection)
+
+    def add(self, row: Row) -> None:
+        """Keep a row: it is on the disk when this returns, whatever comes then.
+
+        Raises:
+            InputError: ``EATSS-D006`` or ``EATSS-D007``, it is not kept; all others still are, and
+                the store may be used on.
+        """
+        stored = stored_row(row)
+        with self._using() as connection:
+            connection.execute(INSERT_ROW, stored)
+
+    def add_card(self, card: CardSeen) -> None:
+        """Keep a card; what was known of the same one, by its ``uuid``, is replaced.
+
+        Raises:
+            InputError: ``EATSS-D006`` or ``EATSS-D007``, it is not kept.
+        """
+        with self._using() as connection:
+            connection.execute(INSERT_CARD, stored_card(card))
+
+    def close(self) -> None:
+        """Let others write; closing again does nothing."""
+        if self._process == os.getpid():
+            with self._turn:
+                self._connection.close()
+                self._lock.release()
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection to one thread at a time.
+
+        Raises:
+            InternalError: ``EATSS-D900``, a process that was forked off would use it.
+            InputError: ``EATSS-D003`` to ``EATSS-D007``.
+        """
+        if self._process != os.getpid():
+            raise InternalError(
+                Diagnostic(code="EATSS-D900", message="a forked process uses its parent's store")
+            )
+        with self._turn, faults_told(self.path):
+            yield self._connection
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

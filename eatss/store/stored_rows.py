@@ -1,0 +1,154 @@
+"""Nouns of a store as rows of its tables, and back, through :mod:`eatss.codec`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from eatss.codec import MisfitError, decode, encode
+from eatss.store.faults import damaged
+from eatss.store.nouns import CardSeen, Identity, Row
+
+T = TypeVar("T")
+
+_Stored = str | int | float | bytes | None
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as SQLite takes it: text that is no Unicode is spelled out."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _packed(value: Any) -> bytes | None:
+    return None if value is None else zlib.compress(_json(value).encode())
+
+
+def _unpacked(data: Any) -> Any:
+    return None if data is None else json.loads(zlib.decompress(data))
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a field stands in its column."""
+
+    write: Callable[[Any], _Stored]
+    read: Callable[[Any], Any]
+
+
+_AS_IT_IS = _Form(_plain, lambda value: value)
+_AS_JSON = _Form(_json, json.loads)
+_FORMS: Mapping[str, _Form] = {
+    "values": _AS_JSON,
+    "sizes": _AS_JSON,
+    "metrics": _AS_JSON,
+    "measurement": _Form(_packed, _unpacked),
+}
+_COLUMNS = {one.name: "point" if one.name == "values" else one.name for one in fields(Row)}
+"""Columns by fields; ``values`` is a word of SQL."""
+
+
+def _insert(table: str, columns: Collection[str]) -> str:
+    values = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608 - our names
+
+
+INSERT_ROW = _insert("rows", _COLUMNS.values())
+
+
+def stored_row(row: Row) -> tuple[_Stored, ...]:
+    """Return a row as :data:`INSERT_ROW` takes it."""
+    plain = encode(row)
+    return tuple(_FORMS.get(name, _AS_IT_IS).write(plain[name]) for name in _COLUMNS)
+
+
+def read_rows(
+    path: Path, connection: sqlite3.Connection, *, measurements: bool = True
+) -> Iterator[Row]:
+    """Yield the rows in their order; without ``measurements``, which take longest, if need be.
+
+    Raises:
+        InputError: ``EATSS-D003``, one cannot be read.
+    """
+    names = [name for name in _COLUMNS if measurements or name != "measurement"]
+    chosen = ", ".join(_COLUMNS[name] for name in names)
+    for number, *stored in connection.execute(f"SELECT id, {chosen} FROM rows ORDER BY id"):  # noqa: S608 - our names
+        yield _read(path, f"row {number}", Row, dict(zip(names, stored, strict=True)))
+
+
+_CARD_FIELDS = tuple(one.name for one in fields(CardSeen))
+
+INSERT_CARD = (
+    _insert("cards", _CARD_FIELDS)
+    + " ON CONFLICT (uuid) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in _CARD_FIELDS[1:])
+)
+
+
+def stored_card(card: CardSeen) -> tuple[_Stored, ...]:
+    """Return a card as :data:`INSERT_CARD` takes it."""
+    plain = encode(card)
+    return tuple(_plain(plain[name]) for name in _CARD_FIELDS)
+
+
+def read_cards(path: Path, connection: sqlite3.Connection) -> tuple[CardSeen, ...]:
+    """Return the cards, in the order in which they were seen.
+
+    Raises:
+        InputError: ``EATSS-D003``, one cannot be read.
+    """
+    found = connection.execute(f"SELECT {', '.join(_CARD_FIELDS)} FROM cards ORDER BY rowid")  # noqa: S608 - our names
+    return tuple(
+        _read(path, f"card {at}", CardSeen, dict(zip(_CARD_FIELDS, stored, strict=True)))
+        for at, stored in enumerate(found)
+    )
+
+
+def stored_identity(identity: Identity) -> list[tuple[str, str]]:
+    """Return the rows of the table ``identity``."""
+    return [(name, _json(value)) for name, value in encode(identity).items()]
+
+
+def read_identity(path: Path, connection: sqlite3.Connection) -> Identity:
+    """Return what the store is of.
+
+    Raises:
+        InputError: ``EATSS-D003``, it cannot be read.
+    """
+    found = dict(connection.execute("SELECT field, value FROM identity"))
+    return _read(path, "its identity", Identity, found, _AS_JSON)
+
+
+def read_space(path: Path, connection: sqlite3.Connection) -> str:
+    """Return the text of the space.
+
+    Raises:
+        InputError: ``EATSS-D003``, there is none.
+    """
+    found = connection.execute("SELECT text FROM space").fetchone()
+    if found is None or not isinstance(found[0], str):
+        raise damaged(path, "it has no space")
+    return found[0]
+
+
+def _read(
+    path: Path, what: str, kind: type[T], stored: Mapping[str, Any], form: _Form | None = None
+) -> T:
+    try:
+        plain = {
+            name: (form or _FORMS.get(name, _AS_IT_IS)).read(value)
+            for name, value in stored.items()
+        }
+        return decode(kind, plain)
+    except (MisfitError, ValueError, TypeError, zlib.error, RecursionError) as error:
+        raise damaged(path, f"{what}: {error}") from None

@@ -1,0 +1,70 @@
+"""A store keeps what it is given, and tells in the user's terms what it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eatss.diagnostics import InputError
+from eatss.store.store import Store
+from tests.report.measurements import measured
+from tests.store.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row
+
+
+def test_what_is_added_is_read_again(tmp_path: Path) -> None:
+    rows = (row(), refused(32, 64), row(32, 16, measurement=measured()), row("a", True))
+    path = tmp_path / "2mm.db"
+    with Store.create_or_resume(path, identity(), SPACE) as store:
+        store.add_card(card())
+        store.add_card(card("GPU-1"))
+        store.add_card(card(host="node2"))
+        for one in rows:
+            store.add(one)
+        assert store.rows() == rows
+        assert store.cards() == (card(host="node2"), card("GPU-1"))
+        sweep = Store.read(path)
+    assert (sweep.identity, sweep.space) == (identity(), SPACE)
+    assert sweep.rows == rows
+    assert sweep.cards == (card(host="node2"), card("GPU-1"))
+    assert Store.read(path) == sweep
+    assert [one.measurement for one in Store.read(path, measurements=False).rows] == [None] * 4
+
+
+def test_a_store_is_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "2mm.db"
+    for count in range(3):
+        with Store.create_or_resume(path, identity(), SPACE) as store:
+            assert len(store.rows()) == count
+            store.add(row(count))
+    assert [path.name for path in tmp_path.iterdir()] == ["2mm.db"], "nothing is left beside it"
+
+
+def test_a_store_of_something_else_is_refused_by_field(tmp_path: Path) -> None:
+    path = tmp_path / "2mm.db"
+    Store.create_or_resume(path, identity(), SPACE).close()
+    other = identity(driver="575.1", source_hash="b" * 64, sizes=(("NI", 5),), defines=())
+    with pytest.raises(InputError) as refusal:
+        Store.create_or_resume(path, other, SPACE)
+    assert refusal.value.code == "EATSS-D010"
+    assert [one.message for one in refusal.value.diagnostics[1:]] == [
+        "source: there 5a5a5a5a5a5a, now bbbbbbbbbbbb",
+        "defines and headers: there -DLARGE, now none",
+        "sizes: there NI=1000, NJ=1200, now NI=5",
+        "driver: there 580.159, now 575.1",
+    ]
+    Store.create_or_resume(path, identity(), SPACE).close()  # the lock is free again
+
+
+def test_a_space_of_the_same_variables_takes_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "2mm.db"
+    with Store.create_or_resume(path, identity(), SPACE) as store:
+        store.add(row())
+    with Store.create_or_resume(path, identity(), WIDER_SPACE) as store:
+        assert store.space == WIDER_SPACE
+        assert store.rows() == (row(),)
+    assert Store.read(path).space == WIDER_SPACE
+    with pytest.raises(InputError, match=r"tile_i, tile_j, now threads_j, tile_i") as refusal:
+        Store.create_or_resume(path, identity(), OTHER_SPACE)
+    assert refusal.value.code == "EATSS-D011"
+    assert Store.read(path).space == WIDER_SPACE
