@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from eatss.diagnostics import input_error
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?")
-_UNITS_S = {None: 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
+from eatss.durations import duration_s
 
 LEAST_TUNE_S = 20.0
 """The shortest time in which two candidates are measured."""
@@ -47,12 +43,11 @@ class CallOptions:
         """
         if self.tune is None:
             return None
-        found = _DURATION.fullmatch(str(self.tune).strip())
-        if found is None or float(found[1]) <= 0:
+        seconds = duration_s(str(self.tune))
+        if not seconds:
             raise input_error(
                 "EATSS-J020", f"tune is {self.tune!r}, which is no time", hint="write tune='30s'"
             )
-        seconds = float(found[1]) * _UNITS_S[found[2]]
         if seconds < LEAST_TUNE_S:
             raise input_error(
                 "EATSS-J020",

@@ -1,0 +1,26 @@
+"""Strategies: which point of a search space is measured next, given what was found so far.
+
+In: a space, a seed, the order of the model. Out: points, one at a time. Next: ``eatss/replay/``,
+which tries strategies on what was recorded.
+"""
+
+from eatss.strategies.budget import Budget
+from eatss.strategies.choose import STRATEGIES, MakeStrategy, make
+from eatss.strategies.guarded import Guarded
+from eatss.strategies.listed import ListedSpace
+from eatss.strategies.strategy import WAIT, Asked, SearchSpace, Strategy, StrategyJob, Wait
+
+__all__ = [
+    "STRATEGIES",
+    "WAIT",
+    "Asked",
+    "Budget",
+    "Guarded",
+    "ListedSpace",
+    "MakeStrategy",
+    "SearchSpace",
+    "Strategy",
+    "StrategyJob",
+    "Wait",
+    "make",
+]

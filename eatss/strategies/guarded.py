@@ -1,0 +1,86 @@
+"""What holds for every strategy, whoever wrote it: no point twice, none outside the space."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf, isnan
+
+from eatss.diagnostics import input_error
+from eatss.point import Point, Value, variant_key
+from eatss.strategies.strategy import WAIT, Asked, Strategy, StrategyJob
+from eatss.strategies.unseen import Unseen
+
+_REPEATS = 100
+
+
+class Guarded:
+    """A strategy that never asks for a point twice, nor for one that was told.
+
+    The points of ``job.start`` come first. A point that the strategy proposes again is answered
+    with what is known of it, one that the space does not allow with infinity. After a hundred
+    such proposals in a row a point that is new is drawn at random.
+    """
+
+    def __init__(self, name: str, strategy: Strategy, job: StrategyJob) -> None:
+        self.name = name
+        self._strategy = strategy
+        self._space = job.space
+        self._unseen = Unseen(job.space, job.seed)
+        self._start = deque(job.start)
+        self._costs: dict[str, float] = {}
+        self._held: dict[str, Value] | None = None
+
+    def ask(self) -> Asked:
+        """Return the next point to measure, ``WAIT``, or ``None`` where nothing is left.
+
+        Raises:
+            InputError: ``EATSS-T006``, the strategy proposes what is no point of the space's names.
+        """
+        while self._start:
+            point = dict(self._start.popleft())
+            if not self._unseen.seen(point):
+                self._unseen.see(point)
+                return point
+        for _ in range(_REPEATS):
+            asked = self._proposed()
+            if not isinstance(asked, dict):
+                return asked
+            if self._space.allows(asked) is not None:
+                self._strategy.tell(asked, inf)
+            elif not self._unseen.seen(asked):
+                self._unseen.see(asked)
+                return asked
+            elif variant_key(asked) in self._costs:
+                self._strategy.tell(asked, self._costs[variant_key(asked)])
+            else:
+                self._held = asked
+                return WAIT
+        return self._unseen.draw()
+
+    def tell(self, point: Point, cost: float) -> None:
+        """Learn what a point costs; a cost that is no number is infinite."""
+        cost = inf if isnan(cost) else cost
+        self._unseen.see(point)
+        self._costs[variant_key(point)] = cost
+        if self._space.allows(point) is None:
+            self._strategy.tell(point, cost)
+
+    def close(self) -> None:
+        """Let go of what the strategy holds; nothing is asked of it afterwards."""
+        close = getattr(self._strategy, "close", None)
+        if close is not None:
+            close()
+
+    def _proposed(self) -> Asked:
+        if self._held is not None:
+            held, self._held = self._held, None
+            return held
+        asked = self._strategy.ask()
+        if isinstance(asked, dict) and set(asked) != set(self._space.names):
+            raise input_error(
+                "EATSS-T006",
+                f"the strategy '{self.name}' proposes a point of {', '.join(asked) or 'nothing'}, "
+                f"the space has {', '.join(self._space.names)}",
+                hint="mend the strategy, or choose another one",
+            )
+        return asked
