@@ -23,7 +23,10 @@ from eatss.store.nouns import Row, Sizes
 Statistic: TypeAlias = Literal["best", "mean"]
 Quantity: TypeAlias = Literal["performance", "efficiency"]
 
-NOT_VARIED = ("split", "warp_fraction")
+SEARCHED = 10
+"""A size with fewer measured variants was not searched: its fastest says nothing."""
+
+STUDIED_APART = ("split", "warp_fraction")
 """Values that have a study of their own [EATSS, Sec. V-D, Fig. 8]."""
 
 
@@ -152,7 +155,7 @@ def split_study(found: Population) -> tuple[SplitBar, ...]:
 
     Empty where neither varies, or the default was not measured.
     """
-    names = [name for name in NOT_VARIED if name in value_names(found.rows)]
+    names = [name for name in STUDIED_APART if name in value_names(found.rows)]
     default = of_role(found.rows, "default")
     if not names or default is None or not default.time_s:
         return ()
@@ -184,7 +187,8 @@ def split_study(found: Population) -> tuple[SplitBar, ...]:
 def size_study(rows: Sequence[Row]) -> tuple[SizePoint, ...]:
     """Return default, paper's, ours and the fastest at each size, by rising size [EATSS, Fig. 12].
 
-    ``scale`` is the geometric mean of the sizes that differ. Empty where there is one size only.
+    ``scale`` is the geometric mean of the sizes that differ. The fastest stands where ten variants
+    or more were measured. Empty where there is one size only.
     """
     groups = by_sizes(rows)
     if len(groups) < 2:
@@ -200,7 +204,7 @@ def size_study(rows: Sequence[Row]) -> tuple[SizePoint, ...]:
             ("default", of_role(found.rows, "default")),
             ("paper", of_role(found.rows, "paper")),
             ("ours", of_role(found.rows, "ours")),
-            ("fastest", found.rows[fastest(found)] if len(found) > 2 else None),
+            ("fastest", found.rows[fastest(found)] if len(found) >= SEARCHED else None),
         ]
         places = {row.variant: k for k, row in enumerate(found.rows)}
         for name, row in chosen:
