@@ -57,6 +57,9 @@ PUBLISHED: Mapping[str, Published] = {
     ),
     "cache": Published("eatss.cache.contents:Contents", "eatss cache ls --format json"),
     "meter": Published("eatss.foreign.program_energy:ProgramEnergy", "eatss meter --format json"),
+    "report": Published(
+        "eatss.evaluation.sweep_evaluation:SweepReport", "eatss report --format json"
+    ),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
 """The documents with a schema, by name."""

@@ -16,6 +16,7 @@ from eatss.cli import (
     ppcg,
     predict,
     profiles,
+    report,
     roofline,
     schema,
     select,
@@ -44,6 +45,7 @@ app.command(epilog=meter.EXAMPLES)(meter.meter)
 app.command(epilog=ppcg.EXAMPLES)(ppcg.ppcg)
 app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command(epilog=profiles.EXAMPLES)(profiles.profiles)
+app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=schema.EXAMPLES)(schema.schema)
 app.add_typer(cache.app, name="cache")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)

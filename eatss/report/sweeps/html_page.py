@@ -163,7 +163,7 @@ def _facts(one: Evaluated) -> tuple[tuple[str, str], ...]:
         ("sizes", size_words(found.sizes)),
         ("macros", " ".join(identity.defines)),
         ("spent", spent),
-        ("source", identity.source_hash[:12]),
+        ("source (SHA-256)", identity.source_hash[:12]),
     ]
     return tuple((name, value) for name, value in facts if value)
 

@@ -86,9 +86,9 @@ def correlation_bars(
             label.set_fontweight("bold")
     axes.axvline(0, color=BLACK, linewidth=0.8)
     axes.set_xlim(-1.02, 1.02)
-    axes.set_xlabel("correlation coefficient")
     samples = max((one.samples for one in shown), default=0)
-    axes.set_title(f"Correlation with {_TARGETS[target]} ({samples} variants)")
+    axes.set_xlabel(f"correlation coefficient, {samples} variants")
+    axes.set_title(f"Correlation with {_TARGETS[target]}")
     grid(axes, "x")
     return axes
 

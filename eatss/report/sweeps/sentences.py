@@ -85,8 +85,7 @@ def _trade_off(found: SweepEvaluation) -> list[str]:
             f"Choosing for speed alone wastes {_percent(trade.energy_wasted)} of energy, choosing "
             f"for energy alone loses {_percent(trade.time_lost)} of time. "
             f"{_variants(trade.right_of_vertical)} faster than the one of least energy, "
-            f"{_variants(trade.above_horizontal)} thriftier than the fastest, "
-            f"{trade.upper_right} of them both."
+            f"{trade.above_horizontal} thriftier than the fastest, {trade.upper_right} both."
         ]
     if trade.equal_speed is not None and trade.equal_speed.ratio > 1:
         listed.append(
@@ -173,6 +172,8 @@ def time_text(seconds: float) -> str:
 
 def energy_text(joules: float) -> str:
     """Return an energy in the unit that suits, ``291.3 mJ``."""
+    if joules >= 1e4:
+        return f"{scaled(joules, 1e-3)} kJ"
     if joules >= 1:
         return f"{figure(joules)} J"
     return f"{scaled(joules, 1e3)} mJ" if joules >= 1e-3 else f"{scaled(joules, 1e6)} µJ"
