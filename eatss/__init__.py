@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         u64,
     )
     from eatss.python_source.python_scop import PythonScop, scop
+    from eatss.reporting import sweep_report
     from eatss.schemas import schema
     from eatss.session.variants import SourceOptions
     from eatss.store.nouns import Sweep
@@ -93,6 +94,7 @@ _HOME = {
     "schema": "eatss.schemas",
     "scop": "eatss.python_source.python_scop",
     "select": "eatss.api",
+    "sweep_report": "eatss.reporting",
     "u8": "eatss.python_source.annotations",
     "u16": "eatss.python_source.annotations",
     "u32": "eatss.python_source.annotations",
@@ -141,6 +143,7 @@ __all__ = [
     "schema",
     "scop",
     "select",
+    "sweep_report",
     "u8",
     "u16",
     "u32",

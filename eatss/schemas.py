@@ -59,6 +59,9 @@ PUBLISHED: Mapping[str, Published] = {
     "meter": Published("eatss.foreign.program_energy:ProgramEnergy", "eatss meter --format json"),
     "results": Published("eatss.store.summary:Summaries", "eatss results ls --format json"),
     "sweep": Published("eatss.store.nouns:Sweep", "eatss results export, show --format json"),
+    "report": Published(
+        "eatss.evaluation.sweep_evaluation:SweepReport", "eatss report --format json"
+    ),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
 """The documents with a schema, by name."""

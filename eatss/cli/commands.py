@@ -16,10 +16,12 @@ from eatss.cli import (
     ppcg,
     predict,
     profiles,
+    report,
     results,
     roofline,
     schema,
     select,
+    sweep,
     verify,
 )
 
@@ -43,6 +45,8 @@ app.command(epilog=characterize.EXAMPLES)(characterize.characterize)
 app.command(epilog=roofline.EXAMPLES)(roofline.roofline)
 app.command(epilog=meter.EXAMPLES)(meter.meter)
 app.command(epilog=ppcg.EXAMPLES)(ppcg.ppcg)
+app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
+app.command(epilog=report.EXAMPLES)(report.report)
 app.add_typer(results.app, name="results")
 app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command(epilog=profiles.EXAMPLES)(profiles.profiles)

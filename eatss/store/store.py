@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import RLock
 from types import TracebackType
 
-from eatss.diagnostics import Diagnostic, InternalError
+from eatss.diagnostics import Diagnostic, InternalError, input_error
 from eatss.store.faults import faults_told
 from eatss.store.identity import check_identity, check_space
 from eatss.store.nouns import CardSeen, Identity, Row, Sweep

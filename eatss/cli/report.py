@@ -1,0 +1,80 @@
+"""``eatss report``: what stores of sweeps say, as text, JSON or one HTML page with figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from eatss.cli.options import Debug, Diagnostics, of_output
+
+EXAMPLES = """
+Examples:
+
+    eatss report 2mm.db
+
+    eatss report 2mm.db -o 2mm.html
+
+    eatss report gemm.db 2mm.db atax.db -o all.html
+
+    eatss report 2mm.db --figures figures --figures-as pdf
+
+    eatss report 2mm.db --format json | jq '.sweeps[0].trade_off'
+"""
+
+_Format: TypeAlias = Literal["html", "text", "json"]
+_Figures: TypeAlias = Literal["png", "svg", "pdf"]
+
+
+def report(
+    stores: Annotated[
+        list[Path], typer.Argument(metavar="STORE...", help="Files that eatss sweep wrote.")
+    ],
+    output: Annotated[
+        Path | None,
+        of_output(
+            "--output", "-o", metavar="FILE", help="A page FILE.html; or FILE.json, FILE.txt."
+        ),
+    ] = None,
+    output_format: Annotated[
+        _Format | None,
+        of_output("--format", "-f", help="Default: by the name of FILE; text without one."),
+    ] = None,
+    figures: Annotated[
+        Path | None, of_output(metavar="DIR", help="Write each figure to a file of its own in DIR.")
+    ] = None,
+    figures_as: Annotated[_Figures, of_output("--figures-as", help="Kind of these files.")] = "png",
+    diagnostics: Diagnostics = "text",
+    debug: Debug = False,
+) -> None:
+    """Report sweeps: the best by time and energy, trade-offs, ranks, correlations. Needs no GPU.
+
+    A page is one file that needs nothing else: figures, tables that sort by a click, data as CSV.
+    Cards of one kind are set beside each other only by references that both measured.
+    """
+    from eatss.reporting import (  # noqa: PLC0415 - keeps --help fast
+        checked_output,
+        evaluated,
+        rendered,
+        write_figures,
+        write_report,
+    )
+
+    chosen = output_format or "text"
+    if output is not None:
+        chosen = checked_output(output, output_format)
+    if chosen == "html":
+        from eatss.report.sweeps.html_page import check_page  # noqa: PLC0415
+
+        check_page()
+    found = evaluated(stores)
+    text = rendered(found, chosen) if output is not None or figures is None or output_format else ""
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_report(output, text)
+        typer.echo(f"{output}: {len(text.encode()) / 1e6:.1f} MB", err=True)
+    if figures is not None:
+        written = write_figures(found, figures, figures_as)
+        typer.echo(f"{figures}: {len(written)} figures", err=True)

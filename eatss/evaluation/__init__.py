@@ -1,0 +1,1 @@
+"""Sweeps in, numbers out: optima, frontiers, ranks, correlations; ``eatss/report`` draws them."""

@@ -1,0 +1,199 @@
+"""Cards of one kind on one scale, or not compared at all.
+
+Two cards of one kind differ by some percent. Every card measures the same reference variants now
+and then; what it takes for them, over what another card takes, is its factor. Rows of a card
+without a reference that others share are not set beside theirs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from scipy import stats
+from scipy.special import stdtrit
+
+from eatss.evaluation.population import Floats, Sign
+from eatss.store.nouns import Row, Sweep
+
+Key: TypeAlias = tuple[str, Sign]
+_Value: TypeAlias = Callable[[Row], float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """How a card's references changed from its first to its last.
+
+    ``change`` is relative, +0.01 for one percent more; ``error`` half of its 95 % interval;
+    ``spread`` the relative standard deviation around the line.
+    """
+
+    change: float
+    error: float | None
+    spread: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardScale:
+    """One card: how many rows and references it has, and what it takes over the base card's.
+
+    ``time_factor`` and ``energy_factor`` are 1 for the base, ``None`` where no reference is shared.
+    ``used`` says whether its rows count.
+    """
+
+    uuid: str
+    rows: int
+    references: int
+    used: bool
+    time_factor: float | None
+    energy_factor: float | None
+    time_drift: Drift | None
+    energy_drift: Drift | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardComparison:
+    """All cards of a sweep; ``base`` is the one whose scale is used, ``note`` a sentence on it."""
+
+    base: str | None
+    cards: tuple[CardScale, ...]
+    note: str
+
+
+def compare_cards(sweep: Sweep) -> CardComparison:
+    """Return what each card takes over the base card, which is the one with the most rows."""
+    counts = Counter(row.card for row in sweep.latest if row.measured and row.card is not None)
+    if not counts:
+        return CardComparison(base=None, cards=(), note="nothing was measured")
+    base = counts.most_common(1)[0][0]
+    assert base is not None
+    scales = tuple(_scale(sweep.rows, str(card), base, n) for card, n in counts.most_common())
+    return CardComparison(base=base, cards=scales, note=_note(scales))
+
+
+def on_one_scale(sweep: Sweep, cards: CardComparison) -> tuple[Row, ...]:
+    """Return one row a variant, in the order of the sweep, as if measured on the base card.
+
+    Of a variant on several cards the careful row stands, then that of the base card; a measured
+    one before a failed one. Rows that came to no card are kept: they failed. A role that any row of
+    a variant has is the variant's.
+    """
+    scales = {card.uuid: card for card in cards.cards}
+    roles = {row.variant: row.role for row in sweep.rows if row.role and row.stage != "reference"}
+    found: dict[Key, Row] = {}
+    for row in sweep.latest:
+        scale = scales.get(row.card or "")
+        if row.measured and (scale is None or not scale.used):
+            continue
+        role = row.role or roles.get(row.variant, "")
+        named = row if role == row.role else replace(row, role=role)
+        scaled = named if scale is None else _scaled(named, scale)
+        known = found.get((row.variant, row.sizes))
+        if known is None or _rank(scaled, cards.base) > _rank(known, cards.base):
+            found[row.variant, row.sizes] = scaled
+    return tuple(found.values())
+
+
+def references(rows: Sequence[Row], card: str) -> tuple[Row, ...]:
+    """Return the measured references of a card, in the order of time."""
+    found = [r for r in rows if r.stage == "reference" and r.card == card and r.measured]
+    return tuple(sorted(found, key=lambda row: row.at_s))
+
+
+def relative_to_own_mean(rows: Sequence[Row], value: _Value) -> tuple[Floats, Floats]:
+    """Return hours and values of references over the geometric mean of their own variant."""
+    known = [(row, number) for row in rows if (number := value(row))]
+    means = {key: float(stats.gmean(numbers)) for key, numbers in _by_variant(known).items()}
+    hours = np.array([row.at_s / 3600 for row, _ in known])
+    return hours, np.array([number / means[row.variant, row.sizes] for row, number in known])
+
+
+def _rank(row: Row, base: str | None) -> tuple[bool, bool, bool]:
+    return row.measured, row.stage == "careful", row.card == base
+
+
+def _scaled(row: Row, scale: CardScale) -> Row:
+    if scale.time_factor in (None, 1.0) and scale.energy_factor in (None, 1.0):
+        return row
+    time_s = None if row.time_s is None else row.time_s / (scale.time_factor or 1.0)
+    energy_j = None
+    if row.energy_j is not None and scale.energy_factor is not None:
+        energy_j = row.energy_j / scale.energy_factor
+    power_w = energy_j / time_s if energy_j and time_s else None
+    return replace(row, time_s=time_s, energy_j=energy_j, power_w=power_w)
+
+
+def _scale(rows: Sequence[Row], card: str, base: str, count: int) -> CardScale:
+    own, others = references(rows, card), references(rows, base)
+    is_base = card == base
+    time_factor = 1.0 if is_base else _factor(own, others, _time)
+    return CardScale(
+        uuid=card,
+        rows=count,
+        references=len(own),
+        used=time_factor is not None,
+        time_factor=time_factor,
+        energy_factor=1.0 if is_base else _factor(own, others, _energy),
+        time_drift=_drift(own, _time),
+        energy_drift=_drift(own, _energy),
+    )
+
+
+def _time(row: Row) -> float | None:
+    return row.time_s
+
+
+def _energy(row: Row) -> float | None:
+    return row.energy_j
+
+
+def _factor(own: Sequence[Row], others: Sequence[Row], value: _Value) -> float | None:
+    """Return the geometric mean, over shared variants, of the ratio of their geometric means."""
+    mine = _by_variant([(row, number) for row in own if (number := value(row))])
+    theirs = _by_variant([(row, number) for row in others if (number := value(row))])
+    shared = mine.keys() & theirs.keys()
+    if not shared:
+        return None
+    return float(stats.gmean([stats.gmean(mine[k]) / stats.gmean(theirs[k]) for k in shared]))
+
+
+def _by_variant(known: Sequence[tuple[Row, float]]) -> dict[Key, list[float]]:
+    found: dict[Key, list[float]] = {}
+    for row, number in known:
+        found.setdefault((row.variant, row.sizes), []).append(number)
+    return found
+
+
+def _drift(rows: Sequence[Row], value: _Value) -> Drift | None:
+    hours, ratios = relative_to_own_mean(rows, value)
+    if len(hours) < 3 or np.ptp(hours) == 0:
+        return None
+    fit = stats.linregress(hours, np.log(ratios))
+    span = float(np.ptp(hours))
+    rest = np.log(ratios) - fit.intercept - fit.slope * hours
+    wide = float(stdtrit(len(hours) - 2, 0.975) * fit.stderr) * span
+    return Drift(
+        change=float(np.expm1(fit.slope * span)),
+        error=wide,
+        spread=float(np.sqrt((rest**2).sum() / (len(hours) - 2))),
+    )
+
+
+def _note(scales: Sequence[CardScale]) -> str:
+    if len(scales) == 1:
+        return "all rows are of one card; nothing is corrected"
+    left = [card for card in scales if not card.used]
+    rows = sum(card.rows for card in left)
+    if len(left) == len(scales) - 1:
+        return (
+            f"cards are not compared: no reference was measured on two of them; the {rows} rows of "
+            f"{len(left)} other {'card' if len(left) == 1 else 'cards'} are left out"
+        )
+    text = f"{len(scales) - len(left)} cards on one scale: each is divided by its factor over "
+    text += "the base card, from references that both measured"
+    if left:
+        text += f"; {rows} rows of cards without a shared reference are left out"
+    return text

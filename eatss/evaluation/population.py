@@ -1,0 +1,122 @@
+"""The rows that are set beside each other, and their figures as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eatss.store.nouns import Role, Row, Sizes
+
+Floats: TypeAlias = NDArray[np.float64]
+
+Sign: TypeAlias = tuple[tuple[str, int], ...]
+"""Sizes, as what rows are grouped by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Population:
+    """Measured rows, one a variant, of one size and on one scale.
+
+    Arrays have one entry a row; NaN stands for what was not measured. Performance is in GFLOP/s and
+    efficiency in GFLOP/J, or, where a row has no count of operations, in runs/s and runs/J: the
+    units say which.
+    """
+
+    rows: tuple[Row, ...]
+    time_s: Floats
+    energy_j: Floats
+    power_w: Floats
+    performance: Floats
+    efficiency: Floats
+    performance_unit: str
+    efficiency_unit: str
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def has_energy(self) -> bool:
+        """Whether energy is known of any row."""
+        return bool(np.isfinite(self.energy_j).any())
+
+    def with_energy(self) -> Population:
+        """Return the rows whose energy is known."""
+        return population(row for row in self.rows if row.energy_j)
+
+    def column(self, name: str) -> Floats:
+        """Return a metric or a numeric value of the space by name; NaN where a row has none."""
+        return np.array([_numbers(row).get(name, np.nan) for row in self.rows], dtype=float)
+
+
+def population(rows: Iterable[Row]) -> Population:
+    """Return the measured ones of some rows with their figures."""
+    kept = tuple(row for row in rows if row.measured)
+    time_s = _array(row.time_s for row in kept)
+    energy_j = _array(row.energy_j or None for row in kept)
+    power_w = _array(row.power_w if row.power_w is not None else _mean_power(row) for row in kept)
+    counted = bool(kept) and all(row.flops for row in kept)
+    work = _array((row.flops or 0) / 1e9 for row in kept) if counted else np.ones(len(kept))
+    return Population(
+        rows=kept,
+        time_s=time_s,
+        energy_j=energy_j,
+        power_w=power_w,
+        performance=work / time_s,
+        efficiency=work / energy_j,
+        performance_unit="GFLOP/s" if counted else "runs/s",
+        efficiency_unit="GFLOP/J" if counted else "runs/J",
+    )
+
+
+def by_sizes(rows: Iterable[Row]) -> dict[Sign, tuple[Row, ...]]:
+    """Return rows by their problem size, the size with the most measured rows first."""
+    found: dict[Sign, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.sizes, []).append(row)
+    order = sorted(found, key=lambda sizes: -sum(row.measured for row in found[sizes]))
+    return {sizes: tuple(found[sizes]) for sizes in order}
+
+
+def of_role(rows: Sequence[Row], role: Role) -> Row | None:
+    """Return the row of a role; of several the one of least energy, then of least time."""
+    found = [row for row in rows if row.role == role]
+    measured = [row for row in found if row.measured]
+    if not measured:
+        return found[0] if found else None
+    return min(measured, key=lambda row: (row.energy_j or np.inf, row.time_s))
+
+
+def explaining_names(rows: Population) -> tuple[str, ...]:
+    """Return the metrics and numeric values that vary among rows, predictions left out."""
+    names = dict.fromkeys(name for row in rows.rows for name in _numbers(row))
+    return tuple(
+        name for name in names if not name.startswith("predicted_") and varies(rows.column(name))
+    )
+
+
+def varies(column: Floats) -> bool:
+    """Tell whether a column has two values."""
+    known = column[np.isfinite(column)]
+    return known.size > 1 and bool((known != known[0]).any())
+
+
+def size_words(sizes: Sizes) -> str:
+    """Return sizes as people write them, ``M=64, N=32``."""
+    return ", ".join(f"{name}={value}" for name, value in sizes)
+
+
+def _numbers(row: Row) -> dict[str, float]:
+    values = {name: float(value) for name, value in row.values if isinstance(value, int | float)}
+    return {**values, **dict(row.metrics)}
+
+
+def _mean_power(row: Row) -> float | None:
+    return row.energy_j / row.time_s if row.energy_j and row.time_s else None
+
+
+def _array(values: Iterable[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], dtype=float)

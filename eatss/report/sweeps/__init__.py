@@ -1,0 +1,1 @@
+"""Evaluated sweeps in; figures, a page, a summary for the terminal out."""

@@ -1,0 +1,1 @@
+"""Template, style and script of the page that ``eatss report`` makes."""

@@ -1,0 +1,269 @@
+"""Figures of studies: splits, sizes, heat maps, what was found when, and how cards drift."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eatss.evaluation.cards import references, relative_to_own_mean
+from eatss.evaluation.population import Floats, size_words
+from eatss.evaluation.progress import BestSoFar
+from eatss.evaluation.standing import ChoiceName
+from eatss.evaluation.studies import HeatMap, SizePoint, SplitBar
+from eatss.report.card_plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from eatss.report.figures import figure as shown
+from eatss.report.sweeps.style import (
+    CHOICE_COLOURS,
+    CHOICE_MARKS,
+    grid,
+    legend_below,
+    own_axes,
+)
+from eatss.store.nouns import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from eatss.replay.nouns import Replay
+
+_LINES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+_STYLES = ("-", "--", "-.", ":")
+_STUDIED: tuple[ChoiceName, ...] = ("default", "paper", "ours", "fastest")
+
+
+def split_bars(bars: Sequence[SplitBar], axes: Axes | None = None) -> Axes:
+    """Draw speed-up and energy at each split and warp fraction, over the default's.
+
+    [EATSS, Fig. 8]: speed-up above 1 and energy below 1 are better.
+    """
+    axes = axes or own_axes(width_in=max(6.0, 1.2 + 0.7 * len(bars)))
+    x = np.arange(len(bars), dtype=float)
+    axes.bar(x - 0.2, [one.speedup for one in bars], 0.38, color=BLUE, label="speed-up (high)")
+    if any(one.energy is not None for one in bars):
+        energies = [np.nan if one.energy is None else one.energy for one in bars]
+        axes.bar(x + 0.2, energies, 0.38, color=VERMILION, hatch="//", label="energy (low)")
+    axes.axhline(1.0, color=BLACK, linewidth=0.8)
+    axes.set_xticks(x, [_split_name(one) for one in bars], fontsize=8)
+    axes.set_ylabel("ratio to the default")
+    axes.set_xlabel("split of shared memory, warp fraction")
+    axes.set_title("Split and warp fraction: the fastest variant of each")
+    grid(axes, "y")
+    axes.legend(frameon=False, fontsize="small", ncols=2, loc="upper right")
+    axes.set_ylim(top=1.18 * axes.get_ylim()[1])
+    return axes
+
+
+def size_figure(points: Sequence[SizePoint], axes: Axes | None = None) -> Axes:
+    """Draw performance, and power on a second axis, over problem sizes; labels are PPW.
+
+    [EATSS, Figs. 12 and 13]
+    """
+    axes = axes or own_axes(height_in=4.8)
+    right = axes.twinx()
+    powered = False
+    for choice in _STUDIED:
+        own = [one for one in points if one.choice == choice]
+        if not own:
+            continue
+        scale = [one.scale for one in own]
+        colour, mark = CHOICE_COLOURS[choice], CHOICE_MARKS[choice]
+        axes.plot(
+            scale, [one.performance for one in own], color=colour, marker=mark, markersize=5,
+            label=f"{choice}: performance",
+        )  # fmt: skip
+        if choice in ("default", "ours"):
+            powers = [(one.scale, one.power_w) for one in own if one.power_w is not None]
+            if powers:
+                powered = True
+                right.plot(
+                    *zip(*powers, strict=True), color=colour, marker=mark, markersize=4,
+                    fillstyle="none", linestyle=":", label=f"{choice}: power",
+                )  # fmt: skip
+            _ppw_labels(axes, own, above=choice == "ours")
+    unit = points[0].performance_unit if points else "GFLOP/s"
+    axes.set_xscale("log")
+    marks = sorted({one.scale: size_words(one.sizes) for one in points}.items())
+    axes.set_xticks([scale for scale, _ in marks], [f"{scale:.4g}" for scale, _ in marks])
+    axes.minorticks_off()
+    axes.margins(x=0.09, y=0.14)
+    axes.set_ylim(bottom=0)
+    right.set_ylim(bottom=0)
+    axes.set_xlabel("problem size (geometric mean of those that differ)")
+    axes.set_ylabel(f"performance in {unit}")
+    right.set_ylabel("mean power in W (dotted)")
+    right.set_visible(powered)
+    axes.set_title(
+        f"Over problem sizes; numbers are {points[0].efficiency_unit if points else 'PPW'}"
+    )
+    grid(axes)
+    handles, labels = axes.get_legend_handles_labels()
+    more, names = right.get_legend_handles_labels()
+    axes.legend(
+        handles + more, labels + names, loc="upper center", bbox_to_anchor=(0.5, 0.0),
+        borderaxespad=4.4, ncols=2, frameon=False, fontsize="small",
+    )  # fmt: skip
+    return axes
+
+
+def heat_map_figure(found: HeatMap, axes: Axes | None = None) -> Axes:
+    """Draw a quantity over two values, with numbers where there is room for them."""
+    rows, columns = found.cells.shape
+    axes = axes or own_axes(
+        width_in=max(5.0, 2.0 + 0.55 * columns), height_in=max(3.0, 1.4 + 0.45 * rows)
+    )
+    colours = axes.imshow(found.cells, cmap="cividis", aspect="auto", origin="lower")
+    axes.set_xticks(range(columns), [f"{value}" for value in found.column_values])
+    axes.set_yticks(range(rows), [f"{value}" for value in found.row_values])
+    axes.set_xlabel(found.columns)
+    axes.set_ylabel(found.rows)
+    axes.figure.colorbar(colours, ax=axes, label=f"{found.quantity} in {found.unit}")
+    known = found.cells[np.isfinite(found.cells)]
+    if known.size and rows * columns <= 120:
+        middle = (known.min() + known.max()) / 2
+        for (row, column), value in np.ndenumerate(found.cells):
+            if np.isfinite(value):
+                axes.text(
+                    column, row, shown(float(value), 3), ha="center", va="center", fontsize=7,
+                    color="white" if value < middle else "black",
+                )  # fmt: skip
+    over = "best" if found.statistic == "best" else "mean"
+    axes.set_title(f"{found.quantity.capitalize()}: {over} over all other values")
+    return axes
+
+
+def best_over_time_figure(found: Sequence[BestSoFar], axes: Axes | None = None) -> Axes:
+    """Draw how far the best time and energy so far were from the sweep's, over its seconds."""
+    axes = axes or own_axes()
+    at, unit = _durations([one.at_s for one in found])
+    times = np.array([one.time_s for one in found])
+    axes.step(
+        at, 100 * (times / times[-1] - 1), where="post", color=BLUE, linewidth=1.6, label="time"
+    )
+    energies = np.array([np.nan if one.energy_j is None else one.energy_j for one in found])
+    if np.isfinite(energies).any():
+        axes.step(
+            at, 100 * (energies / np.nanmin(energies) - 1), where="post", color=VERMILION,
+            linestyle="--", linewidth=1.6, label="energy",
+        )  # fmt: skip
+    axes.set_yscale("symlog", linthresh=1.0)
+    axes.set_yticks([0, 1, 3, 10, 30, 100, 300], ["0", "1", "3", "10", "30", "100", "300"])
+    axes.set_ylim(-0.2, 1.3 * max(1.0, 100 * (times[0] / times[-1] - 1)))
+    axes.set_xlabel(f"time of the sweep in {unit}")
+    axes.set_ylabel("best so far over the best of all, in %")
+    axes.set_title("The best found, as the sweep went on")
+    grid(axes)
+    legend_below(axes)
+    return axes
+
+
+def best_found_over_time(replay: Replay, axes: Axes | None = None) -> Axes:
+    """Draw the regret of strategies over evaluations: the median of their runs, and quartiles.
+
+    A run that ended keeps its best. Before a first variant works there is nothing to draw.
+    """
+    axes = axes or own_axes()
+    names = list(dict.fromkeys(run.strategy for run in replay.runs))
+    longest = max((len(run.steps) for run in replay.runs), default=0)
+    x = np.arange(1, longest + 1)
+    for number, name in enumerate(names):
+        runs = [run for run in replay.runs if run.strategy == name and run.steps]
+        if not runs:
+            continue
+        best = np.full((len(runs), longest), np.inf)
+        for row, run in zip(best, runs, strict=True):
+            found = [np.inf if step.best is None else step.best for step in run.steps]
+            row[: len(found)] = found
+            row[len(found) :] = found[-1]
+        lower, middle, upper = _quartiles(best)
+        colour, style = _LINES[number % len(_LINES)], _STYLES[number % len(_STYLES)]
+        axes.step(
+            x, _regret(middle, replay.best), where="post", color=colour, linestyle=style,
+            linewidth=1.6, label=f"{name} ({len(runs)} runs)",
+        )  # fmt: skip
+        if len(runs) > 1:
+            axes.fill_between(
+                x, _regret(lower, replay.best), _regret(upper, replay.best), step="post",
+                color=colour, alpha=0.15, linewidth=0,
+            )  # fmt: skip
+    for mark in replay.marks:
+        if mark.regret is not None and mark.role:
+            axes.axhline(
+                100 * mark.regret, color=CHOICE_COLOURS[mark.role], linewidth=0.9, linestyle=":",
+                label=f"{mark.role}, {100 * mark.regret:.1f} %",
+            )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlim(1, max(longest, 2))
+    axes.set_ylim(bottom=-0.5)
+    axes.set_xlabel("variants evaluated")
+    axes.set_ylabel(f"{replay.objective} over the sweep's best, in %")
+    axes.set_title(f"{replay.program}: what strategies find, of {replay.variants} variants")
+    grid(axes)
+    legend_below(axes, 2)
+    return axes
+
+
+def drift_figure(rows: Sequence[Row], cards: Sequence[str], axes: Axes | None = None) -> Axes:
+    """Draw references over the time of the sweep, each over the mean of its variant and card."""
+    axes = axes or own_axes()
+    for number, card in enumerate(cards):
+        own = references(rows, card)
+        colour = _LINES[number % len(_LINES)]
+        for name, mark, value in (
+            ("time", "o", lambda row: row.time_s),
+            ("energy", "^", lambda row: row.energy_j),
+        ):
+            hours, ratios = relative_to_own_mean(own, value)
+            if not hours.size:
+                continue
+            axes.plot(
+                hours * 60, 100 * (ratios - 1), mark, color=colour, markersize=4,
+                fillstyle="full" if name == "time" else "none", label=f"{card[:12]}: {name}",
+            )  # fmt: skip
+    axes.axhline(0, color=BLACK, linewidth=0.8)
+    axes.set_xlabel("time of the sweep in minutes")
+    axes.set_ylabel("reference over its card's mean, in %")
+    axes.set_title("Drift: one variant measured again and again")
+    grid(axes)
+    legend_below(axes, 2)
+    return axes
+
+
+def _split_name(one: SplitBar) -> str:
+    split = "-" if one.split is None else f"{one.split}"
+    fraction = "" if one.warp_fraction is None else f"\n{one.warp_fraction}"
+    return f"{split}{fraction}"
+
+
+def _ppw_labels(axes: Axes, points: Sequence[SizePoint], *, above: bool) -> None:
+    for one in points:
+        if one.efficiency is not None:
+            axes.annotate(
+                shown(one.efficiency, 3), (one.scale, one.performance),
+                xytext=(0, 8 if above else -13), textcoords="offset points", ha="center",
+                fontsize=8,
+                bbox={"boxstyle": "round,pad=0.1", "facecolor": "#ffffffcc", "linewidth": 0},
+            )  # fmt: skip
+
+
+def _quartiles(best: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return quartiles over runs; a position between a number and nothing is nothing."""
+    ordered = np.sort(best, axis=0)
+    last = len(ordered) - 1
+    lower, upper = ordered[int(0.25 * last)], ordered[int(np.ceil(0.75 * last))]
+    middle = (ordered[last // 2] + ordered[(last + 1) // 2]) / 2
+    return lower, middle, upper
+
+
+def _regret(best: Floats, least: float) -> Floats:
+    found = 100 * (best / least - 1)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _durations(seconds: Sequence[float]) -> tuple[Floats, str]:
+    longest = max(seconds, default=0.0)
+    for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
+        if longest > 3 * size:
+            return np.array(seconds) / size, unit
+    return np.array(seconds), "seconds"

@@ -1,0 +1,185 @@
+"""``eatss.sweep_report``: stores of sweeps in; numbers, and a page if wanted, out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from eatss.diagnostics import input_error
+from eatss.files import write_whole
+
+if TYPE_CHECKING:
+    from eatss.evaluation.sweep_evaluation import Evaluated, SweepReport
+    from eatss.store.nouns import Sweep
+
+ReportFormat: TypeAlias = Literal["html", "text", "json"]
+FigureFormat: TypeAlias = Literal["png", "svg", "pdf"]
+
+_SUFFIXES: dict[str, ReportFormat] = {
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+    ".txt": "text",
+}
+
+
+def sweep_report(
+    sweeps: str | PathLike[str] | Sweep | Sequence[str | PathLike[str] | Sweep],
+    *,
+    output: str | PathLike[str] | None = None,
+    figures: str | PathLike[str] | None = None,
+) -> SweepReport:
+    """Evaluate sweeps: optima, trade-offs, ranks of the choices, correlations, means over programs.
+
+    Args:
+        sweeps: Files of ``eatss sweep``, or what ``eatss.read_sweep`` returned; one or several.
+        output: A file to write as well: ``.html``, a page that needs nothing outside of itself,
+            ``.json`` or ``.txt``.
+        figures: A folder to write each figure to, as PNG.
+
+    Returns:
+        The numbers of each sweep, and geometric means over all.
+
+    Raises:
+        InputError: a store cannot be read (``EATSS-D001`` to ``D007``); the page needs a package
+            that is not installed (``EATSS-H001``); a file cannot be written (``EATSS-H002``).
+    """
+    if output is not None:
+        place = Path(fspath(output))
+        chosen = checked_output(place, None)
+    several = [sweeps] if isinstance(sweeps, str | PathLike) or _is_sweep(sweeps) else sweeps
+    found = evaluated(several)  # type: ignore[arg-type]
+    if output is not None:
+        write_report(place, rendered(found, chosen))
+    if figures is not None:
+        write_figures(found, Path(fspath(figures)), "png")
+    return _summed_up(found)
+
+
+def evaluated(sweeps: Sequence[str | PathLike[str] | Sweep]) -> tuple[Evaluated, ...]:
+    """Read and evaluate sweeps.
+
+    Raises:
+        InputError: a store cannot be read, or there is none (``EATSS-H003``).
+    """
+    from eatss.evaluation.sweep_evaluation import evaluate  # noqa: PLC0415 - needs SciPy
+    from eatss.store.store import Store  # noqa: PLC0415
+
+    if not sweeps:
+        raise input_error("EATSS-H003", "there is no sweep to report", hint="name a store")
+    return tuple(
+        evaluate(Store.read(one, measurements=False) if isinstance(one, str | PathLike) else one)
+        for one in sweeps
+    )
+
+
+def rendered(found: Sequence[Evaluated], output: ReportFormat) -> str:
+    """Return a report as ``html``, ``text`` or ``json``.
+
+    Raises:
+        InputError: ``EATSS-H001`` a package is not installed.
+    """
+    report = _summed_up(found)
+    if output == "json":
+        from eatss.documents import json_text  # noqa: PLC0415
+
+        return json_text(report)
+    if output == "text":
+        from eatss.report.sweeps.summary_text import report_text  # noqa: PLC0415
+
+        return report_text(report)
+    from eatss.report.sweeps.html_page import html_page  # noqa: PLC0415 - matplotlib
+
+    return html_page(found, report)
+
+
+def checked_output(path: Path, output: ReportFormat | None) -> ReportFormat:
+    """Return the format of a file, by its name if none is told, before time goes into it.
+
+    Raises:
+        InputError: ``EATSS-H001`` the page needs a package that is not installed, ``EATSS-H002``
+            no format has this name, or there is no such folder.
+    """
+    chosen = output or _SUFFIXES.get(path.suffix.lower())
+    if chosen is None:
+        raise input_error(
+            "EATSS-H002",
+            f"'{path}' is no name for a report",
+            hint=f"let it end in .html, .json or .txt, or say --format {_formats()}",
+        )
+    if path.is_dir() or not path.parent.is_dir():
+        what = "is a folder" if path.is_dir() else "is in a folder that is not there"
+        raise input_error(
+            "EATSS-H002", f"the report '{path}' {what}", hint="name a file in a folder that is"
+        )
+    if chosen == "html":
+        from eatss.report.sweeps.html_page import check_page  # noqa: PLC0415
+
+        check_page()
+    return chosen
+
+
+def write_report(path: Path, text: str) -> None:
+    """Write a report, all of it or nothing.
+
+    Raises:
+        InputError: ``EATSS-H002`` it cannot be written.
+    """
+    try:
+        write_whole(path, text.encode())
+    except OSError as error:
+        raise input_error(
+            "EATSS-H002",
+            f"cannot write '{path}': {error.strerror or error}",
+            hint="name a file in a folder that can be written",
+        ) from None
+
+
+def write_figures(found: Sequence[Evaluated], folder: Path, kind: FigureFormat) -> tuple[Path, ...]:
+    """Write each figure of each sweep to a folder, which is made; return the files.
+
+    Of several sweeps, names begin with the number and the name of the program.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` a file cannot be
+            written, ``EATSS-H002`` the folder cannot be made.
+    """
+    from eatss.report.plot_file import check_plot_file, save_figure  # noqa: PLC0415
+    from eatss.report.sweeps.figure_list import sweep_figures  # noqa: PLC0415 - matplotlib
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise input_error(
+            "EATSS-H002",
+            f"cannot make the folder '{folder}': {error.strerror or error}",
+            hint="name a folder in one that can be written",
+        ) from None
+    check_plot_file(folder / f"figure.{kind}")
+    written = []
+    for number, one in enumerate(found, 1):
+        program = one.evaluation.identity.program.replace("/", "-")
+        prefix = f"{number}-{program}-" if len(found) > 1 else ""
+        for figure in sweep_figures(one):
+            path = folder / f"{prefix}{figure.name}.{kind}"
+            save_figure(figure.draw(), path)
+            written.append(path)
+    return tuple(written)
+
+
+def _summed_up(found: Sequence[Evaluated]) -> SweepReport:
+    from eatss.evaluation.sweep_evaluation import summed_up  # noqa: PLC0415
+
+    return summed_up(found)
+
+
+def _is_sweep(one: object) -> bool:
+    from eatss.store.nouns import Sweep  # noqa: PLC0415
+
+    return isinstance(one, Sweep)
+
+
+def _formats() -> str:
+    return "|".join(get_args(ReportFormat))

@@ -1,0 +1,98 @@
+"""Correlations against SciPy's own numbers and against planted ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from eatss.evaluation.correlations import (
+    correlation,
+    correlations,
+    mean_split,
+    most_telling,
+    movers,
+    of_target,
+)
+from eatss.evaluation.population import population
+from tests.synthetic_sweeps import row, sweep
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(4, 60), st.floats(0, 1))
+def test_coefficients_are_those_of_their_definitions(seed: int, count: int, mixed: float) -> None:
+    random = np.random.default_rng(seed)
+    x = random.normal(size=count)
+    y = mixed * x + (1 - mixed) * random.normal(size=count)
+    found = correlation("m", x, "performance", y)
+    assert found is not None
+    assert found.samples == count
+    assert found.pearson == pytest.approx(np.corrcoef(x, y)[0, 1])
+    ranks = [stats.rankdata(one) for one in (x, y)]
+    assert found.spearman == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    assert found.low <= found.pearson <= found.high
+    assert found.pearson_p == pytest.approx(stats.linregress(x, y).pvalue, abs=1e-9)
+
+
+def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
+    """Of 400 samples of a known correlation, 95 % of the intervals hold it, within 3 deviations."""
+    random, truth = np.random.default_rng(1), 0.6
+    held = 0
+    for _ in range(400):
+        x, noise = random.normal(size=(2, 40))
+        found = correlation("m", x, "performance", truth * x + np.sqrt(1 - truth**2) * noise)
+        assert found is not None
+        held += found.low <= truth <= found.high
+    assert abs(held - 380) <= 3 * np.sqrt(400 * 0.95 * 0.05)
+
+
+def test_what_is_not_known_of_both_does_not_count() -> None:
+    x, y = np.array([1.0, 2, 3, 4, np.nan, 6]), np.array([2.0, 1, 4, 3, 9, np.nan])
+    found = correlation("m", x, "power", y)
+    assert found is not None
+    assert found.samples == 4
+
+
+@pytest.mark.parametrize("x", [[1.0, 1, 1, 1, 1], [1.0, 2, 3, np.nan, np.nan]])
+def test_constants_and_few_samples_have_none(x: list[float]) -> None:
+    assert correlation("m", np.array(x), "power", np.arange(5.0)) is None
+
+
+def _planted() -> list[tuple[float, float, float]]:
+    """Return times, energies and a metric that goes with speed and against efficiency."""
+    random = np.random.default_rng(2)
+    speed = random.uniform(1, 2, 80)
+    return [(1 / s, 0.2 * s**3, s + random.normal(0, 0.05)) for s in speed]
+
+
+def test_a_planted_mover_is_found_and_sides_of_the_mean_differ() -> None:
+    found = population(
+        row(k, t, e, metrics=(("traffic", m), ("predicted_time_s", t)), values=(("x", "a"),))
+        for k, (t, e, m) in enumerate(_planted())
+    )
+    related = correlations(found)
+    assert {one.metric for one in related} == {"traffic"}
+    assert of_target(related, "performance")[0].pearson > 0.9
+    assert of_target(related, "efficiency")[0].pearson < -0.9
+    (mover,) = movers(related)
+    assert mover.clear
+    split = mean_split(found, "traffic")
+    assert split is not None
+    assert split.above + split.below == 80
+    assert split.performance_above > split.performance_below
+    assert split.efficiency_above is not None
+    assert split.efficiency_below is not None
+    assert split.efficiency_above < split.efficiency_below
+
+
+def test_correlations_are_sorted_and_the_space_s_values_are_among_them() -> None:
+    related = correlations(population(sweep(seed=4).latest))
+    for target in ("performance", "efficiency", "product", "power"):
+        found = [one.pearson for one in of_target(related, target)]
+        assert found == sorted(found)
+    names = {one.metric for one in related}
+    assert {"tile_i", "occupancy", "l2_sectors_read"} <= names
+    assert not any(name.startswith("predicted") for name in names)
+    assert set(most_telling(related, 3)) <= names
