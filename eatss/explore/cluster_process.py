@@ -16,7 +16,7 @@ LONELY_S = 30
 """Seconds that a worker waits for a scheduler that is gone."""
 
 
-class WorkerProcess(Subprocess):  # type: ignore[misc] - Dask's classes are not typed
+class WorkerProcess(Subprocess):
     """A nanny with one worker of one thread.
 
     It is started as a command, so that the program of the user is not imported again, and says
@@ -37,7 +37,7 @@ class WorkerProcess(Subprocess):  # type: ignore[misc] - Dask's classes are not 
         resources: dict[str, int],
         environment: dict[str, str],
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.name = name
         self._scheduler = scheduler
         self._resources = resources

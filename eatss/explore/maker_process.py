@@ -109,7 +109,10 @@ class MakerProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedVariants:
-    """Variants that were generated elsewhere, by their keys, with what compiles them here."""
+    """Variants that were generated elsewhere, by their keys, with what compiles them here.
+
+    Without a compiler nothing is compiled ahead.
+    """
 
     made: Mapping[str, Made]
     capability: int
@@ -127,7 +130,7 @@ class PreparedVariants:
     def make(self, wanted: Wanted) -> Made:
         """Return a variant, compiled."""
         made = self.made[wanted.variant]
-        if made.folder is None:
+        if made.folder is None or not self.toolchains:
             return made
         program = load_program(Path(made.folder))
         sizes = complete_sizes(program, dict(made.sizes))

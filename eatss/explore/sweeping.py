@@ -128,7 +128,7 @@ def sweep(
             and "\n" not in fspath(source)
             and is_prepared(source)
         ):
-            setting = _of_prepared(load_prepared(Path(source)), path, chosen)
+            setting = _of_prepared(load_prepared(Path(source)), path, chosen, card)
         else:
             setting = _of_source(source, path, chosen, made_by, stack, card)
         benches = [_bench(chosen, device, card) for device in chosen.devices]
@@ -248,7 +248,9 @@ def _of_source(
     return _Setting(plan=plan, workshop=lambda: MakerProcess(job), job=job)
 
 
-def _of_prepared(prepared: Prepared, path: Path, options: SweepOptions) -> _Setting:
+def _of_prepared(
+    prepared: Prepared, path: Path, options: SweepOptions, card: str | None
+) -> _Setting:
     """Return the plan of a sweep over prepared variants, and what has them."""
     points: list[dict[str, Value]] = []
     roles: list[tuple[Role, dict[str, Value] | None]] = []
@@ -266,6 +268,8 @@ def _of_prepared(prepared: Prepared, path: Path, options: SweepOptions) -> _Sett
         return identity_of(done, source, target, prepared.generator, prepared.varied, options)
 
     def workshop() -> Workshop:
+        if card is not None:
+            return PreparedVariants(made=made, capability=0, toolchains=())
         profile = profile_for(AUTO, options.devices[0])
         major, minor = profile.compute_capability
         return PreparedVariants.on(made, 10 * major + minor)
