@@ -91,7 +91,10 @@ def evaluate(expression: Expression, columns: Mapping[str, Column], rows: int) -
 
 def evaluate_one(expression: Expression, values: Mapping[str, Value]) -> Value:
     """Return the value of an expression of plain values; raises as :func:`evaluate`."""
-    columns = {name: constant_of(values[name]) for name in expression.names if name in values}
+    lacking = [name for name in expression.names if name not in values]
+    if lacking:
+        raise expression.unknown(lacking[0], values.keys())
+    columns = {name: constant_of(values[name]) for name in expression.names}
     found: Value = evaluate(expression, columns, 1).reshape(-1).tolist()[0]
     return found
 
@@ -393,4 +396,5 @@ def _each(function: Callable[..., float], *columns: Column) -> Column:
         return np.asarray(function(*(column.item() for column in columns)))
     same = np.broadcast_arrays(*columns)
     table = np.array([function(*row) for row in zip(*(c.tolist() for c in same), strict=True)])
-    return np.asarray(table, dtype=np.float64)
+    found: Column = table.astype(np.float64)
+    return found
