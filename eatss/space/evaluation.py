@@ -360,8 +360,8 @@ class _Rows:
         bad = ~(np.abs(column) <= LARGEST)
         self._refuse(bad, "EATSS-S014", "the result is a whole number over 2^53", node)
 
-    def _bounded(self, column: Any, node: ast.expr) -> Column:
-        column = np.asarray(column)
+    def _bounded(self, result: Any, node: ast.expr) -> Column:
+        column: Column = np.asarray(result)
         if column.dtype.kind == "i":
             self._small(column, node)
         else:
@@ -396,5 +396,4 @@ def _each(function: Callable[..., float], *columns: Column) -> Column:
         return np.asarray(function(*(column.item() for column in columns)))
     same = np.broadcast_arrays(*columns)
     table = np.array([function(*row) for row in zip(*(c.tolist() for c in same), strict=True)])
-    found: Column = table.astype(np.float64)
-    return found
+    return np.asarray(table, dtype=np.float64)
