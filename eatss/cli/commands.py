@@ -21,6 +21,7 @@ from eatss.cli import (
     roofline,
     schema,
     select,
+    space,
     sweep,
     verify,
 )
@@ -36,6 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=select.EXAMPLES)(select.select)
+app.command(epilog=space.EXAMPLES)(space.space)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=codegen.EXAMPLES)(codegen.codegen)
 app.command(epilog=verify.EXAMPLES)(verify.verify)

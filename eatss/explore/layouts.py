@@ -18,8 +18,9 @@ from eatss.model.options import ModelOptions
 from eatss.model.predicted_cuda import cuda_at
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Point, Value
+from eatss.tile_space.cuda import NO_HOST, CudaVariables
 
-_BY_LOOP = ("tile", "threads", "points", "host")
+_BY_LOOP = ("tile", "threads", "points")
 _SPREAD = ("lanes", "steps", "chunks")
 
 
@@ -30,15 +31,15 @@ class Decided:
     tile: dict[str, int] = field(default_factory=dict)
     threads: dict[str, int] = field(default_factory=dict)
     points: dict[str, int] = field(default_factory=dict)
-    host: dict[str, int] = field(default_factory=dict)
+    host: str | None = None
     staged: dict[str, bool] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
 
     @property
     def anything(self) -> bool:
         """Whether anything is said."""
-        found = (self.tile, self.threads, self.points, self.host, self.staged, self.spread)
-        return any(found)
+        found = (self.tile, self.threads, self.points, self.staged, self.spread)
+        return any(found) or self.host is not None
 
 
 def short_name(kernel: str) -> str:
@@ -67,6 +68,8 @@ def _take(found: Decided, name: str, value: Value) -> None:
         getattr(found, kind)[rest] = _whole(name, value)
     elif kind == "staged" and rest:
         found.staged[rest] = bool(value)
+    elif name == "host":
+        found.host = str(value)
     elif name in _SPREAD:
         found.spread[name] = _whole(name, value)
 
@@ -94,8 +97,8 @@ def selection_at(
         profile: the card.
         options: what is predicted for.
         decisions: ``tile_i``, ``threads_i``, ``points_i`` by loop, ``staged_A`` by array,
-            ``lanes``, ``steps`` and ``chunks`` of spread sums, ``host_i``; with ``k0.`` before it,
-            of one kernel.
+            ``lanes``, ``steps`` and ``chunks`` of spread sums, ``host``, the loop that the host
+            runs; with ``k0.`` before it, of one kernel.
 
     Raises:
         InputError: ``EATSS-W010``, they make no layout.
@@ -120,7 +123,7 @@ def _at(
     decided: Decided,
 ) -> KernelSelection:
     structure = _structure(kernel, facts, structures, decided)
-    layout = _layout(kernel, facts, structure, decided)
+    layout = _layout(kernel, facts, structure, structures, profile, decided)
     return cuda_at(facts, layout, profile, options)
 
 
@@ -136,8 +139,8 @@ def _structure(
     if decided.spread:
         spreads = decided.spread.get("lanes", 1) * decided.spread.get("chunks", 1) > 1
         host = host if spreads else None
-    if decided.host:
-        host = next((loop for loop, on in decided.host.items() if on), None)
+    if decided.host is not None:
+        host = None if decided.host == NO_HOST else decided.host
     for structure in structures:
         if (structure.spreads, structure.host_loop) == (spreads, host):
             return structure
@@ -148,7 +151,12 @@ def _structure(
 
 
 def _layout(
-    kernel: KernelSelection, facts: KernelFacts, structure: Structure, decided: Decided
+    kernel: KernelSelection,
+    facts: KernelFacts,
+    structure: Structure,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    decided: Decided,
 ) -> CudaLattice:
     tiles, block = dict(kernel.tile_sizes), dict(kernel.block)
     loops = [loop.name for loop in facts.loops if loop.name != structure.host_loop]
@@ -161,7 +169,10 @@ def _layout(
             tiles[name] = decided.tile.get(name, tiles.get(name, PLAIN_TILE))
     shared = {at for at, reference in enumerate(kernel.references) if _is_shared(kernel, at)}
     groups = dict.fromkeys(group for launch in structure.launches for group in launch.stageable)
-    staged = {group: _staged(group, facts, shared, decided) for group in groups}
+    names = CudaVariables.of(facts, structures, profile).staged
+    staged = {
+        group: _staged(group, names.get(group, ""), facts, shared, decided) for group in groups
+    }
     lanes, steps, chunks = _spread(kernel, decided) if structure.spreads else (1, 1, 1)
     return CudaLattice(
         structure=structure,
@@ -196,7 +207,13 @@ def _spread(kernel: KernelSelection, decided: Decided) -> tuple[int, int, int]:
     return lanes, steps, decided.spread.get("chunks", 1 if base is None else base.chunks)
 
 
-def _staged(group: Sequence[int], facts: KernelFacts, shared: set[int], decided: Decided) -> bool:
+def _staged(
+    group: Sequence[int], name: str, facts: KernelFacts, shared: set[int], decided: Decided
+) -> bool:
+    """Tell whether a group is staged: by its own name, by its array, or as it was."""
+    own = decided.staged.get(name.removeprefix("staged_"))
+    if own is not None:
+        return own
     arrays = {facts.references[at].array for at in group}
     wanted = [on for array, on in decided.staged.items() if array in arrays]
     return wanted[-1] if wanted else set(group) <= shared

@@ -32,7 +32,7 @@ from eatss.space.bound import BoundSpace, bind
 from eatss.space.card_constants import card_constants
 from eatss.space.nouns import Space
 from eatss.store.nouns import Role
-from eatss.tile_space import derived_space, point_of
+from eatss.tile_space.derived import derived_space, point_of
 
 RANKING_S = 120.0
 """Seconds of the processor that ranking layouts may take beside analysis."""
@@ -95,7 +95,7 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     bound.require_points()
     roles: list[tuple[Role, dict[str, Value] | None]] = []
     for role, selection in _role_selections(session, base, profile, structures):
-        point = dict(point_of(selection, facts))
+        point = dict(point_of(selection, facts, structures, profile))
         roles.append((role, point if set(point) == set(bound.names) else None))
     if space is None:
         ranked = _ranked_layouts(session, base, structures, profile, choosing, rank)
@@ -189,7 +189,7 @@ def _ranked_layouts(
     points: dict[str, dict[str, Value]] = {}
     for chosen in islice(_sums(own), 4 * rank):
         at = replace(base, kernels=chosen)
-        point = dict(point_of(at, facts))
+        point = dict(point_of(at, facts, structures, profile))
         points.setdefault(variant_key(point), point)
         if len(points) >= rank:
             break

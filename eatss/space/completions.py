@@ -15,7 +15,7 @@ import numpy as np
 
 from eatss.space.dimensions import Integers
 from eatss.space.levels import CHUNK, Levels, pieces
-from eatss.space.weights import Weights, distinct, repeated, summed
+from eatss.space.weights import Weights, added, distinct, repeated, summed, tuples
 
 _MOST_KNOWN = 1 << 20
 
@@ -52,7 +52,7 @@ class Completions:
         known = self.known.setdefault(part, {})
         if len(known) > _MOST_KNOWN:
             known.clear()
-        rows_of = _tuples(own, len(firsts))
+        rows_of = tuples(own, len(firsts))
         missing = [at for at, row in enumerate(rows_of) if row not in known]
         if missing:
             asked = np.array(missing, dtype=np.int64)
@@ -73,7 +73,7 @@ class Completions:
             grown = {name: column[parents] for name, column in columns.items()}
             grown[self.levels.dimensions[step].name] = below.at(parents, offsets)
             ways = self._ways(others, grown, len(parents))
-            sums = _added(sums, summed(ways, parents, rows))
+            sums = added(sums, summed(ways, parents, rows))
         return sums
 
     def _independent(self, steps: Steps) -> list[Steps]:
@@ -88,17 +88,3 @@ class Completions:
             parts = [tuple(sorted(part)) for part in nx.connected_components(graph)]
             self.parts[steps] = sorted(parts)
         return self.parts[steps]
-
-
-def _tuples(columns: Mapping[str, Integers], rows: int) -> list[tuple[int, ...]]:
-    if not columns:
-        return [()] * rows
-    return list(zip(*(column.tolist() for column in columns.values()), strict=True))
-
-
-def _added(first: Weights, second: Weights) -> Weights:
-    if object not in (first.dtype, second.dtype):
-        largest = float(first.max(initial=0)) + float(second.max(initial=0))
-        if largest < float(1 << 62):
-            return first + second
-    return np.asarray(first.astype(object) + second.astype(object))

@@ -91,7 +91,10 @@ def evaluate(expression: Expression, columns: Mapping[str, Column], rows: int) -
 
 def evaluate_one(expression: Expression, values: Mapping[str, Value]) -> Value:
     """Return the value of an expression of plain values; raises as :func:`evaluate`."""
-    columns = {name: constant_of(values[name]) for name in expression.names if name in values}
+    lacking = [name for name in expression.names if name not in values]
+    if lacking:
+        raise expression.unknown(lacking[0], values.keys())
+    columns = {name: constant_of(values[name]) for name in expression.names}
     found: Value = evaluate(expression, columns, 1).reshape(-1).tolist()[0]
     return found
 
@@ -357,8 +360,8 @@ class _Rows:
         bad = ~(np.abs(column) <= LARGEST)
         self._refuse(bad, "EATSS-S014", "the result is a whole number over 2^53", node)
 
-    def _bounded(self, column: Any, node: ast.expr) -> Column:
-        column = np.asarray(column)
+    def _bounded(self, result: Any, node: ast.expr) -> Column:
+        column: Column = np.asarray(result)
         if column.dtype.kind == "i":
             self._small(column, node)
         else:

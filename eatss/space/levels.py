@@ -119,11 +119,11 @@ class Levels:
             block = block.some(met)
         return block
 
-    def expanded(self, step: int, block: Block, chunk: int = CHUNK) -> Iterator[Block]:
-        """Yield the prefixes with one more iterator, in order, about ``chunk`` rows at a time."""
+    def expanded(self, step: int, block: Block) -> Iterator[Block]:
+        """Yield the prefixes with one more iterator, in order, about ``CHUNK`` rows at a time."""
         name = self.dimensions[step].name
         below = self.below(step, block.columns, block.rows)
-        for parents, offsets in pieces(below.sizes, chunk):
+        for parents, offsets in pieces(below.sizes, CHUNK):
             columns = {own: column[parents] for own, column in block.columns.items()}
             columns[name] = below.at(parents, offsets)
             yield Block(rows=len(parents), columns=columns, weights=block.weights[parents])

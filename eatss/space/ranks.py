@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from eatss.space.dimensions import Integers
 from eatss.space.levels import Block, Levels, root
-from eatss.space.weights import summed, total
+from eatss.space.remaining import Remaining
+from eatss.space.weights import total
 
 ENUMERATED = 1 << 20
 """So few points below prefixes are looked at one by one."""
@@ -37,11 +38,12 @@ def points_at(levels: Levels, ranks: Sequence[int]) -> list[tuple[int, ...]]:
     """
     order = sorted(range(len(ranks)), key=ranks.__getitem__)
     left = [ranks[at] for at in order]
+    remaining = Remaining(levels)
     block = levels.passed(-1, root())
     rows = [0] * len(left)
     for step in range(len(levels.dimensions)):
         children = _children(levels, step, block)
-        counts = _points_below(levels, step, children)
+        counts = remaining.after(step, children).astype(object)
         block, rows, left = _followed(children, counts, rows, left)
         if step + 1 < len(levels.dimensions) and total(counts[np.unique(_chosen(block))]) <= (
             ENUMERATED
@@ -79,18 +81,6 @@ def _children(levels: Levels, step: int, block: Block) -> Block:
     }
     rows = sum(one.rows for one in grown)
     return Block(rows=rows, columns=columns, weights=np.ones(rows, dtype=np.int64))
-
-
-def _points_below(levels: Levels, step: int, block: Block) -> npt.NDArray[np.object_]:
-    """Return for each prefix how many points are kept below it."""
-    numbered = dict(block.columns) | {_ROW: np.arange(block.rows, dtype=np.int64)}
-    blocks = iter([Block(rows=block.rows, columns=numbered, weights=block.weights)])
-    for later in range(step + 1, len(levels.dimensions)):
-        blocks = levels.walked(blocks, later, keep=(_ROW,))
-    counts = np.zeros(block.rows, dtype=object)
-    for one in blocks:
-        counts += summed(one.weights, one.columns[_ROW], block.rows).astype(object)
-    return counts
 
 
 def _followed(

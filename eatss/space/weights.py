@@ -72,6 +72,22 @@ def grouped(
     return {name: column[firsts] for name, column in columns.items()}, sums
 
 
+def tuples(columns: Mapping[str, npt.NDArray[np.int64]], rows: int) -> list[tuple[int, ...]]:
+    """Return the rows of columns."""
+    if not columns:
+        return [()] * rows
+    return list(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+
+def added(first: Weights, second: Weights) -> Weights:
+    """Return the sums, row by row."""
+    if object not in (first.dtype, second.dtype):
+        largest = float(first.max(initial=0)) + float(second.max(initial=0))
+        if largest < float(1 << 62):
+            return first + second
+    return np.asarray(first.astype(object) + second.astype(object))
+
+
 def _keys(columns: Mapping[str, npt.NDArray[np.int64]]) -> npt.NDArray[np.int64] | None:
     """Return one number for each row that tells it from others, ``None`` if 64 bits are too few."""
     spans = [(int(c.min()), int(c.max()) - int(c.min()) + 1) for c in columns.values()]

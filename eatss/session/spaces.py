@@ -1,0 +1,37 @@
+"""The search space of a session's program."""
+
+from __future__ import annotations
+
+from eatss.diagnostics import input_error
+from eatss.gpu import GpuProfile
+from eatss.model import TargetName
+from eatss.session.session import Session
+from eatss.space.nouns import Space
+
+
+def space_of(session: Session, profile: GpuProfile | None, target: TargetName) -> Space:
+    """Return the space that is derived from the kernels of a session.
+
+    Args:
+        session: cut for the target.
+        profile: the card, which decides how kernels can be cut for ``cuda``.
+        target: who generates the code.
+
+    Raises:
+        InputError: ``EATSS-S022``, no card is named; what reading the source raises.
+        NoSolutionError: ``EATSS-S021``, no kernel has sizes to choose.
+    """
+    from eatss.tile_space.derived import derived_space  # noqa: PLC0415 - needs the model
+
+    if profile is None:
+        raise input_error(
+            "EATSS-S022",
+            "the space of a program depends on the card",
+            hint="name one: --gpu h200",
+        )
+    program, structures = session.analysed, {}
+    if target == "cuda":
+        from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
+
+        structures = structures_for(program, profile)
+    return derived_space(program.facts, structures, profile, target, name=session.name)

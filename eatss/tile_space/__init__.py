@@ -1,0 +1,1 @@
+"""Facts of kernels and a card in, the search space of their tiled code out."""

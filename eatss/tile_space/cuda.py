@@ -1,0 +1,341 @@
+"""The layouts of a kernel in generated code, as iterators and filters.
+
+Sizes are powers of two where the generator's are; the layouts that the model compares
+(:mod:`eatss.model.cuda_lattice`) are all among the points.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.mapping import AXES, MAX_THREADS_Z, mapped_loops
+from eatss.analysis.structure import Structure
+from eatss.gpu.profile import GpuProfile
+from eatss.model.cuda_lattice import (
+    LANES,
+    LEAST_ALONG_X,
+    MOST_BLOCKS_PER_SM,
+    MOST_POINTS,
+    PLAIN_TILE,
+    POINT_LOOPS,
+    POINTS,
+    STREAM_POINTS,
+    CudaLattice,
+    Group,
+    lattices,
+    reach,
+)
+from eatss.polynomial import Polynomial
+from eatss.prediction.cuda_shape import trips_of
+from eatss.space.nouns import Filter, Generated, Iterator, Listed
+
+_WORD_BYTES = 4
+NO_HOST = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaVariables:
+    """The variables of one kernel, and what they are called.
+
+    Attributes:
+        facts: The kernel.
+        lattices: The layouts that the model compares, one for each structure.
+        profile: The card.
+        prefix: What stands before all names: ``k0.`` where there are several kernels.
+    """
+
+    facts: KernelFacts
+    lattices: tuple[CudaLattice, ...]
+    profile: GpuProfile
+    prefix: str
+
+    @classmethod
+    def of(
+        cls,
+        facts: KernelFacts,
+        structures: Sequence[Structure],
+        profile: GpuProfile,
+        prefix: str = "",
+    ) -> CudaVariables:
+        """Return the variables of a kernel with its structures."""
+        found = tuple(lattices(facts, structures, profile))
+        return cls(facts=facts, lattices=found, profile=profile, prefix=prefix)
+
+    def name(self, kind: str, of: str | None = None) -> str:
+        """Return what a variable is called: ``tile_i``, ``k0.lanes``."""
+        plain = "" if of is None else "_" + re.sub("[^0-9A-Za-z_]", "_", of)
+        return f"{self.prefix}{kind}{plain}"
+
+    @cached_property
+    def mapped(self) -> tuple[str, ...]:
+        """The loops that have threads and points."""
+        return tuple(loop.name for loop in mapped_loops(self.facts))
+
+    @cached_property
+    def serial(self) -> tuple[str, ...]:
+        """The other loops of the band, which have tiles."""
+        return tuple(loop.name for loop in self.facts.loops if loop.name not in self.mapped)
+
+    @cached_property
+    def staged(self) -> dict[Group, str]:
+        """What may be staged, and its variables: ``staged_A``, of further groups ``staged_A_2``."""
+        found: dict[Group, str] = {}
+        for group in dict.fromkeys(group for one in self.lattices for group in one.staged):
+            array = self.facts.references[group[0]].array
+            name, number = self.name("staged", array), 1
+            while name in found.values():
+                number += 1
+                name = self.name("staged", f"{array}_{number}")
+            found[group] = name
+        return found
+
+    @cached_property
+    def hosts(self) -> tuple[str | None, ...]:
+        """The loops that may run on the host; ``None`` for no loop."""
+        return tuple(dict.fromkeys(one.structure.host_loop for one in self.lattices))
+
+    @property
+    def spreads(self) -> bool:
+        """Whether sums may be spread."""
+        return any(one.structure.spreads for one in self.lattices)
+
+    def iterators(self) -> list[Iterator]:
+        """Return the iterators, those of threads first."""
+        if not self.lattices:
+            return []
+        found = [
+            Iterator(name=self.name("threads", loop), over=self._powers(self._most_threads(at)))
+            for at, loop in enumerate(self.mapped)
+        ]
+        found += [
+            Iterator(
+                name=self.name("points", loop),
+                over=self._powers(min(POINTS[-1], self._reach(loop))),
+            )
+            for loop in self.mapped
+        ]
+        found += [
+            Iterator(name=self.name("tile", loop), over=Listed(values=self._tiles(loop)))
+            for loop in self.serial
+        ]
+        found += [Iterator(name=n, over=Listed(values=(0, 1))) for n in self.staged.values()]
+        if len(self.hosts) > 1:
+            hosts = tuple(NO_HOST if host is None else host for host in self.hosts)
+            found.append(Iterator(name=self.name("host"), over=Listed(values=hosts)))
+        if self.spreads:
+            steps = sorted({1, *(step for own in LANES.values() for step in own)})
+            chunks = max(int(one.chunks.max()) for one in self.lattices)
+            found += [
+                Iterator(name=self.name("lanes"), over=Listed(values=tuple(sorted(LANES)))),
+                Iterator(name=self.name("steps"), over=Listed(values=tuple(steps))),
+                Iterator(name=self.name("chunks"), over=self._powers(chunks)),
+            ]
+        return found
+
+    def filters(self) -> list[Filter]:
+        """Return the filters; a condition holds for all layouts that the model compares."""
+        if not self.lattices:
+            return []
+        pairs = [
+            *self._thread_filters(),
+            *self._point_filters(),
+            *self._tile_filters(),
+            *self._cut_filters(),
+            *self._shared_filters(),
+        ]
+        label = f"{self.prefix.rstrip('.')}: " if self.prefix else ""
+        return [Filter(name=f"{label}{name}", condition=text) for name, text in pairs]
+
+    @cached_property
+    def _threads(self) -> str:
+        lanes = [self.name("lanes")] if self.spreads else []
+        return " * ".join([*(self.name("threads", loop) for loop in self.mapped), *lanes]) or "1"
+
+    @cached_property
+    def _points(self) -> str:
+        return " * ".join(self.name("points", loop) for loop in self.mapped) or "1"
+
+    @cached_property
+    def _spread(self) -> str:
+        """When sums are spread, as a condition."""
+        return f"{self.name('lanes')} * {self.name('chunks')} > 1"
+
+    @cached_property
+    def _plain(self) -> tuple[CudaLattice, ...]:
+        return tuple(one for one in self.lattices if not one.structure.spreads)
+
+    def _thread_filters(self) -> Iterable[tuple[str, str]]:
+        yield "no more threads than a block may have", f"{self._threads} <= card.threads_per_block"
+        warp = self.profile.threads_per_warp
+        totals = {
+            total
+            for one in self.lattices
+            for total in np.unique(prod(one.threads.values(), start=one.lanes)).tolist()
+            if total % warp
+        }
+        short = f" or {self._threads} in {sorted(totals)}" if totals else ""
+        yield "whole warps", f"{self._threads} % card.threads_per_warp == 0{short}"
+        if self.mapped and not self.spreads:
+            least = min(LEAST_ALONG_X, self._most_threads(len(self.mapped) - 1))
+            yield "neighbouring threads", f"{self.name('threads', self.mapped[-1])} >= {least}"
+        if len(self.mapped) > len(AXES):
+            several = " + ".join(f"({self.name('threads', n)} > 1)" for n in self.mapped[:-1])
+            yield "threads along three loops", f"{several} <= {len(AXES) - 1}"
+
+    def _point_filters(self) -> Iterable[tuple[str, str]]:
+        held = [any(launch.held for launch in one.structure.launches) for one in self.lattices]
+        most = MOST_POINTS if any(held) or not self._plain else STREAM_POINTS
+        yield "no more points than a thread is given", f"{self._points} <= {most}"
+        if len(self.mapped) > POINT_LOOPS:
+            several = " + ".join(f"({self.name('points', loop)} > 1)" for loop in self.mapped)
+            yield f"points along {POINT_LOOPS} loops", f"{several} <= {POINT_LOOPS}"
+        words = min((self._held_words(one.structure) for one in self._plain), default=0)
+        if words:
+            room = (
+                "min(card.registers_per_thread, card.registers_per_block // "
+                f"({self._threads})) * 3 // 4"
+            )
+            fits = f"{words} * {self._points} <= {room}"
+            yield "sums in registers", f"{self._spread} or {fits}" if self.spreads else fits
+
+    def _held_words(self, structure: Structure) -> int:
+        """Return the words that one point keeps in registers, in the launch that keeps most."""
+        return max(
+            sum(max(1, own.element_bytes // _WORD_BYTES) for own in launch.held)
+            for launch in structure.launches
+        )
+
+    def _tile_filters(self) -> Iterable[tuple[str, str]]:
+        for loop in self.mapped:
+            most = self._reach(loop)
+            yield f"tiles of {loop} no longer than the loop", f"{self._tile(loop)} <= {most}"
+        staged = " + ".join(self.staged.values())
+        for loop in self.serial:
+            tile, host = self.name("tile", loop), self._runs_on_host(loop)
+            if host is not None and len(self.hosts) > 1:
+                yield f"{loop} on the host has no tile", f"({host}) == ({tile} == 1)"
+            plain = self._plain_tile(loop)
+            cases = [text for text in (host if len(self.hosts) > 1 else None,) if text is not None]
+            if staged and plain is not None and len(self._tiles(loop)) > 1:
+                if self.spreads:
+                    cases.append(self._spread)
+                either = " or ".join([f"{staged} > 0", *cases, f"{tile} == {plain}"])
+                yield f"one tile of {loop} where nothing is staged", either
+            if self.spreads and len(self._tiles(loop)) > 1:
+                either = " or ".join(
+                    [f"not ({self._spread})", *cases[:1], f"{tile} == {PLAIN_TILE}"]
+                )
+                yield f"one tile of {loop} where sums are spread", either
+
+    def _cut_filters(self) -> Iterable[tuple[str, str]]:
+        if not self.spreads:
+            return
+        lanes, steps, chunks = (self.name(kind) for kind in ("lanes", "steps", "chunks"))
+        ways = [
+            f"{lanes} == {own} and {steps} in {list(several)}" for own, several in LANES.items()
+        ]
+        spread = f"({self._spread} and ({' or '.join(ways)}))"
+        plain = f"({lanes} * {chunks} == 1 and {steps} == 1)"
+        yield "lanes and steps that go together", f"{plain} or {spread}"
+        cuts = []
+        for one in self.lattices:
+            text = self._spread if one.structure.spreads else f"{lanes} * {chunks} == 1"
+            if len(self.hosts) > 1:
+                text += f" and {self.name('host')} == '{one.structure.host_loop or NO_HOST}'"
+            cuts.append(f"({text})")
+        yield "cuts that the generator can make", " or ".join(dict.fromkeys(cuts))
+        trips = trips_of(self.facts)
+        sums = [
+            launch.sum_loop
+            for one in self.lattices
+            for launch in one.structure.launches
+            if one.structure.spreads and launch.sum_loop is not None
+        ]
+        longest = int(max(trips[name] for name in sums))
+        yield "chunks as long as the sum", f"{chunks} * {steps} < {2 * longest} or {chunks} == 1"
+        tiles = " * ".join(
+            ["1"] * (not self.mapped)
+            + [f"ceildiv({int(trips[loop])}, {self._tile(loop)})" for loop in self.mapped]
+        )
+        most = f"{MOST_BLOCKS_PER_SM} * card.sm_count"
+        yield "no more blocks than a card needs", f"{chunks} == 1 or {chunks} * {tiles} <= {most}"
+        if self.staged:
+            staged = " + ".join(self.staged.values())
+            yield "spread sums stage nothing", f"{staged} == 0 or {lanes} * {chunks} == 1"
+
+    def _shared_filters(self) -> Iterable[tuple[str, str]]:
+        terms = []
+        for group, name in self.staged.items():
+            elements = self._elements(group)
+            if elements is not None:
+                terms.append(f"{name} * {self.facts.element_bytes} * ({elements})")
+        if terms:
+            least = " + ".join(terms)
+            yield "shared memory of what is staged", f"{least} <= card.shared_per_block_optin_bytes"
+
+    def _elements(self, group: Group) -> str | None:
+        """Return the elements that a tile touches through a group, at least, as an expression."""
+        of = [own for own in self.facts.volumes if own.exact and set(own.references) <= set(group)]
+        widths = {
+            access.element_bytes
+            for statement in self.facts.work.statements
+            for access in statement.accesses
+            if access.reference in group
+        }
+        if not of or widths != {self.facts.element_bytes}:
+            return None
+        known = {*self.mapped, *self.serial}
+        own = of[0].elements
+        if not {loop for term in own.terms for loop in term.loops} <= known:
+            return None
+        return self._polynomial(own)
+
+    def _polynomial(self, polynomial: Polynomial) -> str:
+        return " + ".join(
+            " * ".join([str(term.coefficient), *map(self._tile, term.loops)])
+            for term in polynomial.terms
+        )
+
+    def _tile(self, loop: str) -> str:
+        """Return the tile of a loop as an expression."""
+        if loop in self.mapped:
+            return f"{self.name('threads', loop)} * {self.name('points', loop)}"
+        return self.name("tile", loop)
+
+    def _runs_on_host(self, loop: str) -> str | None:
+        return f"{self.name('host')} == '{loop}'" if loop in self.hosts else None
+
+    def _plain_tile(self, loop: str) -> int | None:
+        """Return the only tile of a loop where nothing is staged."""
+        found = {
+            tile
+            for one in self._plain
+            if loop in one.tiles
+            for tile in one.tiles[loop][sum(one.staged.values(), np.zeros(len(one))) == 0].tolist()
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def _tiles(self, loop: str) -> tuple[int, ...]:
+        """Return the tiles of a serial loop that are compared; 1 where it runs on the host."""
+        found: set[int] = {1} if loop in self.hosts else set()
+        for one in self.lattices:
+            found |= set(np.unique(one.tiles[loop]).tolist()) if loop in one.tiles else set()
+        return tuple(sorted(found))
+
+    def _reach(self, loop: str) -> int:
+        return reach(next(own.trip_count for own in self.facts.loops if own.name == loop))
+
+    def _most_threads(self, at: int) -> int:
+        most = min(self._reach(self.mapped[at]), self.profile.threads_per_block)
+        along_z = at == 0 and len(self.mapped) == len(AXES)
+        return min(most, MAX_THREADS_Z) if along_z else most
+
+    def _powers(self, most: int) -> Generated:
+        return Generated(generator="powers", arguments=("2", "1", str(most)))

@@ -1,0 +1,136 @@
+"""The derived space contains what the model compares and what it selects."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import Structure
+from eatss.diagnostics import NoSolutionError
+from eatss.gpu import load_profile
+from eatss.lower.structures import structures_for
+from eatss.model.options import ModelOptions, SelectOptions
+from eatss.model.predicted_cuda import ranked_cuda
+from eatss.session.session import Session
+from eatss.space.bound import bind
+from eatss.space.card_constants import card_constants
+from eatss.space.document import space_from_text, space_text
+from eatss.tile_space.derived import (
+    PPCG_TILES,
+    cuda_variables,
+    derived_space,
+    kernel_point,
+    point_of,
+)
+
+KERNELS = Path(__file__).parents[2] / "kernels"
+NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))
+QUICK = {"gemm", "atax"}
+
+
+@cache
+def session_of(name: str) -> Session:
+    return Session(KERNELS / f"{name}.c", cut="eatss")
+
+
+def structures_of(name: str, card: str) -> dict[str, tuple[Structure, ...]]:
+    return structures_for(session_of(name).analysed, load_profile(card))
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.long) for n in NAMES]
+)
+def test_the_selection_is_a_point(name: str) -> None:
+    session, profile = session_of(name), load_profile("h200")
+    facts, structures = session.analysed.facts, structures_of(name, "h200")
+    space = derived_space(facts, structures, profile, "cuda", name=name)
+    assert space_from_text(space_text(space), "again") == space
+    bound = bind(space, card_constants(profile))
+    selection = session.select(profile, SelectOptions(target="cuda"))
+    assert bound.allows(point_of(selection, facts, structures, profile)) is None
+    ranked = [
+        (own, ranked_cuda(own, structures[own.name], profile, ModelOptions(target="cuda"), 30))
+        for own in facts
+    ]
+    variables = cuda_variables(facts, structures, profile)
+    point = point_of(selection, facts, structures, profile)
+    for own, kernels in ranked:
+        for kernel in kernels:
+            changed = point | kernel_point(variables[own.name], kernel)
+            assert bound.allows(changed) is None, changed
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gemm", *(pytest.param(n, marks=pytest.mark.long) for n in ("atax", "durbin", "mttkrp"))],
+)
+def test_every_structure_is_in_the_space(name: str) -> None:
+    profile = load_profile("h200")
+    facts, structures = session_of(name).analysed.facts, structures_of(name, "h200")
+    for one in facts:
+        check_structures(one, {one.name: structures[one.name]})
+    assert profile.sm_count == 132
+
+
+def check_structures(facts: KernelFacts, structures: dict[str, tuple[Structure, ...]]) -> None:
+    """Draw layouts of each lattice that fit the card: all are points."""
+    profile = load_profile("h200")
+    (variables,) = cuda_variables([facts], structures, profile).values()
+    if not variables.lattices:
+        return
+    bound = bind(derived_space([facts], structures, profile, "cuda"), card_constants(profile))
+    held = "sums in registers"
+    shared = "shared memory of what is staged"
+    for lattice in variables.lattices:
+        allowed = 0
+        for row in Random(1).choices(range(len(lattice)), k=60):
+            point: dict[str, int | str] = {}
+            for loop in variables.mapped:
+                threads = int(lattice.threads[loop][row])
+                point[variables.name("threads", loop)] = threads
+                point[variables.name("points", loop)] = int(lattice.tiles[loop][row]) // threads
+            for loop in variables.serial:
+                size = int(lattice.tiles[loop][row]) if loop in lattice.tiles else 1
+                point[variables.name("tile", loop)] = size
+            for group, own in variables.staged.items():
+                point[own] = int(lattice.staged[group][row]) if group in lattice.staged else 0
+            if len(variables.hosts) > 1:
+                point[variables.name("host")] = lattice.structure.host_loop or "none"
+            if variables.spreads:
+                point[variables.name("lanes")] = int(lattice.lanes[row])
+                point[variables.name("steps")] = int(lattice.sum_tile[row])
+                point[variables.name("chunks")] = int(lattice.chunks[row])
+            reason = bound.allows(point)
+            assert reason is None or held in reason or shared in reason, (reason, point)
+            allowed += reason is None
+        assert allowed
+
+
+def test_all_kernels_of_gemm_s_space_are_counted() -> None:
+    facts, structures = session_of("gemm").analysed.facts, structures_of("gemm", "h200")
+    space = derived_space(facts, structures, load_profile("h200"), "cuda", name="gemm")
+    bound = bind(space, card_constants(load_profile("h200")))
+    assert bound.names[:4] == ("threads_i", "threads_j", "points_i", "points_j")
+    count = bound.count()
+    assert count.raw == 11 * 11 * 4 * 4 * 4 * 2 * 2
+    assert count.kept == sum(1 for _ in bound.points())
+    assert all(bound.decisions(point) == point for point in bound.sample(5, 0))
+
+
+def test_ppcg_s_space_of_2mm_has_the_3375_variants_of_the_paper() -> None:
+    session = Session(KERNELS / "2mm.c", cut="ppcg")
+    space = derived_space(session.analysed.facts, {}, load_profile("ga100"), "ppcg", name="2mm")
+    bound = bind(space, {})
+    assert len(bound) == 3375 == len(PPCG_TILES) ** 3
+    assert bound.names == ("tile_0", "tile_1", "tile_2")
+    assert bound.allows({"tile_0": 32, "tile_1": 32, "tile_2": 32}) is None
+
+
+def test_a_program_without_sizes_has_no_space() -> None:
+    with pytest.raises(NoSolutionError) as raised:
+        derived_space((), {}, load_profile("h200"), "cuda")
+    assert raised.value.code == "EATSS-S021"
