@@ -110,6 +110,7 @@ class Campaign:
             self._resume(store)
             known = first.made.variant in {row.variant for row in self._rows}
             self._keep(first, stage="reference" if known else "first")
+            self._spent.variants += not known
             self._adopt()
             self._first_pass()
             self._second_pass()

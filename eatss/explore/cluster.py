@@ -264,7 +264,7 @@ def _worker(resources: dict[str, int], environment: dict[str, str]) -> dict[str,
 @contextmanager
 def _connected(distributed: Any, address: str) -> Iterator[Any]:
     try:
-        client = distributed.Client(address, timeout=CONNECT_S)
+        client = distributed.Client(address, timeout=CONNECT_S)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
         why = str(error) or type(error).__name__
         raise input_error(

@@ -11,6 +11,7 @@ from eatss.diagnostics import InputError
 from eatss.explore.folders import own_folder
 from eatss.explore.layouts import selection_at
 from eatss.explore.nouns import Made, MakerJob, Wanted
+from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
 from eatss.gpu.document import profile_from_document
 from eatss.lower.own_sizes import with_own_sizes
@@ -49,10 +50,11 @@ class CudaMaker:
         self._profile = profile_from_document(json.loads(job.profile))
         self._choosing = SelectOptions(target="cuda", objective=job.objective)
         self._programs: dict[Sizes, _Program] = {}
+        self._bases: dict[tuple[Sizes, SelectOptions], Selection] = {}
 
     def set_up(self, wanted: Wanted) -> None:
-        """Analyse what the variant is of, if that is not done."""
-        self._program(self._sizes(wanted))
+        """Analyse what the variant is of, and select what it begins with, if that is not done."""
+        self._base(wanted)
 
     def make(self, wanted: Wanted) -> Made:
         """Generate a variant into a folder of its own.
@@ -97,15 +99,27 @@ class CudaMaker:
             self._programs[sizes] = _Program(session, base, structures)
         return self._programs[sizes]
 
-    def _chosen(self, program: _Program, wanted: Wanted) -> Selection:
+    def _base(self, wanted: Wanted) -> Selection:
+        """Return the selection that a variant changes."""
+        sizes = self._sizes(wanted)
         decisions: Point = dict(wanted.decisions)
         choosing = {name: decisions[name] for name in SELECTING if name in decisions}
-        base = program.base
         if wanted.role == "paper":
             choosing.setdefault("model", "paper")
-        if choosing:
-            options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
-            base = program.session.select(self._profile, options)
+        if not choosing:
+            return self._program(sizes).base
+        options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
+        place = (sizes, options)
+        if place not in self._bases:
+            text = self._job.source
+            self._bases[place] = selected_under(
+                text.source, text.reading(sizes), self._profile, options
+            )
+        return self._bases[place]
+
+    def _chosen(self, program: _Program, wanted: Wanted) -> Selection:
+        decisions: Point = dict(wanted.decisions)
+        base = self._base(wanted)
         if wanted.role == "default" and not decisions:
             return default_sizes(program.session, base, program.structures, self._profile)
         options_at = self._choosing.for_card(self._profile)
@@ -114,6 +128,19 @@ class CudaMaker:
         facts = program.session.analysed.facts
         structures = program.structures
         return selection_at(base, facts, structures, self._profile, options_at, decisions)
+
+
+def selected_under(
+    source: str, reading: Reading, profile: GpuProfile, options: SelectOptions
+) -> Selection:
+    """Return the sizes that are selected for generated code under options of the user's.
+
+    Raises:
+        InputError: the options do not go together.
+        NoSolutionError: no sizes satisfy the limits of the card.
+    """
+    session = Session(source, reading, volume=options.volume_name(), code=True)
+    return session.select(profile, options)
 
 
 def default_sizes(

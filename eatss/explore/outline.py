@@ -13,9 +13,9 @@ from math import inf
 
 from eatss.analysis.structure import Structure
 from eatss.diagnostics import EatssError
-from eatss.explore.cuda_maker import default_sizes
+from eatss.explore.cuda_maker import default_sizes, selected_under
 from eatss.explore.layouts import selection_at
-from eatss.explore.nouns import MakerJob
+from eatss.explore.nouns import MakerJob, SourceText
 from eatss.explore.ppcg_maker import positions
 from eatss.forked import allow_more, in_bounds
 from eatss.gpu import GpuProfile
@@ -94,7 +94,7 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     bound = bind(chosen, constants)
     bound.require_points()
     roles: list[tuple[Role, dict[str, Value] | None]] = []
-    for role, selection in _role_selections(session, base, profile, structures):
+    for role, selection in _role_selections(text, session, base, profile, structures):
         point = dict(point_of(selection, facts, structures, profile))
         roles.append((role, point if set(point) == set(bound.names) else None))
     if space is None:
@@ -155,6 +155,7 @@ def _parameters(session: Session) -> tuple[tuple[str, int], ...]:
 
 
 def _role_selections(
+    text: SourceText,
     session: Session,
     base: Selection,
     profile: GpuProfile,
@@ -163,7 +164,8 @@ def _role_selections(
     yield "ours", base
     yield "default", default_sizes(session, base, structures, profile)
     with suppress(EatssError):  # its sizes may not fit the card
-        yield "paper", session.select(profile, SelectOptions(target="cuda", model="paper"))
+        options = SelectOptions(target="cuda", model="paper")
+        yield "paper", selected_under(text.source, text.reading(), profile, options)
 
 
 def _ranked_layouts(
