@@ -210,7 +210,9 @@ def cluster_lab(
     with ExitStack() as stack:
         if address == LOCAL:
             cluster = stack.enter_context(_local_cluster(distributed, benches, makers))
-            client = stack.enter_context(distributed.Client(cluster))
+            client = stack.enter_context(
+                distributed.Client(cluster)  # type: ignore[no-untyped-call]
+            )
             wanted = len(benches)
         else:
             client = stack.enter_context(_connected(distributed, address))
@@ -264,7 +266,7 @@ def _worker(resources: dict[str, int], environment: dict[str, str]) -> dict[str,
 @contextmanager
 def _connected(distributed: Any, address: str) -> Iterator[Any]:
     try:
-        client = distributed.Client(address, timeout=CONNECT_S)  # type: ignore[no-untyped-call]
+        client = distributed.Client(address, timeout=CONNECT_S)
     except (OSError, TimeoutError, ValueError) as error:
         why = str(error) or type(error).__name__
         raise input_error(
