@@ -108,6 +108,8 @@ def test_merge_export_import(folder: Path) -> None:
     assert said("ls", "a.json").splitlines()[1:] == said("ls", "a.db").splitlines()[1:]
     said("export", "a.db", "-o", "a.csv")
     assert len(Path("a.csv").read_text().splitlines()) == 5
+    assert said("export", "a.db", "-o", "-") == Path("a.csv").read_text()
+    assert json.loads(said("export", "a.db", "-o", "-", "-f", "t4"))["schema_version"] == "1.0.0"
     assert "EATSS-D033" in refusal("export", "a.db", "-o", "a.txt")
     assert "EATSS-C010" in refusal("export", "a.db", "-o", "missing/a.csv")
     Path("plain.json").write_text("{}")
