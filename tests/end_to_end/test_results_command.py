@@ -83,6 +83,17 @@ def test_show_lists_the_best_first(folder: Path) -> None:
     assert [one["role"] for one in document["rows"]] == ["ours"]
 
 
+def test_many_values_stand_below_the_figures(folder: Path) -> None:
+    many = tuple((f"k{kernel}.threads_{loop}", 16) for kernel in range(3) for loop in "ij")
+    rows = (row(values=many), refused(values=many[:1], status="launch error"))
+    Store.write_new("c.db", Sweep(identity=identity(), space=SPACE, cards=(card(),), rows=rows))
+    _, _, *lines = said("show", "c.db").splitlines()
+    assert [line.split()[1] for line in lines[::2]] == ["7.000", "-"]
+    assert lines[2].endswith("launch error")
+    assert lines[1].split() == [f"{name}=16" for name, _ in many]
+    assert lines[3] == "      k0.threads_i=16"
+
+
 def test_show_has_everything_of_a_variant(folder: Path) -> None:
     text = said("show", "a.db", ROWS[1].variant[:6])
     assert "5.000 ms" in text
