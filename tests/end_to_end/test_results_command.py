@@ -127,6 +127,16 @@ def test_merge_export_import(folder: Path) -> None:
     assert "EATSS-D032" in refusal("import", "plain.json", "-o", "c.db")
 
 
+def test_what_differs_is_told_by_field(folder: Path) -> None:
+    other = Sweep(identity=identity(driver="575.51"), space=SPACE, cards=(), rows=())
+    Store.write_new("c.db", other)
+    assert refusal("merge", "a.db", "c.db", "-o", "d.db") == (
+        "error: 'a.db' and 'c.db' are sweeps of different things [EATSS-D010]\n"
+        "  hint: only what was measured of the same thing, in the same way, goes into one store\n"
+        "note: driver: a.db 580.159, c.db 575.51 [EATSS-D010]\n"
+    )
+
+
 def test_prune_says_what_it_removed(folder: Path) -> None:
     assert "EATSS-D015" in refusal("prune", "a.db")
     text = said("prune", "a.db", "--failed", "--keep-best", "1", "--by", "time")
