@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from eatss.diagnostics import Diagnostic, EatssError
+from eatss.diagnostics import Diagnostic, EatssError, Severity
 
 if TYPE_CHECKING:
     from eatss.cli.options import FindingsFormat
@@ -46,8 +46,9 @@ def report_warnings(warnings: Sequence[Diagnostic], diagnostics: FindingsFormat)
 def report_error(error: EatssError, *, as_json: bool) -> None:
     """Print an error's findings on stderr, and how many there are if several."""
     _print_diagnostics(error.diagnostics, as_json=as_json)
-    if not as_json and len(error.diagnostics) > 1:
-        print(f"{len(error.diagnostics)} errors.", file=sys.stderr)  # noqa: T201
+    count = sum(one.severity is Severity.ERROR for one in error.diagnostics)
+    if not as_json and count > 1:
+        print(f"{count} errors.", file=sys.stderr)  # noqa: T201
 
 
 def internal_fault(error: Exception, *, as_json: bool, traceback: bool) -> None:

@@ -107,7 +107,10 @@ def merge(stores: StoreFiles, output: NewStore, debug: Debug = False) -> None:
 @app.command(epilog=EXAMPLES)
 def export(
     store: StoreFile,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="File to write; - is standard output."),
+    ],
     form: Annotated[
         ExportChoice | None,
         typer.Option("--format", "-f", help="What to write; default: as the file's name ends."),
@@ -122,15 +125,21 @@ def export(
 
     Tables have a line a measurement. t4 and kernel-tuner have one a variant, the careful one.
     """
-    from eatss.cli.option_values import check_writable, write_bytes  # noqa: PLC0415 - keeps --help fast
+    from eatss.cli.option_values import check_writable, write_bytes  # noqa: PLC0415
     from eatss.exchange.formats import exported, format_of, of_card  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
-    chosen = form or format_of(output)
-    check_writable("-o", output)
+    to_stdout = str(output) == "-"
+    chosen = form or ("csv" if to_stdout else format_of(output))
+    if not to_stdout:
+        check_writable("-o", output)
     whole = chosen in ("json", "t4", "kernel-tuner")
     sweep = of_card(read_sweep(store, measurements=whole), card)
-    write_bytes("-o", output, exported(sweep, chosen))
+    data = exported(sweep, chosen)
+    if to_stdout:
+        typer.echo(data if chosen == "parquet" else data.decode(), nl=False)
+        return
+    write_bytes("-o", output, data)
     typer.echo(f"wrote {_rows(len(sweep.rows))} to {output}", err=True)
 
 

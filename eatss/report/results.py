@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +22,9 @@ from eatss.store.summary import Best, Summaries, Summary
 
 _KEY = 8
 """Characters of a variant's key that tables show; those that it begins with are enough."""
+
+_BESIDE = 30
+"""Characters of values that stand beside the figures in a line of 80."""
 
 
 def render_summaries(summaries: Sequence[Summary], output: str) -> str:
@@ -38,28 +42,14 @@ def render_rows(sweep: Sweep, output: str, *, by: Order, top: int | None) -> str
     rows = ranked(sweep.rows, by)[:top]
     if output == "json":
         return json_text(replace(sweep, rows=rows))
-    table = indented_table(
-        *("variant", "ms", "J", "GFLOP/s", "GFLOP/J", "", "values"),
-        numbers=("ms", "J", "GFLOP/s", "GFLOP/J"),
-    )
-    for column in table.columns[:-1]:
-        column.no_wrap = True
-    for row in rows:
-        table.add_row(
-            row.variant[:_KEY],
-            scaled(row.time_s, 1e3),
-            figure(row.energy_j),
-            figure(row.gflops),
-            figure(row.gflops_per_joule, 3),
-            _marks(row),
-            Text(_values(row.values)),
-        )
-    left = len(sweep.rows) - len(rows)
-    rest = [f"and {left} more: --top {len(sweep.rows)}"] if left else []
-    nothing = [] if any(not math.isinf(cost(row, by)) for row in rows) else ["none was measured"]
-    return (
-        render(_head(sweep.identity), table, *rest, *nothing) if rows else "there is no such row\n"
-    )
+    if not rows:
+        return "there is no such row\n"
+    below = max(len(_values(row.values)) for row in rows) > _BESIDE
+    table = _below(rows) if below else render(_table(rows, with_values=True))
+    notes = ["none was measured"] if all(math.isinf(cost(row, by)) for row in rows) else []
+    if len(rows) < len(sweep.rows):
+        notes.append(f"and {len(sweep.rows) - len(rows)} more: --top {len(sweep.rows)}")
+    return render(_head(sweep.identity)) + table + (render(*notes) if notes else "")
 
 
 def render_variant(sweep: Sweep, rows: Sequence[Row], output: str) -> str:
@@ -72,6 +62,34 @@ def render_variant(sweep: Sweep, rows: Sequence[Row], output: str) -> str:
         if row.measurement is not None:
             parts += ["", *measurement_parts(row.measurement)]
     return render(*parts)
+
+
+def _table(rows: Sequence[Row], *, with_values: bool) -> Table:
+    """Return a line a row, whatever the width."""
+    figures = ("ms", "J", "GFLOP/s", "GFLOP/J")
+    table = indented_table("variant", *figures, "", numbers=figures)
+    for column in table.columns:
+        column.no_wrap = True
+    if with_values:
+        table.add_column("values", header_style="dim", overflow="fold")
+    for row in rows:
+        table.add_row(
+            row.variant[:_KEY],
+            scaled(row.time_s, 1e3),
+            figure(row.energy_j),
+            figure(row.gflops),
+            figure(row.gflops_per_joule, 3),
+            _marks(row),
+            *([Text(_values(row.values))] if with_values else []),
+        )
+    return table
+
+
+def _below(rows: Sequence[Row]) -> str:
+    """Return a line of figures a row, and under it the values, of which there are many."""
+    head, *lines = render(_table(rows, with_values=False)).splitlines(keepends=True)
+    values = [render(Padding(Text(_values(row.values)), (0, 0, 0, 6))) for row in rows]
+    return head + "".join(line + below for line, below in zip(lines, values, strict=True))
 
 
 def _summary(summary: Summary) -> list[RenderableType]:

@@ -10,9 +10,11 @@ alone opens it.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -69,6 +71,8 @@ def _locked(path: Path) -> int:
         InputError: another process holds it.
         OSError: it cannot be opened or locked.
     """
+    if sys.platform == "win32":
+        raise OSError(errno.ENOTSUP, "there are no record locks on this system")
     import fcntl  # noqa: PLC0415 - only some systems have it
 
     place = _beside(path)
@@ -98,7 +102,7 @@ def _is_at(descriptor: int, place: Path) -> bool:
 
 def _sign(descriptor: int) -> None:
     """Write who holds the lock, for those who are refused."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     text = json.dumps({"process": os.getpid(), "host": socket.gethostname(), "since": now})
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, text.encode(), 0)

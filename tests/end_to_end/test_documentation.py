@@ -6,9 +6,10 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
-from contextlib import chdir
+from contextlib import chdir, closing
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,11 @@ from markdown_it import MarkdownIt
 
 import eatss
 from eatss.session.steps import ppcg_schedule_of
+from eatss.store.store import Store
 from tests.end_to_end.in_process import eatss as in_process
 from tests.ppcg_build.recorded_ppcg import wrapper
+from tests.report.measurements import measured
+from tests.store.sweeps import sweep
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPTED = "tests.end_to_end.scripted_for_any:AnyProgram"
@@ -63,6 +67,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "matmul.py").write_text(matmul)
     for name in ("gemm", "ours", "theirs"):
         eatss.codegen("kernels/gemm.c", gpu="h200", output=folder / "build" / name)
+    Store.write_new(folder / "2mm.db", sweep(measured()))
     tools = folder / "bin"
     tools.mkdir()
     _script(tools / "eatss", f'exec "{sys.executable}" -m eatss "$@"')
@@ -172,6 +177,25 @@ def test_python_examples_of_the_documentation_work(workshop: Path) -> None:
             timeout=120,
         )
         assert done.returncode == 0, f"{example}\n{done.stderr}"
+
+
+def test_queries_of_the_documentation_work(workshop: Path) -> None:
+    (queries,) = _code_blocks(REPOSITORY / "docs" / "results.md", "sql")
+    with closing(sqlite3.connect(workshop / "2mm.db")) as store:
+        found = [store.execute(query).fetchall() for query in queries.split(";") if query.strip()]
+    assert found == [
+        [(32, 3.0, 1), (16, 4.8, 2)],
+        [("compile error", "too many registers", 1)],
+        [("card", "NVIDIA H200"), ("driver", "580.159"), ("program", "2mm")],
+    ]
+
+
+def test_the_page_of_results_has_all_tables_and_columns(workshop: Path) -> None:
+    page = (REPOSITORY / "docs" / "results.md").read_text()
+    with closing(sqlite3.connect(workshop / "2mm.db")) as store:
+        tables = store.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        columns = store.execute("SELECT name FROM pragma_table_info('rows')").fetchall()
+    assert all(f"`{name}`" in page for (name,) in [*tables, *columns])
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

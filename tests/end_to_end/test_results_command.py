@@ -83,6 +83,17 @@ def test_show_lists_the_best_first(folder: Path) -> None:
     assert [one["role"] for one in document["rows"]] == ["ours"]
 
 
+def test_many_values_stand_below_the_figures(folder: Path) -> None:
+    many = tuple((f"k{kernel}.threads_{loop}", 16) for kernel in range(3) for loop in "ij")
+    rows = (row(values=many), refused(values=many[:1], status="launch error"))
+    Store.write_new("c.db", Sweep(identity=identity(), space=SPACE, cards=(card(),), rows=rows))
+    _, _, *lines = said("show", "c.db").splitlines()
+    assert [line.split()[1] for line in lines[::2]] == ["7.000", "-"]
+    assert lines[2].endswith("launch error")
+    assert lines[1].split() == [f"{name}=16" for name, _ in many]
+    assert lines[3] == "      k0.threads_i=16"
+
+
 def test_show_has_everything_of_a_variant(folder: Path) -> None:
     text = said("show", "a.db", ROWS[1].variant[:6])
     assert "5.000 ms" in text
@@ -108,10 +119,22 @@ def test_merge_export_import(folder: Path) -> None:
     assert said("ls", "a.json").splitlines()[1:] == said("ls", "a.db").splitlines()[1:]
     said("export", "a.db", "-o", "a.csv")
     assert len(Path("a.csv").read_text().splitlines()) == 5
+    assert said("export", "a.db", "-o", "-") == Path("a.csv").read_text()
+    assert json.loads(said("export", "a.db", "-o", "-", "-f", "t4"))["schema_version"] == "1.0.0"
     assert "EATSS-D033" in refusal("export", "a.db", "-o", "a.txt")
     assert "EATSS-C010" in refusal("export", "a.db", "-o", "missing/a.csv")
     Path("plain.json").write_text("{}")
     assert "EATSS-D032" in refusal("import", "plain.json", "-o", "c.db")
+
+
+def test_what_differs_is_told_by_field(folder: Path) -> None:
+    other = Sweep(identity=identity(driver="575.51"), space=SPACE, cards=(), rows=())
+    Store.write_new("c.db", other)
+    assert refusal("merge", "a.db", "c.db", "-o", "d.db") == (
+        "error: 'a.db' and 'c.db' are sweeps of different things [EATSS-D010]\n"
+        "  hint: only what was measured of the same thing, in the same way, goes into one store\n"
+        "note: driver: a.db 580.159, c.db 575.51 [EATSS-D010]\n"
+    )
 
 
 def test_prune_says_what_it_removed(folder: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from eatss.measurement.measurement import Measurement
 from eatss.point import Value, variant_key
-from eatss.store.nouns import CardSeen, Identity, Row
+from eatss.store.nouns import CardSeen, Identity, Row, Sweep
 
 SPACE = "[iterators]\ntile_i = [16, 32]\ntile_j = [16, 32, 64]\n"
 WIDER_SPACE = "[iterators]\ntile_j = [16, 32, 64, 128]\ntile_i = [16, 32]\n"
@@ -67,3 +68,14 @@ def refused(tile_i: Value = 16, tile_j: Value = 32, **changes: Any) -> Row:
         "metrics": (),
     }
     return row(tile_i, tile_j, **(nothing | changes))
+
+
+def sweep(measurement: Measurement | None = None) -> Sweep:
+    """Return a sweep with one row of each kind; ``measurement`` is that of the best."""
+    rows = (
+        row(16, 32, role="default"),
+        row(16, 64, time_s=9.0e-3, energy_j=5.2, status="ok"),
+        row(32, 32, time_s=6.0e-3, energy_j=3.0, role="ours", measurement=measurement),
+        refused(32, 64),
+    )
+    return Sweep(identity=identity(), space=SPACE, cards=(card(),), rows=rows)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import get_args
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from eatss.diagnostics import InputError
+from eatss.measurement.measurement import Status
+from eatss.store.nouns import Role, Row, Stage, Sweep
 from eatss.store.store import Store
 from tests.report.measurements import measured
 from tests.store.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row
@@ -29,6 +36,51 @@ def test_what_is_added_is_read_again(tmp_path: Path) -> None:
     assert sweep.cards == (card(host="node2"), card("GPU-1"))
     assert Store.read(path) == sweep
     assert [one.measurement for one in Store.read(path, measurements=False).rows] == [None] * 4
+
+
+NUMBERS = st.none() | st.floats(allow_nan=False)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.builds(
+            Row,
+            variant=st.text("0123456789abcdef", min_size=16, max_size=16),
+            values=st.lists(
+                st.tuples(st.text(), st.booleans() | st.integers() | st.floats(-9, 9) | st.text()),
+                unique_by=lambda pair: pair[0],
+            ).map(tuple),
+            status=st.sampled_from(get_args(Status)),
+            role=st.sampled_from(get_args(Role)),
+            stage=st.sampled_from(get_args(Stage)),
+            card=st.none() | st.text(),
+            reason=st.text(),
+            sizes=st.just((("N", 1 << 70),)),
+            time_s=NUMBERS,
+            energy_j=NUMBERS,
+            flops=st.none() | st.integers(0, (1 << 63) - 1),
+            metrics=st.just(()) | st.tuples(st.tuples(st.text(), st.floats(allow_nan=False))),
+            at_s=st.floats(0, 1e9),
+            measurement=st.none() | st.just(measured()),
+        ),
+        max_size=5,
+    )
+)
+def test_every_row_comes_back_as_it_was(rows: list[Row]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "2mm.db"
+        sweep = Sweep(identity=identity(), space=SPACE, cards=(), rows=tuple(rows))
+        Store.write_new(path, sweep)
+        assert Store.read(path) == sweep
+
+
+def test_what_is_no_number_and_no_text_is_kept_as_near_as_can_be(tmp_path: Path) -> None:
+    with Store.create_or_resume(tmp_path / "2mm.db", identity(), SPACE) as store:
+        store.add(row(time_s=math.nan, reason="in 'caf\udce9.cu'", power_w=math.inf))
+        (found,) = store.rows()
+    assert (found.time_s, found.power_w) == (None, math.inf)
+    assert found.reason == "in 'caf\\udce9.cu'"
 
 
 def test_a_store_is_resumed(tmp_path: Path) -> None:
