@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from eatss.analysis.structure import Structure
-from eatss.diagnostics import InputError
 from eatss.explore.folders import own_folder
 from eatss.explore.layouts import selection_at
 from eatss.explore.nouns import Made, MakerJob, Wanted
+from eatss.explore.predicted import predicted_metrics
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
 from eatss.gpu.document import profile_from_document
@@ -21,7 +21,7 @@ from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Point
 from eatss.recipe.requests import CodeRequest, checked_options
 from eatss.session.session import Session
-from eatss.store.nouns import Metrics, Sizes
+from eatss.store.nouns import Sizes
 
 DEFAULT_TILE = 32
 """Sizes of every loop where nobody chooses any, as PPCG's."""
@@ -74,7 +74,7 @@ class CudaMaker:
             variant=wanted.variant,
             folder=str(folder),
             sizes=sizes,
-            metrics=predicted_metrics(selection),
+            metrics=predicted_metrics(selection.kernels),
             decided=decided_text(selection.kernels),
         )
 
@@ -156,18 +156,6 @@ def default_sizes(
     return with_own_sizes(base, facts, structures, profile, options)
 
 
-def predicted_metrics(selection: Selection) -> Metrics:
-    """Return the predictions of a whole program, where every kernel has one."""
-    kernels = [kernel for kernel in selection.kernels if kernel.tile_sizes]
-    predicted = [kernel.predicted for kernel in kernels if kernel.predicted is not None]
-    if not kernels or len(predicted) < len(kernels):
-        return ()
-    return (
-        ("predicted_time_s", sum(one.time_s for one in predicted)),
-        ("predicted_energy_j", sum(one.energy_j for one in predicted)),
-    )
-
-
 def decided_text(kernels: tuple[KernelSelection, ...]) -> str:
     """Return tile sizes and threads in words: ``kernel0: i=64 j=64 k=16, 16x16 threads``."""
     return "; ".join(map(_kernel_text, kernels))
@@ -186,8 +174,3 @@ def _kernel_text(kernel: KernelSelection) -> str:
     if staged:
         words.append(f"{', '.join(staged)} shared")
     return ", ".join(words)
-
-
-def refusal(error: InputError) -> str:
-    """Return why a variant cannot be made, in one sentence."""
-    return "; ".join(found.message for found in error.diagnostics)

@@ -10,6 +10,7 @@ from eatss.building import ppcg
 from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.explore.folders import own_folder
 from eatss.explore.nouns import Made, MakerJob, Wanted
+from eatss.explore.predicted import predicted_metrics
 from eatss.gpu.document import profile_from_document
 from eatss.measurement.tile_choice import TileChoice
 from eatss.model.options import SelectOptions
@@ -82,9 +83,11 @@ class PpcgMaker:
             options = SelectOptions(target="ppcg", objective=self._job.objective)
             if wanted.role == "paper":
                 options = SelectOptions(target="ppcg", model="paper")
-            chosen = self._session.select(self._profile, options)
-            text = "PPCG's own sizes" if chosen.keeps_default else chosen.ppcg_sizes
-            return chosen.ppcg_arguments, text, ()
+            source, volume = self._job.source, options.volume_name()
+            session = Session(source.source, source.reading(), cut="ppcg", volume=volume)
+            chosen = session.select(self._profile, options)
+            said = "PPCG's own sizes" if chosen.keeps_default else chosen.ppcg_sizes
+            return chosen.ppcg_arguments, said, predicted_metrics(chosen.kernels)
         maps = []
         if tiles:
             maps.append(f"kernel[i] -> tile[{', '.join(map(str, tiles))}]")

@@ -383,5 +383,6 @@ def _generator(generation: Generation) -> str:
     said = subprocess.run(  # noqa: S603
         [program, "--version"], capture_output=True, text=True, timeout=60, check=False
     ).stdout
-    words = said.split("\n", 1)[0].strip()
-    return " ".join(("PPCG", words, *generation.ppcg_arguments)).strip()
+    lines = [line.strip() for line in said.splitlines()]
+    version = next((line for line in lines if line.startswith("ppcg")), "PPCG")
+    return " ".join((version, *generation.ppcg_arguments))
