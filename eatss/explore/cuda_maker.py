@@ -16,12 +16,13 @@ from eatss.gpu import GpuProfile
 from eatss.gpu.document import profile_from_document
 from eatss.lower.own_sizes import with_own_sizes
 from eatss.lower.structures import structures_for
+from eatss.model.cuda_layout import expected_of
 from eatss.model.options import SelectOptions
-from eatss.model.selection import KernelSelection, Selection
+from eatss.model.selection import SELECTION, KernelSelection, Selection
 from eatss.point import Point
 from eatss.recipe.requests import CodeRequest, checked_options
 from eatss.session.session import Session
-from eatss.store.nouns import Sizes
+from eatss.store.nouns import Metrics, Sizes
 
 DEFAULT_TILE = 32
 """Sizes of every loop where nobody chooses any, as PPCG's."""
@@ -50,6 +51,7 @@ class CudaMaker:
         self._profile = profile_from_document(json.loads(job.profile))
         self._choosing = SelectOptions(target="cuda", objective=job.objective)
         self._programs: dict[Sizes, _Program] = {}
+        self._choices = {role: SELECTION.from_dict(json.loads(text)) for role, text in job.choices}
         self._bases: dict[tuple[Sizes, SelectOptions], Selection] = {}
 
     def set_up(self, wanted: Wanted) -> None:
@@ -74,9 +76,22 @@ class CudaMaker:
             variant=wanted.variant,
             folder=str(folder),
             sizes=sizes,
-            metrics=predicted_metrics(selection.kernels),
+            metrics=self._expected(program, selection),
             decided=decided_text(selection.kernels),
         )
+
+    def _expected(self, program: _Program, selection: Selection) -> Metrics:
+        """Return what the model expects of a selection, whoever chose it."""
+        kernels = [
+            replace(
+                kernel,
+                predicted=expected_of(
+                    own, program.structures.get(own.name, ()), self._profile, kernel
+                )[0],
+            )
+            for kernel, own in zip(selection.kernels, program.session.analysed.facts, strict=True)
+        ]
+        return predicted_metrics(kernels)
 
     def _sizes(self, wanted: Wanted) -> Sizes:
         """Return the parameters of the program that a variant decides."""
@@ -104,8 +119,6 @@ class CudaMaker:
         sizes = self._sizes(wanted)
         decisions: Point = dict(wanted.decisions)
         choosing = {name: decisions[name] for name in SELECTING if name in decisions}
-        if wanted.role == "paper":
-            choosing.setdefault("model", "paper")
         if not choosing:
             return self._program(sizes).base
         options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
@@ -119,9 +132,9 @@ class CudaMaker:
 
     def _chosen(self, program: _Program, wanted: Wanted) -> Selection:
         decisions: Point = dict(wanted.decisions)
+        if wanted.role in self._choices:
+            return self._choices[wanted.role]
         base = self._base(wanted)
-        if wanted.role == "default" and not decisions:
-            return default_sizes(program.session, base, program.structures, self._profile)
         options_at = self._choosing.for_card(self._profile)
         limit = self._profile.shared_per_block_optin_bytes
         options_at = replace(options_at, shared_per_block_bytes=limit)

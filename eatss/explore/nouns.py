@@ -71,6 +71,7 @@ class MakerJob:
         folder: Where the folders of programs go.
         ppcg: PPCG, a command or a path.
         ppcg_arguments: Further arguments of it.
+        choices: Selections by the role of variants, each as the text of its JSON document.
     """
 
     source: SourceText
@@ -82,6 +83,7 @@ class MakerJob:
     compiler: CompilerChoice = "auto"
     ppcg: str | None = None
     ppcg_arguments: tuple[str, ...] = ()
+    choices: tuple[tuple[Role, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

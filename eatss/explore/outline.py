@@ -24,7 +24,7 @@ from eatss.lower.structures import structures_for
 from eatss.measurement.tile_choice import TileChoice
 from eatss.model.options import SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
-from eatss.model.selection import KernelSelection, Selection
+from eatss.model.selection import SELECTION, KernelSelection, Selection
 from eatss.point import Point, Value, variant_key
 from eatss.recipe.requests import CodeRequest
 from eatss.session.session import Session
@@ -52,6 +52,7 @@ class Outline:
         ranked: Points in the model's order, the best first; ``None`` where it has none.
         roles: Points of the choices that variants are set beside; a choice that is no point of the
             space has none.
+        choices: What each of them selects, as JSON, where a maker need not find it again.
     """
 
     space: Space
@@ -59,6 +60,7 @@ class Outline:
     parameters: tuple[tuple[str, int], ...]
     ranked: tuple[dict[str, Value], ...] | None
     roles: tuple[tuple[Role, dict[str, Value] | None], ...]
+    choices: tuple[tuple[Role, str], ...] = ()
 
 
 @in_bounds
@@ -94,9 +96,11 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     bound = bind(chosen, constants)
     bound.require_points()
     roles: list[tuple[Role, dict[str, Value] | None]] = []
+    choices: list[tuple[Role, str]] = []
     for role, selection in _role_selections(text, session, base, profile, structures):
         point = dict(point_of(selection, facts, structures, profile))
         roles.append((role, point if set(point) == set(bound.names) else None))
+        choices.append((role, SELECTION.to_text(selection)))
     if space is None:
         ranked = _ranked_layouts(session, base, structures, profile, choosing, rank)
         points = tuple(point for point in ranked if bound.allows(point) is None)
@@ -115,6 +119,7 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
         parameters=parameters,
         ranked=points,
         roles=tuple(roles),
+        choices=tuple(choices),
     )
 
 

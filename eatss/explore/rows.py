@@ -87,7 +87,7 @@ def contenders(rows: Sequence[Row], objective: Goal, count: int) -> tuple[Row, .
         front = _front(good)
         good = [*front, *(row for row in good if row not in front)]
     roles = [row for row in good if row.role]
-    return (*roles, *(row for row in good[:count] if not row.role))
+    return (*roles, *[row for row in good if not row.role][:count])
 
 
 def _front(rows: Iterable[Row]) -> list[Row]:

@@ -1,0 +1,252 @@
+"""Sweeps from a program to rows, on a card whose prices are known."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eatss.diagnostics import InputError, NoSolutionError
+from eatss.explore.options import SweepOptions
+from eatss.explore.sweeping import Generation, prepare, sweep
+from eatss.point import variant_key
+from eatss.store.nouns import Sweep
+from eatss.store.store import Store
+from eatss.strategies.budget import Budget
+from tests.explore.priced_card import PATH, price
+
+ROOT = Path(__file__).parents[2]
+GEMM = ROOT / "kernels" / "gemm.c"
+SPACE = """
+name = "tiles of gemm"
+[iterators]
+tile_i = [16, 32, 64, 128]
+tile_j = [32, 64]
+tile_k = [8, 16]
+[filters]
+"not too large" = "tile_i * tile_j <= 4096"
+"""
+POINTS = 14
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("space") / "tiles.toml"
+    file.write_text(SPACE)
+    return file
+
+
+def options(**given: object) -> SweepOptions:
+    chosen = SweepOptions(strategy="exhaustive", makers=1, contenders=2)
+    return replace(chosen, **given)  # type: ignore[arg-type]
+
+
+def swept(space: Path, store: Path, **given: object) -> Sweep:
+    generation = Generation(gpu="h200", space=space)
+    return sweep(GEMM, output=store, options=options(**given), generation=generation, card=PATH)
+
+
+@pytest.fixture(scope="module")
+def whole(space: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sweep]:
+    """Return a sweep over all of a space, and its store."""
+    store = tmp_path_factory.mktemp("whole") / "gemm.db"
+    return store, swept(space, store)
+
+
+def test_every_point_is_measured_once_and_the_choices_beside(whole: tuple[Path, Sweep]) -> None:
+    _, found = whole
+    first = [row for row in found.rows if row.stage == "first"]
+    assert len({row.variant for row in first}) == len(first)
+    assert {row.role for row in first} == {"", "ours", "default", "paper"}
+    points = [dict(row.values) for row in first if not row.role]
+    assert len(points) == POINTS
+    assert all(point["tile_i"] * point["tile_j"] <= 4096 for point in points)  # type: ignore[operator]
+    assert all(row.variant == variant_key(dict(row.values)) for row in first)
+
+
+def test_times_and_energies_are_those_of_the_card(whole: tuple[Path, Sweep]) -> None:
+    _, found = whole
+    for row in found.rows:
+        assert row.status == "ok", row.reason
+        assert row.measurement is not None
+        ((_, tiles),) = row.measurement.tile_sizes
+        words = row.decided.partition(", ")[2].partition(" threads")[0]
+        threads = int(words.split("×")[0]) * int(words.split("×")[1])
+        time_s, power_w = price(dict(tiles), threads)
+        assert row.time_s == pytest.approx(time_s, rel=1e-9)
+        assert row.power_w == pytest.approx(power_w, rel=0.02)
+        assert row.energy_j == pytest.approx(time_s * power_w, rel=0.02)
+        assert row.flops == found.rows[0].flops
+        assert {"predicted_time_s", "predicted_energy_j"} <= dict(row.metrics).keys()
+
+
+def test_what_a_point_decides_is_what_is_generated(whole: tuple[Path, Sweep]) -> None:
+    _, found = whole
+    for row in found.rows:
+        if not row.role and row.stage != "reference":
+            values = {name.removeprefix("tile_"): value for name, value in row.values}
+            assert row.measurement is not None
+            ((_, tiles),) = row.measurement.tile_sizes
+            assert dict(tiles) == values
+
+
+def test_the_best_are_measured_again_with_care(whole: tuple[Path, Sweep]) -> None:
+    _, found = whole
+    first = [row for row in found.rows if row.stage == "first" and not row.role]
+    careful = [row for row in found.rows if row.stage == "careful"]
+    best = sorted(first, key=lambda row: row.energy_j or 0.0)[:2]
+    assert {row.variant for row in best} <= {row.variant for row in careful}
+    assert {row.role for row in careful} >= {"ours", "default", "paper"}
+    for row in careful:
+        assert row.measurement is not None
+        assert len(row.measurement.windows) >= 3
+    assert found.rows[-1].stage == "reference"
+
+
+def test_a_finished_sweep_gains_nothing_but_a_reference(
+    whole: tuple[Path, Sweep], space: Path
+) -> None:
+    store, before = whole
+    after = swept(space, store)
+    gained = after.rows[len(before.rows) :]
+    assert after.rows[: len(before.rows)] == before.rows
+    assert {row.stage for row in gained} == {"reference"}
+
+
+def test_another_source_is_refused(whole: tuple[Path, Sweep], space: Path) -> None:
+    store, _ = whole
+    generation = Generation(gpu="h200", space=space)
+    source = GEMM.read_text().replace("alpha *", "2 * alpha *")
+    with pytest.raises(InputError) as caught:
+        sweep(source, output=store, options=options(), generation=generation, card=PATH)
+    assert caught.value.code == "EATSS-D010"
+
+
+def test_a_program_that_crashes_or_hangs_costs_itself_alone(
+    space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = tmp_path / "card.json"
+    given.write_text(json.dumps({"fails": {"64": "hang", "16": "segv"}}))
+    monkeypatch.setenv("PRICED_CARD", str(given))
+    found = swept(space, tmp_path / "gemm.db", timeout_s=0.3, contenders=0)
+    statuses = {
+        dict(row.values).get("tile_i"): row.status for row in found.rows if row.stage == "first"
+    }
+    assert statuses[64] == "timeout"
+    assert statuses[16] == "launch error"
+    assert statuses[32] == "ok"
+    assert statuses[128] == "ok"
+    assert len({row.variant for row in found.rows if not row.role}) >= POINTS
+    hung = next(row for row in found.rows if row.status == "timeout")
+    assert "did not end within" in hung.reason
+
+
+def command(space: Path, store: Path) -> list[str]:
+    words = ["sweep", str(GEMM), "--gpu", "h200", "--space", str(space), "-o", str(store)]
+    more = ["--strategy", "random", "--contenders", "0", "--makers", "1", "--card", PATH]
+    return [sys.executable, "-m", "eatss", *words, *more]
+
+
+def test_killed_in_the_middle_it_goes_on(space: Path, tmp_path: Path) -> None:
+    store = tmp_path / "gemm.db"
+    given = tmp_path / "card.json"
+    given.write_text(json.dumps({"pause_s": 0.1}))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PRICED_CARD": str(given)}
+    seen: list[tuple[str, ...]] = []
+    for wanted in (3, 8):
+        with subprocess.Popen(
+            command(space, store),
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as process:
+            deadline_s = time.monotonic() + 60
+            while time.monotonic() < deadline_s and process.poll() is None:
+                time.sleep(0.05)
+                if store.exists() and len(Store.read(store, measurements=False).rows) >= wanted:
+                    break
+            process.send_signal(signal.SIGKILL)
+        seen.append(tuple(row.created for row in Store.read(store, measurements=False).rows))
+    subprocess.run(command(space, store), env=environment, check=True, capture_output=True)
+    rows = Store.read(store, measurements=False).rows
+    created = tuple(row.created for row in rows)
+    assert all(created[: len(before)] == before for before in seen)  # nothing was lost
+    first = Counter(row.variant for row in rows if row.stage == "first")
+    assert set(first.values()) == {1}  # and nothing measured twice
+    assert len(first) == POINTS + 3
+
+
+def test_prepared_variants_are_measured_elsewhere(space: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "variants"
+    generation = Generation(gpu="h200", space=space)
+    chosen = options(strategy="random", budget=Budget(variants=6), contenders=0)
+    made = prepare(GEMM, output=folder, options=chosen, generation=generation)
+    assert len(made.variants) == 6
+    assert all(one.made.folder is not None for one in made.variants)
+    found = sweep(folder, output=tmp_path / "gemm.db", options=chosen, card=PATH)
+    assert found.identity.target == "cuda"
+    first = [row for row in found.rows if row.stage == "first"]
+    assert {row.variant for row in first} == {one.wanted.variant for one in made.variants}
+    assert {row.status for row in first} == {"ok"}
+
+
+def test_sizes_of_the_program_are_swept(tmp_path: Path) -> None:
+    file = tmp_path / "sizes.toml"
+    text = 'name = "sizes"\n[iterators]\nNI = [500, 1000]\n[variant]\nNJ = "NI"\nNK = "NI"\n'
+    file.write_text(text)
+    found = swept(file, tmp_path / "gemm.db", contenders=0)
+    sizes = {
+        dict(row.sizes)["NJ"]: row.flops
+        for row in found.rows
+        if row.stage == "first" and not row.role
+    }
+    assert set(sizes) == {500, 1000}
+    assert sizes[1000] > sizes[500]  # type: ignore[operator]
+    assert found.identity.sizes == ()
+
+
+def test_splits_and_fractions_are_swept(tmp_path: Path) -> None:
+    file = tmp_path / "splits.toml"
+    text = 'name = "splits"\n[iterators]\nsplit = [0.25, 0.5]\nwarp_fraction = [0.5, 1.0]\n'
+    file.write_text(text + "[variant]\nmodel = \"'paper'\"\n")
+    found = swept(file, tmp_path / "gemm.db", contenders=0)
+    first = [row for row in found.rows if row.stage == "first" and not row.role]
+    assert len(first) == 4
+    assert len({row.decided for row in first}) > 1
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (
+            'name = "x"\n[iterators]\ntile_i = [16]\n[filters]\n"none" = "tile_i > 16"\n',
+            "EATSS-S017",
+        ),
+        ('name = "x"\n[iterators]\ntile_i = { start = 1, stop = "N" }\n', "EATSS-S003"),
+    ],
+)
+def test_bad_spaces_are_told_before_anything_is_made(text: str, code: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    with pytest.raises((InputError, NoSolutionError)) as caught:
+        swept(file, tmp_path / "gemm.db")
+    assert caught.value.code == code
+    assert not (tmp_path / "gemm.db").exists()
+
+
+def test_without_a_card_it_says_so(space: Path, tmp_path: Path) -> None:
+    generation = Generation(gpu="h200", space=space)
+    nowhere = "tests.explore.no_card:NoCard"
+    with pytest.raises(InputError) as caught:
+        sweep(
+            GEMM, output=tmp_path / "x.db", options=options(), generation=generation, card=nowhere
+        )
+    assert caught.value.code == "EATSS-E022"
