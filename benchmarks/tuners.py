@@ -2,12 +2,13 @@
 
     python benchmarks/tuners.py prepare build/tuners          # needs all of eatss, no card
     python benchmarks/tuners.py run build/tuners -o tuners.json --seconds 60 --seeds 2
-    python benchmarks/tuners.py show tuners.json
+    python benchmarks/tuners.py show tuners.json --sweep gemm.db
 
 ``prepare`` generates every point of a space of gemm. ``run`` needs a card, CuPy, Kernel Tuner and
 nvidia-ml-py: Kernel Tuner compiles and measures all variants, its NVMLObserver reads the power, and
 only who chooses the next one differs. A strategy of eatss is ``eatss:model``; others are Kernel
-Tuner's. Times are those that Kernel Tuner books for a variant.
+Tuner's. Times are those that Kernel Tuner books for a variant. ``--sweep`` shows beside them what
+``eatss sweep`` found in ``space.toml`` of the bundle, by its own clock and measuring.
 """
 
 from __future__ import annotations
@@ -382,6 +383,25 @@ def _above(runs: Sequence[Mapping[str, Any]], share: float, least: float) -> str
     return f"{middle:.1f}" if isfinite(middle) else "-"
 
 
+def of_sweep(store: Path, objective: str, seconds: float) -> dict[str, Any]:
+    """Return what `eatss sweep` found, by its own clock and its own measuring, as a run."""
+    from eatss.store.store import Store  # noqa: PLC0415 - only where there is a store
+
+    best, found = inf, []
+    rows = (row for row in Store.read(store).rows if row.stage != "reference")
+    for row in sorted(rows, key=lambda row: row.at_s):
+        cost = {"time": row.time_s and row.time_s * 1e3, "energy": row.energy_j}[objective]
+        best = min(best, cost if row.measured and cost is not None else inf)
+        found.append({"best": best if isfinite(best) else None, "spent_s": row.at_s})
+    return {
+        "strategy": "eatss sweep",
+        "seed": 0,
+        "objective": objective,
+        "seconds": seconds,
+        "steps": found,
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prepare, run or show."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -400,6 +420,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     one.add_argument("--seconds", type=float, default=60.0)
     one = commands.add_parser("show", help="print what was found")
     one.add_argument("results", type=Path)
+    one.add_argument("--sweep", type=Path, help="what `eatss sweep` has kept of the same space")
     given = parser.parse_args(arguments)
     if given.command == "prepare":
         prepare(given.bundle, given.gpu, given.size, given.most)
@@ -413,7 +434,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             given.seconds,
         )
     else:
-        print(table(json.loads(given.results.read_text(encoding="utf-8"))))
+        document = json.loads(given.results.read_text(encoding="utf-8"))
+        if given.sweep is not None:
+            budgets = {
+                one["objective"]: one["seconds"] for one in document["runs"] if "steps" in one
+            }
+            document["runs"] += [of_sweep(given.sweep, *budget) for budget in budgets.items()]
+        print(table(document))
 
 
 if __name__ == "__main__":

@@ -23,13 +23,14 @@ from eatss.kernel.instruction import Values, run
 from eatss.measurement.meters import METERS, choose_meters
 from eatss.model import OBJECTIVES
 from eatss.report.formats import FORMATS
+from eatss.strategies import STRATEGIES
 from eatss.transform import TRANSFORMATIONS
 from tests import offered
 from tests.end_to_end.in_process import eatss
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REGISTRIES: tuple[Registry[Any], ...] = (
-    INSTRUCTIONS, TRANSFORMATIONS, OBJECTIVES, METERS, CARDS, FORMATS,
+    INSTRUCTIONS, TRANSFORMATIONS, OBJECTIVES, METERS, CARDS, FORMATS, STRATEGIES,
 )  # fmt: skip
 
 
@@ -116,5 +117,13 @@ def test_the_instruction_of_the_page_means_what_it_says() -> None:
     assert run(INSTRUCTIONS.get("ptx_fma"), before)["d"] == {(): 17.0}
 
 
-def test_the_page_has_a_file_for_each_registry() -> None:
-    assert len(files()) == len(REGISTRIES) + 1
+@pytest.mark.usefixtures("package")
+def test_the_strategy_of_the_page_begins_with_points_that_share_nothing() -> None:
+    names: dict[str, Any] = {}
+    exec(files()["try_it.py"], names)
+    for name in ("i", "j"):
+        assert sorted(point[name] for point in names["first"]) == [1, 2, 3]
+
+
+def test_the_page_has_a_file_for_each_registry_and_one_that_tries_it() -> None:
+    assert len(files()) == len(REGISTRIES) + 2

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from benchmarks import tuners
+from eatss.store.store import Store
+from tests.replay.sweeps import IDENTITY, row
 
 pytestmark = pytest.mark.skipif(
     find_spec("kernel_tuner") is None, reason="Kernel Tuner is not installed"
@@ -141,6 +143,23 @@ def test_all_strategies_are_run_on_the_same_variants(
     shown = capsys.readouterr().out
     assert "time: least" in shown
     assert re.search(r"eatss:model .* 0.0 +9", shown)
+
+
+def test_a_sweep_of_eatss_stands_beside_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [row(0, 0, 0.004, at_s=3.0), row(0, 1, None, at_s=7.0), row(0, 2, 0.002, at_s=40.0)]
+    with Store.create_or_resume(tmp_path / "s.db", IDENTITY, "") as store:
+        for one in rows:
+            store.add(one)
+    theirs = {"strategy": "mls", "seed": 0, "objective": "time", "seconds": 60.0}
+    steps = [{"best": 5.0, "spent_s": 5.0}, {"best": 4.0, "spent_s": 50.0}]
+    (tmp_path / "r.json").write_text(json.dumps({"runs": [{**theirs, "steps": steps}]}))
+    tuners.main(["show", str(tmp_path / "r.json"), "--sweep", str(tmp_path / "s.db")])
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[2:4]] == [
+        ["mls", "150.0", "150.0", "150.0", "100.0", "2"],
+        ["eatss", "sweep", "100.0", "100.0", "100.0", "0.0", "3"],
+    ]
 
 
 def test_the_texts_are_of_the_points(bundle: tuners.Bundle) -> None:
