@@ -62,6 +62,7 @@ PUBLISHED: Mapping[str, Published] = {
     "report": Published(
         "eatss.evaluation.sweep_evaluation:SweepReport", "eatss report --format json"
     ),
+    "replay": Published("eatss.replay.nouns:Replay", "eatss sweep --replay --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
 """The documents with a schema, by name."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from jsonschema import Draft202012Validator
+
+import eatss
 from eatss.cli.replay_options import replay_command
 from tests.replay.sweeps import random_sweep, row, sweep
 
@@ -38,7 +41,7 @@ def test_a_replay_as_a_table() -> None:
 
 def test_a_replay_as_json() -> None:
     document = json.loads(replay_command(sweep(ROWS), "random", 3, None, "energy", "json"))
-    assert document["schema_version"] == 1
+    Draft202012Validator(eatss.schema("replay")).validate(document)
     assert document["best"] == 300.0
     assert [one["strategy"] for one in document["runs"]] == ["random"] * 3
     assert document["summaries"][0]["regrets"][-1]["median"] == 0
