@@ -88,9 +88,10 @@ class Bundle:
         return list(self.points[0])
 
     def ranked(self, objective: str) -> tuple[dict[str, Value], ...]:
-        """Return the points by what the model predicts, the best first."""
-        predicted = {"time": "predicted_time_s", "energy": "predicted_energy_j"}[objective]
-        found = sorted(self.document["points"], key=lambda one: one["metrics"][predicted])
+        """Return the points by what the model predicts, the best first; those that it does."""
+        name = {"time": "predicted_time_s", "energy": "predicted_energy_j"}[objective]
+        found = [one for one in self.document["points"] if name in one["metrics"]]
+        found.sort(key=lambda one: one["metrics"][name])
         return tuple(dict(one["values"]) for one in found)
 
     def entries(self) -> dict[str, Mapping[str, Any]]:
