@@ -67,11 +67,13 @@ def space(
     A space is a TOML file, or it is derived from the loops of a C or Python file.
     """
     from eatss.gpu import load_profile  # noqa: PLC0415 - keeps --help fast
+    from eatss.model.options import check_target  # noqa: PLC0415
     from eatss.report.space import render_space  # noqa: PLC0415
     from eatss.space.bound import bind  # noqa: PLC0415
     from eatss.space.card_constants import card_constants  # noqa: PLC0415
     from eatss.space.document import read_space, space_text  # noqa: PLC0415
 
+    check_target(target, ppcg={"--ppcg-schedule": reading["ppcg_schedule"] is not None}, cuda={})
     profile = None if gpu is None else load_profile(gpu)
     constants: dict[str, Value] = {} if profile is None else card_constants(profile)
     if file.suffix == ".toml":

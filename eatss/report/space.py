@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from rich.table import Table
 from rich.text import Text
 
 from eatss.codec import encode
@@ -31,10 +32,11 @@ def render_space(count: SpaceCount, points: Sequence[Point], output: str) -> str
         table.add_row(Text(one.name, style="dim"), removed, share)
     kept = "" if not count.raw else _share(count.kept, count.raw)
     table.add_row(Text("kept", style="bold"), Text(_number(count.kept), style="bold"), kept)
-    shown = [
-        Text("  ".join(f"{name}={value}" for name, value in point.items())) for point in points
-    ]
-    return render(Text(count.name, style="bold"), table, *shown)
+    drawn = Table.grid(padding=(0, 2, 0, 0))
+    for number, point in enumerate(points, start=1):
+        values = "  ".join(f"{name}={value}" for name, value in point.items())
+        drawn.add_row(Text(str(number), style="dim"), Text(values))
+    return render(Text(count.name, style="bold"), table, *[drawn] * bool(points))
 
 
 def _number(number: int) -> str:

@@ -14,7 +14,7 @@ def space_of(session: Session, profile: GpuProfile | None, target: TargetName) -
 
     Args:
         session: cut for the target.
-        profile: the card, which decides how kernels can be cut for ``cuda``.
+        profile: the card, which decides how kernels can be cut for ``cuda``; PPCG needs none.
         target: who generates the code.
 
     Raises:
@@ -23,14 +23,14 @@ def space_of(session: Session, profile: GpuProfile | None, target: TargetName) -
     """
     from eatss.tile_space.derived import derived_space  # noqa: PLC0415 - needs the model
 
-    if profile is None:
+    if profile is None and target == "cuda":
         raise input_error(
             "EATSS-S022",
-            "the space of a program depends on the card",
+            "the space of generated code depends on the card",
             hint="name one: --gpu h200",
         )
     program, structures = session.analysed, {}
-    if target == "cuda":
+    if profile is not None and target == "cuda":
         from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
 
         structures = structures_for(program, profile)

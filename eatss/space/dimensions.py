@@ -70,11 +70,11 @@ class TableBelow:
 
     def has(self, values: Integers) -> npt.NDArray[np.bool_]:
         """Return for each row whether a value is among those below it."""
-        found = [
-            value in self.table[first : first + size]
-            for value, first, size in zip(values, self.first, self.sizes, strict=True)
-        ]
-        return np.array(found, dtype=np.bool_)
+        found = np.zeros(len(values), dtype=np.bool_)
+        for first, size in set(zip(self.first.tolist(), self.sizes.tolist(), strict=True)):
+            rows = (self.first == first) & (self.sizes == size)
+            found[rows] = np.isin(values[rows], self.table[first : first + size])
+        return found
 
 
 class Dimension(Protocol):

@@ -24,7 +24,7 @@ Structures = Mapping[str, Sequence[Structure]]
 def derived_space(
     facts: Sequence[KernelFacts],
     structures: Structures,
-    profile: GpuProfile,
+    profile: GpuProfile | None,
     target: TargetName,
     *,
     name: str = "derived",
@@ -39,7 +39,7 @@ def derived_space(
     Args:
         facts: the kernels.
         structures: for ``cuda`` how each kernel can be cut, by its name.
-        profile: the card.
+        profile: the card; for ``ppcg`` none is needed.
         target: who generates the code.
         name: what the space is called.
 
@@ -49,6 +49,7 @@ def derived_space(
     if target == "ppcg":
         iterators, filters = _ppcg(facts)
     else:
+        assert profile is not None, "generated code is for a card"
         variables = cuda_variables(facts, structures, profile)
         iterators = [one for own in variables.values() for one in own.iterators()]
         filters = [one for own in variables.values() for one in own.filters()]
