@@ -26,6 +26,7 @@ from eatss.session.kept import (
     kept_program,
 )
 from eatss.session.read_files import UnknownFilesError, read_files
+from eatss.session.sizes import at_sizes
 
 if TYPE_CHECKING:
     from eatss.model.selection import Selection
@@ -274,17 +275,3 @@ def _decided(sized: Session, session: Session, job: CodeJob) -> tuple[Selection,
     limit = job.choosing.shared_limit_bytes(job.profile)
     wanted = replace(job.wanted, shared_limit_bytes=limit)
     return selection, session.recipe(selection, job.profile, wanted)
-
-
-def at_sizes(session: Session, sizes: Sizes) -> Reading:
-    """Return how a source is read at some sizes: macros defined, parameters given."""
-    reading = session.reading
-    macros = dict(session.parsed_symbolic.values)
-    given = {name: value for name, value in sizes if name not in macros}
-    defines = [one for one in reading.frontend().defines if one.split("=")[0] not in macros]
-    defines += [f"{name}={value}" for name, value in sizes if name in macros]
-    return replace(
-        reading,
-        defines=tuple(defines),
-        parameters={**given, **(reading.parameters or {})} or None,
-    )

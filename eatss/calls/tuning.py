@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eatss.cache import Cache, default_cache, key_of
-from eatss.calls.programs import CodeJob, at_sizes
+from eatss.calls.programs import CodeJob
 from eatss.codec import MisfitError, decode, encode
 from eatss.diagnostics import EatssError
 from eatss.forked import in_bounds
@@ -29,6 +29,7 @@ from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.progress import Progress
 from eatss.program import load_program
 from eatss.recipe.recipe import Recipe
+from eatss.session.sizes import at_sizes
 
 _KIND = "tuned"
 _MODEL = "model"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from os import PathLike
 
 from eatss.analysis.structure import Structure
 from eatss.explore.folders import own_folder
@@ -22,6 +23,7 @@ from eatss.model.selection import SELECTION, KernelSelection, Selection
 from eatss.point import Point
 from eatss.recipe.requests import CodeRequest, checked_options
 from eatss.session.session import Session
+from eatss.session.sizes import at_sizes
 from eatss.store.nouns import Metrics, Sizes
 
 DEFAULT_TILE = 32
@@ -50,6 +52,7 @@ class CudaMaker:
         self._job = job
         self._profile = profile_from_document(json.loads(job.profile))
         self._choosing = SelectOptions(target="cuda", objective=job.objective)
+        self._session = Session(job.source.source, job.source.reading(), code=True)
         self._programs: dict[Sizes, _Program] = {}
         self._choices = {role: SELECTION.from_dict(json.loads(text)) for role, text in job.choices}
         self._bases: dict[tuple[Sizes, SelectOptions], Selection] = {}
@@ -67,7 +70,7 @@ class CudaMaker:
         sizes = self._sizes(wanted)
         program = self._program(sizes)
         selection = self._chosen(program, wanted)
-        session = program.session
+        session = self._session  # its code is for any size
         recipe = session.recipe(selection, self._profile, CodeRequest())
         code = session.generate(recipe, self._profile)
         folder = own_folder(self._job.folder, wanted.variant)
@@ -95,23 +98,21 @@ class CudaMaker:
 
     def _sizes(self, wanted: Wanted) -> Sizes:
         """Return the parameters of the program that a variant decides."""
-        known = {parameter.name for parameter in self._first().session.interface.parameters}
+        known = {parameter.name for parameter in self._session.interface.parameters}
         return tuple(
             (name, int(value))
             for name, value in wanted.decisions
             if name in known and not isinstance(value, str)
         )
 
-    def _first(self) -> _Program:
-        return self._program(())
-
     def _program(self, sizes: Sizes) -> _Program:
         if sizes not in self._programs:
-            text = self._job.source
-            session = Session(text.source, text.reading(sizes), code=True)
-            base = session.select(self._profile, self._choosing)
-            structures = structures_for(session.analysed, self._profile)
-            self._programs[sizes] = _Program(session, base, structures)
+            sized = self._session
+            if sizes:
+                sized = Session(sized.c_source, at_sizes(sized, sizes), code=True)
+            base = sized.select(self._profile, self._choosing)
+            structures = structures_for(sized.analysed, self._profile)
+            self._programs[sizes] = _Program(sized, base, structures)
         return self._programs[sizes]
 
     def _base(self, wanted: Wanted) -> Selection:
@@ -124,9 +125,9 @@ class CudaMaker:
         options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
         place = (sizes, options)
         if place not in self._bases:
-            text = self._job.source
+            sized = self._program(sizes).session
             self._bases[place] = selected_under(
-                text.source, text.reading(sizes), self._profile, options
+                sized.c_source, sized.reading, self._profile, options
             )
         return self._bases[place]
 
@@ -144,7 +145,7 @@ class CudaMaker:
 
 
 def selected_under(
-    source: str, reading: Reading, profile: GpuProfile, options: SelectOptions
+    source: str | PathLike[str], reading: Reading, profile: GpuProfile, options: SelectOptions
 ) -> Selection:
     """Return the sizes that are selected for generated code under options of the user's.
 

@@ -43,12 +43,11 @@ class SourceText:
             max_operations=reading.max_operations,
         )
 
-    def reading(self, sizes: Sequence[tuple[str, int]] = ()) -> Reading:
-        """Return how it is read, with sizes that macros and parameters get instead."""
-        macros = (f"{name}={value}" for name, value in sizes)
+    def reading(self) -> Reading:
+        """Return how it is read."""
         return Reading(
             dtype=self.dtype,
-            defines=(*self.defines, *macros),
+            defines=self.defines,
             include_dirs=self.include_dirs,
             parameters=dict(self.parameters),
             function=self.function,
