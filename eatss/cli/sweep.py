@@ -103,6 +103,14 @@ def sweep(
         int,
         typer.Option(metavar="N", min=0, help="Best variants to measure again with care."),
     ] = 8,
+    counters: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Variants, from fast to slow, to read hardware counters of (Nsight Compute).",
+        ),
+    ] = 0,
     devices: Annotated[
         str,
         typer.Option(
@@ -188,6 +196,7 @@ def sweep(
         budget=limit,
         seed=seed,
         contenders=contenders,
+        counters=counters,
         makers=makers,
         devices=tuple(parse_device(one) for one in devices.split(",")),
         meter=meter,

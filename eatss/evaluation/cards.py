@@ -17,7 +17,7 @@ from scipy import stats
 from scipy.special import stdtrit
 
 from eatss.evaluation.population import Floats, Sign
-from eatss.store.nouns import Row, Sweep
+from eatss.store.nouns import BESIDE, Row, Sweep
 
 Key: TypeAlias = tuple[str, Sign]
 _Value: TypeAlias = Callable[[Row], float | None]
@@ -82,7 +82,7 @@ def on_one_scale(sweep: Sweep, cards: CardComparison) -> tuple[Row, ...]:
     a variant has is the variant's.
     """
     scales = {card.uuid: card for card in cards.cards}
-    roles = {row.variant: row.role for row in sweep.rows if row.role and row.stage != "reference"}
+    roles = {row.variant: row.role for row in sweep.rows if row.role and row.stage not in BESIDE}
     found: dict[Key, Row] = {}
     for row in sweep.latest:
         scale = scales.get(row.card or "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eatss.store.nouns import Row
+from eatss.store.nouns import BESIDE, Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ def best_over_time(rows: Iterable[Row]) -> tuple[BestSoFar, ...]:
 
     Careful rows measure variants again, so only first ones count where there are any.
     """
-    measured = [row for row in rows if row.measured and row.stage != "reference"]
+    measured = [row for row in rows if row.measured and row.stage not in BESIDE]
     first = [row for row in measured if row.stage == "first"] or measured
     found: list[BestSoFar] = []
     time_s, energy_j = np.inf, np.inf

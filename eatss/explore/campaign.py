@@ -13,9 +13,9 @@ from eatss.diagnostics import input_error
 from eatss.explore.lab import Done, Lab, Work
 from eatss.explore.nouns import Care, Made, Progress, Wanted
 from eatss.explore.options import CAREFUL, SweepOptions
-from eatss.explore.rows import contenders, cost_of, row_of
+from eatss.explore.rows import contenders, cost_of, row_of, spread_over
 from eatss.point import Point, Value, variant_key
-from eatss.store.nouns import Identity, Role, Row, Stage
+from eatss.store.nouns import BESIDE, Identity, Role, Row, Stage, latest_of
 from eatss.store.store import Store
 from eatss.strategies import SearchSpace, StrategyJob, make
 from eatss.strategies.guarded import Guarded
@@ -114,6 +114,7 @@ class Campaign:
             self._adopt()
             self._first_pass()
             self._second_pass()
+            self._counters_pass()
             self._last_reference()
 
     # -- before the store is open -------------------------------------------------------------
@@ -179,7 +180,7 @@ class Campaign:
         told = [
             (dict(row.values), cost_of(row, options.objective))
             for row in self._rows
-            if row.stage != "reference" and {name for name, _ in row.values} == names
+            if row.stage not in BESIDE and {name for name, _ in row.values} == names
         ]
         strategy = make(options.strategy, job, told)
         try:
@@ -217,6 +218,21 @@ class Campaign:
             if self._in_flight == 0:
                 return
             self._wait("second pass")
+
+    def _counters_pass(self) -> None:
+        """Read hardware counters of variants that are spread over all, from fast to slow."""
+        options = self._plan.options
+        counted = {row.variant for row in self._rows if row.stage == "counters"}
+        rows = [row for row in latest_of(self._rows) if row.measured]
+        rows.sort(key=lambda row: row.time_s or 0.0)
+        pending = [row for row in spread_over(rows, options.counters) if row.variant not in counted]
+        care = replace(options.first, stage="counters", counters=True)
+        while pending or self._in_flight:
+            while pending and self._lab.room > 0 and not self._is_spent(first=False):
+                self._submit(self._again(pending.pop(0)), care)
+            if self._in_flight == 0:
+                return
+            self._wait("counters")
 
     def _last_reference(self) -> None:
         """Measure the reference at the end, so that drift is known up to there."""
@@ -299,7 +315,7 @@ class Campaign:
         if self._progress is None:
             return
         options = self._plan.options
-        rows = [row for row in self._rows if row.stage != "reference"]
+        rows = [row for row in self._rows if row.stage not in BESIDE]
         costs = [cost_of(row, options.objective) for row in rows]
         best = min(costs, default=inf)
         default = next(

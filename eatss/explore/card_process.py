@@ -7,9 +7,11 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from eatss.diagnostics import InputError
 from eatss.explore.nouns import BenchJob, Order, Tried
 from eatss.live_worker import LiveWorker
 from eatss.measurement.assemble import assemble
+from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
     EVENTS,
     Broken,
@@ -19,8 +21,8 @@ from eatss.measurement.job import (
     Event,
     IdleRead,
 )
-from eatss.measurement.measurement import DeviceInfo
-from eatss.measurement.options import Variant
+from eatss.measurement.measurement import DeviceInfo, Measurement
+from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.record import Record, Records
 from eatss.measurement.restarts import FRUITLESS_WORKERS, START_LIMIT_S, what_ended
 from eatss.measurement.sizes import complete_sizes
@@ -108,8 +110,11 @@ class CardProcess:
         if record.ended is None:
             record.fail("launch error", "the measuring process ended it without a word")
         self._fruitless = 0 if outcome is None else self._fruitless
+        measurement = assemble(records, record)
+        if order.care.counters:
+            measurement = _counted(measurement, order, records.options)
         return Tried(
-            measurement=assemble(records, record),
+            measurement=measurement,
             card=card,
             card_s=time.monotonic() - begin_s,
             card_j=_joules(record, order),
@@ -203,6 +208,15 @@ def _noted(event: Event, told: _Opened) -> float | None:
 def _words(outcome: Outcome) -> str:
     said = f": {' | '.join(outcome.said)}" if outcome.said else ""
     return f"the measuring process {outcome.how}{said}"
+
+
+def _counted(measurement: Measurement, order: Order, options: MeasureOptions) -> Measurement:
+    """Return a measurement with hardware counters, or with the reason why there are none."""
+    try:
+        ncu = find_ncu()
+    except InputError as error:
+        return without(measurement, error.diagnostics[0].message)
+    return with_counters(measurement, Path(order.folder), options, ncu=ncu)
 
 
 def _joules(record: Record, order: Order) -> float | None:

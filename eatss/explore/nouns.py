@@ -137,7 +137,8 @@ class BenchJob:
 class Care:
     """How carefully a variant is measured; fields as of ``MeasureOptions``.
 
-    ``checks`` says that it is compared with the original C, at reduced sizes.
+    ``checks`` says that it is compared with the original C, at reduced sizes, ``counters`` that
+    hardware counters are read, too.
     """
 
     stage: Stage
@@ -149,6 +150,7 @@ class Care:
     budget_s: float
     warm_up_s: float = 0.0
     checks: bool = False
+    counters: bool = False
 
     def options(self, bench: BenchJob, sizes: Sequence[tuple[str, int]]) -> MeasureOptions:
         """Return how a card measures with this care."""

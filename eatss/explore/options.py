@@ -17,14 +17,14 @@ DEFAULT_VARIANTS = 300
 
 FIRST = Care(
     stage="first",
-    least_window_s=0.45,
-    settle_s=0.2,
-    least_updates=3,
+    least_window_s=0.36,
+    settle_s=0.15,
+    least_updates=2,
     least_windows=1,
     target=1.0,
     budget_s=0.1,
 )
-"""The quick pass: one window, which holds three values of a counter that moves every 100 ms."""
+"""The quick pass: one window, which holds two values of a counter that moves every 100 ms."""
 
 FIRST_TIME = Care(
     stage="first",

@@ -90,6 +90,16 @@ def contenders(rows: Sequence[Row], objective: Goal, count: int) -> tuple[Row, .
     return (*roles, *[row for row in good if not row.role][:count])
 
 
+def spread_over(rows: Sequence[Row], count: int) -> tuple[Row, ...]:
+    """Return so many rows, evenly from the first to the last, and all those with a role."""
+    if count == 0:
+        return ()
+    places = {
+        round(at * (len(rows) - 1) / max(1, count - 1)) for at in range(min(count, len(rows)))
+    }
+    return tuple(row for at, row in enumerate(rows) if at in places or row.role)
+
+
 def _front(rows: Iterable[Row]) -> list[Row]:
     found: list[Row] = []
     least_j = inf

@@ -34,6 +34,7 @@ from eatss.gpu import GpuProfile
 from eatss.gpu.document import profile_to_document
 from eatss.gpu.this_machine import AUTO, profile_for
 from eatss.measurement.api import CUPY_CARD
+from eatss.measurement.counters import find_ncu
 from eatss.measurement.meters.choose import METERS
 from eatss.point import Value
 from eatss.ppcg_build.run import find_ppcg
@@ -122,6 +123,8 @@ def sweep(
     path = Path(fspath(output))
     _check_place(path)
     METERS.get(chosen.meter)
+    if chosen.counters:
+        find_ncu()
     with ExitStack() as stack:
         if (
             isinstance(source, str | PathLike)

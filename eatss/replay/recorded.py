@@ -10,7 +10,7 @@ from math import inf, isfinite, prod
 from eatss.diagnostics import input_error
 from eatss.point import Value
 from eatss.replay.nouns import Objective
-from eatss.store.nouns import Row, Sweep
+from eatss.store.nouns import BESIDE, Row, Sweep
 from eatss.strategies.listed import ListedSpace
 
 _WHAT: Mapping[Objective, str] = {
@@ -52,7 +52,7 @@ def recorded(sweep: Sweep, objective: Objective) -> Recorded:
     """
     cards = Counter(row.card for row in sweep.latest if row.measured and row.card is not None)
     uuid = cards.most_common(1)[0][0] if cards else None
-    kept = [one for one in sweep.rows if one.stage != "reference" and one.card in (uuid, None)]
+    kept = [one for one in sweep.rows if one.stage not in BESIDE and one.card in (uuid, None)]
     first: dict[str, Row] = {}
     for row in kept:
         first.setdefault(row.variant, row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 from eatss.codec import BY_NAME
@@ -16,10 +16,14 @@ Role: TypeAlias = Literal["", "default", "paper", "ours"]
 """What a variant is besides a point: what the target does untold (sizes of 32), what the paper's
 model chooses, what eatss chooses."""
 
-Stage: TypeAlias = Literal["first", "careful", "reference"]
+Stage: TypeAlias = Literal["first", "careful", "reference", "counters"]
 """``first``: the quick pass over all variants. ``careful``: the second one, over the contenders.
 ``reference``: one variant measured again and again, on every card, that drift and cards are
-compared by."""
+compared by. ``counters``: a variant run once more under a profiler; its metrics are added to those
+of the variant."""
+
+BESIDE: frozenset[Stage] = frozenset({"reference", "counters"})
+"""Stages of rows that are no result of their own."""
 
 Sizes = Annotated[tuple[tuple[str, int], ...], BY_NAME]
 Metrics = Annotated[tuple[tuple[str, float], ...], BY_NAME]
@@ -146,16 +150,27 @@ class Row:
 
 
 def latest_of(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Return one row a variant and card: the careful one where there is one; no references."""
+    """Return one row a variant and card: the careful one where there is one; no references.
+
+    Hardware counters that were read apart are among its metrics.
+    """
     found: dict[tuple[str, str | None], Row] = {}
+    counters: dict[tuple[str, str | None], Metrics] = {}
     for row in rows:
-        if row.stage == "reference":
-            continue
         place = (row.variant, row.card)
+        if row.stage == "counters":
+            counters[place] = row.metrics
+        if row.stage in BESIDE:
+            continue
         known = found.get(place)
         if known is None or row.stage == "careful" or known.stage != "careful":
             found[place] = row
-    return tuple(found.values())
+    return tuple(
+        replace(row, metrics=tuple((dict(row.metrics) | dict(counters[place])).items()))
+        if place in counters
+        else row
+        for place, row in found.items()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
