@@ -57,6 +57,10 @@ class CudaMaker:
         self._choices = {role: SELECTION.from_dict(json.loads(text)) for role, text in job.choices}
         self._bases: dict[tuple[Sizes, SelectOptions], Selection] = {}
 
+    def warm(self) -> None:
+        """Analyse the program, and select its sizes."""
+        self._program(())
+
     def set_up(self, wanted: Wanted) -> None:
         """Analyse what the variant is of, and select what it begins with, if that is not done."""
         self._base(wanted)

@@ -200,6 +200,7 @@ class LocalLab:
         own = workshop()
         self._busy.append(own)
         try:
+            own.warm()
             while not self._ending and (work := self._to_make.get()) is not None:
                 made = own.make(work.wanted)
                 if made.folder is None or not self._benches:

@@ -23,6 +23,10 @@ MAKE_LIMIT_S = 300.0
 class Workshop(Protocol):
     """Makes variants, one at a time, in the thread that uses it."""
 
+    def warm(self) -> None:
+        """Get ready before the first variant is wanted."""
+        ...
+
     def make(self, wanted: Wanted) -> Made:
         """Return a variant, or why there is none."""
         ...
@@ -42,6 +46,14 @@ class MakerProcess:
     def __init__(self, job: MakerJob) -> None:
         self._job = job
         self._worker: LiveWorker | None = None
+
+    def warm(self) -> None:
+        """Start the process and let it analyse the program.
+
+        Raises:
+            InputError: nothing can be made here.
+        """
+        self._started()
 
     def make(self, wanted: Wanted) -> Made:
         """Return a variant, or why there is none.
@@ -126,6 +138,9 @@ class PreparedVariants:
             InputError: ``EATSS-E020``, nothing compiles here.
         """
         return cls(made=made, capability=capability, toolchains=find_toolchains("auto"))
+
+    def warm(self) -> None:
+        """Nothing has to be ready."""
 
     def make(self, wanted: Wanted) -> Made:
         """Return a variant, compiled."""

@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -28,6 +29,14 @@ from eatss.program import load_program
 
 class Maker(Protocol):
     """What makes variants of one program."""
+
+    def warm(self) -> None:
+        """Find out about the program what every variant needs.
+
+        Raises:
+            EatssError: it has no variants.
+        """
+        ...
 
     def set_up(self, wanted: Wanted) -> None:
         """Find out about the program what variants like this one need."""
@@ -58,6 +67,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     job, orders, emit = serving(MakerJob, Wanted)
     maker = maker_of(job)
+    with suppress(EatssError):  # who asks for a variant is told of it
+        maker.warm()
     toolchains = find_toolchains(job.compiler) if job.capability else ()
     for wanted in orders:
         before_s = _spent_s()

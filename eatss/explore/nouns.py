@@ -144,6 +144,7 @@ class Care:
     stage: Stage
     least_window_s: float
     settle_s: float
+    spare: float
     least_updates: int
     least_windows: int
     target: float
@@ -162,6 +163,7 @@ class Care:
             device=bench.device,
             least_window_s=self.least_window_s,
             settle_s=self.settle_s,
+            spare=self.spare,
             least_updates=self.least_updates,
             least_windows=self.least_windows,
             target=self.target,

@@ -32,9 +32,14 @@ class PpcgMaker:
         self._profile = profile_from_document(json.loads(job.profile))
         self._session = Session(text.source, text.reading(), cut="ppcg")
 
-    def set_up(self, wanted: Wanted) -> None:
+    def warm(self) -> None:
         """Analyse the source, for what is expected of variants."""
-        _ = self._session.analysed, wanted
+        _ = self._session.analysed
+
+    def set_up(self, wanted: Wanted) -> None:
+        """Analyse the source, if that is not done."""
+        del wanted
+        self.warm()
 
     def make(self, wanted: Wanted) -> Made:
         """Let PPCG generate a variant into a folder of its own.

@@ -15,15 +15,16 @@ class MeasureOptions:
     """How to measure.
 
     Windows last ``least_window_s`` seconds at least and hold ``least_updates`` updates of the
-    sensor. They are repeated, ``least_windows`` at least, until the half-width of the
-    ``confidence`` interval of time and energy is under ``target`` of the mean, or until
-    ``budget_s`` seconds have been spent for a variant. ``timeout_s`` bounds a single run. ``meter``
-    is a name in :data:`eatss.measurement.meters.METERS`. ``sizes`` replace the defaults of the
-    program's parameters. ``check`` compares results with the original and among variants.
-    ``device`` is the card's number as CUDA counts those it sees, which ``CUDA_VISIBLE_DEVICES``
-    changes, or its UUID. With ``warm_up_s`` 0 nobody waits for power to settle beyond the
-    ``settle_s`` of load before every window. ``restoring`` is ``auto``, or ``between windows`` to
-    leave out the trial whether repeated runs drift; drift seen in a window is noted all the same.
+    sensor; they are planned longer by the share ``spare``. They are repeated, ``least_windows`` at
+    least, until the half-width of the ``confidence`` interval of time and energy is under
+    ``target`` of the mean, or until ``budget_s`` seconds have been spent for a variant.
+    ``timeout_s`` bounds a single run. ``meter`` is a name in
+    :data:`eatss.measurement.meters.METERS`. ``sizes`` replace the defaults of the program's
+    parameters. ``check`` compares results with the original and among variants. ``device`` is the
+    card's number as CUDA counts those it sees, which ``CUDA_VISIBLE_DEVICES`` changes, or its UUID.
+    With ``warm_up_s`` 0 nobody waits for power to settle beyond the ``settle_s`` of load before
+    every window. ``restoring`` is ``auto``, or ``between windows`` to leave out the trial whether
+    repeated runs drift; drift seen in a window is noted all the same.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -32,6 +33,7 @@ class MeasureOptions:
     compiler: CompilerChoice = "auto"
     device: int | str = 0
     least_window_s: float = 2.0
+    spare: float = 0.0
     least_updates: int = 20
     least_windows: int = 3
     target: float = 0.01

@@ -293,7 +293,7 @@ class Preparation:
             took_s = max(self._card.now() - begin_s, 1e-7)
         return Pace(
             run_s=took_s / count,
-            window_s=self._options.least_window_s,
+            window_s=self._options.least_window_s * (1 + self._options.spare),
             settle_s=self._options.settle_s,
         )
 
