@@ -448,7 +448,7 @@ def cards_table(found: SweepEvaluation) -> Table:
                     for drift in (one.time_drift, one.energy_drift)
                     for cell in (
                         None if drift is None else 100 * drift.change,
-                        None if drift is None or drift.error is None else 100 * drift.error,
+                        None if drift is None else 100 * drift.error,
                     )
                 ),
             )
