@@ -65,12 +65,12 @@ def evaluated(sweeps: Sequence[str | PathLike[str] | Sweep]) -> tuple[Evaluated,
         InputError: a store cannot be read, or there is none (``EATSS-H003``).
     """
     from eatss.evaluation.sweep_evaluation import evaluate  # noqa: PLC0415 - needs SciPy
-    from eatss.store.store import Store  # noqa: PLC0415
+    from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
     if not sweeps:
         raise input_error("EATSS-H003", "there is no sweep to report", hint="name a store")
     return tuple(
-        evaluate(Store.read(one, measurements=False) if isinstance(one, str | PathLike) else one)
+        evaluate(read_sweep(one, measurements=False) if isinstance(one, str | PathLike) else one)
         for one in sweeps
     )
 

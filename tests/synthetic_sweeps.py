@@ -209,14 +209,14 @@ def _row(
     voltage = 0.85 + 0.5 * (flops / time_s / 34e12) ** 3
     dynamic_j = (flops * 11e-12 * wiggle**0.3 + traffic * 34e-12) * voltage
     energy_j = (dynamic_j + 120 * time_s) * float(random.normal(1, 0.004)) * scale**0.5
-    size_name = {"NI": n, "NJ": n, "NK": n}
+    whole: dict[str, Value] = {**point, "N": n}
     lines = traffic / 32
     return Row(
-        variant=variant_key({**point, **size_name}),
-        values=tuple(point.items()),
+        variant=variant_key(whole),
+        values=tuple(whole.items()),
         status="unstable" if wiggle > 1.29 else "ok",
         card=card,
-        sizes=tuple(size_name.items()),
+        sizes=(("N", n),),
         time_s=time_s,
         energy_j=energy_j,
         power_w=energy_j / time_s,

@@ -51,7 +51,8 @@ def report(
     """Report sweeps: the best by time and energy, trade-offs, ranks, correlations. Needs no GPU.
 
     A page is one file that needs nothing else: figures, tables that sort by a click, data as CSV.
-    Cards of one kind are set beside each other only by references that both measured.
+    Cards of one kind are set beside each other only by references that both measured. Prints the
+    names of the files that it writes.
     """
     from eatss.reporting import (  # noqa: PLC0415 - keeps --help fast
         checked_output,
@@ -74,7 +75,6 @@ def report(
         typer.echo(text, nl=False)
     else:
         write_report(output, text)
-        typer.echo(f"{output}: {len(text.encode()) / 1e6:.1f} MB", err=True)
+        typer.echo(output)
     if figures is not None:
-        written = write_figures(found, figures, figures_as)
-        typer.echo(f"{figures}: {len(written)} figures", err=True)
+        typer.echo("\n".join(str(path) for path in write_figures(found, figures, figures_as)))

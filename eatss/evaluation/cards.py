@@ -19,6 +19,12 @@ from scipy.special import stdtrit
 from eatss.evaluation.population import Floats, Sign
 from eatss.store.nouns import BESIDE, Row, Sweep
 
+UNKNOWN = "unknown"
+"""The card of measured rows that name none, as of an imported sweep: one, as far as is known."""
+
+_SHORTEST_S = 1.0
+"""References within less time show no drift."""
+
 Key: TypeAlias = tuple[str, Sign]
 _Value: TypeAlias = Callable[[Row], float | None]
 
@@ -32,7 +38,7 @@ class Drift:
     """
 
     change: float
-    error: float | None
+    error: float
     spread: float
 
 
@@ -65,12 +71,11 @@ class CardComparison:
 
 def compare_cards(sweep: Sweep) -> CardComparison:
     """Return what each card takes over the base card, which is the one with the most rows."""
-    counts = Counter(row.card for row in sweep.latest if row.measured and row.card is not None)
+    counts = Counter(row.card or UNKNOWN for row in sweep.latest if row.measured)
     if not counts:
         return CardComparison(base=None, cards=(), note="nothing was measured")
     base = counts.most_common(1)[0][0]
-    assert base is not None
-    scales = tuple(_scale(sweep.rows, str(card), base, n) for card, n in counts.most_common())
+    scales = tuple(_scale(sweep.rows, card, base, n) for card, n in counts.most_common())
     return CardComparison(base=base, cards=scales, note=_note(scales))
 
 
@@ -85,7 +90,7 @@ def on_one_scale(sweep: Sweep, cards: CardComparison) -> tuple[Row, ...]:
     roles = {row.variant: row.role for row in sweep.rows if row.role and row.stage not in BESIDE}
     found: dict[Key, Row] = {}
     for row in sweep.latest:
-        scale = scales.get(row.card or "")
+        scale = scales.get(row.card or UNKNOWN) if row.measured else None
         if row.measured and (scale is None or not scale.used):
             continue
         role = row.role or roles.get(row.variant, "")
@@ -99,7 +104,9 @@ def on_one_scale(sweep: Sweep, cards: CardComparison) -> tuple[Row, ...]:
 
 def references(rows: Sequence[Row], card: str) -> tuple[Row, ...]:
     """Return the measured references of a card, in the order of time."""
-    found = [r for r in rows if r.stage == "reference" and r.card == card and r.measured]
+    found = [
+        r for r in rows if r.stage == "reference" and (r.card or UNKNOWN) == card and r.measured
+    ]
     return tuple(sorted(found, key=lambda row: row.at_s))
 
 
@@ -112,7 +119,7 @@ def relative_to_own_mean(rows: Sequence[Row], value: _Value) -> tuple[Floats, Fl
 
 
 def _rank(row: Row, base: str | None) -> tuple[bool, bool, bool]:
-    return row.measured, row.stage == "careful", row.card == base
+    return row.measured, row.stage == "careful", (row.card or UNKNOWN) == base
 
 
 def _scaled(row: Row, scale: CardScale) -> Row:
@@ -169,17 +176,16 @@ def _by_variant(known: Sequence[tuple[Row, float]]) -> dict[Key, list[float]]:
 
 def _drift(rows: Sequence[Row], value: _Value) -> Drift | None:
     hours, ratios = relative_to_own_mean(rows, value)
-    if len(hours) < 3 or np.ptp(hours) == 0:
+    span = float(np.ptp(hours)) if hours.size else 0.0
+    if hours.size < 3 or span * 3600 < _SHORTEST_S:
         return None
-    fit = stats.linregress(hours, np.log(ratios))
-    span = float(np.ptp(hours))
-    rest = np.log(ratios) - fit.intercept - fit.slope * hours
-    wide = float(stdtrit(len(hours) - 2, 0.975) * fit.stderr) * span
-    return Drift(
-        change=float(np.expm1(fit.slope * span)),
-        error=wide,
-        spread=float(np.sqrt((rest**2).sum() / (len(hours) - 2))),
-    )
+    away = hours - hours.mean()
+    logs = np.log(ratios)
+    slope = float((away * logs).sum() / (away**2).sum())
+    rest = logs - logs.mean() - slope * away
+    spread = float(np.sqrt((rest**2).sum() / (hours.size - 2)))
+    error = float(stdtrit(hours.size - 2, 0.975)) * spread / float(np.sqrt((away**2).sum()))
+    return Drift(change=float(np.expm1(slope * span)), error=error * span, spread=spread)
 
 
 def _note(scales: Sequence[CardScale]) -> str:

@@ -152,8 +152,6 @@ def mean_split(found: Population, metric: str) -> MeanSplit | None:
         return None
     mean = float(np.nanmean(x))
     above, below = x > mean, x <= mean
-    if not above.any():  # of values that differ in the last bit alone
-        return None
     return MeanSplit(
         metric=metric,
         mean=mean,

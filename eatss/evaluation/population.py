@@ -49,12 +49,13 @@ class Population:
 
     def column(self, name: str) -> Floats:
         """Return a metric or a numeric value of the space by name; NaN where a row has none."""
-        return np.array([_numbers(row).get(name, np.nan) for row in self.rows], dtype=float)
+        found = np.array([_numbers(row).get(name, np.nan) for row in self.rows], dtype=float)
+        return np.where(np.isfinite(found), found, np.nan)
 
 
 def population(rows: Iterable[Row]) -> Population:
     """Return the measured ones of some rows with their figures."""
-    kept = tuple(row for row in rows if row.measured)
+    kept = tuple(row for row in rows if row.measured and row.time_s)
     time_s = _array(row.time_s for row in kept)
     energy_j = _array(row.energy_j or None for row in kept)
     power_w = _array(row.power_w if row.power_w is not None else _mean_power(row) for row in kept)
@@ -99,9 +100,9 @@ def explaining_names(rows: Population) -> tuple[str, ...]:
 
 
 def varies(column: Floats) -> bool:
-    """Tell whether a column has two values."""
+    """Tell whether a column has two values that differ by more than rounding."""
     known = column[np.isfinite(column)]
-    return known.size > 1 and bool((known != known[0]).any())
+    return known.size > 1 and float(np.ptp(known)) > 1e-12 * float(np.abs(known).max())
 
 
 def size_words(sizes: Sizes) -> str:

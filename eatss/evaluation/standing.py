@@ -99,7 +99,7 @@ def choices(found: Population, rows: tuple[Row, ...]) -> tuple[Choice, ...]:
         count = sum(one.role == role for one in rows)
         if row is None:
             continue
-        if row.measured:
+        if row.variant in places:
             listed.append(_choice(name, found, places[row.variant], count))
         else:
             why = f"{row.status}: {row.reason}" if row.reason else row.status

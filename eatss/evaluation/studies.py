@@ -194,6 +194,8 @@ def size_study(rows: Sequence[Row]) -> tuple[SizePoint, ...]:
     if len(groups) < 2:
         return ()
     differing = _differing(groups)
+    if not differing:
+        return ()
     listed: list[SizePoint] = []
     for sizes, own in groups.items():
         found = population(own)

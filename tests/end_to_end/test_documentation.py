@@ -67,7 +67,8 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "matmul.py").write_text(matmul)
     for name in ("gemm", "ours", "theirs"):
         eatss.codegen("kernels/gemm.c", gpu="h200", output=folder / "build" / name)
-    Store.write_new(folder / "2mm.db", sweep(measured()))
+    for name in ("2mm", "gemm"):
+        Store.write_new(folder / f"{name}.db", sweep(measured()))
     tools = folder / "bin"
     tools.mkdir()
     _script(tools / "eatss", f'exec "{sys.executable}" -m eatss "$@"')

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from eatss.evaluation.cards import compare_cards, on_one_scale
 from eatss.evaluation.population import population
@@ -73,7 +75,6 @@ def test_drift_is_seen_from_references() -> None:
     (card,) = compare_cards(of_rows(rows)).cards
     assert card.time_drift is not None
     assert card.time_drift.change == pytest.approx(0.06, abs=0.001)
-    assert card.time_drift.error is not None
     assert card.time_drift.error < 0.01
     assert card.energy_drift is None
 
@@ -108,3 +109,32 @@ def test_an_empty_sweep_has_no_cards() -> None:
     made = of_rows([row(1, None, status="timeout")])
     assert compare_cards(made).base is None
     assert len(on_one_scale(made, compare_cards(made))) == 1
+
+
+def test_rows_that_name_no_card_are_of_one() -> None:
+    rows = [replace(row(k, 1.0 + k), card=None) for k in range(3)]
+    made = of_rows(rows)
+    cards = compare_cards(made)
+    assert [one.uuid for one in cards.cards] == ["unknown"]
+    assert len(on_one_scale(made, cards)) == 3
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(3, 30))
+def test_drift_is_the_line_that_scipy_fits(seed: int, count: int) -> None:
+    random = np.random.default_rng(seed)
+    at = np.sort(random.uniform(0, 9000, count))
+    times = np.exp(0.02 * at / 9000 + random.normal(0, 0.003, count))
+    rows = [
+        row(1, 1.0),
+        *(
+            row(2, float(t), at_s=float(a), stage="reference")
+            for a, t in zip(at, times, strict=True)
+        ),
+    ]
+    (card,) = compare_cards(of_rows(rows)).cards
+    fit, span = stats.linregress(at, np.log(times)), np.ptp(at)
+    assert card.time_drift is not None
+    assert card.time_drift.change == pytest.approx(np.expm1(fit.slope * span))
+    wide = stats.t.ppf(0.975, count - 2) * fit.stderr * span  # type: ignore[attr-defined]
+    assert card.time_drift.error == pytest.approx(wide)

@@ -150,7 +150,7 @@ def _drift(found: SweepEvaluation) -> list[str]:
     listed = []
     for one in found.cards.cards:
         drift = one.time_drift
-        if drift is None or drift.error is None or abs(drift.change) <= drift.error:
+        if drift is None or abs(drift.change) <= drift.error:
             continue
         listed.append(
             f"The references of card {one.uuid[:12]} drifted by {100 * drift.change:+.2f} % in "

@@ -20,6 +20,7 @@ from eatss.report.sweeps.style import (
     grid,
     legend_below,
     own_axes,
+    plain_logarithm,
 )
 from eatss.store.nouns import Row
 
@@ -193,8 +194,8 @@ def best_found_over_time(replay: Replay, axes: Axes | None = None) -> Axes:
                 100 * mark.regret, color=CHOICE_COLOURS[mark.role], linewidth=0.9, linestyle=":",
                 label=f"{mark.role}, {100 * mark.regret:.1f} %",
             )  # fmt: skip
-    axes.set_xscale("log")
     axes.set_xlim(1, max(longest, 2))
+    plain_logarithm(axes, "x")
     axes.set_ylim(bottom=-0.5)
     axes.set_xlabel("variants evaluated")
     axes.set_ylabel(f"{replay.objective} over the sweep's best, in %")

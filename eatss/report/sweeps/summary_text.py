@@ -47,7 +47,15 @@ def _sweep(found: SweepEvaluation) -> Iterable[RenderableType]:
 
 
 def _choices(found: SweepEvaluation) -> Table:
-    numbers = ("ms", "J", "W", found.performance_unit, found.efficiency_unit, "by speed", "by PPW")
+    numbers = (
+        "ms",
+        "J",
+        "W",
+        found.performance_unit,
+        found.efficiency_unit,
+        "speed rank",
+        "PPW rank",
+    )
     table = indented_table("choice", *numbers, numbers=numbers)
     for choice in found.choices:
         one = choice.figures

@@ -51,7 +51,9 @@ def cell_text(cell: Cell) -> str:
     """Return a cell as people read it; "" for nothing."""
     if cell is None:
         return ""
-    return figure(cell, 4) if isinstance(cell, float) else str(cell)
+    if isinstance(cell, float):
+        return f"{cell:.1e}" if 0 < abs(cell) < 1e-4 else figure(cell)
+    return str(cell)
 
 
 def values_text(values: Values) -> str:
@@ -279,18 +281,19 @@ def correlations_table(found: SweepEvaluation) -> Table:
             one = by_target[target].get(name)
             if target == "performance":
                 cells.append(None if one is None else one.samples)
-            cells += (
-                [None] * 5
-                if one is None
-                else [one.pearson, one.low, one.high, one.spearman, one.pearson_p]
-            )
+            interval = None if one is None else f"{one.low:+.2f} to {one.high:+.2f}"
+            cells += [
+                None if one is None else one.pearson,
+                interval,
+                None if one is None else one.spearman,
+            ]
         rows.append(tuple(cells))
-    titles = ("r", "r low", "r high", "ρ", "p")
+    titles = ("r", "95 %", "ρ")
     return Table(
         name="correlations",
         title="Correlations",
-        note="r is Pearson's coefficient with its 95 % interval, ρ Spearman's, p the probability "
-        "of such an r without any correlation. Of twenty metrics without any, one has p < 0.05.",
+        note="r is Pearson's coefficient with its 95 % interval, ρ Spearman's. Of twenty metrics "
+        "that go with nothing, one has an interval without 0.",
         columns=(
             "metric",
             "variants",
@@ -445,7 +448,7 @@ def cards_table(found: SweepEvaluation) -> Table:
                     for drift in (one.time_drift, one.energy_drift)
                     for cell in (
                         None if drift is None else 100 * drift.change,
-                        None if drift is None or drift.error is None else 100 * drift.error,
+                        None if drift is None else 100 * drift.error,
                     )
                 ),
             )

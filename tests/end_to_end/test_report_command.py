@@ -1,0 +1,112 @@
+"""``eatss report`` and ``eatss.sweep_report`` on stores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import eatss as package
+from eatss.diagnostics import InputError
+from eatss.report.sweeps import figure_list, html_page
+from eatss.store.nouns import Sweep
+from eatss.store.store import Store
+from tests.end_to_end.in_process import eatss
+from tests.synthetic_sweeps import sweep
+
+MADE = sweep(variants=30, cards=2, sizes=(2000, 500), careful=3)
+
+
+def kept(made: Sweep, path: Path) -> Path:
+    with Store.create_or_resume(path, made.identity, made.space) as store:
+        for card in made.cards:
+            store.add_card(card)
+        for row in made.rows:
+            store.add(row)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _few_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw two figures of a sweep: drawing takes time, and has tests of its own."""
+    every = figure_list.sweep_figures
+    monkeypatch.setattr(figure_list, "sweep_figures", lambda one: every(one)[3:5])
+    monkeypatch.setattr(html_page, "sweep_figures", figure_list.sweep_figures)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return kept(MADE, tmp_path_factory.mktemp("stores") / "gemm.db")
+
+
+def test_without_options_it_prints_a_summary(store: Path) -> None:
+    done = eatss("report", str(store))
+    assert done.returncode == 0
+    assert done.stdout.startswith("gemm, double, cuda, on NVIDIA H200\n")
+    assert "The variant of least energy takes" in done.stdout
+    assert done.stderr == ""
+
+
+def test_json_keeps_to_its_schema(store: Path) -> None:
+    done = eatss("report", str(store), str(store), "--format", "json")
+    document = json.loads(done.stdout)
+    assert not list(Draft202012Validator(package.schema("report")).iter_errors(document))
+    assert len(document["sweeps"]) == 2
+    assert document["means"]
+
+
+def test_the_format_follows_the_name_of_the_file(store: Path, tmp_path: Path) -> None:
+    for name, start in (("a.html", "<!doctype html>"), ("a.json", "{"), ("a.txt", "gemm")):
+        done = eatss("report", str(store), "-o", str(tmp_path / name))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"{tmp_path / name}\n"
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+
+
+def test_a_page_is_the_same_whenever_it_is_made_and_whatever_is_printed(store: Path) -> None:
+    report = package.sweep_report(store)
+    again = package.sweep_report(Store.read(store))
+    assert report == again
+    assert report.sweeps[0].variants > 20
+
+
+def test_the_api_writes_too(store: Path, tmp_path: Path) -> None:
+    report = package.sweep_report([store, MADE], output=tmp_path / "both.json")
+    assert len(report.sweeps) == 2
+    assert len(json.loads((tmp_path / "both.json").read_text())["sweeps"]) == 2
+
+
+def test_figures_are_files_of_their_own(tmp_path: Path) -> None:
+    small = kept(sweep(variants=8, roles=False, careful=0, references=0), tmp_path / "s.db")
+    done = eatss("report", str(small), "--figures", str(tmp_path / "new"), "--figures-as", "svg")
+    assert done.returncode == 0, done.stderr
+    names = {path.name for path in (tmp_path / "new").iterdir()}
+    assert names == {"spectrum.svg", "hull.svg"}
+    assert {Path(line).name for line in done.stdout.splitlines()} == names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["missing.db"], "EATSS-D001"),
+        (["STORE", "-o", "report.docx"], "EATSS-H002"),
+        (["STORE", "-o", "nowhere/report.html"], "EATSS-H002"),
+        (["STORE", "-o", "."], "EATSS-H002"),
+        (["STORE", "--figures", "STORE"], "EATSS-H002"),
+    ],
+)
+def test_mistakes_are_told(
+    arguments: list[str], code: str, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = eatss("report", *(str(store) if one == "STORE" else one for one in arguments))
+    assert done.returncode == 2
+    assert code in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_sweep_is_no_report() -> None:
+    with pytest.raises(InputError, match="EATSS-H003"):
+        package.sweep_report([])

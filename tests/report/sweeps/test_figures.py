@@ -1,0 +1,227 @@
+"""Figures of sweeps: what is drawn is what was found, and axes say their units."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+
+from eatss.evaluation.correlations import of_target
+from eatss.evaluation.frontier import convex_hull, pareto_front
+from eatss.evaluation.population import Floats
+from eatss.evaluation.progress import best_over_time
+from eatss.evaluation.studies import heat_map
+from eatss.evaluation.sweep_evaluation import evaluate
+from eatss.replay.nouns import Mark, Replay, Run, Step
+from eatss.report.sweeps.distribution_figures import (
+    hull_figure,
+    performance_energy_scatter,
+    sorted_distribution,
+    spectrum,
+    weighted_choice,
+)
+from eatss.report.sweeps.figure_list import sweep_figures
+from eatss.report.sweeps.metric_figures import correlation_bars, metric_split, power_over_metric
+from eatss.report.sweeps.study_figures import (
+    best_found_over_time,
+    best_over_time_figure,
+    drift_figure,
+    heat_map_figure,
+    size_figure,
+    split_bars,
+)
+from eatss.strategies.budget import Budget
+from tests.synthetic_sweeps import CARDS, of_rows, row, sweep
+
+ONE = evaluate(sweep(variants=60, cards=2, sizes=(2000, 500, 1000), careful=4))
+FOUND = ONE.found
+
+
+def clouds(axes: Axes) -> list[Floats]:
+    return [
+        np.asarray(one.get_offsets()) for one in axes.collections if isinstance(one, PathCollection)
+    ]
+
+
+def texts(axes: Axes) -> list[str]:
+    return [one.get_text() for one in axes.texts]
+
+
+def labels(axes: Axes) -> list[str]:
+    return axes.get_legend_handles_labels()[1]
+
+
+def test_sorting_by_performance_draws_every_variant_from_slow_to_fast() -> None:
+    axes = sorted_distribution(FOUND)
+    (points,) = clouds(axes)
+    assert points[:, 1].tolist() == pytest.approx(sorted(FOUND.performance / 1e3))
+    right = axes.figure.axes[1]
+    energies = np.asarray(right.collections[0].get_offsets())[:, 1]
+    assert sorted(energies) == pytest.approx(sorted(FOUND.energy_j * 1e3))
+    assert axes.get_ylabel() == "performance in TFLOP/s"
+    assert right.get_ylabel() == "energy of a run in mJ"
+    assert axes.lines[0].get_ydata()[0] == pytest.approx(  # type: ignore[index]
+        next(r.gflops for r in FOUND.rows if r.role == "default") / 1e3  # type: ignore[operator]
+    )
+
+
+def test_choices_are_marked_by_their_letters() -> None:
+    for axes in (performance_energy_scatter(FOUND), hull_figure(FOUND)):
+        assert texts(axes) == ["P", "E", "U"]
+        assert "P default, E paper, U ours" in axes.get_title()
+    assert texts(spectrum(FOUND)).count("U") == 2
+
+
+def test_letters_that_would_cover_each_other_stand_apart() -> None:
+    rows = [row(k, 1.0 + k, 1.0 + k) for k in range(5)]
+    rows += [row(10, 3.0, 3.0, role="default"), row(11, 3.0, 3.0, role="ours")]
+    axes = performance_energy_scatter(evaluate(of_rows(rows)).found)
+    shifts = [one.xyann for one in axes.texts]  # type: ignore[attr-defined]
+    assert shifts[0] == (0, 0)
+    assert shifts[1][1] > 5
+
+
+def test_the_hull_is_closed_and_the_front_is_on_it() -> None:
+    axes = hull_figure(FOUND)
+    x, y = FOUND.performance / 1e3, FOUND.efficiency
+    hull, front = axes.lines[0], axes.lines[1]
+    assert len(hull.get_xdata()) == len(convex_hull(x, y)) + 1  # type: ignore[arg-type]
+    assert list(front.get_xdata()) == pytest.approx(x[list(pareto_front(x, y))].tolist())  # type: ignore[arg-type]
+    assert any("thriftiest" in one for one in labels(axes))
+
+
+def test_at_the_ends_of_the_weights_nothing_is_lost_of_what_counts() -> None:
+    time, energy = (np.asarray(line.get_ydata()) for line in weighted_choice(FOUND).lines)
+    assert energy[0] == pytest.approx(0.0)
+    assert time[-1] == pytest.approx(0.0)
+
+
+def test_bars_of_correlations_are_sorted_and_movers_are_bold() -> None:
+    axes = correlation_bars(ONE.evaluation.correlations, movers=ONE.evaluation.movers)
+    widths = [one.get_width() for one in axes.patches]  # type: ignore[attr-defined]
+    assert widths == sorted(widths)
+    expected = of_target(ONE.evaluation.correlations, "performance")
+    assert [one.get_text() for one in axes.get_yticklabels()] == [c.metric for c in expected]
+    bold = {t.get_text() for t in axes.get_yticklabels() if t.get_fontweight() == "bold"}
+    assert bold == {one.metric for one in ONE.evaluation.movers}
+    assert bold
+
+
+def test_a_split_shows_every_variant_on_one_side() -> None:
+    panels = metric_split(FOUND, "occupancy")
+    for axes in panels:
+        below, above = clouds(axes)
+        assert len(below) + len(above) == len(FOUND)
+    mean = FOUND.column("occupancy").mean()
+    assert clouds(panels[0])[0][:, 0].max() <= mean < clouds(panels[0])[1][:, 0].min()
+
+
+def test_power_over_a_metric_tells_the_coefficient() -> None:
+    axes = power_over_metric(FOUND, "l2_sectors_read")
+    powers = of_target(ONE.evaluation.correlations, "power")
+    (one,) = (c for c in powers if c.metric == "l2_sectors_read")
+    assert f"r = {one.pearson:.2f}" in axes.get_title()
+
+
+def test_studies_draw_their_numbers() -> None:
+    bars = ONE.evaluation.split_study
+    heights = [one.get_height() for one in split_bars(bars).patches]  # type: ignore[attr-defined]
+    speedups = [one.speedup for one in bars]
+    assert heights == pytest.approx([*speedups, *(one.energy or 0.0 for one in bars)])
+    points = ONE.evaluation.size_study
+    axes = size_figure(points)
+    assert {f"{choice}: performance" for choice in ("default", "paper", "ours")} <= {*labels(axes)}
+    ours = [p for p in points if p.choice == "ours"]
+    assert sum(text.get_text() != "" for text in axes.texts) == 2 * len(ours)
+    grid = heat_map(FOUND, "tile_i", "tile_j")
+    image = heat_map_figure(grid).images[0].get_array()
+    assert image is not None
+    assert np.nanmax(image) == pytest.approx(FOUND.performance.max())
+
+
+def test_the_best_so_far_ends_at_the_best() -> None:
+    time, energy = best_over_time_figure(best_over_time(ONE.rows)).lines
+    assert np.asarray(time.get_ydata())[-1] == 0
+    assert np.asarray(energy.get_ydata())[-1] == 0
+
+
+def test_drift_is_drawn_for_each_card() -> None:
+    axes = drift_figure(ONE.sweep.rows, CARDS)
+    assert {one[:12] for one in labels(axes)} == {card[:12] for card in CARDS}
+
+
+def replay(runs: dict[str, list[list[float | None]]]) -> Replay:
+    """Return a replay of the best so far after each evaluation, by strategy and seed."""
+    made = []
+    for name, seeds in runs.items():
+        for seed, bests in enumerate(seeds):
+            steps = tuple(
+                Step(variant=f"{k}", cost=best, best=best, spent_s=k + 1.0, spent_j=0.0)
+                for k, best in enumerate(bests)
+            )
+            made.append(Run(strategy=name, seed=seed, steps=steps, ended=False))
+    return Replay(
+        program="gemm", target="cuda", card="H200", uuid=None, objective="time", unit="s",
+        variants=9, failed=0, best=1.0, best_variant="x", budget=Budget(variants=3), shares=(),
+        summaries=(), runs=tuple(made), model_top=None,
+        marks=(Mark(role="ours", variant="u", cost=1.1, regret=0.1, rank=2),),
+    )  # fmt: skip
+
+
+def test_a_replay_shows_the_median_over_seeds() -> None:
+    found = replay({"random": [[4.0, 2.0, 1.0], [3.0, 3.0], [None, 1.5, 1.5]]})
+    axes = best_found_over_time(found)
+    line = axes.lines[0]
+    assert np.asarray(line.get_ydata()).tolist() == pytest.approx([300.0, 100.0, 50.0])
+    assert any("ours, 10.0 %" in one for one in labels(axes))
+
+
+def test_before_anything_works_there_is_nothing_to_draw() -> None:
+    axes = best_found_over_time(replay({"local": [[None, None, 2.0]]}))
+    drawn = np.asarray(axes.lines[0].get_ydata())
+    assert np.isnan(drawn[:2]).all()
+    assert drawn[2] == pytest.approx(100.0)
+
+
+def test_an_axes_of_one_s_own_is_drawn_into() -> None:
+    own = mpl.figure.Figure().subplots()
+    assert performance_energy_scatter(FOUND, own) is own
+
+
+@pytest.mark.filterwarnings("error")
+def test_every_figure_of_a_sweep_can_be_drawn_and_has_data(tmp_path: Path) -> None:
+    figures = sweep_figures(ONE)
+    names = [one.name for one in figures]
+    assert len(set(names)) == len(names) > 15
+    for one in figures:
+        assert one.caption.endswith(".")
+        assert len(one.csv().splitlines()) > 1
+    for one in figures[::7]:  # each kind has a test of its own above
+        one.draw().savefig(tmp_path / "figure.png", dpi=30)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        sweep(variants=12, energy=False, metrics=False, careful=0),
+        sweep(variants=3, roles=False, failing=0, references=0, careful=0),
+        of_rows([row(1, 1.0, 1.0), row(2, 1.0, 1.0)]),
+        of_rows([row(1, 1.0), row(2, 2.0, 1.0, flops=None)]),
+    ],
+    ids=["no energy", "few", "equal", "no operations"],
+)
+@pytest.mark.filterwarnings("error")
+def test_poor_sweeps_have_the_figures_that_they_can_have(made: object) -> None:
+    for one in sweep_figures(evaluate(made)):  # type: ignore[arg-type]
+        one.draw().draw_without_rendering()
+        one.csv()
+
+
+def test_one_variant_or_none_has_no_figure() -> None:
+    assert sweep_figures(evaluate(of_rows([row(1, 1.0)]))) == ()
+    assert sweep_figures(evaluate(replace(sweep(variants=0, roles=False)))) == ()

@@ -1,0 +1,262 @@
+"""The page as text: nothing from outside, everything escaped, data behind links."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from importlib.resources import files
+from io import StringIO
+from urllib.parse import unquote
+
+import pytest
+
+from eatss.diagnostics import InputError
+from eatss.evaluation.sweep_evaluation import evaluate, summed_up
+from eatss.report.sweeps import html_page as pages
+from eatss.report.sweeps.figure_list import sweep_figures
+from eatss.report.sweeps.html_page import html_page
+from eatss.report.sweeps.sentences import energy_text, sentences, time_text
+from eatss.report.sweeps.summary_text import report_text
+from eatss.report.sweeps.tables import all_tables, variants_table
+from eatss.store.nouns import Sweep
+from tests.synthetic_sweeps import of_rows, programs, row, sweep
+
+SCRIPT = files("eatss.report.sweeps.page").joinpath("sort_tables.js").read_text(encoding="utf-8")
+NODE = shutil.which("node")
+VOID = {"meta", "link", "img", "br"}
+
+
+def page_of(*sweeps: Sweep) -> str:
+    found = [evaluate(one) for one in sweeps]
+    return html_page(found, summed_up(found))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_figures() -> Iterator[None]:
+    """Draw one figure a page: each is drawn by a test of its own, and takes its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "sweep_figures", lambda one: sweep_figures(one)[:1])
+        yield
+
+
+@pytest.fixture(scope="module")
+def page(_few_figures: None) -> str:
+    return page_of(sweep(variants=25, careful=2, metrics=False))
+
+
+class Reader(HTMLParser):
+    """Tags, attributes and text of a page; refuses tags that do not close."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_page_asks_for_nothing_from_outside(page: str) -> None:
+    tags = Reader(page).tags
+    for _, attributes in tags:
+        for name in ("src", "href"):
+            assert (attributes.get(name) or "data:").startswith(("data:", "#"))
+    assert not [tag for tag, _ in tags if tag in ("iframe", "object", "embed", "base", "form")]
+    policy = next(a["content"] for _, a in tags if a.get("http-equiv"))
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert not re.search(r"https?://", re.sub(r'(href|src)="data:[^"]*"', "", page))
+
+
+def test_pages_are_as_small_as_they_are_to_be() -> None:
+    """Per variant, a link to all data takes under 400 bytes: 3000 of them are 1.2 MB."""
+    found = evaluate(sweep(variants=150, careful=0))
+    link = pages._csv_link(variants_table(found, most=None).csv)
+    assert len(link) < 400 * len(found.found)
+
+
+def test_every_table_has_its_data_behind_a_link(page: str) -> None:
+    found = evaluate(sweep(variants=25, careful=2, metrics=False))
+    links = {
+        a["download"]: a["href"] for tag, a in Reader(page).tags if tag == "a" and "download" in a
+    }
+    for table in all_tables(found):
+        link = links[f"1-gemm-{table.name}.csv"]
+        assert link is not None
+        text = unquote(link.removeprefix("data:text/csv;charset=utf-8,"))
+        rows = list(csv.reader(StringIO(text)))
+        assert rows == list(csv.reader(StringIO(table.csv)))
+        assert rows[0] == list(table.columns)
+    everything = links["1-gemm-all-variants.csv"]
+    assert everything is not None
+    assert len(unquote(everything).splitlines()) == len(found.found) + 1
+
+
+def test_ids_are_unique_and_labels_lead_somewhere(page: str) -> None:
+    tags = Reader(page).tags
+    ids = [a["id"] for _, a in tags if "id" in a]
+    assert len(set(ids)) == len(ids)
+    for _, attributes in tags:
+        if "aria-labelledby" in attributes:
+            assert attributes["aria-labelledby"] in ids
+    assert all(a.get("alt") for tag, a in tags if tag == "img")
+
+
+def test_names_from_a_store_are_text() -> None:
+    made = sweep(variants=4, roles=False, careful=0, references=0, program="<b>&\"'<script>x()")
+    failing = row(1, None, status="timeout", reason="</td><script>alert(1)</script>")
+    made = replace(made, rows=(failing,))
+    text = page_of(made)
+    reader = Reader(text)
+    assert [tag for tag, _ in reader.tags].count("script") == 1
+    assert "<b>&\"'<script>x(), double" in "".join(reader.text)
+    assert "</td><script>alert(1)</script>" in "".join(reader.text)
+
+
+def test_several_sweeps_have_a_table_over_all_and_a_section_each() -> None:
+    found = [of_rows([row(1, 2.0, 2.0, role="default"), row(2, 1.0, 3.0, role="ours")])] * 2
+    reader = Reader(page_of(*found))
+    text = "".join(reader.text)
+    assert text.count("Geometric means over programs") == 1
+    assert [tag for tag, _ in reader.tags].count("article") == 2
+    ids = [a["id"] for _, a in reader.tags if "id" in a]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_sweep_without_anything_measured_says_so() -> None:
+    made = of_rows([row(1, None, status="timeout", reason="no result after 30 s")])
+    text = "".join(Reader(page_of(made)).text)
+    assert "Nothing was measured" in text
+    assert "no result after 30 s" in text
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
+def test_what_is_missing_is_named_with_what_to_install(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "find_spec", lambda name: None if name == missing else object())
+    with pytest.raises(InputError) as caught:
+        pages.check_page()
+    (finding,) = caught.value.diagnostics
+    assert finding.code == "EATSS-H001"
+    assert missing in finding.message
+    assert finding.hint is not None
+    assert "eatss[report]" in finding.hint
+
+
+def test_sentences_say_the_numbers_of_a_small_sweep() -> None:
+    made = of_rows(
+        [
+            row(1, 4e-3, 4.0, role="default"),
+            row(2, 2e-3, 3.0, role="ours"),
+            row(3, 3e-3, 1.0),
+            row(4, None, status="timeout", reason="too long"),
+        ]
+    )
+    text = " ".join(sentences(evaluate(made).evaluation))
+    assert "3 of 4 variants were measured; 1 failed" in text
+    assert "takes 2.000 ms (1000 GFLOP/s), 2.00 times as fast as the default (4.000 ms)" in text
+    assert "takes 1.000 J a run (2.000 GFLOP/J), 75.0 % less than the default (4.000 J)" in text
+    assert "wastes 200 % of energy" in text
+    assert "loses 50 % of time" in text
+    assert "number 1 of 3 by speed and number 2 of 3 by energy" in text
+
+
+def test_where_nothing_is_to_trade_the_sentence_says_so() -> None:
+    made = of_rows([row(1, 1.0, 1.0), row(2, 2.0, 2.0)])
+    assert any("nothing to trade" in one for one in sentences(evaluate(made).evaluation))
+
+
+def test_units_suit_the_amount() -> None:
+    assert [time_text(x) for x in (2.0, 0.5e-3, 2e-6)] == ["2.000 s", "0.5000 ms", "2.000 µs"]
+    assert [energy_text(x) for x in (5e5, 2.0, 0.25, 3e-5)] == [
+        "500.0 kJ",
+        "2.000 J",
+        "250.0 mJ",
+        "30.00 µJ",
+    ]
+
+
+def test_the_text_fits_80_columns() -> None:
+    text = report_text(summed_up([evaluate(one) for one in programs(2, 40)]))
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "ours over default" in text
+
+
+@pytest.mark.skipif(NODE is None, reason="needs node")
+def test_the_script_orders_numbers_texts_and_nothing() -> None:
+    program = f"""
+const module = {{ exports: {{}} }};
+{SCRIPT}
+const {{ keyOf, ordered }} = module.exports;
+const cells = [
+  {{ dataset: {{ value: "10" }}, textContent: "10.00" }},
+  {{ dataset: {{ value: "9e-1" }}, textContent: "0.9000" }},
+  {{ dataset: {{}}, textContent: " " }},
+  {{ dataset: {{}}, textContent: "tile_i=9" }},
+  {{ dataset: {{}}, textContent: "tile_i=10" }},
+  {{ dataset: {{ value: "10" }}, textContent: "10.00" }},
+];
+const keys = cells.map(keyOf);
+console.log(JSON.stringify([keys, ordered(keys, false), ordered(keys, true)]));
+"""
+    assert NODE is not None
+    done = subprocess.run([NODE, "-e", program], capture_output=True, text=True, check=True)
+    keys, rising, falling = json.loads(done.stdout)
+    assert keys == [10, 0.9, None, "tile_i=9", "tile_i=10", 10]
+    assert rising == [1, 0, 5, 3, 4, 2]
+    assert falling == [4, 3, 0, 5, 1, 2]
+
+
+@pytest.mark.skipif(NODE is None, reason="needs node")
+def test_the_script_sorts_a_table_up_then_down_and_marks_the_column() -> None:
+    program = f"""
+const module = {{ exports: {{}} }};
+{SCRIPT}
+const cell = (value) => ({{ dataset: {{ value }}, textContent: value }});
+const header = () => ({{
+  state: "none",
+  getAttribute() {{ return this.state; }},
+  setAttribute(name, value) {{ this.state = value; }},
+}});
+const body = {{
+  rows: [["1", "7"], ["3", "5"], ["2", "6"]].map((row) => ({{ cells: row.map(cell) }})),
+  appendChild(row) {{
+    this.rows.splice(this.rows.indexOf(row), 1);
+    this.rows.push(row);
+  }},
+}};
+const headers = [header(), header()];
+const table = {{ tHead: {{ rows: [{{ cells: headers }}] }}, tBodies: [body] }};
+const seen = [];
+for (const column of [0, 0, 1]) {{
+  module.exports.sortBy(table, column);
+  seen.push([body.rows.map((row) => row.cells[0].textContent).join(""),
+             headers.map((one) => one.state).join(" ")]);
+}}
+console.log(JSON.stringify(seen));
+"""
+    assert NODE is not None
+    done = subprocess.run([NODE, "-e", program], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [
+        ["123", "ascending none"],
+        ["321", "descending none"],
+        ["321", "none ascending"],
+    ]
