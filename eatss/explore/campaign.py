@@ -12,7 +12,7 @@ from pathlib import Path
 from eatss.diagnostics import input_error
 from eatss.explore.lab import Done, Lab, Work
 from eatss.explore.nouns import Care, Made, Progress, Wanted
-from eatss.explore.options import CAREFUL, SweepOptions
+from eatss.explore.options import CAREFUL, REFERENCE, SweepOptions
 from eatss.explore.rows import contenders, cost_of, row_of, spread_over
 from eatss.point import Point, Value, variant_key
 from eatss.store.nouns import BESIDE, Identity, Role, Row, Stage, latest_of
@@ -125,7 +125,12 @@ class Campaign:
         reasons = []
         for role, point in self._plan.roles:
             wanted = of_role(role, point)
-            done = self._one(Work(wanted=wanted, care=self._first_care(checks=True)))
+            done = self._one(
+                Work(
+                    wanted=wanted,
+                    care=replace(self._plan.options.first, checks=self._plan.options.compares),
+                )
+            )
             if done.tried is not None and done.tried.measurement.status in ("ok", "unstable"):
                 self._reference = done.made
                 return done
@@ -190,15 +195,16 @@ class Campaign:
 
     def _propose(self, strategy: Guarded, pending: list[Wanted], names: set[str]) -> None:
         """Measure what the strategy proposes until it waits for nothing or the budget is spent."""
+        options = self._plan.options
         while True:
             while self._lab.room > 0 and not self._is_spent(first=True):
                 if pending:
-                    self._submit(pending.pop(0), self._first_care(checks=True))
+                    self._submit(pending.pop(0), options.first)
                     continue
                 asked = strategy.ask()
                 if not isinstance(asked, dict):
                     break
-                self._submit(of_point(self._plan, asked), self._first_care(checks=False))
+                self._submit(of_point(self._plan, asked), options.first)
             if self._in_flight == 0:
                 return
             row = self._wait("first pass")
@@ -258,13 +264,12 @@ class Campaign:
         self._wanted[wanted.variant] = wanted
         self._in_flight += 1
         self._spent.variants += care.stage == "first"
-        reference_care = replace(CAREFUL, stage="reference", budget_s=4.0, least_windows=2)
         self._lab.submit(
             Work(
                 wanted=wanted,
                 care=care,
                 reference=self._reference,
-                reference_care=reference_care,
+                reference_care=REFERENCE,
             )
         )
 
@@ -296,9 +301,6 @@ class Campaign:
         in_use = self._reference is not None and folder == self._reference.folder
         if folder is not None and done.is_answer and not in_use and not self._plan.keeps:
             shutil.rmtree(Path(folder), ignore_errors=True)
-
-    def _first_care(self, *, checks: bool) -> Care:
-        return replace(self._plan.options.first, checks=checks)
 
     def _is_spent(self, *, first: bool) -> bool:
         """Tell whether a pass has had its share of the budget."""

@@ -16,7 +16,7 @@ from eatss.explore.card_process import CardProcess
 from eatss.explore.maker_process import Workshop
 from eatss.explore.nouns import BenchJob, Care, Made, Order, Tried, Wanted
 
-REFERENCE_EVERY = 25
+REFERENCE_EVERY = 50
 """Variants between two measurements of the reference on a card."""
 
 AHEAD = 2

@@ -169,7 +169,7 @@ class Care:
             target=self.target,
             budget_s=self.budget_s,
             warm_up_s=self.warm_up_s,
-            restoring="between windows" if self.stage == "first" else "auto",
+            restoring="between windows",
             timeout_s=bench.timeout_s,
             check=bench.compares,
         )

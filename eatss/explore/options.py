@@ -17,15 +17,15 @@ DEFAULT_VARIANTS = 300
 
 FIRST = Care(
     stage="first",
-    least_window_s=0.3,
+    least_window_s=0.4,
     settle_s=0.15,
-    spare=0.3,
+    spare=0.25,
     least_updates=2,
     least_windows=1,
     target=1.0,
     budget_s=0.1,
 )
-"""The quick pass: one window, which holds two values of a counter that moves every 100 ms."""
+"""The quick pass: one window, which holds some values of a counter that moves every 100 ms."""
 
 FIRST_TIME = Care(
     stage="first",
@@ -42,14 +42,26 @@ FIRST_TIME = Care(
 CAREFUL = Care(
     stage="careful",
     least_window_s=1.0,
-    settle_s=0.5,
-    spare=0.0,
+    settle_s=0.3,
+    spare=0.05,
     least_updates=8,
     least_windows=3,
     target=0.01,
     budget_s=12.0,
 )
 """The second pass: windows until the interval is within 1 %, three at least."""
+
+REFERENCE = Care(
+    stage="reference",
+    least_window_s=0.8,
+    settle_s=0.3,
+    spare=0.05,
+    least_updates=6,
+    least_windows=1,
+    target=1.0,
+    budget_s=0.1,
+)
+"""How the reference is measured, now and then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
