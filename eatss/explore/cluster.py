@@ -29,7 +29,7 @@ CARD = "CARD"
 MAKE = "MAKE"
 """The resource of a worker that makes variants."""
 
-CONNECT_S = 15.0
+CONNECT_S = 10.0
 WORKERS_S = 60.0
 LOCAL = "local"
 
