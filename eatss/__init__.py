@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from eatss.calls.api import jit
     from eatss.calls.callable import JitFunction
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
+    from eatss.explore.options import SweepOptions
+    from eatss.explore.sweeping import Generation, prepare_sweep, sweep
     from eatss.gpu import GpuProfile, list_profiles, load_profile
     from eatss.measurement.comparison import Comparison
     from eatss.measurement.energy_measurement import EnergyMeasurement
@@ -48,15 +50,20 @@ if TYPE_CHECKING:
     from eatss.reporting import sweep_report
     from eatss.schemas import schema
     from eatss.session.variants import SourceOptions
+    from eatss.space.document import read_space
+    from eatss.space.nouns import Space
     from eatss.store.nouns import Sweep
     from eatss.store.sweep_json import read_sweep
+    from eatss.strategies.budget import Budget
     from eatss.version import __version__
 
 _HOME = {
+    "Budget": "eatss.strategies.budget",
     "Comparison": "eatss.measurement.comparison",
     "Diagnostic": "eatss.diagnostics",
     "EatssError": "eatss.diagnostics",
     "EnergyMeasurement": "eatss.measurement.energy_measurement",
+    "Generation": "eatss.explore.sweeping",
     "GpuProfile": "eatss.gpu",
     "InputError": "eatss.diagnostics",
     "InternalError": "eatss.diagnostics",
@@ -72,17 +79,19 @@ _HOME = {
     "PythonScop": "eatss.python_source.python_scop",
     "Selection": "eatss.model.selection",
     "SourceOptions": "eatss.session.variants",
+    "Space": "eatss.space.nouns",
     "Sweep": "eatss.store.nouns",
+    "SweepOptions": "eatss.explore.options",
     "__version__": "eatss.version",
     "codegen": "eatss.api",
     "compare": "eatss.measuring",
     "energy_meter": "eatss.measurement.energy_meter",
     "f32": "eatss.python_source.annotations",
     "f64": "eatss.python_source.annotations",
-    "i8": "eatss.python_source.annotations",
     "i16": "eatss.python_source.annotations",
     "i32": "eatss.python_source.annotations",
     "i64": "eatss.python_source.annotations",
+    "i8": "eatss.python_source.annotations",
     "inspect": "eatss.api",
     "jit": "eatss.calls.api",
     "list_profiles": "eatss.gpu",
@@ -90,22 +99,27 @@ _HOME = {
     "measure": "eatss.measuring",
     "ppcg": "eatss.building",
     "predict": "eatss.api",
+    "prepare_sweep": "eatss.explore.sweeping",
+    "read_space": "eatss.space.document",
     "read_sweep": "eatss.store.sweep_json",
     "schema": "eatss.schemas",
     "scop": "eatss.python_source.python_scop",
     "select": "eatss.api",
+    "sweep": "eatss.explore.sweeping",
     "sweep_report": "eatss.reporting",
-    "u8": "eatss.python_source.annotations",
     "u16": "eatss.python_source.annotations",
     "u32": "eatss.python_source.annotations",
     "u64": "eatss.python_source.annotations",
+    "u8": "eatss.python_source.annotations",
 }
 
 __all__ = [
+    "Budget",
     "Comparison",
     "Diagnostic",
     "EatssError",
     "EnergyMeasurement",
+    "Generation",
     "GpuProfile",
     "InputError",
     "InternalError",
@@ -121,7 +135,9 @@ __all__ = [
     "PythonScop",
     "Selection",
     "SourceOptions",
+    "Space",
     "Sweep",
+    "SweepOptions",
     "__version__",
     "codegen",
     "compare",
@@ -139,10 +155,13 @@ __all__ = [
     "measure",
     "ppcg",
     "predict",
+    "prepare_sweep",
+    "read_space",
     "read_sweep",
     "schema",
     "scop",
     "select",
+    "sweep",
     "sweep_report",
     "u8",
     "u16",

@@ -59,6 +59,9 @@ PUBLISHED: Mapping[str, Published] = {
     "meter": Published("eatss.foreign.program_energy:ProgramEnergy", "eatss meter --format json"),
     "results": Published("eatss.store.summary:Summaries", "eatss results ls --format json"),
     "sweep": Published("eatss.store.nouns:Sweep", "eatss results export, show --format json"),
+    "prepared": Published(
+        "eatss.explore.prepared:Prepared", "eatss sweep --prepare, as sweep.json of a folder"
+    ),
     "report": Published(
         "eatss.evaluation.sweep_evaluation:SweepReport", "eatss report --format json"
     ),

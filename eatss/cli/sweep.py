@@ -264,10 +264,10 @@ def _show(output: Path, format_: Literal["table", "json"]) -> None:
 
 
 def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Generation) -> None:
-    from eatss.explore.sweeping import prepare  # noqa: PLC0415 - keeps --help fast
+    from eatss.explore.sweeping import prepare_sweep  # noqa: PLC0415 - keeps --help fast
 
     with working(f"generating variants of {source}"):
-        made = prepare(source, output=folder, options=options, generation=generation)
+        made = prepare_sweep(source, output=folder, options=options, generation=generation)
     good = sum(one.made.folder is not None for one in made.variants)
     typer.echo(f"{good} of {len(made.variants)} variants in {folder}")
     typer.echo(f"measure them where the card is: eatss sweep {folder} -o STORE", err=True)

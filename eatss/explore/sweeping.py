@@ -101,7 +101,7 @@ def sweep(
         eatss.sweep("gemm.c", output="gemm.db", options=SweepOptions(strategy="random"))
 
     Args:
-        source: Path of a C file, its text, loops in Python, or a folder of :func:`prepare`.
+        source: Path of a C file, its text, loops in Python, or a folder of :func:`prepare_sweep`.
         output: The file of the store; it is made, or gone on with.
         options: How the sweep goes.
         generation: Who generates variants; not for a folder that was prepared.
@@ -140,7 +140,7 @@ def sweep(
     return Store.read(path)
 
 
-def prepare(
+def prepare_sweep(
     source: str | PathLike[str] | PythonScop,
     *,
     output: str | PathLike[str],

@@ -17,7 +17,7 @@ import pytest
 
 from eatss.diagnostics import InputError, NoSolutionError
 from eatss.explore.options import SweepOptions
-from eatss.explore.sweeping import Generation, prepare, sweep
+from eatss.explore.sweeping import Generation, prepare_sweep, sweep
 from eatss.point import variant_key
 from eatss.store.nouns import Sweep
 from eatss.store.store import Store
@@ -190,7 +190,7 @@ def test_prepared_variants_are_measured_elsewhere(space: Path, tmp_path: Path) -
     folder = tmp_path / "variants"
     generation = Generation(gpu="h200", space=space)
     chosen = options(strategy="random", budget=Budget(variants=6), contenders=0)
-    made = prepare(GEMM, output=folder, options=chosen, generation=generation)
+    made = prepare_sweep(GEMM, output=folder, options=chosen, generation=generation)
     assert len(made.variants) == 6
     assert all(one.made.folder is not None for one in made.variants)
     found = sweep(folder, output=tmp_path / "gemm.db", options=chosen, card=PATH)
