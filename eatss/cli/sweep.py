@@ -177,16 +177,35 @@ def sweep(
     measured.
     """
     from eatss.explore.options import SweepOptions  # noqa: PLC0415 - keeps --help fast
+    from eatss.explore.prepared import is_prepared  # noqa: PLC0415
     from eatss.explore.sweeping import Generation  # noqa: PLC0415
     from eatss.frontend.options import Reading  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
     from eatss.strategies.budget import Budget  # noqa: PLC0415
 
     limit = Budget() if budget is None else Budget.parse(budget)
+    generating = {
+        "--gpu": gpu != "auto",
+        "--space": space is not None,
+        "--target": target != "cuda",
+        "--ppcg": ppcg is not None,
+        "--ppcg-option": bool(ppcg_options),
+        "--keep": keep is not None,
+    }
+    measured = {
+        "-o": output is not None,
+        "--counters": counters > 0,
+        "--scheduler": scheduler is not None,
+    }
     if replay is not None:
-        if source is not None or objective == "pareto":
-            what = str(source) if source is not None else "--objective pareto"
-            raise input_error("EATSS-W007", f"--replay has no use for {what}", hint="leave it out")
+        others = {
+            "a source": source is not None,
+            "--prepare": prepare is not None,
+        }
+        _refuse("--replay", generating | measured | others)
+        if objective == "pareto":
+            message = "--replay needs one number a variant, and --objective pareto has two"
+            raise input_error("EATSS-W007", message, hint="take energy, time or edp")
         recorded = read_sweep(replay, measurements=False)
         typer.echo(replay_command(recorded, strategy, seeds, budget, objective, format_), nl=False)
         return
@@ -215,7 +234,10 @@ def sweep(
     )
     if source is None:
         raise _missing("a C file, or a folder of --prepare", "eatss sweep FILE.c -o STORE")
+    if is_prepared(source):
+        _refuse("a folder of --prepare", generating | {"--prepare": prepare is not None})
     if prepare is not None:
+        _refuse("--prepare", measured)
         _prepare(source, prepare, options, generation)
         return
     if output is None:
@@ -248,10 +270,11 @@ def _sweep(
             )
         except KeyboardInterrupt:
             interrupted = True
+    if interrupted and not output.exists():
+        typer.echo("interrupted before anything was measured", err=True)
+        raise typer.Exit(INTERRUPTED)
     if interrupted:
         typer.echo(f"interrupted: go on with the same command; {output} has all so far", err=True)
-        if not output.exists():
-            raise typer.Exit(INTERRUPTED)
     _show(output, format_)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -271,6 +294,17 @@ def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Gene
     good = sum(one.made.folder is not None for one in made.variants)
     typer.echo(f"{good} of {len(made.variants)} variants in {folder}")
     typer.echo(f"measure them where the card is: eatss sweep {folder} -o STORE", err=True)
+
+
+def _refuse(what: str, given: dict[str, bool]) -> None:
+    """Refuse options that something has no use for.
+
+    Raises:
+        InputError: ``EATSS-W007``.
+    """
+    for option, is_given in given.items():
+        if is_given:
+            raise input_error("EATSS-W007", f"{what} has no use for {option}", hint="leave it out")
 
 
 def _missing(what: str, example: str) -> InputError:

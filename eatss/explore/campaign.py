@@ -15,7 +15,7 @@ from eatss.explore.nouns import Care, Made, Progress, Wanted
 from eatss.explore.options import CAREFUL, REFERENCE, SweepOptions
 from eatss.explore.rows import contenders, cost_of, row_of, spread_over
 from eatss.point import Point, Value, variant_key
-from eatss.store.nouns import BESIDE, Identity, Role, Row, Stage, latest_of
+from eatss.store.nouns import BESIDE, Identity, Role, Row, Sizes, Stage, latest_of
 from eatss.store.store import Store
 from eatss.strategies import SearchSpace, StrategyJob, make
 from eatss.strategies.guarded import Guarded
@@ -44,6 +44,7 @@ class Plan:
         space_text: The space, as the store keeps it.
         keeps: Whether the folders of programs stay.
         varied: Parameters of the program that the space varies.
+        sizes: Sizes at which each choice is measured besides.
     """
 
     space: SearchSpace
@@ -56,6 +57,7 @@ class Plan:
     space_text: str
     keeps: bool = False
     varied: tuple[str, ...] = ()
+    sizes: tuple[Sizes, ...] = ()
 
 
 @dataclass(slots=True)
@@ -95,6 +97,8 @@ class Campaign:
         self._stage: Progress | None = None
         self._in_flight = 0
         self._store: Store | None = None
+        self._known: set[tuple[str, str]] = set()
+        self._reference_role: tuple[Role, dict[str, Value] | None] | None = None
 
     def run(self) -> None:
         """Sweep until the budget is spent or nothing is left.
@@ -132,7 +136,7 @@ class Campaign:
                 )
             )
             if done.tried is not None and done.tried.measurement.status in ("ok", "unstable"):
-                self._reference = done.made
+                self._reference, self._reference_role = done.made, (role, point)
                 return done
             reason = done.made.reason
             if done.tried is not None:
@@ -167,18 +171,23 @@ class Campaign:
         self._spent.variants = sum(row.stage == "first" for row in self._rows)
 
     def _adopt(self) -> None:
-        """Wait for what an earlier session left on the way."""
+        """Wait for what an earlier session left on the way; the store may have some of it."""
+        self._known = {(row.variant, row.stage) for row in self._rows}
         for work in self._lab.adopted():
             self._wanted[work.wanted.variant] = work.wanted
             self._in_flight += 1
             self._spent.variants += work.care.stage == "first"
         while self._in_flight:
             self._wait("first pass")
+        self._known = set()
 
     def _first_pass(self) -> None:
         options, space = self._plan.options, self._plan.space
         known = {row.variant for row in self._rows}
         roles = [of_role(*one) for one in self._plan.roles]
+        roles += [
+            of_role(role, None, at) for at in self._plan.sizes for role, _ in self._plan.roles
+        ]
         pending = [wanted for wanted in roles if wanted.variant not in known]
         names = set(space.names)
         job = StrategyJob(space=space, seed=options.seed, ranked=self._plan.ranked)
@@ -188,6 +197,9 @@ class Campaign:
             if row.stage not in BESIDE and {name for name, _ in row.values} == names
         ]
         strategy = make(options.strategy, job, told)
+        for wanted in pending:
+            if {name for name, _ in wanted.values} == names:
+                strategy.expect(dict(wanted.values))
         try:
             self._propose(strategy, pending, names)
         finally:
@@ -242,10 +254,9 @@ class Campaign:
 
     def _last_reference(self) -> None:
         """Measure the reference at the end, so that drift is known up to there."""
-        if self._reference is None or self._is_spent(first=False):
+        if self._reference_role is None or self._is_spent(first=False):
             return
-        role, point = self._plan.roles[0]
-        wanted = of_role(role, point)
+        wanted = of_role(*self._reference_role)
         self._submit(wanted, replace(CAREFUL, stage="reference"))
         while self._in_flight:
             self._wait("second pass")
@@ -255,7 +266,8 @@ class Campaign:
         if known is not None:
             return known
         if row.role:
-            return of_role(row.role, dict(row.values))
+            known_sizes = tuple(one for one in row.sizes if one[0] in dict(row.values))
+            return replace(of_role(row.role, dict(row.values)), decisions=known_sizes)
         return replace(of_point(self._plan, dict(row.values)), strategy=row.strategy)
 
     # -- results ------------------------------------------------------------------------------
@@ -286,6 +298,9 @@ class Campaign:
     def _keep(self, done: Done, stage: Stage | None = None) -> Row:
         assert self._store is not None
         row = row_of(done, stage or done.care.stage, self._spent.seconds)
+        if done.is_answer and (row.variant, row.stage) in self._known:
+            self._lab.kept(done)
+            return row
         if done.tried is not None:
             self._store.add_card(done.tried.card)
         self._store.add(row)
@@ -311,13 +326,16 @@ class Campaign:
         if first and options.contenders:
             share = 1.0 - options.second_share
         variants = spent.variants if first else 0
-        return budget.left(variants, spent.seconds / share, spent.joules / share) is None
+        took = [row.card_s for row in self._rows if row.stage == "first"]
+        ahead_s = self._in_flight * sum(took) / len(took) / self._lab.cards if took else 0.0
+        seconds = (spent.seconds + ahead_s) / share
+        return budget.left(variants, seconds, spent.joules / share) is None
 
     def _tell(self, stage: str) -> None:
         if self._progress is None:
             return
         options = self._plan.options
-        rows = [row for row in self._rows if row.stage not in BESIDE]
+        rows = list(latest_of(self._rows))
         costs = [cost_of(row, options.objective) for row in rows]
         best = min(costs, default=inf)
         default = next(
@@ -340,10 +358,10 @@ class Campaign:
         )
 
 
-def of_role(role: Role, point: Point | None) -> Wanted:
-    """Return the variant of a choice, which its maker makes by its role."""
-    values = tuple((point or {"role": role}).items())
-    return Wanted(variant=variant_key(dict(values)), values=values, decisions=(), role=role)
+def of_role(role: Role, point: Point | None, sizes: Sizes = ()) -> Wanted:
+    """Return the variant of a choice, which its maker makes by its role, at sizes if any."""
+    values = tuple((point or {"role": role, **dict(sizes)}).items())
+    return Wanted(variant=variant_key(dict(values)), values=values, decisions=sizes, role=role)
 
 
 def of_point(plan: Plan, point: Point) -> Wanted:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from eatss.diagnostics import InputError
+from eatss.diagnostics import Diagnostic, InputError
 from eatss.explore.nouns import BenchJob, Order, Tried
 from eatss.live_worker import LiveWorker
 from eatss.measurement.assemble import assemble
@@ -34,8 +34,8 @@ ORDER_LIMIT_S = 120.0
 """Until the first stage of an order: reading a program."""
 
 
-class CardGoneError(Exception):
-    """The card does not answer any more, whichever process asks; the text says how."""
+class CardGoneError(InputError):
+    """The card does not answer any more, whichever process asks (``EATSS-W033``)."""
 
 
 @dataclass(slots=True)
@@ -149,15 +149,23 @@ class CardProcess:
                 start_limit_s=START_LIMIT_S,
             )
         )
+        self._worker = worker  # so that it can be stopped while it starts
         outcome = worker.start(take)
         if outcome is None:
-            self._worker, self._told = worker, told
+            self._told = told
             return
+        self._worker = None
         if told.refused is not None:
             raise told.refused.error()
         self._fruitless += 1
         if self._fruitless >= FRUITLESS_WORKERS:
-            raise CardGoneError(told.reason or _words(outcome))
+            raise CardGoneError(
+                Diagnostic(
+                    code="EATSS-W033",
+                    message=f"the card does not answer: {told.reason or _words(outcome)}",
+                    hint="nvidia-smi says more; what was measured is kept",
+                )
+            )
 
     def _records(self, order: Order) -> Records:
         told = self._told

@@ -15,7 +15,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import uuid4
 
 from eatss.diagnostics import input_error
 from eatss.explore.cluster_tasks import Parcel, make, measure, packed
@@ -58,6 +60,7 @@ class ClusterLab:
         cards: int,
     ) -> None:
         self._client = client
+        self._session = f"{name}/{uuid4().hex}"
         self._name = name
         self._bench = bench
         self._job = job
@@ -104,6 +107,7 @@ class ClusterLab:
         own = replace(work, reference=None)
         future = self._client.submit(
             measure,
+            self._session,
             self._bench,
             own,
             made,
@@ -161,9 +165,16 @@ class ClusterLab:
 
     def _answers(self, future: Any, work: Work) -> list[Done]:
         from distributed import KilledWorker  # noqa: PLC0415 - an extra
+        from distributed.client import FutureCancelledError  # noqa: PLC0415
 
         try:
             found: list[Done] = future.result()
+        except (FutureCancelledError, OSError, TimeoutError) as error:
+            raise input_error(
+                "EATSS-W035",
+                f"the scheduler is gone: {str(error) or type(error).__name__}",
+                hint="start it again, and go on with the same command",
+            ) from None
         except KilledWorker as error:
             made = Made(
                 variant=work.wanted.variant,
@@ -237,23 +248,26 @@ def cluster_lab(
 
 @contextmanager
 def _local_cluster(distributed: Any, benches: Sequence[BenchJob], makers: int) -> Iterator[Any]:
-    """Yield a cluster on this machine: a worker a card, and workers that make variants."""
+    """Yield a cluster on this machine: a worker a card, and workers that make variants.
+
+    What they leave in their folder of temporary files goes with it.
+    """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     workers: dict[str, Any] = {}
-    for bench in benches:
-        device = bench.device
-        if isinstance(device, int) and visible != [""] and device < len(visible):
-            device = visible[device]
-        environment = {"CUDA_VISIBLE_DEVICES": str(device)}
-        workers[f"card-{bench.device}"] = _worker({CARD: 1}, environment)
-    for number in range(makers):
-        workers[f"maker-{number}"] = _worker({MAKE: 1}, {})
-    scheduler = {"cls": distributed.Scheduler, "options": {"dashboard": False, "port": 0}}
-    with (
-        _quiet(),
-        distributed.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=40) as cluster,
-    ):
-        yield cluster
+    with _quiet(), TemporaryDirectory(prefix="eatss-", ignore_cleanup_errors=True) as home:
+        for bench in benches:
+            device = bench.device
+            if isinstance(device, int) and visible != [""] and device < len(visible):
+                device = visible[device]
+            environment = {"CUDA_VISIBLE_DEVICES": str(device), "TMPDIR": home}
+            workers[f"card-{bench.device}"] = _worker({CARD: 1}, environment)
+        for number in range(makers):
+            workers[f"maker-{number}"] = _worker({MAKE: 1}, {"TMPDIR": home})
+        scheduler = {"cls": distributed.Scheduler, "options": {"dashboard": False, "port": 0}}
+        with distributed.SpecCluster(
+            workers=workers, scheduler=scheduler, silence_logs=40
+        ) as cluster:
+            yield cluster
 
 
 def _worker(resources: dict[str, int], environment: dict[str, str]) -> dict[str, Any]:

@@ -56,27 +56,49 @@ def make(job: MakerJob, wanted: Wanted) -> Parcel:
     return parcel
 
 
-def measure(bench: BenchJob, work: Work, made: Parcel, reference: Parcel | None) -> list[Done]:
-    """Measure a variant on this worker's card, and the reference beside it when that is due."""
+def measure(
+    sweep: str, bench: BenchJob, work: Work, made: Parcel, reference: Parcel | None
+) -> list[Done]:
+    """Measure a variant on this worker's card, and the reference beside it when that is due.
+
+    The first measurement of a sweep on a card is of the reference.
+    """
     if made.made.folder is None:
         return [Done(work=work, made=made.made, tried=None, care=work.care)]
     own = unpacked(made, _home("card").name)
     if reference is not None:
         work = replace(work, reference=_reference(reference))
     try:
-        return _desk(bench).measured(work, own)
+        return _desk(sweep, bench).measured(work, own)
     finally:
         _removed(own)
 
 
-@cache
+_makers: dict[MakerJob, MakerProcess] = {}
+
+
 def _maker(job: MakerJob) -> MakerProcess:
-    return MakerProcess(job)
+    """Return the maker of this worker for a job; that of an earlier one is ended."""
+    if job not in _makers:
+        for maker in _makers.values():
+            maker.close()
+        _makers.clear()
+        _makers[job] = MakerProcess(job)
+    return _makers[job]
 
 
-@cache
-def _desk(bench: BenchJob) -> Desk:
-    return Desk(CardProcess(bench))
+_desks: dict[tuple[str, BenchJob], Desk] = {}
+
+
+def _desk(sweep: str, bench: BenchJob) -> Desk:
+    """Return the card of this worker for a sweep; that of an earlier one is given back."""
+    place = (sweep, bench)
+    if place not in _desks:
+        for desk in _desks.values():
+            desk.close()
+        _desks.clear()
+        _desks[place] = Desk(CardProcess(bench))
+    return _desks[place]
 
 
 @cache

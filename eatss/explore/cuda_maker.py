@@ -124,6 +124,8 @@ class CudaMaker:
         sizes = self._sizes(wanted)
         decisions: Point = dict(wanted.decisions)
         choosing = {name: decisions[name] for name in SELECTING if name in decisions}
+        if wanted.role == "paper":
+            choosing["model"] = "paper"
         if not choosing:
             return self._program(sizes).base
         options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
@@ -137,9 +139,13 @@ class CudaMaker:
 
     def _chosen(self, program: _Program, wanted: Wanted) -> Selection:
         decisions: Point = dict(wanted.decisions)
-        if wanted.role in self._choices:
+        if wanted.role in self._choices and not self._sizes(wanted):
             return self._choices[wanted.role]
         base = self._base(wanted)
+        if wanted.role == "default":
+            return default_sizes(program.session, base, program.structures, self._profile)
+        if wanted.role:
+            return base
         options_at = self._choosing.for_card(self._profile)
         limit = self._profile.shared_per_block_optin_bytes
         options_at = replace(options_at, shared_per_block_bytes=limit)

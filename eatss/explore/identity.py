@@ -41,6 +41,7 @@ def identity_of(
         "careful": encode(CAREFUL),
         "meter": options.meter,
         "seed": options.seed,
+        "objective": options.objective,
         "timeout_s": options.timeout_s,
         "compares": options.compares,
         "parameters": encode(source.parameters),

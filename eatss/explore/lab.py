@@ -93,6 +93,10 @@ class Desk:
         self._process = process
         self._since: int | None = None
 
+    def close(self) -> None:
+        """Give the card back."""
+        self._process.close()
+
     def measured(self, work: Work, made: Made) -> list[Done]:
         """Measure a variant, and the reference before it if it is due.
 

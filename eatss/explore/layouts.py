@@ -107,7 +107,7 @@ def selection_at(
     for kernel, own in zip(base.kernels, facts, strict=True):
         decided = decided_of(decisions, own)
         cuts = structures.get(own.name, ())
-        if decided.anything and cuts and kernel.tile_sizes:
+        if decided.anything and cuts:
             kernels.append(_at(kernel, own, cuts, profile, options, decided))
         else:
             kernels.append(kernel)
@@ -195,7 +195,11 @@ def _along(name: str, decided: Decided, threads: int, tile: int) -> tuple[int, i
             raise _refused(f"a tile of {own_tile} along {name} is not threads times {points}")
         return own_tile // points, own_tile
     if own_tile is not None:
-        return min(own_threads or threads, own_tile), own_tile
+        if own_threads is not None and own_threads > own_tile:
+            raise _refused(
+                f"a tile of {own_tile} along {name} has no work for {own_threads} threads"
+            )
+        return own_threads or min(threads, own_tile), own_tile
     threads, before = own_threads or threads, max(1, tile // max(1, threads))
     return threads, threads * (before if points is None else points)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from eatss.diagnostics import input_error
 from eatss.explore.nouns import Made, MakerJob, Wanted
 from eatss.live_worker import LiveWorker
 from eatss.measurement.card import CompileError
@@ -99,11 +100,19 @@ class MakerProcess:
             refused.append(event)
             return None
 
+        self._worker = worker  # so that it can be stopped while it starts
         outcome = worker.start(take)
+        if outcome is not None or refused:
+            self._worker = None
         if refused:
             raise refused[0].error()
-        if outcome is None:
-            self._worker = worker
+        if outcome is not None:
+            raise input_error(
+                "EATSS-W034",
+                f"the process that generates variants {outcome.how} when it started"
+                + (f": {' | '.join(outcome.said)}" if outcome.said else ""),
+                hint="it may lack memory: try with fewer --makers",
+            )
         return worker
 
     def _failed(self, wanted: Wanted, outcome: Outcome | None) -> Made:

@@ -14,6 +14,7 @@ from math import inf
 from eatss.analysis.structure import Structure
 from eatss.diagnostics import EatssError
 from eatss.explore.cuda_maker import default_sizes, selected_under
+from eatss.explore.known_names import check_decisions, cuda_names, ppcg_names
 from eatss.explore.layouts import selection_at
 from eatss.explore.nouns import MakerJob, SourceText
 from eatss.explore.ppcg_maker import positions
@@ -31,11 +32,15 @@ from eatss.session.session import Session
 from eatss.space.bound import BoundSpace, bind
 from eatss.space.card_constants import card_constants
 from eatss.space.nouns import Space
-from eatss.store.nouns import Role
+from eatss.store.nouns import Role, Sizes
 from eatss.tile_space.derived import derived_space, point_of
 
 RANKING_S = 120.0
 """Seconds of the processor that ranking layouts may take beside analysis."""
+
+MOST_SIZES = 16
+MOST_POINTS = 100_000
+"""Sizes that each choice is measured at, and points that are looked through for them."""
 
 PREDICTED_POINTS = 1500
 """Points of a space of somebody's own that the model puts in order."""
@@ -53,6 +58,8 @@ class Outline:
         roles: Points of the choices that variants are set beside; a choice that is no point of the
             space has none.
         choices: What each of them selects, as JSON, where a maker need not find it again.
+        sizes: The sizes of the program that the space goes through, at which each choice is
+            measured, too.
     """
 
     space: Space
@@ -61,6 +68,7 @@ class Outline:
     ranked: tuple[dict[str, Value], ...] | None
     roles: tuple[tuple[Role, dict[str, Value] | None], ...]
     choices: tuple[tuple[Role, str], ...] = ()
+    sizes: tuple[Sizes, ...] = ()
 
 
 @in_bounds
@@ -95,11 +103,13 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     constants = {**card_constants(profile), **dict(parameters)}
     bound = bind(chosen, constants)
     bound.require_points()
+    check_decisions(bound, cuda_names(facts, structures, profile, dict(parameters)))
     roles: list[tuple[Role, dict[str, Value] | None]] = []
     choices: list[tuple[Role, str]] = []
     for role, selection in _role_selections(text, session, base, profile, structures):
         point = dict(point_of(selection, facts, structures, profile))
-        roles.append((role, point if set(point) == set(bound.names) else None))
+        own = set(point) == set(bound.names) and point not in [other for _, other in roles]
+        roles.append((role, point if own else None))
         choices.append((role, SELECTION.to_text(selection)))
     if space is None:
         ranked = _ranked_layouts(session, base, structures, profile, choosing, rank)
@@ -120,6 +130,7 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
         ranked=points,
         roles=tuple(roles),
         choices=tuple(choices),
+        sizes=_sizes_of(bound, parameters),
     )
 
 
@@ -132,6 +143,7 @@ def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
     constants = {**card_constants(profile), **dict(parameters)}
     bound = bind(chosen, constants)
     bound.require_points()
+    check_decisions(bound, ppcg_names(dict(parameters)), ppcg=True)
     kernels = [(kernel.name, tuple(loop.name for loop in kernel.loops)) for kernel in facts]
 
     def predicted(point: Point) -> float:
@@ -151,7 +163,20 @@ def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
         parameters=parameters,
         ranked=_in_order(bound, predicted, PREDICTED_POINTS),
         roles=(("ours", None), ("default", None), ("paper", None)),
+        sizes=_sizes_of(bound, parameters),
     )
+
+
+def _sizes_of(bound: BoundSpace, parameters: Sequence[tuple[str, int]]) -> tuple[Sizes, ...]:
+    """Return the sizes that a space goes through, none where they are many."""
+    varied = [name for name, _ in parameters if name in bound.names or name in bound.variant]
+    if not varied or bound.count().kept > MOST_POINTS:
+        return ()
+    found: dict[Sizes, None] = {}
+    for point in bound.points():
+        decisions = bound.decisions(point)
+        found[tuple((name, int(decisions[name])) for name in varied)] = None
+    return tuple(found) if len(found) <= MOST_SIZES else ()
 
 
 def _parameters(session: Session) -> tuple[tuple[str, int], ...]:
@@ -242,7 +267,7 @@ def _in_order(
     bound: BoundSpace, predicted: Callable[[Point], float], rank: int
 ) -> tuple[dict[str, Value], ...]:
     """Return points in the order of their predictions: all of a small space, some of a large."""
-    everything = len(bound) <= PREDICTED_POINTS
+    everything = bound.count().kept <= PREDICTED_POINTS
     points = list(bound.points()) if everything else bound.sample(PREDICTED_POINTS, 0)
     costs = []
     for at, point in enumerate(points):

@@ -46,7 +46,7 @@ from eatss.store.nouns import Identity, Role, Sweep, Target
 from eatss.store.opening import no_folder, real_path
 from eatss.store.store import Store
 from eatss.store.writer_lock import lock_for_writing
-from eatss.strategies import WAIT, ListedSpace, StrategyJob, make
+from eatss.strategies import STRATEGIES, WAIT, ListedSpace, StrategyJob, make
 
 MOST_MAKERS = 14
 PREPARES = ("exhaustive", "random", "model")
@@ -123,6 +123,7 @@ def sweep(
     path = Path(fspath(output))
     _check_place(path)
     METERS.get(chosen.meter)
+    _check_options(chosen)
     if chosen.counters:
         find_ncu()
     with ExitStack() as stack:
@@ -169,9 +170,9 @@ def prepare_sweep(
             f"the strategy '{chosen.strategy}' needs results, and nothing is measured here",
             hint=f"prepare with one of: {', '.join(PREPARES)}",
         )
-    if folder.exists() and any(folder.iterdir()):
+    _check_options(chosen)
+    if any(_own_folder(folder).iterdir()):
         raise input_error("EATSS-W006", f"'{folder}' is not empty", hint="name a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         made_by = replace(made_by, keep=folder)
         setting = _of_source(source, folder, chosen, made_by, stack, None, ahead=False)
@@ -211,6 +212,7 @@ def _of_source(
     folder = generation.keep
     if folder is None:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eatss-sweep-"))
+    _own_folder(folder)
     major, minor = profile.compute_capability
     space = generation.space
     if space is not None and not isinstance(space, Space):
@@ -248,6 +250,7 @@ def _of_source(
         space_text=space_text(outline.space),
         keeps=generation.keep is not None,
         varied=varied,
+        sizes=outline.sizes,
     )
     return _Setting(plan=plan, workshop=lambda: MakerProcess(job), job=job)
 
@@ -325,8 +328,7 @@ def _lab(
         from eatss.explore.cluster import cluster_lab  # noqa: PLC0415 - Dask is an extra
 
         plan, job = setting.plan, setting.job
-        own = None if job is None else replace(job, folder="")
-        name = f"eatss-{key_of(plan.path, plan.space_text, own)[:16]}"
+        name = f"eatss-{key_of(*_what(plan, job, options))[:16]}"
         with cluster_lab(setting.workshop, job, name, benches, makers, scheduler) as found:
             yield found
         return
@@ -335,6 +337,23 @@ def _lab(
         yield lab
     finally:
         lab.close()
+
+
+def _what(plan: Plan, job: MakerJob | None, options: SweepOptions) -> tuple[object, ...]:
+    """Return what tells a sweep from all others, the same in every session of it."""
+    made_of: object = None
+    if job is not None:
+        text = job.source.source
+        content = text if "\n" in text else _source_bytes(text)
+        made_of = (replace(job, folder="", choices=()), content)
+    measured = (options.seed, options.meter, options.timeout_s, options.compares)
+    return (plan.path.absolute(), plan.space_text, made_of, *measured, options.objective)
+
+
+def _source_bytes(source: str) -> bytes:
+    """Return the text of a file that may have a function's name after it."""
+    file, python, _ = source.rpartition(".py:")
+    return Path(file + ".py" if python else source).read_bytes()
 
 
 def _bench(options: SweepOptions, device: int | str, card: str | None) -> BenchJob:
@@ -349,6 +368,35 @@ def _bench(options: SweepOptions, device: int | str, card: str | None) -> BenchJ
         timeout_s=options.timeout_s,
         compares=options.compares,
     )
+
+
+def _check_options(options: SweepOptions) -> None:
+    """Refuse what would be found out after variants were made.
+
+    Raises:
+        InputError: ``EATSS-X005`` there is no such strategy; ``EATSS-W002`` a card is named twice.
+    """
+    STRATEGIES.get(options.strategy.partition(":")[0])
+    if len(set(options.devices)) < len(options.devices):
+        raise input_error("EATSS-W002", "a card is named twice", hint="name each card once")
+
+
+def _own_folder(path: str | PathLike[str]) -> Path:
+    """Make a folder for programs.
+
+    Raises:
+        InputError: ``EATSS-W022``, it cannot be made.
+    """
+    folder = folder_named(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise input_error(
+            "EATSS-W022",
+            f"the folder '{folder}' cannot be made: {error.strerror}",
+            hint="name another folder",
+        ) from None
+    return folder
 
 
 def _check_place(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -121,7 +122,7 @@ class BoundSpace:
 
     def __len__(self) -> int:
         """Return the number of kept points; beyond ``sys.maxsize`` use ``count().kept``."""
-        return self.count().kept
+        return min(self.count().kept, sys.maxsize)
 
     def require_points(self, progress: Progress | None = None) -> SpaceCount:
         """Return the count.

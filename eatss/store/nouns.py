@@ -149,6 +149,10 @@ class Row:
         return self.flops / self.energy_j / 1e9
 
 
+_COUNTS = ("ok", "unstable", "wrong result")
+"""Statuses of rows that may replace an earlier one that was measured."""
+
+
 def latest_of(rows: Iterable[Row]) -> tuple[Row, ...]:
     """Return one row a variant and card: the careful one where there is one; no references.
 
@@ -163,6 +167,8 @@ def latest_of(rows: Iterable[Row]) -> tuple[Row, ...]:
         if row.stage in BESIDE:
             continue
         known = found.get(place)
+        if known is not None and known.measured and row.status not in _COUNTS:
+            continue  # what failed later does not take away what was measured
         if known is None or row.stage == "careful" or known.stage != "careful":
             found[place] = row
     return tuple(

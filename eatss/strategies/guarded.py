@@ -59,6 +59,10 @@ class Guarded:
                 return WAIT
         return self._unseen.draw()
 
+    def expect(self, point: Point) -> None:
+        """Learn that a point is measured already and is told later: it is not asked for."""
+        self._unseen.see(point)
+
     def tell(self, point: Point, cost: float) -> None:
         """Learn what a point costs; a cost that is no number is infinite."""
         cost = inf if isnan(cost) else cost

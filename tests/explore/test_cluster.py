@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -163,9 +164,14 @@ def test_a_lost_client_resumes_with_what_the_scheduler_holds(
     before = rows(store)
     assert 4 <= len(before) < POINTS
     time.sleep(4)  # what was on the way goes on meanwhile
+    again = datetime.now(UTC)
+    time.sleep(1.1)
     subprocess.run(command, check=True, capture_output=True)
     after = rows(store)
     assert after[: len(before)] == before
+    gained = Store.read(store).rows[len(before) :]
+    measured = [row.measurement.provenance.created for row in gained if row.measurement]
+    assert any(datetime.fromisoformat(one) < again for one in measured)  # nobody measured it twice
     first = Counter(row.variant for row in after if row.stage == "first")
     assert len(first) == POINTS + 3
     assert set(first.values()) == {1}

@@ -1,0 +1,101 @@
+"""What a point decides is what is selected, for every kernel that ships."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eatss.diagnostics import InputError
+from eatss.explore.cuda_maker import CudaMaker
+from eatss.explore.nouns import MakerJob, SourceText, Wanted
+from eatss.explore.outline import Outline, outlined
+from eatss.frontend.options import Reading
+from eatss.gpu import load_profile
+from eatss.gpu.document import profile_to_document
+from eatss.point import variant_key
+from eatss.space.bound import bind
+from eatss.space.document import space_from_text
+from eatss.tile_space.derived import point_of
+from tests.examples import with_long
+
+KERNELS = Path(__file__).parents[2] / "kernels"
+NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))
+QUICK = ("gemm", "mvt", "durbin")
+PROFILE = load_profile("h200")
+
+
+def job(name: str, folder: Path) -> MakerJob:
+    return MakerJob(
+        source=SourceText.of(str(KERNELS / f"{name}.c"), Reading()),
+        target="cuda",
+        profile=json.dumps(profile_to_document(PROFILE)),
+        objective="energy",
+        capability=0,
+        folder=str(folder),
+    )
+
+
+@pytest.mark.parametrize("name", with_long(NAMES, set(NAMES) - set(QUICK)))
+def test_a_point_comes_back_from_the_selection_it_decides(name: str, tmp_path: Path) -> None:
+    made_of = job(name, tmp_path)
+    outline = outlined(made_of, None, rank=6)
+    bound = bind(outline.space, dict(outline.constants))
+    maker = CudaMaker(made_of)
+    maker.warm()
+    program = maker._program(())
+    facts = program.session.analysed.facts
+    refused: list[str] = []
+    points = [*(outline.ranked or ())[:3], *bound.sample(8, 0)]
+    for point in points:
+        wanted = Wanted(
+            variant=variant_key(point),
+            values=tuple(point.items()),
+            decisions=tuple(bound.decisions(point).items()),
+        )
+        try:
+            selection = maker._chosen(program, wanted)
+        except InputError as error:
+            refused.append(error.code)
+            continue
+        found = point_of(selection, facts, program.structures, PROFILE)
+        unlike = {n: (point[n], found[n]) for n in point if point[n] != found[n]}
+        spread = {n for n in unlike if n.rpartition(".")[2] == "steps"}
+        assert not unlike.keys() - spread, unlike
+        for n in spread:  # steps mean nothing where no sum is spread
+            prefix = n.removesuffix("steps")
+            assert (point[f"{prefix}lanes"], point[f"{prefix}chunks"]) == (1, 1)
+    assert len(refused) < len(points)
+    assert set(refused) <= {"EATSS-W010"}
+
+
+def outline_of(text: str, tmp_path: Path) -> Outline:
+    return outlined(job("gemm", tmp_path), space_from_text(text, "x.toml"), rank=5)
+
+
+@pytest.mark.parametrize(
+    ("iterators", "hint"),
+    [
+        ("tile_q = [8, 16]", "tile_"),
+        ("tlie_i = [8, 16]\ntile_j = [16]", "tile_i"),
+        ('"k7.tile_i" = [8, 16]', "tile_i"),
+    ],
+)
+def test_a_space_that_decides_what_is_not_there_is_refused(
+    iterators: str, hint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as caught:
+        outline_of(f'name = "x"\n[iterators]\n{iterators}\n', tmp_path)
+    assert caught.value.code == "EATSS-W013"
+    assert hint in (caught.value.diagnostics[0].hint or "")
+
+
+def test_iterators_that_only_expressions_use_are_no_mistake(tmp_path: Path) -> None:
+    text = 'name = "x"\n[iterators]\nblk = [16, 32]\n[variant]\ntile_i = "blk"\n'
+    assert outline_of(text, tmp_path).ranked
+
+
+def test_choices_are_wanted_at_every_size_of_the_space(tmp_path: Path) -> None:
+    text = 'name = "x"\n[iterators]\nNI = [500, 1000]\ntile_i = [16, 32]\n'
+    assert outline_of(text, tmp_path).sizes == ((("NI", 500),), (("NI", 1000),))
