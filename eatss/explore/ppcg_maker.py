@@ -17,6 +17,7 @@ from eatss.model.options import SelectOptions
 from eatss.point import Point
 from eatss.recipe.requests import CodeRequest
 from eatss.session.session import Session
+from eatss.session.sizes import at_sizes
 from eatss.store.nouns import Metrics, Sizes
 
 _PLACED = re.compile(r"(tile|threads)_(\d+)")
@@ -49,7 +50,7 @@ class PpcgMaker:
         """
         decisions: Point = dict(wanted.decisions)
         sizes = self._sizes(decisions)
-        words, text, metrics = self._words(wanted, decisions)
+        words, text, metrics = self._words(wanted, decisions, sizes)
         reading = self._job.source
         arguments = (
             *(f"-D{one}" for one in reading.defines),
@@ -81,7 +82,9 @@ class PpcgMaker:
         found = ((name, value) for name, value in decisions.items() if name in known)
         return tuple((name, int(value)) for name, value in found)
 
-    def _words(self, wanted: Wanted, decisions: Point) -> tuple[tuple[str, ...], str, Metrics]:
+    def _words(
+        self, wanted: Wanted, decisions: Point, sizes: Sizes
+    ) -> tuple[tuple[str, ...], str, Metrics]:
         """Return PPCG's arguments, what they decide in words, and what is expected."""
         tiles, threads = positions(decisions, "tile"), positions(decisions, "threads")
         if wanted.role in ("ours", "paper") and not tiles:
@@ -89,7 +92,8 @@ class PpcgMaker:
             if wanted.role == "paper":
                 options = SelectOptions(target="ppcg", model="paper")
             source, volume = self._job.source, options.volume_name()
-            session = Session(source.source, source.reading(), cut="ppcg", volume=volume)
+            reading = at_sizes(self._session, sizes) if sizes else source.reading()
+            session = Session(source.source, reading, cut="ppcg", volume=volume)
             chosen = session.select(self._profile, options)
             said = "PPCG's own sizes" if chosen.keeps_default else chosen.ppcg_sizes
             return chosen.ppcg_arguments, said, predicted_metrics(chosen.kernels)
