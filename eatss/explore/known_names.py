@@ -14,6 +14,7 @@ from eatss.explore.cuda_maker import SELECTING
 from eatss.explore.layouts import short_name
 from eatss.gpu import GpuProfile
 from eatss.space.bound import BoundSpace
+from eatss.space.decision_names import is_decision
 from eatss.space.parsed import parsed_space
 from eatss.tile_space.derived import cuda_variables
 
@@ -33,11 +34,10 @@ def check_decisions(bound: BoundSpace, known: Iterable[str], *, ppcg: bool = Fal
         InputError: ``EATSS-W013``.
     """
     names = sorted(known)
-    for point in bound.points():
-        for name in bound.decisions(point):
-            if name not in names and not (ppcg and _PLACED.fullmatch(name)):
-                raise _unknown(name, names, "the program has nothing that is decided by it")
-        break
+    decided = [name for name in bound.names if is_decision(name)]
+    for name in (*decided, *bound.variant):
+        if name not in names and not (ppcg and _PLACED.fullmatch(name)):
+            raise _unknown(name, names, "the program has nothing that is decided by it")
     expressions = parsed_space(bound.space).expressions()
     used = {name for expression in expressions for name in expression.names}
     for name in bound.names:

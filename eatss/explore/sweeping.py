@@ -135,6 +135,7 @@ def sweep(
             setting = _of_prepared(load_prepared(Path(source)), path, chosen, card)
         else:
             setting = _of_source(source, path, chosen, made_by, stack, card)
+        _try_strategy(setting.plan)
         benches = [_bench(chosen, device, card) for device in chosen.devices]
         lab = stack.enter_context(_lab(setting, chosen, benches, scheduler))
         Campaign(setting.plan, lab, progress).run()
@@ -379,6 +380,16 @@ def _check_options(options: SweepOptions) -> None:
     STRATEGIES.get(options.strategy.partition(":")[0])
     if len(set(options.devices)) < len(options.devices):
         raise input_error("EATSS-W002", "a card is named twice", hint="name each card once")
+
+
+def _try_strategy(plan: Plan) -> None:
+    """Refuse a strategy that cannot be made, before anything is measured.
+
+    Raises:
+        InputError: ``EATSS-T0xx``.
+    """
+    job = StrategyJob(space=plan.space, seed=plan.options.seed, ranked=plan.ranked)
+    make(plan.options.strategy, job).close()
 
 
 def _own_folder(path: str | PathLike[str]) -> Path:

@@ -49,12 +49,12 @@ class PricedCard(ScriptedCard):
     ) -> ScriptedWorkload:
         """Return a load whose price is that of the program."""
         del sizes, seed
-        (kernel, *_) = program.kernels
+        kernel = program.kernels[0]
         tiles = dict(kernel.tile_sizes)
         threads = kernel.block[0] * kernel.block[1] * kernel.block[2]
         time_s, power_w = price(tiles, threads)
         script = Script(time_s=time_s * self.given.get("slow", 1.0), power_w=power_w)
-        how = self.given.get("fails", {}).get(str(next(iter(tiles.values()))))
+        how = self.given.get("fails", {}).get(str(next(iter(tiles.values()), 0)))
         if how is not None:
             script = replace(script, fails_at="first run", fails_by=how)
         time.sleep(self.given.get("pause_s", 0.0))
