@@ -22,6 +22,9 @@ from eatss.store.nouns import BESIDE, Row, Sweep
 UNKNOWN = "unknown"
 """The card of measured rows that name none, as of an imported sweep: one, as far as is known."""
 
+FEWEST_REFERENCES = 2
+"""Both cards need so many references of shared variants; of one nothing tells how sure it is."""
+
 _SHORTEST_S = 1.0
 """References within less time show no drift."""
 
@@ -46,8 +49,9 @@ class Drift:
 class CardScale:
     """One card: how many rows and references it has, and what it takes over the base card's.
 
-    ``time_factor`` and ``energy_factor`` are 1 for the base, ``None`` where no reference is shared.
-    ``used`` says whether its rows count.
+    ``time_factor`` and ``energy_factor`` are 1 for the base, ``None`` where either card has fewer
+    than two references of shared variants. ``time_range`` and ``energy_range`` are their 95 %
+    intervals, ``None`` for the base. ``used`` says whether its rows count.
     """
 
     uuid: str
@@ -56,6 +60,8 @@ class CardScale:
     used: bool
     time_factor: float | None
     energy_factor: float | None
+    time_range: tuple[float, float] | None
+    energy_range: tuple[float, float] | None
     time_drift: Drift | None
     energy_drift: Drift | None
 
@@ -102,6 +108,24 @@ def on_one_scale(sweep: Sweep, cards: CardComparison) -> tuple[Row, ...]:
     return tuple(found.values())
 
 
+def first_to_last(sweep: Sweep, cards: CardComparison) -> tuple[Row, ...]:
+    """Return all results in their order, careful ones too, as if measured on the base card.
+
+    Rows of cards that are not compared are left out.
+    """
+    scales = {card.uuid: card for card in cards.cards}
+    found = []
+    for row in sweep.rows:
+        if row.stage in BESIDE:
+            continue
+        scale = scales.get(row.card or UNKNOWN) if row.measured else None
+        if not row.measured:
+            found.append(row)
+        elif scale is not None and scale.used:
+            found.append(_scaled(row, scale))
+    return tuple(found)
+
+
 def references(rows: Sequence[Row], card: str) -> tuple[Row, ...]:
     """Return the measured references of a card, in the order of time."""
     found = [
@@ -112,7 +136,7 @@ def references(rows: Sequence[Row], card: str) -> tuple[Row, ...]:
 
 def relative_to_own_mean(rows: Sequence[Row], value: _Value) -> tuple[Floats, Floats]:
     """Return hours and values of references over the geometric mean of their own variant."""
-    known = [(row, number) for row in rows if (number := value(row))]
+    known = _known(rows, value)
     means = {key: float(stats.gmean(numbers)) for key, numbers in _by_variant(known).items()}
     hours = np.array([row.at_s / 3600 for row, _ in known])
     return hours, np.array([number / means[row.variant, row.sizes] for row, number in known])
@@ -136,14 +160,18 @@ def _scaled(row: Row, scale: CardScale) -> Row:
 def _scale(rows: Sequence[Row], card: str, base: str, count: int) -> CardScale:
     own, others = references(rows, card), references(rows, base)
     is_base = card == base
-    time_factor = 1.0 if is_base else _factor(own, others, _time)
+    one = (1.0, None)
+    time_factor, time_range = one if is_base else _factor(own, others, _time)
+    energy_factor, energy_range = one if is_base else _factor(own, others, _energy)
     return CardScale(
         uuid=card,
         rows=count,
         references=len(own),
         used=time_factor is not None,
         time_factor=time_factor,
-        energy_factor=1.0 if is_base else _factor(own, others, _energy),
+        energy_factor=energy_factor,
+        time_range=time_range,
+        energy_range=energy_range,
         time_drift=_drift(own, _time),
         energy_drift=_drift(own, _energy),
     )
@@ -157,14 +185,31 @@ def _energy(row: Row) -> float | None:
     return row.energy_j
 
 
-def _factor(own: Sequence[Row], others: Sequence[Row], value: _Value) -> float | None:
-    """Return the geometric mean, over shared variants, of the ratio of their geometric means."""
-    mine = _by_variant([(row, number) for row in own if (number := value(row))])
-    theirs = _by_variant([(row, number) for row in others if (number := value(row))])
-    shared = mine.keys() & theirs.keys()
-    if not shared:
-        return None
-    return float(stats.gmean([stats.gmean(mine[k]) / stats.gmean(theirs[k]) for k in shared]))
+def _factor(
+    own: Sequence[Row], others: Sequence[Row], value: _Value
+) -> tuple[float | None, tuple[float, float] | None]:
+    """Return what a card takes over another one, and its 95 % interval.
+
+    Least squares on logarithms, with a mean of its own for each variant that both measured: the
+    geometric mean of the variants' ratios, weighted by how often each was measured.
+    """
+    mine, theirs = _by_variant(_known(own, value)), _by_variant(_known(others, value))
+    shared = sorted(mine.keys() & theirs.keys())
+    if min(sum(len(one[key]) for key in shared) for one in (mine, theirs)) < FEWEST_REFERENCES:
+        return None, None
+    pairs = [(np.log(mine[key]), np.log(theirs[key])) for key in shared]
+    weights = np.array([a.size * b.size / (a.size + b.size) for a, b in pairs])
+    ratios = np.array([a.mean() - b.mean() for a, b in pairs])
+    ratio = float((weights * ratios).sum() / weights.sum())
+    rest = sum(float(((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()) for a, b in pairs)
+    rest += float((weights * (ratios - ratio) ** 2).sum())
+    free = sum(a.size + b.size for a, b in pairs) - len(pairs) - 1
+    error = float(stdtrit(free, 0.975)) * float(np.sqrt(rest / free / weights.sum()))
+    return float(np.exp(ratio)), (float(np.exp(ratio - error)), float(np.exp(ratio + error)))
+
+
+def _known(rows: Sequence[Row], value: _Value) -> list[tuple[Row, float]]:
+    return [(row, number) for row in rows if (number := value(row)) and number > 0]
 
 
 def _by_variant(known: Sequence[tuple[Row, float]]) -> dict[Key, list[float]]:
@@ -175,16 +220,23 @@ def _by_variant(known: Sequence[tuple[Row, float]]) -> dict[Key, list[float]]:
 
 
 def _drift(rows: Sequence[Row], value: _Value) -> Drift | None:
-    hours, ratios = relative_to_own_mean(rows, value)
-    span = float(np.ptp(hours)) if hours.size else 0.0
-    if hours.size < 3 or span * 3600 < _SHORTEST_S:
+    """Return the slope over time within variants: a change of variant is no drift."""
+    known = _known(rows, value)
+    groups: dict[Key, list[tuple[float, float]]] = {}
+    for row, number in known:
+        key = (row.variant, row.sizes)
+        groups.setdefault(key, []).append((row.at_s / 3600, float(np.log(number))))
+    free = len(known) - len(groups) - 1
+    if free < 1:
         return None
-    away = hours - hours.mean()
-    logs = np.log(ratios)
+    centred = [np.array(one) - np.mean(one, axis=0) for one in groups.values()]
+    away, logs = np.concatenate(centred).T
+    if max(float(np.ptp([at for at, _ in one])) for one in groups.values()) * 3600 < _SHORTEST_S:
+        return None
+    span = float(np.ptp([row.at_s for row, _ in known])) / 3600
     slope = float((away * logs).sum() / (away**2).sum())
-    rest = logs - logs.mean() - slope * away
-    spread = float(np.sqrt((rest**2).sum() / (hours.size - 2)))
-    error = float(stdtrit(hours.size - 2, 0.975)) * spread / float(np.sqrt((away**2).sum()))
+    spread = float(np.sqrt(((logs - slope * away) ** 2).sum() / free))
+    error = float(stdtrit(free, 0.975)) * spread / float(np.sqrt((away**2).sum()))
     return Drift(change=float(np.expm1(slope * span)), error=error * span, spread=spread)
 
 
@@ -195,11 +247,18 @@ def _note(scales: Sequence[CardScale]) -> str:
     rows = sum(card.rows for card in left)
     if len(left) == len(scales) - 1:
         return (
-            f"cards are not compared: no reference was measured on two of them; the {rows} rows of "
-            f"{len(left)} other {'card' if len(left) == 1 else 'cards'} are left out"
+            f"cards are not compared: no two of them measured shared references twice each; the "
+            f"{rows} {_rows(rows)} of {len(left)} other "
+            f"{'card' if len(left) == 1 else 'cards'} are left out"
         )
     text = f"{len(scales) - len(left)} cards on one scale: each is divided by its factor over "
     text += "the base card, from references that both measured"
     if left:
-        text += f"; {rows} rows of cards without a shared reference are left out"
+        text += (
+            f"; {rows} {_rows(rows)} of cards with fewer than two shared references are left out"
+        )
     return text
+
+
+def _rows(count: int) -> str:
+    return "row" if count == 1 else "rows"

@@ -121,7 +121,7 @@ def of_target(found: tuple[Correlation, ...], target: Target) -> tuple[Correlati
 def movers(found: tuple[Correlation, ...]) -> tuple[Mover, ...]:
     """Return metrics by how much their coefficient changes from performance to efficiency.
 
-    Only those are movers that change by more than the interval of one of the two is wide.
+    Only those are movers that change by more than half the width of the wider of both intervals.
     """
     speed = {one.metric: (k, one) for k, one in enumerate(of_target(found, "performance"), 1)}
     thrift = {one.metric: (k, one) for k, one in enumerate(of_target(found, "efficiency"), 1)}

@@ -9,12 +9,16 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from eatss.point import Values
 from eatss.store.nouns import Role, Row, Sizes
 
 Floats: TypeAlias = NDArray[np.float64]
 
 Sign: TypeAlias = tuple[tuple[str, int], ...]
 """Sizes, as what rows are grouped by."""
+
+OUTCOMES = frozenset({"temperature_c", "sm_clock_mhz"})
+"""Metrics that the load brings about: they explain nothing of what it took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,7 +49,7 @@ class Population:
 
     def with_energy(self) -> Population:
         """Return the rows whose energy is known."""
-        return population(row for row in self.rows if row.energy_j)
+        return population(row for row in self.rows if (row.energy_j or 0) > 0)
 
     def column(self, name: str) -> Floats:
         """Return a metric or a numeric value of the space by name; NaN where a row has none."""
@@ -54,10 +58,10 @@ class Population:
 
 
 def population(rows: Iterable[Row]) -> Population:
-    """Return the measured ones of some rows with their figures."""
-    kept = tuple(row for row in rows if row.measured and row.time_s)
+    """Return the measured ones of some rows with their figures; what is not over 0 was not read."""
+    kept = tuple(row for row in rows if row.measured and (row.time_s or 0) > 0)
     time_s = _array(row.time_s for row in kept)
-    energy_j = _array(row.energy_j or None for row in kept)
+    energy_j = _array(row.energy_j if (row.energy_j or 0) > 0 else None for row in kept)
     power_w = _array(row.power_w if row.power_w is not None else _mean_power(row) for row in kept)
     counted = bool(kept) and all(row.flops for row in kept)
     work = _array((row.flops or 0) / 1e9 for row in kept) if counted else np.ones(len(kept))
@@ -91,11 +95,18 @@ def of_role(rows: Sequence[Row], role: Role) -> Row | None:
     return min(measured, key=lambda row: (row.energy_j or np.inf, row.time_s))
 
 
+def only_a_role(values: Values) -> bool:
+    """Tell whether values name a role and nothing else: such a row is no point of the space."""
+    return [name for name, _ in values] == ["role"]
+
+
 def explaining_names(rows: Population) -> tuple[str, ...]:
-    """Return the metrics and numeric values that vary among rows, predictions left out."""
+    """Return the metrics and numeric values that vary; no predictions, no outcomes of the load."""
     names = dict.fromkeys(name for row in rows.rows for name in _numbers(row))
     return tuple(
-        name for name in names if not name.startswith("predicted_") and varies(rows.column(name))
+        name
+        for name in names
+        if not name.startswith("predicted_") and name not in OUTCOMES and varies(rows.column(name))
     )
 
 

@@ -13,6 +13,7 @@ from eatss.evaluation.population import (
     Population,
     by_sizes,
     of_role,
+    only_a_role,
     population,
 )
 from eatss.evaluation.standing import ChoiceName
@@ -32,7 +33,7 @@ STUDIED_APART = ("split", "warp_fraction")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Influence:
-    """How much of the variance of log time, and of log energy, a value alone explains (η²)."""
+    """How much of the variance of log time, and of log energy, a value alone explains (ε²)."""
 
     value: str
     levels: int
@@ -99,18 +100,21 @@ def value_names(rows: Iterable[Row]) -> tuple[str, ...]:
 def influences(found: Population) -> tuple[Influence, ...]:
     """Return the values of the space, the one that explains most of the time first.
 
-    η² is the variance between a value's levels over the whole variance; a value with as many
-    levels as variants explains everything and says nothing, so only those with two variants a
-    level on average are listed.
+    ε² is 1 less the mean square within a value's levels over that of all: η², adjusted for what
+    many levels explain by chance; 0 where it would be less. Only values with two variants a level
+    on average are listed. Rows that have a role and no point are left out.
     """
+    points = population(row for row in found.rows if not only_a_role(row.values))
     listed = []
-    for name in value_names(found.rows):
-        levels = [dict(row.values).get(name) for row in found.rows]
+    for name in value_names(points.rows):
+        levels = [dict(row.values).get(name) for row in points.rows]
         kinds = len(set(levels))
-        if kinds * 2 > len(found):
+        if kinds * 2 > len(points):
             continue
-        time = _explained(levels, np.log(found.time_s))
-        energy = _explained(levels, np.log(found.energy_j)) if found.has_energy else None
+        time = _explained(levels, np.log(points.time_s))
+        energy = _explained(levels, np.log(points.energy_j))
+        if time is None:
+            continue
         listed.append(Influence(value=name, levels=kinds, time=time, energy=energy))
     return tuple(sorted(listed, key=lambda one: -one.time))
 
@@ -244,20 +248,22 @@ def _size_point(found: Population, place: int, scale: float, choice: ChoiceName)
     )
 
 
-def _explained(levels: Sequence[Value | None], values: Floats) -> float:
-    """Return the variance between levels over all variance; 0 where there is none."""
+def _explained(levels: Sequence[Value | None], values: Floats) -> float | None:
+    """Return ε² of levels; 0 where nothing varies, ``None`` with a value a level or fewer."""
     is_known = np.isfinite(values)
     known_values = values[is_known]
-    total = float(((known_values - known_values.mean()) ** 2).sum())
-    if not total:
-        return 0.0
     groups: dict[Value | None, list[float]] = {}
     for level, value, there in zip(levels, values, is_known, strict=True):
         if there:
             groups.setdefault(level, []).append(float(value))
-    mean = known_values.mean()
-    between = sum(len(inside) * (np.mean(inside) - mean) ** 2 for inside in groups.values())
-    return float(between / total)
+    free = known_values.size - len(groups)
+    if free < 1:
+        return None
+    total = float(((known_values - known_values.mean()) ** 2).sum())
+    if not total:
+        return 0.0
+    within = sum(float(((np.array(one) - np.mean(one)) ** 2).sum()) for one in groups.values())
+    return max(0.0, 1 - within / free / (total / (known_values.size - 1)))
 
 
 def _levels(rows: Sequence[Row], name: str) -> tuple[Value, ...]:

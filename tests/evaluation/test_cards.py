@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from eatss.evaluation.cards import compare_cards, on_one_scale
+from eatss.evaluation.cards import compare_cards, first_to_last, on_one_scale
 from eatss.evaluation.population import population
+from eatss.evaluation.progress import best_over_time
 from tests.synthetic_sweeps import CARDS, of_rows, row, sweep
 
 FACTOR = st.floats(0.5, 2.0)
@@ -24,7 +25,7 @@ def test_a_planted_factor_is_recovered_and_taken_out(
 ) -> None:
     rows = [row(k, 1.0 + k, 2.0 + k, card=CARDS[0]) for k in range(6)]
     rows += [row(10 + k, time * (1 + k), energy * (2 + k), card=CARDS[1]) for k in range(5)]
-    for k in range(count):
+    for k in range(count + 1):
         rows.append(row(90 + k, 3.0 + k, 4.0, card=CARDS[0], stage="reference", at_s=10 * k))
         rows.append(
             row(90 + k, time * (3 + k), energy * 4, card=CARDS[1], stage="reference", at_s=10 * k)
@@ -35,6 +36,8 @@ def test_a_planted_factor_is_recovered_and_taken_out(
     assert (base.uuid, base.time_factor) == (CARDS[0], 1.0)
     assert other.time_factor == pytest.approx(time)
     assert other.energy_factor == pytest.approx(energy)
+    assert other.time_range == pytest.approx((time, time))
+    assert base.time_range is None
     scaled = {one.variant: one for one in on_one_scale(made, cards)}
     assert len(scaled) == 11
     for k in range(5):
@@ -98,7 +101,7 @@ def test_careful_rows_stand_before_first_ones_and_roles_stay() -> None:
 def test_a_variant_of_two_cards_is_that_of_the_base_and_a_failure_does_not_hide_it() -> None:
     rows = [row(1, 1.0), row(2, 2.0), row(3, None, status="timeout")]
     rows += [row(1, 9.0, card=CARDS[1]), row(3, 3.0, card=CARDS[1])]
-    rows += [row(7, 5.0, stage="reference"), row(7, 5.0, card=CARDS[1], stage="reference")]
+    rows += 2 * [row(7, 5.0, stage="reference"), row(7, 5.0, card=CARDS[1], stage="reference")]
     made = of_rows(rows, CARDS)
     found = {dict(one.values)["x"]: one for one in on_one_scale(made, compare_cards(made))}
     assert found[1].time_s == 1.0
@@ -138,3 +141,70 @@ def test_drift_is_the_line_that_scipy_fits(seed: int, count: int) -> None:
     assert card.time_drift.change == pytest.approx(np.expm1(fit.slope * span))
     wide = stats.t.ppf(0.975, count - 2) * fit.stderr * span  # type: ignore[attr-defined]
     assert card.time_drift.error == pytest.approx(wide)
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [(1, 3), (3, 1), (1, 1)])
+def test_a_card_with_one_reference_is_left_out(mine: int, theirs: int) -> None:
+    rows = [row(1, 1.0), row(2, 1.0), row(3, 1.0, card=CARDS[1])]
+    rows += mine * [row(9, 1.0, stage="reference")]
+    rows += theirs * [row(9, 1.0, card=CARDS[1], stage="reference")]
+    cards = compare_cards(of_rows(rows, CARDS))
+    assert [one.used for one in cards.cards] == [True, False]
+    assert cards.cards[1].time_range is None
+    assert "left out" in cards.note
+
+
+def test_the_factor_has_the_interval_of_two_samples_of_equal_variance() -> None:
+    random = np.random.default_rng(3)
+    a, b = random.lognormal(0, 0.01, 5), random.lognormal(0.1, 0.01, 8)
+    rows = [row(1, 1.0), row(2, 1.0), row(3, 1.0, card=CARDS[1])]
+    rows += [row(9, float(t), stage="reference") for t in a]
+    rows += [row(9, float(t), card=CARDS[1], stage="reference") for t in b]
+    other = compare_cards(of_rows(rows, CARDS)).cards[1]
+    wanted = stats.ttest_ind(np.log(b), np.log(a)).confidence_interval(0.95)
+    assert other.time_range == pytest.approx((np.exp(wanted.low), np.exp(wanted.high)))
+
+
+def test_95_of_100_intervals_hold_the_factor() -> None:
+    random, held = np.random.default_rng(8), 0
+    rows = [row(1, 1.0), row(2, 1.0), row(3, 1.0, card=CARDS[1])]
+    for _ in range(200):
+        own = [
+            row(k, scale * k * float(random.lognormal(0, 0.01)), card=card, stage="reference")
+            for card, scale in zip(CARDS, (1.0, 1.05), strict=True)
+            for k in (8, 9, 9)
+        ]
+        bounds = compare_cards(of_rows([*rows, *own], CARDS)).cards[1].time_range
+        assert bounds is not None
+        held += bounds[0] <= 1.05 <= bounds[1]
+    assert stats.binom.cdf(held, 200, 0.95) > 0.001  # 5 % of them may miss, not many more
+
+
+def test_drift_comes_out_though_the_reference_changes_half_way() -> None:
+    times = np.linspace(0, 3600, 12)
+    rows = [row(1, 1.0)]
+    rows += [
+        row(8 if k < 6 else 9, (1.0 if k < 6 else 4.0) * 1.1 ** (at / 3600), at_s=float(at),
+            stage="reference")
+        for k, at in enumerate(times)
+    ]  # fmt: skip
+    (card,) = compare_cards(of_rows(rows)).cards
+    assert card.time_drift is not None
+    assert card.time_drift.change == pytest.approx(0.1)
+    assert card.time_drift.error == pytest.approx(0, abs=1e-9)
+
+
+def test_drift_of_references_measured_once_each_is_not_known() -> None:
+    rows = [row(1, 1.0)]
+    rows += [row(5 + k, 1.0 + k, at_s=600.0 * k, stage="reference") for k in range(5)]
+    assert compare_cards(of_rows(rows)).cards[0].time_drift is None
+
+
+def test_all_results_in_their_order_are_on_the_scale_of_the_base() -> None:
+    rows = [row(k, 1.0 + k) for k in range(3)]
+    rows += [row(5, 4.0, card=CARDS[1]), row(1, 1.5, stage="careful")]
+    rows += 2 * [row(9, 1.0, stage="reference"), row(9, 8.0, card=CARDS[1], stage="reference")]
+    made = of_rows(rows, CARDS)
+    found = first_to_last(made, compare_cards(made))
+    assert [one.time_s for one in found] == pytest.approx([1.0, 2.0, 3.0, 0.5, 1.5])
+    assert best_over_time(found)[-1].time_s == pytest.approx(0.5)

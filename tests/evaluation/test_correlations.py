@@ -96,3 +96,12 @@ def test_correlations_are_sorted_and_the_space_s_values_are_among_them() -> None
     assert {"tile_i", "occupancy", "l2_sectors_read"} <= names
     assert not any(name.startswith("predicted") for name in names)
     assert set(most_telling(related, 3)) <= names
+
+
+def test_what_the_load_brings_about_goes_with_nothing() -> None:
+    rows = [
+        row(k, 1.0 + k, 2.0 + k**2, metrics=(("temperature_c", 40.0 + k), ("sm_clock_mhz", 2e3 - k),
+            ("registers", 32.0 + k % 3)))
+        for k in range(9)
+    ]  # fmt: skip
+    assert {one.metric for one in correlations(population(rows))} == {"x", "registers"}

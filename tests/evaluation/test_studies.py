@@ -50,7 +50,7 @@ def test_what_decides_alone_explains_all_and_what_does_nothing_explains_nothing(
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0.1, 10)), min_size=8, max_size=30))
-def test_eta_squared_is_between_over_all(points: list[tuple[int, float]]) -> None:
+def test_epsilon_squared_is_one_less_the_mean_squares(points: list[tuple[int, float]]) -> None:
     rows = [row(0, t, values=(("i", i), ("n", k))) for k, (i, t) in enumerate(points)]
     for one in influences(population(rows)):
         assert one.value == "i"
@@ -61,8 +61,27 @@ def test_eta_squared_is_between_over_all(points: list[tuple[int, float]]) -> Non
             if (own := [x for x, (i, _) in zip(logs, points, strict=True) if i == level])
         )
         total = len(logs) * np.var(logs)
+        free = len(logs) - one.levels
         if total > 1e-9:
-            assert one.time == pytest.approx(1 - within / total, abs=1e-6)
+            wanted = 1 - within / free / (total / (len(logs) - 1))
+            assert one.time == pytest.approx(max(0.0, wanted), abs=1e-6)
+
+
+def test_a_value_of_many_levels_that_does_nothing_explains_nothing_on_average() -> None:
+    random, found = np.random.default_rng(1), []
+    for _ in range(100):
+        rows = [row(0, float(t), values=(("i", k // 2), ("n", k))) for k, t in
+                enumerate(random.lognormal(0, 0.1, 40))]  # fmt: skip
+        found.append(influences(population(rows))[0].time)
+    assert np.median(found) < 0.1
+
+
+def test_a_role_is_no_value_of_the_space() -> None:
+    rows = [row(0, 1.0 + k % 2, values=(("i", k % 2), ("n", k))) for k in range(8)]
+    rows += [row(0, 50.0, role="default", values=(("role", "default"),))]
+    (found,) = influences(population(rows))
+    assert (found.value, found.levels) == ("i", 2)
+    assert found.time == pytest.approx(1)
 
 
 def test_splits_are_set_beside_the_default() -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eatss.evaluation.cards import first_to_last
 from eatss.evaluation.correlations import TARGETS, most_telling, of_target
-from eatss.evaluation.population import Floats, Population, size_words, varies
+from eatss.evaluation.population import Floats, Population, by_sizes, size_words, varies
 from eatss.evaluation.prediction_check import Objective, predicted
 from eatss.evaluation.progress import best_over_time
 from eatss.evaluation.studies import HeatMap, heat_map
@@ -189,7 +190,9 @@ def _studies(one: Evaluated) -> Iterable[SweepFigure]:
                 csv=lambda grid=grid: _heat_csv(grid),  # type: ignore[misc]
             )
     progress = best_over_time(
-        row for row in one.sweep.rows if not evaluation.sizes or row.sizes == evaluation.sizes
+        row
+        for row in first_to_last(one.sweep, evaluation.cards)
+        if row.sizes == next(iter(by_sizes(one.rows)), ())
     )
     if len(progress) > 1:
         yield SweepFigure(

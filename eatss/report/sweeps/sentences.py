@@ -27,6 +27,7 @@ def sentences(found: SweepEvaluation) -> tuple[str, ...]:
         *(_stands(found, name) for name in ("ours", "paper", "default")),
         *_model(found),
         _cards(found),
+        *_factors(found),
         *_drift(found),
     )
     return tuple(sentence for sentence in listed if sentence)
@@ -144,6 +145,23 @@ def _cards(found: SweepEvaluation) -> str:
         return ""
     note = found.cards.note
     return f"{note[:1].upper()}{note[1:]}."
+
+
+def _factors(found: SweepEvaluation) -> list[str]:
+    """Return what each other card takes over the base card, with 95 % intervals."""
+    listed = []
+    for one in found.cards.cards:
+        named = [
+            f"{ratio:.4f} times the {name} (95 %: {bounds[0]:.4f} to {bounds[1]:.4f})"
+            for name, ratio, bounds in (
+                ("time", one.time_factor, one.time_range),
+                ("energy", one.energy_factor, one.energy_range),
+            )
+            if ratio is not None and bounds is not None
+        ]
+        if named:
+            listed.append(f"Card {one.uuid[:12]} takes {' and '.join(named)}.")
+    return listed
 
 
 def _drift(found: SweepEvaluation) -> list[str]:

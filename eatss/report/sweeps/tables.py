@@ -350,7 +350,8 @@ def influences_table(found: SweepEvaluation) -> Table:
     return Table(
         name="influences",
         title="What decides",
-        note="Share of the variance of log time and log energy that a value explains alone (η²).",
+        note="Share of the variance of log time and log energy that a value explains alone, less "
+        "what as many levels explain by chance (ε²).",
         columns=("value", "levels", "% of time", "% of energy"),
         rows=tuple(
             (
@@ -436,13 +437,14 @@ def cards_table(found: SweepEvaluation) -> Table:
         title="Cards",
         note=f"{found.cards.note[:1].upper()}{found.cards.note[1:]}.",
         columns=(
-            "card", "variants", "references", "used", "time factor", "energy factor",
+            "card", "variants", "references", "used", "time factor", "95 %", "energy factor",
+            "95 % ",
             "% drift of time", "±", "% drift of energy", "± ",
         ),
         rows=tuple(
             (
                 one.uuid, one.rows, one.references, "yes" if one.used else "no", one.time_factor,
-                one.energy_factor,
+                _interval(one.time_range), one.energy_factor, _interval(one.energy_range),
                 *(
                     cell
                     for drift in (one.time_drift, one.energy_drift)
@@ -455,6 +457,10 @@ def cards_table(found: SweepEvaluation) -> Table:
             for one in found.cards.cards
         ),
     )  # fmt: skip
+
+
+def _interval(bounds: tuple[float, float] | None) -> Cell:
+    return None if bounds is None else f"{bounds[0]:.4f} to {bounds[1]:.4f}"
 
 
 def failures_table(found: SweepEvaluation) -> Table:
