@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from eatss.store.nouns import Role, Target
+from eatss.store.nouns import Role, Sizes, Target
 from eatss.strategies.budget import Budget
 
 Objective: TypeAlias = Literal["time", "energy", "edp"]
@@ -84,13 +84,17 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Where a variant of a role stands: its cost, regret, and rank among all, 1 is the best."""
+    """Where a variant of a role stands: its cost, regret, and rank among all, 1 is the best.
+
+    ``offered``: it is a point of the space, so that a strategy could find it. Others have no rank.
+    """
 
     role: Role
     variant: str
     cost: float | None
     regret: float | None
     rank: int | None
+    offered: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +106,8 @@ class Replay:
         target: Who generated the code.
         card: Name of the card.
         uuid: Which card of that name: rows of others are left out. ``None``: no row names one.
+        sizes: Which problem size: the one with the most measured variants, as of the report.
+        other_sizes: How many other sizes were left out.
         objective: What was to be small.
         unit: Of costs: ``s``, ``J`` or ``J s``.
         variants: How many variants were recorded.
@@ -132,4 +138,6 @@ class Replay:
     runs: tuple[Run, ...]
     marks: tuple[Mark, ...]
     model_top: float | None
+    sizes: Sizes = ()
+    other_sizes: int = 0
     schema_version: int = 1

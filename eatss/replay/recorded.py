@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite, prod
 
 from eatss.diagnostics import input_error
+from eatss.evaluation.cards import compare_cards, on_one_scale
+from eatss.evaluation.population import by_sizes
 from eatss.point import Value
 from eatss.replay.nouns import Objective
-from eatss.store.nouns import BESIDE, Row, Sweep
+from eatss.store.nouns import BESIDE, Row, Sizes, Sweep
 from eatss.strategies.listed import ListedSpace
 
 _WHAT: Mapping[Objective, str] = {
@@ -26,6 +28,8 @@ class Recorded:
 
     Attributes:
         uuid: The card whose rows these are; ``None`` where no row names one.
+        sizes: The problem size of these rows.
+        other_sizes: How many other sizes there were.
         space: The variants that were recorded on it, failed ones too.
         rows: By variant, the row that counts.
         first: By variant, the row of its first measurement, which says what that took.
@@ -34,6 +38,8 @@ class Recorded:
     """
 
     uuid: str | None
+    sizes: Sizes
+    other_sizes: int
     space: ListedSpace
     rows: Mapping[str, Row]
     first: Mapping[str, Row]
@@ -42,17 +48,25 @@ class Recorded:
 
 
 def recorded(sweep: Sweep, objective: Objective) -> Recorded:
-    """Return what strategies can be tried on: the rows of one card, that with the most of them.
+    """Return what strategies can be tried on: the rows of one size and of one card.
 
-    A careful row counts before one of the first pass. Rows of other names than most have are no
-    points of the space: strategies are not offered them.
+    These are the size and then the card with the most measured variants. A careful row counts
+    before one of the first pass. Rows of other names than most have are no points of the space:
+    strategies are not offered them.
 
     Raises:
         InputError: ``EATSS-T007``, no variant has such a cost.
     """
-    cards = Counter(row.card for row in sweep.latest if row.measured and row.card is not None)
+    groups = by_sizes(on_one_scale(sweep, compare_cards(sweep)))
+    sizes = next(iter(groups), ())
+    own = [row for row in sweep.latest if row.sizes == sizes]
+    cards = Counter(row.card for row in own if row.measured and row.card is not None)
     uuid = cards.most_common(1)[0][0] if cards else None
-    kept = [one for one in sweep.rows if one.stage not in BESIDE and one.card in (uuid, None)]
+    kept = [
+        one
+        for one in sweep.rows
+        if one.stage not in BESIDE and one.card in (uuid, None) and one.sizes == sizes
+    ]
     first: dict[str, Row] = {}
     for row in kept:
         first.setdefault(row.variant, row)
@@ -75,6 +89,8 @@ def recorded(sweep: Sweep, objective: Objective) -> Recorded:
     predicted.sort(key=lambda row: predicted_of(row, objective))
     return Recorded(
         uuid=uuid,
+        sizes=sizes,
+        other_sizes=max(0, len(groups) - 1),
         space=ListedSpace(dict(offered[0].values), (dict(row.values) for row in offered)),
         rows=rows,
         first=first,
@@ -84,7 +100,10 @@ def recorded(sweep: Sweep, objective: Objective) -> Recorded:
 
 
 def cost_of(row: Row, objective: Objective) -> float:
-    """Return what a variant costs: s, J or J s; infinity where it failed or that was not read."""
+    """Return what a variant costs: s, J or J s; infinity where it failed or that was not read.
+
+    What is not over 0 was not read.
+    """
     return _cost(row.time_s, row.energy_j, objective) if row.measured else inf
 
 
@@ -96,4 +115,4 @@ def predicted_of(row: Row, objective: Objective) -> float:
 
 def _cost(time_s: float | None, energy_j: float | None, objective: Objective) -> float:
     needed = {"time": (time_s,), "energy": (energy_j,), "edp": (time_s, energy_j)}[objective]
-    return prod(inf if one is None else one for one in needed)
+    return prod(one if one is not None and one > 0 else inf for one in needed)

@@ -39,8 +39,9 @@ def replayed(
     and the same arguments give the same result.
 
     Args:
-        sweep: what was recorded; if on several cards, the rows of the one with the most.
-        strategies: names, as of ``--strategy``.
+        sweep: what was recorded; of several sizes, and then of several cards, the rows of the one
+            with the most measured variants.
+        strategies: names, as of ``--strategy``; one given twice counts once.
         seeds: the seeds of the runs of each, or how many from 0 on.
         budget: what a run may spend; without one, all variants. The last variant that fits counts.
         objective: what is to be small: ``time``, ``energy`` or ``edp``.
@@ -58,6 +59,7 @@ def replayed(
             "a replay needs a strategy, a seed and shares of the budget over 0 and up to 1",
             hint="for instance --strategy random,local --seeds 20",
         )
+    strategies = tuple(dict.fromkeys(strategies))
     known = recorded(sweep, objective)
     within = budget or Budget(variants=len(known.space))
     runs = tuple(_run(known, strategy, seed, within) for strategy in strategies for seed in numbers)
@@ -72,6 +74,8 @@ def replayed(
         target=sweep.identity.target,
         card=sweep.identity.card,
         uuid=known.uuid,
+        sizes=known.sizes,
+        other_sizes=known.other_sizes,
         objective=objective,
         unit=UNITS[objective],
         variants=len(offered),
@@ -82,7 +86,7 @@ def replayed(
         shares=tuple(shares),
         summaries=tuple(
             _summary(name, [run for run in runs if run.strategy == name], best, within, shares)
-            for name in dict.fromkeys(strategies)
+            for name in strategies
         ),
         runs=runs,
         marks=tuple(_marks(known, offered, best)),
@@ -184,13 +188,16 @@ def _marks(known: Recorded, offered: Mapping[str, float], best: float) -> Iterat
     for row in known.rows.values():
         if row.role:
             cost = known.costs[row.variant]
-            failed = cost == inf
+            rank = None
+            if cost < inf and row.variant in offered:
+                rank = 1 + sum(other < cost for other in offered.values())
             yield Mark(
                 role=row.role,
                 variant=row.variant,
                 cost=_known(cost),
                 regret=_known(cost / best - 1),
-                rank=None if failed else 1 + sum(other < cost for other in offered.values()),
+                rank=rank,
+                offered=row.variant in offered,
             )
 
 

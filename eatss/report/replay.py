@@ -6,6 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.documents import json_text
+from eatss.evaluation.population import size_words
 from eatss.replay.nouns import Mark, Replay, Summary
 from eatss.report.figures import NONE, figure
 from eatss.report.render import indented_table, render
@@ -26,6 +27,7 @@ def _head(replay: Replay) -> list[RenderableType]:
     near = f"{100 * replay.summaries[0].within:g} %"
     return [
         Text(f"{replay.program} ({replay.target}) on {replay.card}", style="bold"),
+        *_sizes(replay),
         f"{replay.variants} variants{failed}; least {replay.objective}"
         f" {figure(replay.best)} {replay.unit}",
         f"Best found, in % above the least, after a share of {replay.budget}:",
@@ -33,6 +35,15 @@ def _head(replay: Replay) -> list[RenderableType]:
         f" near: variants until within {near}.",
         "",
     ]
+
+
+def _sizes(replay: Replay) -> list[RenderableType]:
+    """Return which problem size is replayed, where there were others."""
+    if not replay.other_sizes:
+        return []
+    others = f"{replay.other_sizes} other {'size' if replay.other_sizes == 1 else 'sizes'}"
+    left = "is" if replay.other_sizes == 1 else "are"
+    return [f"At {size_words(replay.sizes) or 'no size'} alone; {others} {left} left out."]
 
 
 def _strategies(replay: Replay) -> RenderableType:
@@ -68,7 +79,9 @@ def _marks(replay: Replay) -> list[RenderableType]:
 
 
 def _rank(mark: Mark, working: int) -> str:
-    return "failed" if mark.rank is None else f"{mark.rank} of {working}"
+    if mark.cost is None:
+        return "failed"
+    return f"{mark.rank} of {working}" if mark.offered else "not in the space"
 
 
 def _ends(replay: Replay) -> list[RenderableType]:

@@ -166,7 +166,8 @@ def test_a_role_beside_the_space_is_marked_and_not_offered() -> None:
     beside = replace(row(0, 0, 0.5, role="default"), variant="x", values=(("tile", 32),))
     found = replayed(sweep([row(0, 0, 1.0), row(0, 1, 2.0), beside]), ("exhaustive",), 1)
     assert (found.variants, found.best) == (2, 1.0)
-    assert found.marks[0].regret == -0.5
+    (mark,) = found.marks
+    assert (mark.regret, mark.rank, mark.offered) == (-0.5, None, False)
 
 
 def test_careful_rows_count_and_the_first_says_what_it_took() -> None:
@@ -232,3 +233,34 @@ def test_a_strategy_that_waits_for_nothing_is_named() -> None:
             replayed(random_sweep(2, 1), ("waiting",), 1)
     finally:
         STRATEGIES.remove("waiting")
+
+
+def test_the_size_with_the_most_variants_is_replayed() -> None:
+    small, large = (("N", 64),), (("N", 4096),)
+    rows = [row(0, j, 5.0 + j, sizes=large) for j in range(3)]
+    rows += [row(1, j, 0.1, sizes=small) for j in range(2)]
+    found = replayed(sweep(rows), ("random",), 1)
+    assert (found.sizes, found.other_sizes, found.variants, found.best) == (large, 1, 3, 5.0)
+
+
+@pytest.mark.parametrize("nothing", [0.0, -1.0, None, float("nan")])
+@pytest.mark.parametrize("objective", ["time", "energy", "edp"])
+def test_a_cost_that_is_not_over_0_was_not_measured(nothing: float | None, objective: str) -> None:
+    rows = [row(0, 0, 1.0), row(0, 1, 2.0)]
+    field = "time_s" if objective == "time" else "energy_j"
+    rows.append(replace(row(0, 2, 0.5), **{field: nothing}))  # type: ignore[arg-type]
+    found = replayed(sweep(rows), ("random",), 1, objective=objective)  # type: ignore[arg-type]
+    assert (found.variants, found.failed) == (3, 1)
+    assert found.best_variant == rows[0].variant
+
+
+def test_a_store_of_zeros_has_nothing_to_replay() -> None:
+    with pytest.raises(InputError) as caught:
+        replayed(sweep([row(0, 0, 0.0)]), ("random",), 1)
+    assert caught.value.code == "EATSS-T007"
+
+
+def test_a_strategy_named_twice_is_tried_once() -> None:
+    found = replayed(random_sweep(3, seed=1), ("random", "random"), 2)
+    assert len(found.runs) == 2
+    assert [one.runs for one in found.summaries] == [2]

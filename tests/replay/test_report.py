@@ -54,3 +54,12 @@ def test_a_table_fits_into_80_columns() -> None:
     failed = [replace(one, status="timeout") for one in made.rows[:-1]]
     text = replay_command(sweep([*failed, made.rows[-1]]), "exhaustive", 1, "3", "time", "table")
     assert "exhaustive     -     -     -      -     -  0 of 1" in text
+
+
+def test_what_is_beside_the_space_or_of_another_size_is_told() -> None:
+    beside = replace(row(0, 0, 0.8, role="ours"), variant="x", values=(("role", "ours"),))
+    other = row(0, 9, 0.1, sizes=(("N", 64),))
+    rows = [replace(one, sizes=(("N", 4096),)) for one in (*ROWS[:1], *ROWS[2:], beside)]
+    text = replay_command(sweep([*rows, other]), "exhaustive", 1, None, "time", "table")
+    assert "At N=4096 alone; 1 other size is left out." in text
+    assert "  that of eatss       -20.0  not in the space\n" in text
