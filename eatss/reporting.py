@@ -31,7 +31,7 @@ def sweep_report(
     output: str | PathLike[str] | None = None,
     figures: str | PathLike[str] | None = None,
 ) -> SweepReport:
-    """Evaluate sweeps: optima, trade-offs, ranks of the choices, correlations, means over programs.
+    """Evaluate sweeps: optima, trade-offs, ranks of the choices, correlations, means over sweeps.
 
     Args:
         sweeps: Files of ``eatss sweep``, or what ``eatss.read_sweep`` returned; one or several.
@@ -59,7 +59,7 @@ def sweep_report(
 
 
 def evaluated(sweeps: Sequence[str | PathLike[str] | Sweep]) -> tuple[Evaluated, ...]:
-    """Read and evaluate sweeps.
+    """Read and evaluate sweeps, one that is given twice once.
 
     Raises:
         InputError: a store cannot be read, or there is none (``EATSS-H003``).
@@ -71,8 +71,16 @@ def evaluated(sweeps: Sequence[str | PathLike[str] | Sweep]) -> tuple[Evaluated,
         raise input_error("EATSS-H003", "there is no sweep to report", hint="name a store")
     return tuple(
         evaluate(read_sweep(one, measurements=False) if isinstance(one, str | PathLike) else one)
-        for one in sweeps
+        for one in _once(sweeps)
     )
+
+
+def _once(sweeps: Sequence[str | PathLike[str] | Sweep]) -> list[str | PathLike[str] | Sweep]:
+    found: dict[Path | int, str | PathLike[str] | Sweep] = {}
+    for one in sweeps:
+        path = isinstance(one, str | PathLike)
+        found.setdefault(Path(fspath(one)).resolve() if path else id(one), one)  # type: ignore[arg-type]
+    return list(found.values())
 
 
 def rendered(found: Sequence[Evaluated], output: ReportFormat) -> str:

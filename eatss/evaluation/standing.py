@@ -55,17 +55,17 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanRatios:
-    """Geometric means of a choice's ratios to another over ``programs``.
+    """Geometric means of a choice's ratios to another over ``sweeps``.
 
     ``speedup`` and ``ppw`` above 1 are better, ``energy`` below 1; ``energy`` and ``ppw`` are over
-    the ``programs_with_energy``.
+    the ``sweeps_with_energy``.
     """
 
     choice: ChoiceName
     over: ChoiceName
-    programs: int
+    sweeps: int
     speedup: float
-    programs_with_energy: int
+    sweeps_with_energy: int
     energy: float | None
     ppw: float | None
 
@@ -112,7 +112,7 @@ def choices(found: Population, rows: tuple[Row, ...]) -> tuple[Choice, ...]:
 
 
 def geometric_means(
-    programs: Iterable[tuple[Choice, ...]],
+    sweeps: Iterable[tuple[Choice, ...]],
     pairs: Iterable[tuple[ChoiceName, ChoiceName]] = (
         ("ours", "default"),
         ("paper", "default"),
@@ -123,8 +123,8 @@ def geometric_means(
         ("ours", "least energy"),
     ),
 ) -> tuple[MeanRatios, ...]:
-    """Return how choices do against each other over programs that have both."""
-    listed = tuple({one.name: one.figures for one in choice} for choice in programs)
+    """Return how choices do against each other over sweeps that have both."""
+    listed = tuple({one.name: one.figures for one in choice} for choice in sweeps)
     found = []
     for choice, over in pairs:
         both = [(one[choice], one[over]) for one in listed if one.get(choice) and one.get(over)]
@@ -136,9 +136,9 @@ def geometric_means(
                 MeanRatios(
                     choice=choice,
                     over=over,
-                    programs=len(ratios),
+                    sweeps=len(ratios),
                     speedup=float(stats.gmean([speed for speed, _ in ratios])),
-                    programs_with_energy=len(energies),
+                    sweeps_with_energy=len(energies),
                     energy=energy,
                     ppw=None if energy is None else 1 / energy,
                 )

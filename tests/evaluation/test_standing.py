@@ -77,7 +77,7 @@ def test_means_are_geometric_and_over_programs_that_have_both() -> None:
     ]
     found = geometric_means(choices(population(rows), rows) for rows in programs)
     (mean,) = (one for one in found if (one.choice, one.over) == ("ours", "default"))
-    assert mean.programs == 2
+    assert mean.sweeps == 2
     assert mean.speedup == pytest.approx(math.sqrt(2 * 8))
     assert mean.energy == pytest.approx(math.sqrt(2 / 8 * 2 / 2))
     assert mean.ppw == pytest.approx(2.0)

@@ -180,4 +180,4 @@ def test_without_operations_performance_is_in_runs() -> None:
 def test_several_sweeps_have_means() -> None:
     report = summed_up([evaluate(one) for one in programs(3)])
     assert len(report.sweeps) == 3
-    assert {one.programs for one in report.means} == {3}
+    assert {one.sweeps for one in report.means} == {3}

@@ -10,7 +10,14 @@ import numpy as np
 
 from eatss.evaluation.cards import first_to_last
 from eatss.evaluation.correlations import TARGETS, most_telling, of_target
-from eatss.evaluation.population import Floats, Population, by_sizes, size_words, varies
+from eatss.evaluation.population import (
+    Floats,
+    Population,
+    by_sizes,
+    only_a_role,
+    size_words,
+    varies,
+)
 from eatss.evaluation.prediction_check import Objective, predicted
 from eatss.evaluation.progress import best_over_time
 from eatss.evaluation.studies import HeatMap, heat_map
@@ -253,7 +260,8 @@ def _power_metric(one: Evaluated) -> str | None:
 
 def _variants_csv(found: Population, order: Iterable[int] | None = None) -> str:
     """Return variants with their values, in an order."""
-    names = tuple(dict.fromkeys(name for row in found.rows for name, _ in row.values))
+    points = [row for row in found.rows if not only_a_role(row.values)]
+    names = tuple(dict.fromkeys(name for row in points for name, _ in row.values))
     rows = []
     for k in range(len(found)) if order is None else order:
         row = found.rows[int(k)]

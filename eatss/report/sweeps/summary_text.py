@@ -115,12 +115,12 @@ def _short(text: str) -> str:
 
 
 def _means(report: SweepReport) -> Sequence[RenderableType]:
-    numbers = ("programs", "speed-up", "energy", "PPW")
+    numbers = ("sweeps", "speed-up", "energy", "PPW")
     table = indented_table("geometric means", *numbers, numbers=numbers)
     for one in report.means:
         table.add_row(
             f"{one.choice} over {one.over}",
-            str(one.programs),
+            str(one.sweeps),
             figure(one.speedup, 3),
             figure(one.energy, 3),
             figure(one.ppw, 3),

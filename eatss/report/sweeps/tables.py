@@ -10,11 +10,12 @@ from typing import TypeAlias
 
 from eatss.evaluation.correlations import TARGETS, of_target
 from eatss.evaluation.frontier import convex_hull
-from eatss.evaluation.population import size_words
+from eatss.evaluation.population import only_a_role, size_words
 from eatss.evaluation.standing import Choice, MeanRatios, Standing
 from eatss.evaluation.sweep_evaluation import Evaluated, SweepEvaluation
-from eatss.point import Values
+from eatss.evaluation.tradeoff import Figures
 from eatss.report.figures import figure
+from eatss.store.nouns import Row
 
 Cell: TypeAlias = str | int | float | None
 
@@ -56,9 +57,11 @@ def cell_text(cell: Cell) -> str:
     return str(cell)
 
 
-def values_text(values: Values) -> str:
-    """Return a point on one line, ``tile_i=64 tile_j=32``."""
-    return " ".join(f"{name}={value}" for name, value in values)
+def point_text(one: Row | Figures) -> str:
+    """Return a point on one line, ``tile_i=64 tile_j=32``; of a role alone what was decided."""
+    if one.decided and only_a_role(one.values):
+        return one.decided
+    return " ".join(f"{name}={value}" for name, value in one.values)
 
 
 def all_tables(found: Evaluated) -> tuple[Table, ...]:
@@ -106,7 +109,7 @@ def _choice(choice: Choice) -> tuple[Cell, ...]:
     return (
         choice.name, one.time_s * 1e3, one.energy_j, one.power_w, one.performance, one.efficiency,
         *_standing(choice.by_performance), *_standing(choice.by_efficiency),
-        values_text(one.values),
+        point_text(one),
     )  # fmt: skip
 
 
@@ -117,15 +120,15 @@ def _standing(found: Standing | None) -> tuple[Cell, ...]:
 
 
 def means_table(means: Sequence[MeanRatios]) -> Table:
-    """Return geometric means over programs."""
+    """Return geometric means over sweeps."""
     return Table(
         name="means",
-        title="Geometric means over programs",
-        note="Speed-up and PPW above 1 are better, energy below 1. Each ratio is over the programs "
+        title="Geometric means over sweeps",
+        note="Speed-up and PPW above 1 are better, energy below 1. Each ratio is over the sweeps "
         "that have both choices.",
-        columns=("choice", "over", "programs", "speed-up", "with energy", "energy", "PPW"),
+        columns=("choice", "over", "sweeps", "speed-up", "with energy", "energy", "PPW"),
         rows=tuple(
-            (m.choice, m.over, m.programs, m.speedup, m.programs_with_energy, m.energy, m.ppw)
+            (m.choice, m.over, m.sweeps, m.speedup, m.sweeps_with_energy, m.energy, m.ppw)
             for m in means
         ),
     )
@@ -184,7 +187,7 @@ def frontier_table(found: Evaluated) -> Table:
             float(population.efficiency[k]),
             "yes" if k in corners else "",
             "yes" if population.rows[k].variant in front else "",
-            values_text(population.rows[k].values),
+            point_text(population.rows[k]),
         )
         for k in places
     ]
@@ -208,7 +211,7 @@ def weighted_table(found: Evaluated) -> Table:
     for one in () if trade is None else trade.weighted:
         row = by_variant[one.variant]
         time_ms = None if row.time_s is None else row.time_s * 1e3
-        rows.append((one.alpha_low, one.alpha_high, time_ms, row.energy_j, values_text(row.values)))
+        rows.append((one.alpha_low, one.alpha_high, time_ms, row.energy_j, point_text(row)))
     return Table(
         name="weighted",
         title="The best variant for each weight of time",
@@ -227,7 +230,9 @@ def variants_table(found: Evaluated, most: int | None = LISTED) -> Table:
     )
     by_speed = sorted(range(len(population)), key=lambda k: population.rows[k].time_s or 0.0)
     kept = set(order) if most is None else {*order[:most], *by_speed[:most]}
-    names = dict.fromkeys(name for row in population.rows for name, _ in row.values)
+    points = [row for row in population.rows if not only_a_role(row.values)]
+    alone = len(points) < len(population)
+    names = dict.fromkeys(name for row in points for name, _ in row.values)
     metrics: dict[str, None] = {}
     if most is None:
         metrics = dict.fromkeys(name for row in population.rows for name, _ in row.metrics)
@@ -247,6 +252,7 @@ def variants_table(found: Evaluated, most: int | None = LISTED) -> Table:
                 _known(population.efficiency[k]),
                 row.status if row.status != "ok" else "",
                 row.stage if row.stage != "first" else "",
+                *((row.decided if only_a_role(row.values) else "",) if alone else ()),
                 *(_spelled(point.get(name)) for name in names),
                 *(numbers.get(name) for name in metrics),
             )
@@ -261,7 +267,7 @@ def variants_table(found: Evaluated, most: int | None = LISTED) -> Table:
         columns=(
             "role", "time in ms", "energy in J", "power in W",
             found.evaluation.performance_unit, found.evaluation.efficiency_unit, "status", "stage",
-            *names, *metrics,
+            *(("decided",) if alone else ()), *names, *metrics,
         ),
         rows=tuple(rows),
     )  # fmt: skip

@@ -23,7 +23,14 @@ from eatss.report.sweeps.figure_list import sweep_figures
 from eatss.report.sweeps.html_page import html_page
 from eatss.report.sweeps.sentences import energy_text, sentences, time_text
 from eatss.report.sweeps.summary_text import report_text
-from eatss.report.sweeps.tables import all_tables, variants_table
+from eatss.report.sweeps.tables import (
+    all_tables,
+    choices_table,
+    frontier_table,
+    variants_table,
+    weighted_table,
+)
+from eatss.reporting import evaluated
 from eatss.store.nouns import Sweep
 from tests.synthetic_sweeps import of_rows, programs, row, sweep
 
@@ -134,7 +141,7 @@ def test_several_sweeps_have_a_table_over_all_and_a_section_each() -> None:
     found = [of_rows([row(1, 2.0, 2.0, role="default"), row(2, 1.0, 3.0, role="ours")])] * 2
     reader = Reader(page_of(*found))
     text = "".join(reader.text)
-    assert text.count("Geometric means over programs") == 1
+    assert text.count("Geometric means over sweeps") == 1
     assert [tag for tag, _ in reader.tags].count("article") == 2
     ids = [a["id"] for _, a in reader.tags if "id" in a]
     assert len(set(ids)) == len(ids)
@@ -260,3 +267,23 @@ console.log(JSON.stringify(seen));
         ["321", "descending none"],
         ["321", "none ascending"],
     ]
+
+
+def test_a_row_that_is_only_a_role_shows_what_was_decided() -> None:
+    role = replace(
+        row(0, 1.0, 1.0, role="ours", values=(("role", "ours"),)), decided="tile[32, 160, 32]"
+    )
+    found = evaluate(of_rows([role, row(1, 2.0, 3.0), row(2, 3.0, 2.0)]))
+    for table in (choices_table(found.evaluation), frontier_table(found), weighted_table(found)):
+        texts = [one[table.columns.index("variant")] for one in table.rows]
+        assert "tile[32, 160, 32]" in texts
+        assert "role=ours" not in texts
+    variants = variants_table(found)
+    assert variants.columns.count("role") == 1
+    place = variants.columns.index("decided")
+    assert {one[place] for one in variants.rows} == {"tile[32, 160, 32]", ""}
+
+
+def test_a_sweep_that_is_given_twice_counts_once() -> None:
+    one, other = programs(2, 20)
+    assert [each.sweep for each in evaluated([one, other, one])] == [one, other]
