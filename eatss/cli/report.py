@@ -52,7 +52,7 @@ def report(
 
     A page is one file that needs nothing else: figures, tables that sort by a click, data as CSV.
     Cards of one kind are set beside each other only by references that both measured. Prints the
-    names of the files that it writes.
+    names of the files that it writes: to stderr where the report goes to stdout.
     """
     from eatss.reporting import (  # noqa: PLC0415 - keeps --help fast
         checked_output,
@@ -61,9 +61,11 @@ def report(
         write_figures,
         write_report,
     )
+    from eatss.store.not_overwritten import check_no_store  # noqa: PLC0415
 
     chosen = output_format or "text"
     if output is not None:
+        check_no_store(output, stores)
         chosen = checked_output(output, output_format)
     if chosen == "html":
         from eatss.report.sweeps.html_page import check_page  # noqa: PLC0415
@@ -77,4 +79,5 @@ def report(
         write_report(output, text)
         typer.echo(output)
     if figures is not None:
-        typer.echo("\n".join(str(path) for path in write_figures(found, figures, figures_as)))
+        names = "\n".join(str(path) for path in write_figures(found, figures, figures_as))
+        typer.echo(names, err=output is None and bool(text))

@@ -127,11 +127,13 @@ def export(
     """
     from eatss.cli.option_values import check_writable, write_bytes  # noqa: PLC0415
     from eatss.exchange.formats import exported, format_of, of_card  # noqa: PLC0415
+    from eatss.store.not_overwritten import check_no_store  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
     to_stdout = str(output) == "-"
     chosen = form or ("csv" if to_stdout else format_of(output))
     if not to_stdout:
+        check_no_store(output, [store])
         check_writable("-o", output)
     whole = chosen in ("json", "t4", "kernel-tuner")
     sweep = of_card(read_sweep(store, measurements=whole), card)

@@ -244,3 +244,25 @@ def test_a_summary_has_what_was_spent_and_what_is_best() -> None:
     assert (found.best_energy.values, found.best_energy.energy_j) == (rows[1].values, 4.0)
     assert (found.made_s, found.card_s, found.card_j) == (6.0, 10.0, 150.0)
     assert (found.first[:13], found.last[:13]) == ("2026-11-21T12", "2026-11-21T13")
+
+
+def test_counters_live_and_die_with_their_variant() -> None:
+    rows = (
+        row(1, energy_j=1.0),
+        row(2, energy_j=2.0),
+        row(1, stage="counters", time_s=None, energy_j=None),
+        row(2, stage="counters", time_s=None, energy_j=None),
+    )
+    assert pruned(rows, Unwanted(failed=True)).rows == ()
+    assert pruned(rows, Unwanted(keep_best=1)).worse == (1, 3)
+
+
+def test_the_best_of_each_card_and_size_are_kept() -> None:
+    rows = (
+        row(1, energy_j=1.0),
+        row(2, energy_j=2.0),
+        row(3, energy_j=8.0, card="GPU-1"),
+        row(4, energy_j=9.0, card="GPU-1"),
+        row(5, energy_j=20.0, sizes=(("NI", 8),)),
+    )
+    assert pruned(rows, Unwanted(keep_best=1)).worse == (1, 3)
