@@ -266,3 +266,20 @@ def test_the_best_of_each_card_and_size_are_kept() -> None:
         row(5, energy_j=20.0, sizes=(("NI", 8),)),
     )
     assert pruned(rows, Unwanted(keep_best=1)).worse == (1, 3)
+
+
+def test_time_axes_of_merged_sweeps_of_a_card_do_not_overlap() -> None:
+    first = sweep_of(*(row(n, at_s=10.0 * n, created=f"2026-11-01T00:0{n}") for n in (1, 2)))
+    later = sweep_of(*(row(n, at_s=10.0 * n, created=f"2026-11-02T00:0{n}") for n in (1, 2)))
+    other = sweep_of(row(3, at_s=5.0, card="GPU-1", created="2026-11-03"))
+    found = merged([("b", later), ("a", first), ("c", other)])
+    assert [one.at_s for one in found.rows] == [30.0, 40.0, 10.0, 20.0, 5.0]
+    assert merged([("all", found), ("b", later), ("a", first)]) == found
+
+
+def test_a_copy_that_went_on_keeps_its_times() -> None:
+    base = row(1, at_s=10.0, created="2026-11-01")
+    on = replace(base, variant="x", at_s=20.0, created="2026-11-02")
+    other = replace(base, variant="y", at_s=15.0, created="2026-11-03")
+    copies = [("a", sweep_of(base)), ("b", sweep_of(base, on)), ("c", sweep_of(base, other))]
+    assert [one.at_s for one in merged(copies).rows] == [10.0, 20.0, 25.0]
