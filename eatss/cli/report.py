@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from eatss.cli.options import Debug, Diagnostics, of_output
+from eatss.diagnostics import input_error
 
 EXAMPLES = """
 Examples:
@@ -44,7 +45,9 @@ def report(
     figures: Annotated[
         Path | None, of_output(metavar="DIR", help="Write each figure to a file of its own in DIR.")
     ] = None,
-    figures_as: Annotated[_Figures, of_output("--figures-as", help="Kind of these files.")] = "png",
+    figures_as: Annotated[
+        _Figures | None, of_output("--figures-as", help="Kind of these files; default: png.")
+    ] = None,
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
@@ -63,6 +66,12 @@ def report(
     )
     from eatss.store.not_overwritten import check_no_store  # noqa: PLC0415
 
+    if figures_as is not None and figures is None:
+        raise input_error(
+            "EATSS-C012",
+            "--figures-as is of files that --figures writes",
+            hint="name a folder for them: --figures DIR",
+        )
     chosen = output_format or "text"
     if output is not None:
         check_no_store(output, stores)
@@ -79,5 +88,5 @@ def report(
         write_report(output, text)
         typer.echo(output)
     if figures is not None:
-        names = "\n".join(str(path) for path in write_figures(found, figures, figures_as))
+        names = "\n".join(str(path) for path in write_figures(found, figures, figures_as or "png"))
         typer.echo(names, err=output is None and bool(text))

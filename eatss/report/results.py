@@ -146,7 +146,9 @@ def _best(best: Best | None) -> str:
     if best is None:
         return NONE
     figures = f"{scaled(best.time_s, 1e3)} ms, {figure(best.energy_j)} J"
-    return f"{best.variant[:_KEY]}: {figures}; {_values(best.values)}"
+    only_a_role = [name for name, _ in best.values] == ["role"]
+    what = (only_a_role and best.decided) or _values(best.values)
+    return f"{best.variant[:_KEY]}: {figures}; {what}"
 
 
 def _spent(summary: Summary) -> str:

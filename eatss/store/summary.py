@@ -19,6 +19,7 @@ class Best:
 
     variant: str
     values: Values
+    decided: str
     time_s: float | None
     energy_j: float | None
     gflops: float | None
@@ -93,6 +94,7 @@ def _best(row: Row | None) -> Best | None:
     return Best(
         variant=row.variant,
         values=row.values,
+        decided=row.decided,
         time_s=row.time_s,
         energy_j=row.energy_j,
         gflops=row.gflops,
