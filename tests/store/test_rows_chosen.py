@@ -283,3 +283,10 @@ def test_a_copy_that_went_on_keeps_its_times() -> None:
     other = replace(base, variant="y", at_s=15.0, created="2026-11-03")
     copies = [("a", sweep_of(base)), ("b", sweep_of(base, on)), ("c", sweep_of(base, other))]
     assert [one.at_s for one in merged(copies).rows] == [10.0, 20.0, 25.0]
+
+
+def test_the_best_of_a_summary_is_of_the_main_size() -> None:
+    small = row(9, time_s=1e-6, energy_j=1e-6, sizes=(("NI", 8),))
+    found = summary_of("x", sweep_of(small, row(1), row(2, energy_j=1.0, card="GPU-1")))
+    assert found.best_energy is not None
+    assert (found.best_energy.energy_j, found.best_energy.card) == (1.0, "GPU-1")
