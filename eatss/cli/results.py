@@ -74,9 +74,12 @@ def show(
 
     from eatss.report.results import render_rows, render_variant  # noqa: PLC0415
     from eatss.store.conditions import chosen_rows, rows_of_variant  # noqa: PLC0415
+    from eatss.store.nouns import with_counters  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
     sweep = read_sweep(store, measurements=key is not None or output == "json")
+    if key is None:
+        sweep = replace(sweep, rows=with_counters(sweep.rows))
     sweep = replace(sweep, rows=chosen_rows(sweep, where or ()))
     if key is None:
         text = render_rows(sweep, output, by=by, top=top)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eatss.diagnostics import InputError
 from eatss.store.conditions import chosen_rows, rows_of_variant
 from eatss.store.merging import merged
-from eatss.store.nouns import Row, Sweep
+from eatss.store.nouns import Row, Sweep, with_counters
 from eatss.store.pruning import Unwanted, moment_before, pruned
 from eatss.store.ranking import Order, best, cost, ranked
 from eatss.store.store import Store
@@ -290,3 +290,9 @@ def test_the_best_of_a_summary_is_of_the_main_size() -> None:
     found = summary_of("x", sweep_of(small, row(1), row(2, energy_j=1.0, card="GPU-1")))
     assert found.best_energy is not None
     assert (found.best_energy.energy_j, found.best_energy.card) == (1.0, "GPU-1")
+
+
+def test_counters_are_shown_with_their_variant() -> None:
+    counters = row(1, stage="counters", time_s=None, metrics=(("dram_bytes", 9.0),))
+    (found,) = with_counters((row(1, metrics=(("registers", 8.0),)), counters))
+    assert found.metrics == (("registers", 8.0), ("dram_bytes", 9.0))
