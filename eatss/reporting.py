@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from eatss.diagnostics import input_error
 from eatss.files import write_whole
+from eatss.store.not_overwritten import check_no_store
 
 if TYPE_CHECKING:
     from eatss.evaluation.sweep_evaluation import Evaluated, SweepReport
@@ -44,12 +45,16 @@ def sweep_report(
 
     Raises:
         InputError: a store cannot be read (``EATSS-D001`` to ``D007``); the page needs a package
-            that is not installed (``EATSS-H001``); a file cannot be written (``EATSS-H002``).
+            that is not installed (``EATSS-H001``); a file cannot be written (``EATSS-H002``);
+            ``output`` is what is read, or a store (``EATSS-D035``).
     """
     if output is not None:
         place = Path(fspath(output))
         chosen = checked_output(place, None)
     several = [sweeps] if isinstance(sweeps, str | PathLike) or _is_sweep(sweeps) else sweeps
+    if output is not None:
+        paths = [one for one in several if isinstance(one, str | PathLike)]  # type: ignore[union-attr]
+        check_no_store(place, paths)
     found = evaluated(several)  # type: ignore[arg-type]
     if output is not None:
         write_report(place, rendered(found, chosen))

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from eatss.cli.options import Debug, Diagnostics, of_output
+from eatss.diagnostics import input_error
 
 EXAMPLES = """
 Examples:
@@ -44,7 +45,9 @@ def report(
     figures: Annotated[
         Path | None, of_output(metavar="DIR", help="Write each figure to a file of its own in DIR.")
     ] = None,
-    figures_as: Annotated[_Figures, of_output("--figures-as", help="Kind of these files.")] = "png",
+    figures_as: Annotated[
+        _Figures | None, of_output("--figures-as", help="Kind of these files; default: png.")
+    ] = None,
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
@@ -52,7 +55,7 @@ def report(
 
     A page is one file that needs nothing else: figures, tables that sort by a click, data as CSV.
     Cards of one kind are set beside each other only by references that both measured. Prints the
-    names of the files that it writes.
+    names of the files that it writes: to stderr where the report goes to stdout.
     """
     from eatss.reporting import (  # noqa: PLC0415 - keeps --help fast
         checked_output,
@@ -61,9 +64,17 @@ def report(
         write_figures,
         write_report,
     )
+    from eatss.store.not_overwritten import check_no_store  # noqa: PLC0415
 
+    if figures_as is not None and figures is None:
+        raise input_error(
+            "EATSS-C012",
+            "--figures-as is of files that --figures writes",
+            hint="name a folder for them: --figures DIR",
+        )
     chosen = output_format or "text"
     if output is not None:
+        check_no_store(output, stores)
         chosen = checked_output(output, output_format)
     if chosen == "html":
         from eatss.report.sweeps.html_page import check_page  # noqa: PLC0415
@@ -77,4 +88,5 @@ def report(
         write_report(output, text)
         typer.echo(output)
     if figures is not None:
-        typer.echo("\n".join(str(path) for path in write_figures(found, figures, figures_as)))
+        names = "\n".join(str(path) for path in write_figures(found, figures, figures_as or "png"))
+        typer.echo(names, err=output is None and bool(text))

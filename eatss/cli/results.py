@@ -74,9 +74,12 @@ def show(
 
     from eatss.report.results import render_rows, render_variant  # noqa: PLC0415
     from eatss.store.conditions import chosen_rows, rows_of_variant  # noqa: PLC0415
+    from eatss.store.nouns import with_counters  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
     sweep = read_sweep(store, measurements=key is not None or output == "json")
+    if key is None:
+        sweep = replace(sweep, rows=with_counters(sweep.rows))
     sweep = replace(sweep, rows=chosen_rows(sweep, where or ()))
     if key is None:
         text = render_rows(sweep, output, by=by, top=top)
@@ -127,11 +130,13 @@ def export(
     """
     from eatss.cli.option_values import check_writable, write_bytes  # noqa: PLC0415
     from eatss.exchange.formats import exported, format_of, of_card  # noqa: PLC0415
+    from eatss.store.not_overwritten import check_no_store  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
     to_stdout = str(output) == "-"
     chosen = form or ("csv" if to_stdout else format_of(output))
     if not to_stdout:
+        check_no_store(output, [store])
         check_writable("-o", output)
     whole = chosen in ("json", "t4", "kernel-tuner")
     sweep = of_card(read_sweep(store, measurements=whole), card)

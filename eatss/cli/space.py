@@ -10,10 +10,12 @@ import typer
 from eatss.cli.messages import read, working
 from eatss.cli.option_groups import takes
 from eatss.cli.options import Debug, Diagnostics, TargetChoice, of_output, ppcg_reading_options
+from eatss.diagnostics import input_error
 
 if TYPE_CHECKING:
     from eatss.frontend.options import PpcgReadingKeywords
     from eatss.point import Value
+    from eatss.space.nouns import Space
 
 EXAMPLES = """
 Examples:
@@ -78,6 +80,7 @@ def space(
     constants: dict[str, Value] = {} if profile is None else card_constants(profile)
     if file.suffix == ".toml":
         found = read_space(file)
+        _check_reading(found, target, reading)
         constants.update(reading["parameters"] or {})
     else:
         from eatss.frontend.options import Reading  # noqa: PLC0415
@@ -98,3 +101,38 @@ def space(
         points = bound.sample(sample, seed) if sample and count.kept else []
     typer.echo(render_space(count, points, output), nl=False)
     bound.require_points()
+
+
+def _check_reading(space: Space, target: str, reading: PpcgReadingKeywords) -> None:
+    """Refuse what is of derived spaces only, and parameters that the file has no use for."""
+    from eatss.space.parsed import parsed_space  # noqa: PLC0415 - keeps --help fast
+
+    options = {
+        "--target": target != "cuda",
+        "--dtype": reading["dtype"] is not None,
+        "-D": bool(reading["defines"]),
+        "-I": bool(reading["include_dirs"]),
+        "--function": reading["function"] is not None,
+        "--scop": reading["scop"] is not None,
+        "--max-operations": reading["max_operations"] is not None,
+        "--ppcg-schedule": reading["ppcg_schedule"] is not None,
+    }
+    given = [name for name, is_given in options.items() if is_given]
+    if given:
+        raise input_error(
+            "EATSS-C012",
+            f"{given[0]} is of a derived space, not of a file of a space",
+            hint="leave it out, or name the C or Python file",
+        )
+    parsed = parsed_space(space)
+    expressions = (*parsed.expressions(), *parsed.constants.values())
+    named = {name for one in expressions for name in one.names}
+    own = {dimension.name for dimension in parsed.dimensions} | set(parsed.constants)
+    for name in reading["parameters"] or {}:
+        if name in own or name not in named:
+            why = "has its own values of" if name in own else "does not name"
+            raise input_error(
+                "EATSS-C012",
+                f"the space {why} '{name}', which --param fixes",
+                hint="leave it out, or check the spelling",
+            )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,7 +24,8 @@ from eatss.codec import MisfitError, decode, encode
 from eatss.diagnostics import InputError, input_error
 from eatss.measurement.measurement import Status
 from eatss.point import Value, Values, variant_key
-from eatss.store.nouns import Identity, Row, Sweep
+from eatss.store.identity import variables
+from eatss.store.nouns import Identity, Role, Row, Sweep
 
 _ERRORS: Mapping[Status, str] = {
     "rejected by the model": "InvalidConfig",
@@ -50,7 +52,10 @@ _RATE = "GFLOP/s"
 _FAILED_MS = 1e20
 """What old versions wrote as the time of a configuration that failed."""
 
-_OURS = ("eatss_status", "eatss_reason", "__error__")
+_LARGEST = 1 << 63
+"""Whole numbers of a store are smaller."""
+
+_OURS = ("eatss_status", "eatss_reason", "eatss_role", "eatss_card", "__error__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +65,20 @@ class _Kept:
     status: Status
 
 
+@dataclass(frozen=True, slots=True)
+class _Role:
+    """The role that does."""
+
+    role: Role
+
+
 def cache_bytes(sweep: Sweep) -> bytes:
     """Return a cache file: the latest row of each variant, all of one card.
 
     Raises:
         InputError: ``EATSS-D031``, there are several cards.
     """
-    rows = latest_of_one_card(sweep, "a cache of Kernel Tuner")
+    rows = _of_the_space(sweep, latest_of_one_card(sweep, "a cache of Kernel Tuner"))
     names = list(dict.fromkeys(name for row in rows for name, _ in row.values))
     head = {
         "device_name": sweep.identity.card,
@@ -80,6 +92,15 @@ def cache_bytes(sweep: Sweep) -> bytes:
     entries = [f"{json.dumps(_key(row, names))}: {json.dumps(_entry(row))}" for row in rows]
     body = ",\n".join(entries)  # it ends as Kernel Tuner wants it, to append to it
     return f'{json.dumps(head)[:-1]},\n"cache": {{\n{body}}}\n}}'.encode()
+
+
+def _of_the_space(sweep: Sweep, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """Return the rows whose values have the names of the space: others have only a role."""
+    names = variables(sweep.space)
+    own = {frozenset(name for name, _ in row.values) for row in rows}
+    if names is None or frozenset(names) not in own:
+        return rows
+    return tuple(row for row in rows if {name for name, _ in row.values} == names)
 
 
 def sweep_of_cache(document: object, path: Path) -> Sweep:
@@ -96,6 +117,9 @@ def sweep_of_cache(document: object, path: Path) -> Sweep:
     entries = found.get("cache")
     if not isinstance(names, list) or not isinstance(entries, dict):
         raise _no_cache(path, "it has no 'tune_params_keys' or no 'cache'")
+    if not all(isinstance(name, str) for name in names):
+        raise _no_cache(path, "'tune_params_keys' has what is no text")
+    _check_text(found, path)
     identity, space = _about(found, names, path)
     rows, at_s = [], 0.0
     for key, entry in entries.items():
@@ -103,6 +127,13 @@ def sweep_of_cache(document: object, path: Path) -> Sweep:
         at_s += row.made_s + row.card_s + _seconds(entry, _SEARCHING)
         rows.append(replace(row, at_s=at_s))
     return Sweep(identity=identity, space=space, cards=(), rows=tuple(rows))
+
+
+def _check_text(document: object, path: Path) -> None:
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError, ValueError):
+        raise _no_cache(path, "it has text that is none, or numbers that are too long") from None
 
 
 def latest_of_one_card(sweep: Sweep, what: str) -> tuple[Row, ...]:
@@ -161,6 +192,8 @@ def _entry(row: Row) -> dict[str, Any]:
         "timestamp": row.created,
         "eatss_status": row.status,
         "eatss_reason": row.reason,
+        "eatss_role": row.role,
+        "eatss_card": row.card,
     }
 
 
@@ -176,15 +209,20 @@ def _row(
 ) -> Row:
     values = _values(entry, key, names, path)
     status, reason = _status(entry)
+    card = entry.get("eatss_card")
     time_s = _number(entry, "time") if status in ("ok", "unstable") else None
     rate = _number(entry, _RATE)
-    flops = None if rate is None or time_s is None else round(rate * time_s * 1e6)
-    energy = next((name for name in _ENERGIES if _number(entry, name) is not None), "")
-    power = next((name for name in _POWERS if _number(entry, name) is not None), "")
+    operations = None if rate is None or time_s is None else rate * time_s * 1e6
+    countable = operations is not None and 0.5 < operations < _LARGEST
+    flops = round(operations) if operations is not None and countable else None
+    energy = next((name for name in _ENERGIES if _positive(entry, name) is not None), "")
+    power = next((name for name in _POWERS if _positive(entry, name) is not None), "")
     known = {*names, *_OF_A_RUN, *_OURS, energy, power, *([_RATE] if flops is not None else [])}
     return Row(
         variant=variant_key(dict(values)),
         values=values,
+        role=_role(entry),
+        card=card if isinstance(card, str) else None,
         status=status,
         reason=reason,
         sizes=identity.sizes,
@@ -206,22 +244,29 @@ def _row(
 
 def _values(entry: Mapping[str, Any], key: str, names: list[str], path: Path) -> Values:
     for name in names:
-        if not isinstance(entry.get(name), bool | int | float | str):
+        if not _is_value(entry.get(name)):
             raise _no_cache(
-                path, f"'{key}' has no value of '{name}', or one that is no number or text"
+                path, f"'{key}' has no value of '{name}', or one that is no usual number or text"
             )
     return tuple((name, entry[name]) for name in names)
 
 
 def _status(entry: Mapping[str, Any]) -> tuple[Status, str]:
     error = next((one for one in entry.values() if isinstance(one, str) and one in _STATUSES), None)
-    failed = error is not None or (_number(entry, "time") or math.inf) >= _FAILED_MS
+    time_ms = _number(entry, "time")
+    failed = error is not None or time_ms is None or not 0 < time_ms < _FAILED_MS
     status: Status = _STATUSES[error or "ErrorConfig"] if failed else "ok"
     with suppress(MisfitError):
         own: Status = decode(_Kept, {"status": entry.get("eatss_status")}).status
         status = own if (own in ("ok", "unstable")) is not failed else status
     reason = str(entry.get("eatss_reason", "")) or (f"Kernel Tuner: {error}" if error else "")
     return status, reason or ("Kernel Tuner gives no time" if failed else "")
+
+
+def _role(entry: Mapping[str, Any]) -> Role:
+    with suppress(MisfitError):
+        return decode(_Role, {"role": entry.get("eatss_role", "")}).role
+    return ""
 
 
 def _about(found: Mapping[str, Any], names: list[str], path: Path) -> tuple[Identity, str]:
@@ -243,7 +288,7 @@ def _about(found: Mapping[str, Any], names: list[str], path: Path) -> tuple[Iden
         sizes=tuple(
             (f"size_{axis}", one)
             for axis, one in zip("xyz", sizes, strict=False)
-            if isinstance(one, int)
+            if _is_value(one) and type(one) is int
         ),
         card=str(found.get("device_name", "")),
         driver="",
@@ -259,7 +304,7 @@ def _space(program: str, parameters: object, names: list[str]) -> str:
     iterators = tomlkit.table()
     for name in names:
         values = lists.get(name)
-        iterators[name] = list(values) if isinstance(values, list) else []
+        iterators[name] = list(filter(_is_value, values)) if isinstance(values, list) else []
     document = tomlkit.document()
     document["name"] = program or "imported"
     document["iterators"] = iterators
@@ -268,11 +313,25 @@ def _space(program: str, parameters: object, names: list[str]) -> str:
 
 def _number(entry: Mapping[str, Any], name: str) -> float | None:
     value = entry.get(name)
-    return float(value) if _is_number(value) and math.isfinite(value) else None
+    return float(value) if _is_number(value) else None
+
+
+def _positive(entry: Mapping[str, Any], name: str) -> float | None:
+    value = _number(entry, name)
+    return value if value is not None and value > 0 else None
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Return whether it is a number that a float can hold, a finite one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
+
+
+def _is_value(value: object) -> TypeGuard[Value]:
+    if isinstance(value, int):
+        return abs(value) < _LARGEST
+    return isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _seconds(entry: Mapping[str, Any], names: tuple[str, ...]) -> float:

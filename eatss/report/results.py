@@ -99,8 +99,9 @@ def _summary(summary: Summary) -> list[RenderableType]:
     for card in summary.cards:
         grid.add_row("on", _card(card))
     grid.add_row("rows", _counts(summary))
-    grid.add_row("fastest", _best(summary.best_time))
-    grid.add_row("least energy", _best(summary.best_energy))
+    several = len(summary.cards) > 1
+    grid.add_row("fastest", _best(summary.best_time, several=several))
+    grid.add_row("least energy", _best(summary.best_energy, several=several))
     grid.add_row("spent", _spent(summary))
     if summary.first:
         last = "" if summary.last == summary.first else f" to {_moment(summary.last)}"
@@ -142,11 +143,14 @@ def _counts(summary: Summary) -> str:
     return f"{summary.rows}{again}" + (f": {counts}" if counts else "")
 
 
-def _best(best: Best | None) -> str:
+def _best(best: Best | None, *, several: bool) -> str:
     if best is None:
         return NONE
     figures = f"{scaled(best.time_s, 1e3)} ms, {figure(best.energy_j)} J"
-    return f"{best.variant[:_KEY]}: {figures}; {_values(best.values)}"
+    only_a_role = [name for name, _ in best.values] == ["role"]
+    what = (only_a_role and best.decided) or _values(best.values)
+    where = f" as measured on {best.card}" if several and best.card else ""
+    return f"{best.variant[:_KEY]}: {figures}{where}; {what}"
 
 
 def _spent(summary: Summary) -> str:

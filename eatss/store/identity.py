@@ -68,7 +68,7 @@ def check_space(path: Path, stored: str, wanted: str) -> None:
     Raises:
         InputError: ``EATSS-D011``.
     """
-    there, here = _variables(stored), _variables(wanted)
+    there, here = variables(stored), variables(wanted)
     if stored == wanted or (there is not None and there == here):
         return
     raise input_error(
@@ -79,7 +79,7 @@ def check_space(path: Path, stored: str, wanted: str) -> None:
     )
 
 
-def _variables(space: str) -> set[str] | None:
+def variables(space: str) -> set[str] | None:
     """Return the names of the iterators; ``None`` where the text is no space in TOML."""
     try:
         found = tomllib.loads(space).get("iterators")

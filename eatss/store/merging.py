@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eatss.store.identity import check_space, differences, differing
@@ -11,11 +12,31 @@ from eatss.store.nouns import Row, Sweep
 from eatss.store.stored_rows import stored_row
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """The rows that a sweep adds; ``start_s`` is the ``at_s`` of the last one known before."""
+
+    rows: tuple[Row, ...]
+    start_s: float = 0.0
+
+    @property
+    def cards(self) -> set[str | None]:
+        """The cards of the rows; of refused rows only, that of none."""
+        found: set[str | None] = {row.card for row in self.rows if row.card is not None}
+        return found or {row.card for row in self.rows}
+
+    @property
+    def created(self) -> str:
+        """When the first row was done; what is not known comes last."""
+        return min((row.created for row in self.rows if row.created), default="~")
+
+
 def merged(sweeps: Sequence[tuple[str, Sweep]]) -> Sweep:
     """Return sweeps, each with its name, as one: the first with what the others have besides.
 
     Rows tell their card by its ``uuid``, so those of several cards stay apart. The same row in two
-    sweeps, to its last digit, is one measurement. The space is that of the first.
+    sweeps, to its last digit, is one measurement. The space is that of the first. Where sweeps were
+    on one card, ``at_s`` of a later one, by ``created``, goes on where the earlier one ended.
 
     Raises:
         InputError: ``EATSS-D010``, they are of different things; ``EATSS-D011``, of spaces with
@@ -23,14 +44,40 @@ def merged(sweeps: Sequence[tuple[str, Sweep]]) -> Sweep:
     """
     (first, start), *others = sweeps
     rows = list(start.rows)
+    parts = [_Part(rows=start.rows)]
     cards = {card.uuid: card for card in start.cards}
     for name, sweep in others:
         _check_alike(first, start, name, sweep)
         cards = {card.uuid: card for card in sweep.cards} | cards
-        rows += _not_in(rows, sweep.rows)
+        new = _not_in(rows, sweep.rows)
+        known = Counter(map(id, sweep.rows)) - Counter(map(id, new))
+        start_s = max((row.at_s for row in sweep.rows if id(row) in known), default=0.0)
+        parts.append(_Part(rows=tuple(new), start_s=start_s))
+        rows += new
     return Sweep(
-        identity=start.identity, space=start.space, cards=tuple(cards.values()), rows=tuple(rows)
+        identity=start.identity,
+        space=start.space,
+        cards=tuple(cards.values()),
+        rows=tuple(row for part in _one_after_another(parts) for row in part),
     )
+
+
+def _one_after_another(parts: Sequence[_Part]) -> list[tuple[Row, ...]]:
+    """Return rows with times (``at_s``) that lie behind those of earlier sweeps on a card."""
+    ends: dict[str | None, float] = {}
+    placed = {}
+    for number in sorted(range(len(parts)), key=lambda one: parts[one].created):
+        part = parts[number]
+        known = [ends[card] for card in part.cards if card in ends]
+        overlaps = bool(known) and min(row.at_s for row in part.rows) < max(known)
+        shift_s = max(0.0, max(known) - part.start_s) if overlaps else 0.0
+        moved = tuple(
+            replace(row, at_s=row.at_s + shift_s) if shift_s else row for row in part.rows
+        )
+        placed[number] = moved
+        last = max((row.at_s for row in moved), default=0.0)
+        ends |= {card: max(last, ends.get(card, 0.0)) for card in part.cards}
+    return [placed[number] for number in range(len(parts))]
 
 
 def _check_alike(first: str, start: Sweep, name: str, sweep: Sweep) -> None:
@@ -47,12 +94,17 @@ def _check_alike(first: str, start: Sweep, name: str, sweep: Sweep) -> None:
 
 def _not_in(known: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
     """Return the rows that are not known, in their order; equal ones are known as often."""
-    left = Counter(map(stored_row, known))
+    left = Counter(map(_sign, known))
     new = []
     for row in rows:
-        key = stored_row(row)
+        key = _sign(row)
         if left[key] > 0:
             left[key] -= 1
         else:
             new.append(row)
     return new
+
+
+def _sign(row: Row) -> tuple[object, ...]:
+    """Return what a row is told by; ``at_s`` may have been shifted, unless nothing says when."""
+    return tuple(stored_row(replace(row, at_s=0.0) if row.created else row))

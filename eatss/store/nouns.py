@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
@@ -176,6 +176,18 @@ def latest_of(rows: Iterable[Row]) -> tuple[Row, ...]:
         if place in counters
         else row
         for place, row in found.items()
+    )
+
+
+def with_counters(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return rows with the hardware counters that were read apart, and without rows of these."""
+    found = {(row.variant, row.card): row.metrics for row in rows if row.stage == "counters"}
+    return tuple(
+        replace(row, metrics=tuple((dict(row.metrics) | dict(found[place])).items()))
+        if (place := (row.variant, row.card)) in found
+        else row
+        for row in rows
+        if row.stage != "counters"
     )
 
 

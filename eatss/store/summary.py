@@ -19,6 +19,8 @@ class Best:
 
     variant: str
     values: Values
+    decided: str
+    card: str | None
     time_s: float | None
     energy_j: float | None
     gflops: float | None
@@ -68,7 +70,11 @@ class Summaries:
 
 
 def summary_of(path: str, sweep: Sweep) -> Summary:
-    """Return what is in a sweep; where a variant was measured again, the careful time counts."""
+    """Return what is in a sweep; where a variant was measured again, the careful time counts.
+
+    The best are of the problem size with the most measured rows, as measured on their card.
+    """
+    latest = _of_main_size(sweep.latest)
     created = sorted(row.created for row in sweep.rows if row.created)
     return Summary(
         path=path,
@@ -77,8 +83,8 @@ def summary_of(path: str, sweep: Sweep) -> Summary:
         variants=len({row.variant for row in sweep.rows}),
         rows=len(sweep.rows),
         statuses=tuple(Counter(row.status for row in sweep.rows).most_common()),
-        best_time=_best(best(sweep.latest, "time")),
-        best_energy=_best(best(sweep.latest, "energy")),
+        best_time=_best(best(latest, "time")),
+        best_energy=_best(best(latest, "energy")),
         made_s=sum(row.made_s for row in sweep.rows),
         card_s=sum(row.card_s for row in sweep.rows),
         card_j=sum(row.card_j or 0.0 for row in sweep.rows),
@@ -87,12 +93,20 @@ def summary_of(path: str, sweep: Sweep) -> Summary:
     )
 
 
+def _of_main_size(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    counts = Counter(row.sizes for row in rows if row.measured)
+    main = counts.most_common(1)
+    return tuple(row for row in rows if main and row.sizes == main[0][0])
+
+
 def _best(row: Row | None) -> Best | None:
     if row is None:
         return None
     return Best(
         variant=row.variant,
         values=row.values,
+        decided=row.decided,
+        card=row.card,
         time_s=row.time_s,
         energy_j=row.energy_j,
         gflops=row.gflops,

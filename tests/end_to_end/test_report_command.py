@@ -110,3 +110,10 @@ def test_mistakes_are_told(
 def test_no_sweep_is_no_report() -> None:
     with pytest.raises(InputError, match="EATSS-H003"):
         package.sweep_report([])
+
+
+def test_names_of_figures_stay_out_of_a_report_on_stdout(store: Path, tmp_path: Path) -> None:
+    done = eatss("report", str(store), "--figures", str(tmp_path), "--format", "json")
+    assert json.loads(done.stdout)
+    assert ".png" in done.stderr
+    assert "EATSS-C012" in eatss("report", str(store), "--figures-as", "pdf").stderr

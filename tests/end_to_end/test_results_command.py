@@ -157,3 +157,13 @@ def test_a_store_that_is_written_is_read_but_not_pruned(folder: Path) -> None:
         store.add(row(256))
         assert "tile_i=256" in said("show", "a.db")
         assert "EATSS-D005" in refusal("prune", "a.db", "--failed")
+
+
+def test_export_never_takes_the_place_of_a_store(folder: Path) -> None:
+    before = (folder / "b.db").read_bytes()
+    (folder / "link.csv").symlink_to("a.db")
+    for name in ("a.db", "b.db", "link.csv"):
+        assert "EATSS-D035" in refusal("export", "a.db", "-o", name, "--format", "csv")
+    done = command("report", "a.db", "-o", "b.db", "--format", "text")
+    assert (done.returncode, "EATSS-D035" in done.stderr) == (2, True)
+    assert (folder / "b.db").read_bytes() == before

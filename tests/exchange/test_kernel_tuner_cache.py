@@ -18,6 +18,7 @@ from eatss.exchange.kernel_tuner_cache import sweep_of_cache
 from eatss.measurement.measurement import Status
 from eatss.point import variant_key
 from eatss.store.nouns import Row, Sweep
+from eatss.store.store import Store
 from tests.store.sweeps import SPACE, card, identity, refused, row
 
 CACHE: dict[str, Any] = {
@@ -208,3 +209,49 @@ def test_kernel_tuner_reads_our_cache(tmp_path: Path) -> None:
     assert [one.time_s for one in imported(path).rows][-1] == 5e-4
     util.close_cache(path)
     assert len(imported(path).rows) == 5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tune_params_keys": [1, None]},
+        {"kernel_name": "\ud800"},
+        {"cache": {"a": {"block_size_x": math.inf, "layout": "row"}}},
+        {"cache": {"a": {"block_size_x": 10**400, "layout": "row"}}},
+        {"cache": {"a": {"block_size_x": None, "layout": "row"}}},
+    ],
+)
+def test_what_no_store_can_hold_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="is no cache file"):
+        sweep_of_cache(CACHE | changes, Path("cache.json"))
+
+
+@pytest.mark.parametrize("odd", [0, -1.0, math.inf, -math.inf, math.nan, 10**400, None, "x"])
+def test_odd_times_are_failures_and_odd_energies_unknown(odd: Any, tmp_path: Path) -> None:
+    point = {"block_size_x": 32, "layout": "row"}
+    entries = {
+        "a": point | {"time": odd},
+        "b": point | {"block_size_x": 64, "time": 2.0, "nvml_energy": odd, "GFLOP/s": odd},
+    }
+    found = sweep_of_cache(
+        CACHE | {"cache": entries, "tune_params": {"layout": [None, odd]}, "problem_size": odd},
+        Path("cache.json"),
+    )
+    failed, good = found.rows
+    assert (failed.measured, failed.time_s, failed.status) == (False, None, "launch error")
+    assert (good.measured, good.energy_j, good.flops) == (True, None, None)
+    Store.write_new(tmp_path / "made.db", found)
+
+
+def test_rows_with_only_a_role_are_left_out_and_roles_and_cards_come_back() -> None:
+    only = row(values=(("role", "default"),), variant=variant_key({"role": "default"}))
+    made = Sweep(
+        identity=identity(),
+        space=SPACE,
+        cards=(card(),),
+        rows=(row(16, 32, role="ours"), only, row(32, 32)),
+    )
+    found = sweep_of_cache(json.loads(exported(made, "kernel-tuner")), Path("cache.json"))
+    assert [(one.variant, one.role, one.card) for one in found.rows] == [
+        (one.variant, one.role, one.card) for one in (made.rows[0], made.rows[2])
+    ]

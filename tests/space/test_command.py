@@ -72,3 +72,10 @@ def test_a_derived_space_is_a_file_to_start_from(tmp_path: Path) -> None:
     refused = eatss("space", gemm)
     assert refused.returncode == 2
     assert "EATSS-S022" in refused.stderr
+
+
+def test_what_a_file_of_a_space_has_no_use_for_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    for words in (["--param", "typo=4"], ["--param", "a=4"], ["-D", "X"], ["--target", "ppcg"]):
+        done = eatss("space", str(tmp_path / "own.toml"), "--param", "N=4", *words)
+        assert (done.returncode, "EATSS-C012" in done.stderr) == (2, True), words

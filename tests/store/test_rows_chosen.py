@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eatss.diagnostics import InputError
 from eatss.store.conditions import chosen_rows, rows_of_variant
 from eatss.store.merging import merged
-from eatss.store.nouns import Row, Sweep
+from eatss.store.nouns import Row, Sweep, with_counters
 from eatss.store.pruning import Unwanted, moment_before, pruned
 from eatss.store.ranking import Order, best, cost, ranked
 from eatss.store.store import Store
@@ -244,3 +244,55 @@ def test_a_summary_has_what_was_spent_and_what_is_best() -> None:
     assert (found.best_energy.values, found.best_energy.energy_j) == (rows[1].values, 4.0)
     assert (found.made_s, found.card_s, found.card_j) == (6.0, 10.0, 150.0)
     assert (found.first[:13], found.last[:13]) == ("2026-11-21T12", "2026-11-21T13")
+
+
+def test_counters_live_and_die_with_their_variant() -> None:
+    rows = (
+        row(1, energy_j=1.0),
+        row(2, energy_j=2.0),
+        row(1, stage="counters", time_s=None, energy_j=None),
+        row(2, stage="counters", time_s=None, energy_j=None),
+    )
+    assert pruned(rows, Unwanted(failed=True)).rows == ()
+    assert pruned(rows, Unwanted(keep_best=1)).worse == (1, 3)
+
+
+def test_the_best_of_each_card_and_size_are_kept() -> None:
+    rows = (
+        row(1, energy_j=1.0),
+        row(2, energy_j=2.0),
+        row(3, energy_j=8.0, card="GPU-1"),
+        row(4, energy_j=9.0, card="GPU-1"),
+        row(5, energy_j=20.0, sizes=(("NI", 8),)),
+    )
+    assert pruned(rows, Unwanted(keep_best=1)).worse == (1, 3)
+
+
+def test_time_axes_of_merged_sweeps_of_a_card_do_not_overlap() -> None:
+    first = sweep_of(*(row(n, at_s=10.0 * n, created=f"2026-11-01T00:0{n}") for n in (1, 2)))
+    later = sweep_of(*(row(n, at_s=10.0 * n, created=f"2026-11-02T00:0{n}") for n in (1, 2)))
+    other = sweep_of(row(3, at_s=5.0, card="GPU-1", created="2026-11-03"))
+    found = merged([("b", later), ("a", first), ("c", other)])
+    assert [one.at_s for one in found.rows] == [30.0, 40.0, 10.0, 20.0, 5.0]
+    assert merged([("all", found), ("b", later), ("a", first)]) == found
+
+
+def test_a_copy_that_went_on_keeps_its_times() -> None:
+    base = row(1, at_s=10.0, created="2026-11-01")
+    on = replace(base, variant="x", at_s=20.0, created="2026-11-02")
+    other = replace(base, variant="y", at_s=15.0, created="2026-11-03")
+    copies = [("a", sweep_of(base)), ("b", sweep_of(base, on)), ("c", sweep_of(base, other))]
+    assert [one.at_s for one in merged(copies).rows] == [10.0, 20.0, 25.0]
+
+
+def test_the_best_of_a_summary_is_of_the_main_size() -> None:
+    small = row(9, time_s=1e-6, energy_j=1e-6, sizes=(("NI", 8),))
+    found = summary_of("x", sweep_of(small, row(1), row(2, energy_j=1.0, card="GPU-1")))
+    assert found.best_energy is not None
+    assert (found.best_energy.energy_j, found.best_energy.card) == (1.0, "GPU-1")
+
+
+def test_counters_are_shown_with_their_variant() -> None:
+    counters = row(1, stage="counters", time_s=None, metrics=(("dram_bytes", 9.0),))
+    (found,) = with_counters((row(1, metrics=(("registers", 8.0),)), counters))
+    assert found.metrics == (("registers", 8.0), ("dram_bytes", 9.0))
