@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,10 @@ def test_without_options_it_prints_a_summary(store: Path) -> None:
     assert done.stderr == ""
 
 
-def test_json_keeps_to_its_schema(store: Path) -> None:
-    done = eatss("report", str(store), str(store), "--format", "json")
+def test_json_keeps_to_its_schema(store: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    shutil.copy(store, other)
+    done = eatss("report", str(store), str(other), str(store), "--format", "json")
     document = json.loads(done.stdout)
     assert not list(Draft202012Validator(package.schema("report")).iter_errors(document))
     assert len(document["sweeps"]) == 2
