@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from eatss.calls.api import jit
     from eatss.calls.callable import JitFunction
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
+    from eatss.explore.generation import Generation
     from eatss.explore.options import SweepOptions
-    from eatss.explore.sweeping import Generation, prepare_sweep, sweep
+    from eatss.explore.preparing import prepare_sweep
+    from eatss.explore.sweeping import sweep
     from eatss.gpu import GpuProfile, list_profiles, load_profile
     from eatss.measurement.comparison import Comparison
     from eatss.measurement.energy_measurement import EnergyMeasurement
@@ -63,7 +65,7 @@ _HOME = {
     "Diagnostic": "eatss.diagnostics",
     "EatssError": "eatss.diagnostics",
     "EnergyMeasurement": "eatss.measurement.energy_measurement",
-    "Generation": "eatss.explore.sweeping",
+    "Generation": "eatss.explore.generation",
     "GpuProfile": "eatss.gpu",
     "InputError": "eatss.diagnostics",
     "InternalError": "eatss.diagnostics",
@@ -99,7 +101,7 @@ _HOME = {
     "measure": "eatss.measuring",
     "ppcg": "eatss.building",
     "predict": "eatss.api",
-    "prepare_sweep": "eatss.explore.sweeping",
+    "prepare_sweep": "eatss.explore.preparing",
     "read_space": "eatss.space.document",
     "read_sweep": "eatss.store.sweep_json",
     "schema": "eatss.schemas",

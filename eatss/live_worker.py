@@ -56,11 +56,6 @@ class LiveWorker:
         self._open = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def alive(self) -> bool:
-        """Whether it is started and has not ended."""
-        return self._process is not None
-
     def start(self, take: Take) -> Outcome | None:
         """Start it and wait until it is ready; return how it ended if it ended instead."""
         said = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115

@@ -16,8 +16,8 @@ from eatss.cli.sweep_progress import sweep_progress
 from eatss.diagnostics import InputError, input_error
 
 if TYPE_CHECKING:
+    from eatss.explore.generation import Generation
     from eatss.explore.options import SweepOptions
-    from eatss.explore.sweeping import Generation
     from eatss.frontend.options import ReadingKeywords
 
 EXAMPLES = """
@@ -176,9 +176,9 @@ def sweep(
     Run it again to go on where it stopped. Exits with 130 after Ctrl-C, which keeps what was
     measured.
     """
+    from eatss.explore.generation import Generation  # noqa: PLC0415
     from eatss.explore.options import SweepOptions  # noqa: PLC0415 - keeps --help fast
     from eatss.explore.prepared import is_prepared  # noqa: PLC0415
-    from eatss.explore.sweeping import Generation  # noqa: PLC0415
     from eatss.frontend.options import Reading  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
     from eatss.strategies.budget import Budget  # noqa: PLC0415
@@ -287,7 +287,7 @@ def _show(output: Path, format_: Literal["table", "json"]) -> None:
 
 
 def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Generation) -> None:
-    from eatss.explore.sweeping import prepare_sweep  # noqa: PLC0415 - keeps --help fast
+    from eatss.explore.preparing import prepare_sweep  # noqa: PLC0415 - keeps --help fast
 
     with working(f"generating variants of {source}"):
         made = prepare_sweep(source, output=folder, options=options, generation=generation)

@@ -94,7 +94,6 @@ class Campaign:
         self._rows: list[Row] = []
         self._wanted: dict[str, Wanted] = {}
         self._reference: Made | None = None
-        self._stage: Progress | None = None
         self._in_flight = 0
         self._store: Store | None = None
         self._known: set[tuple[str, str]] = set()

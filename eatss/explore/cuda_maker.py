@@ -24,13 +24,11 @@ from eatss.point import Point
 from eatss.recipe.requests import CodeRequest, checked_options
 from eatss.session.session import Session
 from eatss.session.sizes import at_sizes
+from eatss.space.decision_names import SELECTING
 from eatss.store.nouns import Metrics, Sizes
 
 DEFAULT_TILE = 32
 """Sizes of every loop where nobody chooses any, as PPCG's."""
-
-SELECTING = ("model", "objective", "split", "warp_fraction", "volume", "uniform")
-"""Decisions about the model; sizes are selected under them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,14 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
 from eatss.analysis.structure import Structure
 from eatss.diagnostics import InputError, input_error
-from eatss.explore.cuda_maker import SELECTING
 from eatss.explore.layouts import short_name
 from eatss.gpu import GpuProfile
 from eatss.space.bound import BoundSpace
-from eatss.space.decision_names import is_decision
+from eatss.space.decision_names import OF_PPCG, SELECTING, is_decision
 from eatss.space.parsed import parsed_space
 from eatss.tile_space.derived import cuda_variables
 
 _PLACED = re.compile(r"(tile|threads)_\d+")
-_PPCG = ("max_shared_memory", "unroll_gpu_tile")
 
 
 def check_decisions(bound: BoundSpace, known: Iterable[str], *, ppcg: bool = False) -> None:
@@ -68,7 +66,7 @@ def cuda_names(
 
 def ppcg_names(parameters: Iterable[str]) -> set[str]:
     """Return what variants of PPCG's code can decide beside sizes by position."""
-    return {*_PPCG, *parameters}
+    return {*OF_PPCG, *parameters}
 
 
 def _unknown(name: str, known: Sequence[str], why: str) -> InputError:

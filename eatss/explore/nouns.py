@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from eatss.codec import BY_NAME
@@ -201,15 +201,6 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Work that could not be done at all: the card or the machine is of no use."""
-
-    code: str
-    message: str
-    hint: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """How far a sweep is.
 
@@ -227,4 +218,3 @@ class Progress:
     best: float | None = None
     default: float | None = None
     unit: str = ""
-    statuses: tuple[tuple[str, int], ...] = field(default=())

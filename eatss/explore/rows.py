@@ -10,7 +10,7 @@ from eatss.explore.lab import Done
 from eatss.explore.options import Goal
 from eatss.measurement.estimate import Estimate
 from eatss.measurement.measurement import KernelResources, Measurement, Window
-from eatss.store.nouns import Metrics, Row, Stage
+from eatss.store.nouns import Metrics, Row, Sizes, Stage
 
 
 def row_of(done: Done, stage: Stage, at_s: float) -> Row:
@@ -77,6 +77,7 @@ def cost_of(row: Row, objective: Goal) -> float:
 def contenders(rows: Sequence[Row], objective: Goal, count: int) -> tuple[Row, ...]:
     """Return the rows that are worth measuring again: those with a role, and the best others.
 
+    Where the sweep goes through sizes of the program, each has its share of them.
     For ``pareto`` the best are those that no other beats in both time and energy.
     """
     if count == 0:
@@ -87,7 +88,12 @@ def contenders(rows: Sequence[Row], objective: Goal, count: int) -> tuple[Row, .
         front = _front(good)
         good = [*front, *(row for row in good if row not in front)]
     roles = [row for row in good if row.role]
-    return (*roles, *[row for row in good if not row.role][:count])
+    others: dict[Sizes, list[Row]] = {}
+    for row in good:
+        if not row.role:
+            others.setdefault(row.sizes, []).append(row)
+    each = max(1, count // max(1, len(others)))
+    return (*roles, *(row for own in others.values() for row in own[:each]))
 
 
 def spread_over(rows: Sequence[Row], count: int) -> tuple[Row, ...]:

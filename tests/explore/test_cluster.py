@@ -18,8 +18,9 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from eatss.diagnostics import InputError
+from eatss.explore.generation import Generation
 from eatss.explore.options import SweepOptions
-from eatss.explore.sweeping import Generation, sweep
+from eatss.explore.sweeping import sweep
 from eatss.store.nouns import Row
 from eatss.store.store import Store
 from tests.explore.priced_card import PATH

@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from eatss.diagnostics import InputError, NoSolutionError
+from eatss.explore.generation import Generation
 from eatss.explore.options import SweepOptions
-from eatss.explore.sweeping import Generation, prepare_sweep, sweep
+from eatss.explore.preparing import prepare_sweep
+from eatss.explore.sweeping import sweep
 from eatss.point import variant_key
 from eatss.store.nouns import Sweep
 from eatss.store.store import Store

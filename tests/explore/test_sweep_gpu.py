@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from eatss.explore.generation import Generation
 from eatss.explore.options import SweepOptions
-from eatss.explore.sweeping import Generation, sweep
+from eatss.explore.sweeping import sweep
 from eatss.frontend.options import Reading
 from eatss.strategies.budget import Budget
 from tests.explore.test_sweep import GEMM

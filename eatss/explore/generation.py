@@ -1,0 +1,94 @@
+"""Who generates the variants of a sweep, and of what."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+
+from eatss.diagnostics import input_error
+from eatss.explore.identity import generator_version
+from eatss.explore.nouns import SourceText
+from eatss.files import folder_named
+from eatss.frontend.options import Reading
+from eatss.gpu import GpuProfile
+from eatss.gpu.this_machine import AUTO
+from eatss.ppcg_build.run import find_ppcg
+from eatss.python_source.python_scop import PythonScop, c_source
+from eatss.space.nouns import Space
+from eatss.store.nouns import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """Who generates variants, and of what.
+
+    Attributes:
+        gpu: ``"auto"`` for the card in this machine, the name of a profile, the path of one, or a
+            profile.
+        target: ``"cuda"`` for code of eatss, ``"ppcg"`` for PPCG's.
+        space: Path of a space in TOML, or a space; ``None`` derives one from the program.
+        reading: How the source is read.
+        ppcg: PPCG, a command or a path.
+        ppcg_arguments: Further arguments of it.
+        keep: A folder that keeps the programs.
+    """
+
+    gpu: str | PathLike[str] | GpuProfile = AUTO
+    target: Target = "cuda"
+    space: str | PathLike[str] | Space | None = None
+    reading: Reading = Reading()  # noqa: RUF009 - it is frozen
+    ppcg: str | PathLike[str] | None = None
+    ppcg_arguments: tuple[str, ...] = ()
+    keep: str | PathLike[str] | None = None
+
+
+def source_text(source: str | PathLike[str] | PythonScop, reading: Reading) -> SourceText:
+    """Return a source as other processes can read it; loops in Python that are no file's are C."""
+    if isinstance(source, str | PathLike):
+        text = fspath(source)
+        known = text if "\n" in text else str(Path(text).absolute())
+    else:
+        known = fspath(c_source(source))
+    return SourceText.of(known, reading)
+
+
+def ppcg_program(generation: Generation) -> str | None:
+    """Return the path of PPCG where it generates.
+
+    Raises:
+        InputError: ``EATSS-R003``, there is none.
+    """
+    return find_ppcg(generation.ppcg) if generation.target == "ppcg" else None
+
+
+def generator_of(generation: Generation) -> str:
+    """Return the version of who generates."""
+    program = ppcg_program(generation)
+    if program is None:
+        return generator_version()
+    said = subprocess.run(  # noqa: S603
+        [program, "--version"], capture_output=True, text=True, timeout=60, check=False
+    ).stdout
+    lines = [line.strip() for line in said.splitlines()]
+    version = next((line for line in lines if line.startswith("ppcg")), "PPCG")
+    return " ".join((version, *generation.ppcg_arguments))
+
+
+def made_folder(path: str | PathLike[str]) -> Path:
+    """Make a folder for programs.
+
+    Raises:
+        InputError: ``EATSS-W022``, it cannot be made.
+    """
+    folder = folder_named(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise input_error(
+            "EATSS-W022",
+            f"the folder '{folder}' cannot be made: {error.strerror}",
+            hint="name another folder",
+        ) from None
+    return folder
