@@ -69,6 +69,9 @@ _NEEDED = (
 _loading = threading.Lock()
 _loaded: list[bool] = []
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+"""Signals that ask a process to end."""
+
 _NO_MEMORY = 3
 _PR_SET_PDEATHSIG = 1
 
@@ -181,13 +184,17 @@ def run_forked(work: Callable[[], T], limits: Limits) -> T:
     if sys.platform != "linux":
         return work()
     parent = os.getpid()
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # until the child is known
     try:
         child, pipe = _forks.fork()
-    except OSError:  # the system has no room for one
-        return work()
+    except BaseException as error:
+        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
+        if isinstance(error, OSError):  # the system has no room for one
+            return work()
+        raise
     if child == 0:
-        _work_and_end(work, limits, pipe, parent)
-    answer = _waited_for(child, pipe, limits)
+        _work_and_end(work, limits, pipe, parent, usual)
+    answer = _waited_for(child, pipe, limits, usual)
     try:
         good, result = pickle.loads(answer)  # noqa: S301 - our own fork's
     except Exception as error:
@@ -197,10 +204,14 @@ def run_forked(work: Callable[[], T], limits: Limits) -> T:
     raise result
 
 
-def _waited_for(child: int, pipe: int, limits: Limits) -> bytes:
-    """Return the answer of a process that has ended; end it where this one is interrupted."""
+def _waited_for(child: int, pipe: int, limits: Limits, mask: set[int | signal.Signals]) -> bytes:
+    """Return the answer of a process that has ended; end it where this one is interrupted.
+
+    ``mask`` has the signals that are blocked from here on: those that came since the fork come now.
+    """
     code: int | None = None
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         clock_s = math.inf if limits.clock_s is None else limits.clock_s
         answer, ended = _read(pipe, child if limits.watched else None, time.monotonic() + clock_s)
         if ended:
@@ -369,13 +380,20 @@ def _spent_s(child: int) -> float | None:
     return None if state[0] in "ZX" else sum(float(ticks) for ticks in state[11:15])
 
 
-def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int, parent: int) -> NoReturn:
+def _work_and_end(
+    work: Callable[[], object],
+    limits: Limits,
+    pipe: int,
+    parent: int,
+    mask: set[int | signal.Signals],
+) -> NoReturn:
     """Work in the forked process, and end it: nothing of the other one's may run here after."""
     code = 1
     gc.freeze()  # what the other process no longer needs is its own to finalise
     try:
         _bound(limits)
         _end_with(parent)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         data = _pickled(_answer(work))
         with open(pipe, "wb") as stream:
             stream.write(_LENGTH.pack(len(data)) + data)
@@ -420,7 +438,7 @@ def _bound(limits: Limits) -> None:
     import resource  # noqa: PLC0415 - only some systems have it
 
     faulthandler.disable()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, usual)

@@ -206,6 +206,28 @@ def test_ctrl_c_here_ends_it_there(tmp_path: Path) -> None:
         os.kill(int(note.read_text()), 0)
 
 
+def test_ctrl_c_in_the_instant_of_the_fork_ends_it_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    children = []
+
+    def fork_and_interrupt() -> int:
+        child = os.fork()
+        if child:
+            children.append(child)
+            os.kill(os.getpid(), signal.SIGINT)
+        return child
+
+    monkeypatch.setattr(module, "_fork", fork_and_interrupt)
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_forked(spin, AMPLE)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    with pytest.raises(ProcessLookupError):
+        os.kill(children[0], 0)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 def test_work_that_goes_on_is_allowed_more() -> None:
     def work() -> str:
         allow(5)
