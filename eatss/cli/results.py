@@ -66,20 +66,27 @@ def show(
         list[str] | None,
         typer.Option(metavar="CONDITION", help="Only rows with tile_i>=32, status=ok, role=ours."),
     ] = None,
+    every: Annotated[
+        bool,
+        typer.Option("--every", help="Each measurement: repeated ones and references, too."),
+    ] = False,
     output: Format = "table",
     debug: Debug = False,
 ) -> None:
-    """Show rows, the best first, or all that is known of one variant."""
+    """Show variants, the best first, or all that is known of one.
+
+    Each stands with its most careful measurement. Each card has a list of its own.
+    """
     from dataclasses import replace  # noqa: PLC0415 - keeps --help fast
 
     from eatss.report.results import render_rows, render_variant  # noqa: PLC0415
     from eatss.store.conditions import chosen_rows, rows_of_variant  # noqa: PLC0415
-    from eatss.store.nouns import with_counters  # noqa: PLC0415
+    from eatss.store.nouns import latest_of, with_counters  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
     sweep = read_sweep(store, measurements=key is not None or output == "json")
     if key is None:
-        sweep = replace(sweep, rows=with_counters(sweep.rows))
+        sweep = replace(sweep, rows=with_counters(sweep.rows) if every else latest_of(sweep.rows))
     sweep = replace(sweep, rows=chosen_rows(sweep, where or ()))
     if key is None:
         text = render_rows(sweep, output, by=by, top=top)
