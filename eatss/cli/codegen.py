@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.messages import read, report_warnings, working
+from eatss.cli.messages import read, report_warnings, say
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import read_selection, read_text, write_text
 from eatss.cli.options import (
@@ -26,6 +26,7 @@ from eatss.cli.options import (
     reading_options,
     select_options,
 )
+from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
 
@@ -164,7 +165,7 @@ def codegen(
     files = () if directory is None else write_kept(result, file, how, directory, force=force)
     typer.echo(render_program(result, output, resources), nl=False)
     if directory is not None and output == "table":
-        typer.echo(files_text(result, files, str(directory)), nl=False, err=True)
+        say(files_text(result, files, str(directory)), nl=False)
 
 
 def _generated(

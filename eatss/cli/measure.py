@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from eatss.cli.measure_options import Generating, Measuring, Results, measuring_command
+from eatss.cli.messages import say
 from eatss.cli.options import Debug
 from eatss.diagnostics import ExitCode, NoSolutionError
 
@@ -110,7 +111,7 @@ def show(measurements: Sequence[Measurement], output: Results) -> None:
 def stop_interrupted(*, anything: bool) -> NoReturn:
     """Say what Ctrl-C left, and end as a shell expects after it."""
     kept = "what was measured until then is kept" if anything else "nothing was measured yet"
-    typer.echo(f"interrupted: {kept}", err=True)
+    say(f"interrupted: {kept}")
     raise typer.Exit(INTERRUPTED)
 
 

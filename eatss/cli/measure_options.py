@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from eatss.cli.measure_progress import showing
-from eatss.cli.messages import report_warnings, working
+from eatss.cli.messages import report_warnings
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
     Diagnostics,
@@ -22,6 +22,7 @@ from eatss.cli.options import (
     of_source,
     reading_options,
 )
+from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
 

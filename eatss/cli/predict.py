@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.messages import read, report_warnings, working
+from eatss.cli.messages import read, report_warnings
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
     Card,
@@ -19,6 +19,7 @@ from eatss.cli.options import (
     ppcg_reading_options,
     size_options,
 )
+from eatss.cli.progress import working
 
 if TYPE_CHECKING:
     from eatss.frontend.options import PpcgReadingKeywords

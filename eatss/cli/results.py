@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from eatss.cli.messages import say
 from eatss.cli.options import Debug, Format
 from eatss.diagnostics import input_error
 
@@ -58,7 +59,7 @@ def show(
     store: StoreFile,
     key: Annotated[
         str | None,
-        typer.Argument(metavar="[VARIANT]", help="Show all of one variant: how its key begins."),
+        typer.Argument(metavar="VARIANT", help="Show all of one variant: how its key begins."),
     ] = None,
     by: By = "energy",
     top: Annotated[int, typer.Option(metavar="N", min=1, help="How many rows to show.")] = 20,
@@ -152,7 +153,7 @@ def export(
         typer.echo(data if chosen == "parquet" else data.decode(), nl=False)
         return
     write_bytes("-o", output, data)
-    typer.echo(f"wrote {_rows(len(sweep.rows))} to {output}", err=True)
+    say(f"wrote {_rows(len(sweep.rows))} to {output}")
 
 
 @app.command("import", epilog=EXAMPLES)

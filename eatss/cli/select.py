@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.messages import read, report_warnings, working
+from eatss.cli.messages import read, report_warnings
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import write_text
 from eatss.cli.options import (
@@ -23,6 +23,7 @@ from eatss.cli.options import (
     ppcg_reading_options,
     select_options,
 )
+from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from eatss.cli.messages import working
 from eatss.cli.options import Debug, Diagnostics, Format
+from eatss.cli.progress import working
 from eatss.diagnostics import ExitCode
 
 EXAMPLES = """
