@@ -17,6 +17,7 @@ from eatss.cli.options import (
     Diagnostics,
     FindingsFormat,
     Force,
+    Nvcc,
     SourceFile,
     TableOrJson,
     cache_options,
@@ -109,10 +110,13 @@ def codegen(
             help="Use a saved schedule instead of the scheduler's, after all checks.",
         ),
     ] = None,
-    nvcc: Annotated[
+    compiles: Annotated[
         bool,
-        of_output("--nvcc", help="Compile with nvcc and check that every kernel can be launched."),
+        of_output(
+            "--compile", help="Compile with nvcc and check that every kernel can be launched."
+        ),
     ] = False,
+    nvcc: Nvcc = None,
     force: Force = False,
     output: Annotated[
         TableOrJson, of_output("--format", "-f", help="What to print; json: the plan.")
@@ -161,7 +165,7 @@ def codegen(
     if save_recipe is not None:
         assert result.recipe is not None
         write_text("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
-    resources = _compiled(result, profile, diagnostics) if nvcc else None
+    resources = _compiled(result, profile, diagnostics, nvcc) if compiles else None
     files = () if directory is None else write_kept(result, file, how, directory, force=force)
     typer.echo(render_program(result, output, resources), nl=False)
     if directory is not None and output == "table":
@@ -204,7 +208,7 @@ def _generated(
 
 
 def _compiled(
-    program: Program, profile: GpuProfile, diagnostics: FindingsFormat
+    program: Program, profile: GpuProfile, diagnostics: FindingsFormat, nvcc: str | None
 ) -> tuple[KernelResources, ...]:
     """Compile with nvcc, and refuse kernels that the card cannot launch."""
     from eatss.forked import release  # noqa: PLC0415
@@ -212,7 +216,7 @@ def _compiled(
 
     release()
     with working("compiling with nvcc"):
-        resources = compile_report(program)
+        resources = compile_report(program, nvcc=nvcc)
     warnings = check_launchable(
         program,
         resources,

@@ -125,7 +125,7 @@ def root(
     if version:
         from eatss.cli.version import print_version  # noqa: PLC0415 - keeps --help fast
 
-        current.set(Talk(quiet=quiet, verbose=verbose))
+        current.set(Talk(quiet=quiet))
         print_version(in_full=verbose)
         raise typer.Exit
     if no_config and config is not None:

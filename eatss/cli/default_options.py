@@ -188,16 +188,10 @@ class _Reader:
     def _value(self, command: _Command, option: _Option, value: Any) -> Any:
         """Return a value as Click takes it, or why it is none of the option."""
         parameter = option.parameter
-        if parameter.is_flag:
-            if isinstance(value, bool):
-                return value
-            return _Refusal(f"{option.shown} is on or off", "write true or false")
+        refusal = _misfit(option, value)
+        if refusal is not None or parameter.is_flag:
+            return refusal or value
         several = value if isinstance(value, list) else [value]
-        if isinstance(value, list) and not parameter.multiple:
-            return _Refusal(f"{option.shown} takes one value", "write one value without brackets")
-        for one in several:
-            if not isinstance(one, str | int | float) or isinstance(one, bool):
-                return _Refusal(f"{option.shown} takes no {_kind(one)}", _wanted(parameter))
         texts = [self._text(option, one) for one in several]
         made: Any = texts if parameter.multiple else texts[0]
         try:
@@ -258,6 +252,21 @@ class _Reader:
 class _Refusal:
     message: str
     hint: str | None
+
+
+def _misfit(option: _Option, value: Any) -> _Refusal | None:
+    """Return why TOML's kind of value is none of an option."""
+    parameter = option.parameter
+    if parameter.is_flag:
+        if isinstance(value, bool):
+            return None
+        return _Refusal(f"{option.shown} is on or off", "write true or false")
+    if isinstance(value, list) and not parameter.multiple:
+        return _Refusal(f"{option.shown} takes one value", "write one value without brackets")
+    for one in value if isinstance(value, list) else [value]:
+        if not isinstance(one, str | int | float) or isinstance(one, bool):
+            return _Refusal(f"{option.shown} takes no {_kind(one)}", _wanted(parameter))
+    return None
 
 
 def _commands(command: Any, context: Any, path: tuple[str, ...]) -> Iterator[_Command]:

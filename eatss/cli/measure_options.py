@@ -15,9 +15,11 @@ from eatss.cli.measure_progress import showing
 from eatss.cli.messages import report_warnings
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
+    NVCC_HELP,
     Diagnostics,
     FindingsFormat,
     Force,
+    named_nvcc,
     of_output,
     of_source,
     reading_options,
@@ -167,6 +169,7 @@ def measuring_options(
         Literal["auto", "nvrtc", "nvcc"],
         _of_measuring(help="What compiles the CUDA text; auto: NVRTC where it is there."),
     ] = "auto",
+    nvcc: Annotated[str | None, _of_measuring(metavar="PATH", help=NVCC_HELP)] = None,
     device: Annotated[str, _of_measuring(metavar="N|UUID", help=DEVICE_HELP)] = "0",
     window: Annotated[
         float,
@@ -229,6 +232,7 @@ def measuring_options(
         seed=seed,
         meter=meter,
         compiler=compiler,
+        nvcc=named_nvcc(nvcc),
         device=parse_device(device),
         least_window_s=window,
         least_updates=updates,
