@@ -168,8 +168,9 @@ def _report(
     from eatss.characterize.fit import calibrated, joined  # noqa: PLC0415
     from eatss.report.characterisation import render_characterisation  # noqa: PLC0415
 
-    fits = tuple(calibrated(one) for one in records)
-    calibration = joined([found for found, _ in fits])
+    with working("fitting"):
+        fits = tuple(calibrated(one) for one in records)
+        calibration = joined([found for found, _ in fits])
     typer.echo(render_characterisation(records[-1], fits[-1][1], calibration, format_), nl=False)
     if output is not None:
         from eatss.gpu.write import write_profile  # noqa: PLC0415

@@ -195,8 +195,8 @@ def _generated(
         write_text("--save-schedule", save_schedule, save_schedules(scheduled))
     lasting = True
     if decided is None:
-        with working(f"solving for {profile.title}"):
-            decided = session.select(profile, options, strict_fp=wanted.strict_fp)
+        with working(f"solving for {profile.title}") as step:
+            decided = session.select(profile, options, strict_fp=wanted.strict_fp, told=step.at)
         lasting = decided.optimal == "proven"
     with working(f"generating code for {profile.title}"):
         if isinstance(decided, Selection):

@@ -104,8 +104,10 @@ class Generating:
         """
         from eatss.session.variants import generate_variants  # noqa: PLC0415 - folders need none
 
-        with working(f"generating {len(choices)} programs from {source}"):
-            made = generate_variants(source, choices, self._options(), folder, device=device)
+        with working(f"generating {len(choices)} programs from {source}") as step:
+            made = generate_variants(
+                source, choices, self._options(), folder, device=device, told=step.at
+            )
         report_warnings(made.warnings, self.diagnostics)
         return made.variants
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 def read(session: Session, diagnostics: FindingsFormat) -> None:
     """Analyse what a session is about, and print its warnings."""
-    with working(f"analysing {session.file}"):
+    with working(f"analysing {session.file}") as step:
+        step.at(f"reading {session.file}")
+        assert session.parsed
+        step.at(f"analysing {session.file}")
         warnings = session.warnings
     report_warnings(warnings, diagnostics)
 

@@ -104,7 +104,7 @@ def ppcg(
     from eatss.ppcg_build.run import command_text  # noqa: PLC0415
 
     first, *others = words
-    with working("running PPCG"):
+    with working("running PPCG") as step:
         made = eatss.ppcg(
             first,
             arguments=others,
@@ -117,6 +117,7 @@ def ppcg(
             record=selection,
             dry_run=dry_run,
             ppcg_timeout_s=ppcg_timeout,
+            told=step.at,
             **choosing,
             **caching,
         )

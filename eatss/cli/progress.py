@@ -120,19 +120,23 @@ def _shown(step: Step, ended: threading.Event) -> None:
     bar = _bar()
     task = bar.add_task(_printable(step.state.what), total=None)
     bar.tasks[0].start_time = step.began
+
+    def update() -> None:
+        state = step.state
+        bar.update(
+            task,
+            description=_printable(state.what),
+            completed=state.done,
+            total=state.total,
+            note=_printable(state.note),
+        )
+
+    update()
     with bar:
-        while True:
-            state = step.state
-            bar.update(
-                task,
-                description=_printable(state.what),
-                completed=state.done,
-                total=state.total,
-                note=_printable(state.note),
-            )
+        while not ended.wait(_REFRESH_S):
+            update()
             bar.refresh()
-            if ended.wait(_REFRESH_S):
-                return
+        update()
 
 
 def _bar() -> Progress:

@@ -9,6 +9,7 @@ import typer
 
 from eatss.cli.messages import say
 from eatss.cli.options import Debug, Format
+from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 
 EXAMPLES = """
@@ -50,7 +51,11 @@ def ls(stores: StoreFiles, output: Format = "table", debug: Debug = False) -> No
     from eatss.store.summary import summary_of  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
-    found = [summary_of(str(path), read_sweep(path, measurements=False)) for path in stores]
+    found = []
+    with working("reading stores") as step:
+        for number, path in enumerate(stores):
+            step.at(f"reading {path}", number, len(stores))
+            found.append(summary_of(str(path), read_sweep(path, measurements=False)))
     typer.echo(render_summaries(found, output), nl=False)
 
 
@@ -85,7 +90,8 @@ def show(
     from eatss.store.nouns import latest_of, with_counters  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
-    sweep = read_sweep(store, measurements=key is not None or output == "json")
+    with working(f"reading {store}"):
+        sweep = read_sweep(store, measurements=key is not None or output == "json")
     if key is None:
         sweep = replace(sweep, rows=with_counters(sweep.rows) if every else latest_of(sweep.rows))
     sweep = replace(sweep, rows=chosen_rows(sweep, where or ()))
@@ -106,9 +112,14 @@ def merge(stores: StoreFiles, output: NewStore, debug: Debug = False) -> None:
     from eatss.store.store import Store  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
-    sweeps = [(str(path), read_sweep(path)) for path in stores]
-    found = merged(sweeps)
-    Store.write_new(output, found)
+    sweeps = []
+    with working("reading stores") as step:
+        for number, path in enumerate(stores):
+            step.at(f"reading {path}", number, len(stores))
+            sweeps.append((str(path), read_sweep(path)))
+    with working(f"merging into {output}"):
+        found = merged(sweeps)
+        Store.write_new(output, found)
     given = sum(len(sweep.rows) for _, sweep in sweeps)
     twice = given - len(found.rows)
     again = f", {twice} were there twice" if twice else ""
@@ -147,8 +158,9 @@ def export(
         check_no_store(output, [store])
         check_writable("-o", output)
     whole = chosen in ("json", "t4", "kernel-tuner")
-    sweep = of_card(read_sweep(store, measurements=whole), card)
-    data = exported(sweep, chosen)
+    with working(f"exporting {store}"):
+        sweep = of_card(read_sweep(store, measurements=whole), card)
+        data = exported(sweep, chosen)
     if to_stdout:
         typer.echo(data if chosen == "parquet" else data.decode(), nl=False)
         return
@@ -172,8 +184,9 @@ def import_(
     from eatss.exchange.formats import imported  # noqa: PLC0415 - keeps --help fast
     from eatss.store.store import Store  # noqa: PLC0415
 
-    sweep = imported(file)
-    Store.write_new(output, sweep)
+    with working(f"importing {file}"):
+        sweep = imported(file)
+        Store.write_new(output, sweep)
     typer.echo(f"wrote {_rows(len(sweep.rows))} to {output}")
 
 
@@ -213,7 +226,7 @@ def prune(
     moment = None if older_than is None else moment_before(older_than, datetime.now(UTC))
     before = store.stat().st_size if store.exists() else 0
     unwanted = Unwanted(failed=failed, keep_best=keep_best, by=by, older_than=moment)
-    with Store.reopen(store) as opened:
+    with working(f"pruning {store}"), Store.reopen(store) as opened:
         gone = opened.prune(unwanted)
         left = len(opened.rows(measurements=False))
     why = [

@@ -117,8 +117,8 @@ def select(
     found = kept.get()
     if found is None:
         read(session(), diagnostics)
-        with working(f"solving for {profile.title}"):
-            selection = session().select(profile, options)
+        with working(f"solving for {profile.title}") as step:
+            selection = session().select(profile, options, told=step.at)
         found = FoundSelection(selection=selection, warnings=session().warnings)
         kept.put(found)
     else:

@@ -30,9 +30,9 @@ Examples:
 
 _DOING = {
     "compile": "compiling",
-    "original": "running the original",
-    "generated": "running the generated code",
-    "bounds": "bounding rounding errors",
+    "original": "the original",
+    "generated": "generated code",
+    "bounds": "bounds of errors",
 }
 
 
@@ -100,7 +100,7 @@ def verify(
 
 
 def doing(progress: Progress) -> str:
-    """Return what runs now, ``gemm at NI=37: running the original``."""
+    """Return what runs now, ``gemm NI=37: the original``."""
     at = ",".join(f"{name}={value}" for name, value in progress.sizes)
-    where = f"{progress.launcher} at {at}" if at else progress.launcher
+    where = f"{progress.launcher} {at}" if at else progress.launcher
     return f"{where}: {_DOING[progress.stage]}"
