@@ -25,7 +25,7 @@ Examples:
 
     eatss characterize --only "bank conflicts" --only stride
 
-    eatss characterize --replay h200.jsonl --replay another-h200.jsonl -o h200.toml
+    eatss characterize --replay h200.jsonl --replay other.jsonl -o h200.toml
 
     eatss select gemm.c --gpu h200.toml
 """

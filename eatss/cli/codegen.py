@@ -12,12 +12,12 @@ from eatss.cli.messages import read, report_warnings, say
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import read_selection, read_text, write_text
 from eatss.cli.options import (
+    NVCC_HELP,
     Card,
     Debug,
     Diagnostics,
     FindingsFormat,
     Force,
-    Nvcc,
     SourceFile,
     TableOrJson,
     cache_options,
@@ -48,13 +48,13 @@ Examples:
 
     eatss codegen kernels/gemm.c --gpu h200 -o build/gemm
 
-    eatss codegen kernels/gemm.c --gpu a100 -o build/gemm --tile i=32,j=64,k=16 --block 8,32
+    eatss codegen gemm.c -g a100 -o build --tile i=32,j=64,k=16 --block 8,32
 
-    eatss codegen kernels/gemm.c --gpu h200 -o build/gemm --place A=shared --place 'B[k][j]=l1'
+    eatss codegen gemm.c -g h200 -o build --place A=shared --place 'B[k][j]=l1'
 
-    eatss codegen kernels/3mm.c --gpu h200 -o build/3mm --tile k0:i=32 --tile k1:i=64,j=64
+    eatss codegen 3mm.c -g h200 -o build --tile k0:i=32 --tile k1:i=64,j=64
 
-    eatss codegen kernels/atax.c --gpu h200 -o build/atax --dtype float --strict-fp
+    eatss codegen atax.c -g h200 -o build --dtype float --strict-fp
 
     eatss codegen kernels/gemm.c --gpu h200 --save-recipe gemm.json
 
@@ -116,7 +116,7 @@ def codegen(
             "--compile", help="Compile with nvcc and check that every kernel can be launched."
         ),
     ] = False,
-    nvcc: Nvcc = None,
+    nvcc: Annotated[str | None, of_output(metavar="PATH", help=NVCC_HELP)] = None,
     force: Force = False,
     output: Annotated[
         TableOrJson, of_output("--format", "-f", help="What to print; json: the plan.")

@@ -21,7 +21,9 @@ Examples:
 
     eatss doctor --format json
 
-    eatss doctor --sensors    # loads the card for some seconds to compare its energy sensors
+    eatss doctor --sensors    # makes the card work for some seconds
+
+    eatss doctor --nvcc /opt/cuda-12.8/bin/nvcc
 """
 
 

@@ -30,7 +30,14 @@ def _shown(parameters: list[Any]) -> list[Any]:
     for one in parameters:
         if getattr(one, "is_flag", False) and one.metavar is None:
             one.metavar = ""  # else it reads as if a word had to follow
+        if one.param_type_name == "argument" and hasattr(one, "display_type_rich"):
+            one.display_type_rich = _no_type  # <list[Path]> tells nobody anything
     return parameters
+
+
+def _no_type(ctx: Any) -> str:
+    del ctx
+    return ""
 
 
 def _place(parameter: Any) -> int:

@@ -26,7 +26,7 @@ Examples:
 
     eatss measure kernels/gemm.c --gpu auto
 
-    eatss measure build/gemm --size NI=2000,NJ=2000,NK=2000 --target 0.5% --format json
+    eatss measure build/gemm --size NI=2000,NJ=2000 --target 0.5% --format json
 
     eatss measure kernels/gemm.c kernels/atax.c -o build --counters
 """
@@ -44,7 +44,7 @@ def measure(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR|FILE.c...",
+            metavar="DIR|FILE.c",
             help="Folders of eatss codegen, measured as they are, or C files.",
         ),
     ],

@@ -154,9 +154,10 @@ def select_options(
     objective: Annotated[
         str | None,
         of_model(
-            metavar="energy|time|edp|paper|NAME",
-            help="What is best: least energy (default), time or energy × time of a run as "
-            "predicted, the objective of the EATSS paper, or one that a package adds.",
+            metavar="NAME",
+            help="What is to be least in a run as predicted: energy (the default), time, edp "
+            "(energy × time); or paper, the objective of the EATSS paper, or one that a "
+            "package adds.",
         ),
     ] = None,
     model: Annotated[
@@ -220,8 +221,9 @@ def size_options(
     block: Annotated[
         list[str] | None,
         of_code(
-            metavar="[KERNEL:]THREADS,...|LOOP=THREADS,...",
-            help="Threads of a block in the order of the loops, the last along x, or by loop.",
+            metavar="[KERNEL:]THREADS,...",
+            help="Threads of a block in the order of the loops, the last along x, or by loop "
+            "(LOOP=THREADS,...).",
         ),
     ] = None,
     placements: Annotated[

@@ -31,7 +31,7 @@ _Figures: TypeAlias = Literal["png", "svg", "pdf"]
 
 def report(
     stores: Annotated[
-        list[Path], typer.Argument(metavar="STORE...", help="Files that eatss sweep wrote.")
+        list[Path], typer.Argument(metavar="STORE", help="Files that eatss sweep wrote.")
     ],
     output: Annotated[
         Path | None,

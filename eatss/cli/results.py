@@ -30,7 +30,7 @@ OrderChoice: TypeAlias = Literal["time", "energy", "edp", "ppw"]
 ExportChoice: TypeAlias = Literal["csv", "parquet", "json", "t4", "kernel-tuner"]
 
 StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="File of eatss sweep.")]
-StoreFiles = Annotated[list[Path], typer.Argument(metavar="STORE...", help="Files of eatss sweep.")]
+StoreFiles = Annotated[list[Path], typer.Argument(metavar="STORE", help="Files of eatss sweep.")]
 By = Annotated[OrderChoice, typer.Option(help="What is best; edp: energy × time, ppw: GFLOP/J.")]
 NewStore = Annotated[
     Path, typer.Option("--output", "-o", metavar="STORE", help="The store to make; a new file.")

@@ -39,9 +39,9 @@ Examples:
 
     eatss select gemm.c --gpu h200 -D NI=4000 --dtype float --explain
 
-    eatss select gemm.c --gpu ./mycard.toml --split 0.5 --warp-fraction 0.25 --format json
+    eatss select gemm.c --gpu ./mycard.toml --split 0.5 --format json
 
-    ppcg --target=cuda --sizes="$(eatss select gemm.c --gpu a100 --format ppcg)" gemm.c
+    ppcg --sizes="$(eatss select gemm.c --gpu a100 --format ppcg)" gemm.c
 """
 
 

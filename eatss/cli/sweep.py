@@ -24,7 +24,7 @@ Examples:
 
     eatss sweep kernels/gemm.c --gpu auto --budget 300 -o gemm.db
 
-    eatss sweep kernels/2mm.c --space tiles.toml --strategy random --budget 30m -o 2mm.db
+    eatss sweep 2mm.c --space tiles.toml --budget 30m -o 2mm.db
 
     eatss sweep kernels/gemm.c --target ppcg --ppcg ~/ppcg/bin/ppcg -o ppcg.db
 

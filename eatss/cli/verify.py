@@ -38,7 +38,7 @@ _DOING = {
 
 def verify(
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Folders that eatss codegen wrote.")
+        list[Path], typer.Argument(metavar="DIR", help="Folders that eatss codegen wrote.")
     ],
     device: Annotated[
         Literal["auto", "cpu", "gpu"],
