@@ -28,6 +28,7 @@ from eatss.cli.options import (
     select_options,
 )
 from eatss.cli.progress import working
+from eatss.cli.talk import is_typed
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
 
@@ -151,7 +152,8 @@ def codegen(
     recipe = None if recipe_file is None else read_recipe(recipe_file)
     options = SelectOptions(target="cuda", **choosing)
     spelled = {str(one.name): one.opts[0] for one in context.command.params}
-    check_alone(recipe, [spelled[name] for name in choices(wanted, options, sizes)])
+    chosen_names = [name for name in choices(wanted, options, sizes) if is_typed(context, name)]
+    check_alone(recipe, [spelled[name] for name in chosen_names])
     how, decided = Reading(**reading, schedule=schedule), recipe or sizes
     chosen = Caching(**caching).chosen() if save_schedule is None else None
     kept = kept_program(chosen, file, how, profile, options, wanted, decided)

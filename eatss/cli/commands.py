@@ -52,7 +52,9 @@ Examples:
 app = typer.Typer(
     name="eatss",
     cls=Group,
-    help="Energy-aware tile sizes for affine loops on GPUs, proven optimal.",
+    help="Energy-aware tile sizes for affine loops on GPUs, proven optimal.\n\n"
+    "Options may have defaults in eatss.toml or [tool.eatss] of pyproject.toml: eatss settings "
+    "shows them.",
     epilog=EXAMPLES,
     no_args_is_help=True,
     add_completion=True,
@@ -117,10 +119,7 @@ def root(
         bool, typer.Option("--no-config", help="Take no defaults from eatss.toml.")
     ] = False,
 ) -> None:
-    """Energy-aware tile sizes for affine C loops on GPUs.
-
-    Defaults of options come from eatss.toml or [tool.eatss] of pyproject.toml: eatss settings.
-    """
+    """Energy-aware tile sizes for affine C loops on GPUs."""
     quiet, verbose = chosen(context, quiet=quiet, verbose=verbose)
     if version:
         from eatss.cli.version import print_version  # noqa: PLC0415 - keeps --help fast

@@ -130,6 +130,9 @@ class _Reader:
         elif isinstance(value, dict) and inner in self._groups:
             for name, one in value.items():
                 self.read(inner, name, one)
+        elif inner == ("tool",):
+            hint = "that is for pyproject.toml; here write [select] for [tool.eatss.select]"
+            self._find(inner, "EATSS-C032", "settings do not stand below 'tool' here", hint)
         elif isinstance(value, dict):
             self._unknown(inner, "command", [*self._names(path)])
         elif path:

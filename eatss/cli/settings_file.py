@@ -37,8 +37,16 @@ class SettingsFile:
     table: dict[str, Any]
 
     def place(self, *keys: str) -> Place | None:
-        """Return where a key stands."""
-        return find_place(self.text, (*self.prefix, *keys), str(self.path))
+        """Return where a key stands, or the first table that begins with it."""
+        path = (*self.prefix, *keys)
+        found = find_place(self.text, path, str(self.path))
+        if found is not None:
+            return found
+        for number, line in enumerate(self.text.splitlines(), 1):
+            begin = line.find(".".join(path))
+            if begin >= 0 and line.lstrip().startswith("["):
+                return place_at(self.text, number, begin + 1, str(self.path))
+        return None
 
 
 def find_settings(folder: Path) -> SettingsFile | None:

@@ -117,6 +117,12 @@ def talk_of_words(words: Sequence[str]) -> Talk:
     )
 
 
+def is_typed(context: typer.Context, name: str) -> bool:
+    """Return whether an option is on the command line; settings are no reason to refuse."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def _from_settings(context: typer.Context, name: str | None) -> bool:
     source = None if name is None else context.get_parameter_source(name)
     return source is not None and source.name == "DEFAULT_MAP"

@@ -204,6 +204,19 @@ def test_help_is_there_whatever_a_file_says(folder: Path) -> None:
     assert eatss("select", "--help").returncode == 0
 
 
+def test_what_nobody_typed_is_no_reason_to_refuse(folder: Path) -> None:
+    words = ("codegen", GEMM, "--gpu", "h200", "--param", "NI=64")
+    made = eatss(*words, "--save-recipe", folder / "recipe.json")
+    assert made.returncode == 0, made.stderr
+    sets(folder, '[codegen]\nobjective = "time"\nformat = "json"\n[sweep]\ncounters = 3\n')
+    done = eatss(*words, "--recipe", folder / "recipe.json")
+    assert done.returncode == 0, done.stderr
+    typed = eatss(*words, "--recipe", folder / "recipe.json", "--objective", "edp")
+    assert "EATSS-C015" in typed.stderr
+    prepared = eatss("sweep", folder / "none.c", "--prepare", folder / "variants")
+    assert "has no use for" not in prepared.stderr
+
+
 # -- mistakes ----------------------------------------------------------------------------
 
 
@@ -224,6 +237,7 @@ def test_help_is_there_whatever_a_file_says(folder: Path) -> None:
         ("[verify]\ndevice = 'tpu'", "2:1", "--device: 'tpu' is not one of", ""),
         ("device = 1", "1:1", "'device' is not the same in every command", "[measure]"),
         ("[verify]\nseed = 2026-01-01", "2:1", "--seed takes no date", "N"),
+        ("[tool.eatss]\ngpu = 'x'", "1:2", "do not stand below 'tool' here", "pyproject.toml"),
         ("gpu = {a = 1}", "1:1", "eatss has no command 'gpu'", ""),
     ],
 )
