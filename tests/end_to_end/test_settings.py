@@ -205,7 +205,7 @@ def test_help_is_there_whatever_a_file_says(folder: Path) -> None:
 
 
 def test_what_nobody_typed_is_no_reason_to_refuse(folder: Path) -> None:
-    words = ("codegen", GEMM, "--gpu", "h200", "--param", "NI=64")
+    words = ("codegen", GEMM, "--gpu", "h200")
     made = eatss(*words, "--save-recipe", folder / "recipe.json")
     assert made.returncode == 0, made.stderr
     sets(folder, '[codegen]\nobjective = "time"\nformat = "json"\n[sweep]\ncounters = 3\n')
