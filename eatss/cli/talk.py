@@ -123,6 +123,12 @@ def is_typed(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
+def typed_options(context: typer.Context) -> tuple[str, ...]:
+    """Return the options that are on the command line, in each of their spellings."""
+    typed = (one for one in context.command.params if one.name and is_typed(context, one.name))
+    return tuple(word for one in typed for word in one.opts)
+
+
 def _from_settings(context: typer.Context, name: str | None) -> bool:
     source = None if name is None else context.get_parameter_source(name)
     return source is not None and source.name == "DEFAULT_MAP"
