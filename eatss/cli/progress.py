@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from eatss.cli.talk import current
@@ -88,9 +89,10 @@ def working(what: str) -> Iterator[Step]:
         yield step
         return
     ended = threading.Event()
-    teller = threading.Thread(
-        target=_shown if shows else _told, args=(step, ended), name="progress", daemon=True
-    )
+    # what draws is loaded here: a process that is forked while a thread loads a module may wait
+    # for that module for good
+    draw = partial(_shown, _bar()) if shows else _told
+    teller = threading.Thread(target=draw, args=(step, ended), name="progress", daemon=True)
     teller.start()
     try:
         yield step
@@ -113,11 +115,10 @@ def _told(step: Step, ended: threading.Event) -> None:
         _say(f"{step.state}, {_time(step.elapsed_s)} so far")
 
 
-def _shown(step: Step, ended: threading.Event) -> None:
+def _shown(bar: Progress, step: Step, ended: threading.Event) -> None:
     """Draw a step from its third second until it ends."""
     if ended.wait(SHOWN_AFTER_S):
         return
-    bar = _bar()
     task = bar.add_task(_printable(step.state.what), total=None)
     bar.tasks[0].start_time = step.began
 

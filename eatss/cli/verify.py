@@ -78,7 +78,9 @@ def verify(
 
     sizes = package.parse_sizes(size or ())
     compilers = Compilers(
-        cc=named_gcc("--cc", cc), cxx=named_gcc("--cxx", cxx), nvcc=named_nvcc(nvcc) or "nvcc"
+        cc=named_gcc("--cc", cc),
+        cxx=named_gcc("--cxx", cxx),
+        nvcc=named_nvcc(nvcc if device != "cpu" else None) or "nvcc",
     )
     found = []
     for directory in directories:

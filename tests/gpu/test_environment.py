@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import json
 import os
 import shutil
 import subprocess
@@ -13,11 +14,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import jsonschema
 import pytest
 
 import eatss.gpu.environment as environment
+from eatss import schema
 from eatss.gpu.driver_access import DriverFacts
 from eatss.gpu.environment import Check, card_checks, examine
+from eatss.report.environment import render_checks
 
 NEEDED = {
     "Python",
@@ -79,6 +83,23 @@ def test_what_the_suite_runs_with_is_in_order() -> None:
         assert checks[name].ok is True, checks[name]
         assert checks[name].remedy == ""
         assert checks[name].found
+
+
+def test_what_doctor_prints_has_its_schema() -> None:
+    printed = json.loads(render_checks(examine(), "json"))
+    jsonschema.Draft202012Validator(schema("doctor")).validate(printed)
+    assert {"name", "ok", "found", "needed_for", "remedy", "command"} <= set(printed["checks"][0])
+
+
+def test_at_80_columns_a_command_to_copy_has_a_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    newer = DriverFacts(cuda=(12, 4), cuda_code=0, cuda_cards=1, devices=("/dev/nvidia0",))
+    monkeypatch.setattr(environment, "installed_cupy", lambda: {"cupy-cuda13x": "14.0.1"})
+    lines = render_checks(card_checks(newer), "table").splitlines()
+    command = next(line for line in lines if "pip uninstall" in line)
+    assert command.strip().startswith("pip uninstall -y cupy-cuda13x && pip install 'cupy-cuda12x")
+    assert len(command) < 80
 
 
 def test_what_is_not_in_order_has_a_remedy() -> None:
