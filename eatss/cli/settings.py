@@ -108,9 +108,15 @@ def _spelled(context: typer.Context, default: Default) -> str:
 
 
 def _may_have_settings(folder: Path) -> bool:
-    """Tell whether it is worth looking closer: most folders have no settings above them."""
-    return any(
-        (place / name).is_file()
-        for place in (folder, *folder.parents)
-        for name in ("eatss.toml", "pyproject.toml")
-    )
+    """Tell whether it is worth looking closer, which takes time to load: most folders have none."""
+    places = (folder, *folder.parents)
+    if any((place / "eatss.toml").is_file() for place in places):
+        return True
+    return any(_names_eatss(place / "pyproject.toml") for place in places)
+
+
+def _names_eatss(file: Path) -> bool:
+    try:
+        return b"eatss" in file.read_bytes() if file.is_file() else False
+    except OSError:  # where it matters, that is told
+        return True
