@@ -34,6 +34,8 @@ OF_ONE_COMMAND = frozenset(
 )
 """Options that mean one thing in one command and another in the next: not for all commands."""
 
+_OPPOSITE = {"quiet": "verbose", "verbose": "quiet"}
+
 _FILES = frozenset(("gpu", "ppcg", "nvcc", "cc", "cxx"))
 """Options that take a path or a name; whatever is written like a path is one."""
 
@@ -90,7 +92,9 @@ def defaults_of(file: SettingsFile, root: typer.Context) -> tuple[Default, ...]:
         reader.read((), key, value)
     if reader.findings:
         raise InputError(*reader.findings)
-    found = {(one.command, one.option): one for one in (*reader.of_all, *reader.of_one)}
+    outdone = {(one.command, _OPPOSITE.get(one.option)) for one in reader.of_one if one.value}
+    of_all = (one for one in reader.of_all if (one.command, one.option) not in outdone)
+    found = {(one.command, one.option): one for one in (*of_all, *reader.of_one)}
     return tuple(found.values())
 
 
@@ -204,8 +208,7 @@ class _Reader:
             return _Refusal(f"{option.shown}: {said}", _wanted(parameter))
         except EatssError as error:
             return _Refusal(error.diagnostics[0].message, error.diagnostics[0].hint)
-        paths = checked if isinstance(checked, list | tuple) else [checked]
-        if any(isinstance(one, Path) for one in paths):
+        if _is_path(parameter, checked):
             texts = [os.path.normpath(self._file.path.parent / text) for text in texts]
         return texts if parameter.multiple else texts[0]
 
@@ -255,6 +258,13 @@ class _Reader:
 class _Refusal:
     message: str
     hint: str | None
+
+
+def _is_path(parameter: Any, value: Any) -> bool:
+    """Return whether a value is a path; older versions of Typer make one later, of this type."""
+    several = value if isinstance(value, list | tuple) else [value]
+    named = getattr(getattr(parameter, "type", None), "name", "")
+    return named == "path" or any(isinstance(one, Path) for one in several)
 
 
 def _misfit(option: _Option, value: Any) -> _Refusal | None:

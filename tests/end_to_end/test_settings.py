@@ -132,6 +132,13 @@ def test_the_table_of_a_command_goes_before_what_is_for_all(folder: Path) -> Non
     assert settings["results show --where"] == ["i>3"]
 
 
+def test_a_command_may_be_verbose_where_all_are_quiet(folder: Path) -> None:
+    sets(folder, "quiet = true\n[inspect]\nverbose = true\n")
+    assert "analysing" in eatss("inspect", GEMM).stderr
+    assert eatss("inspect", GEMM, "--quiet").stderr == ""
+    assert "quiet" not in str([key for key in found() if key.startswith("inspect ")])
+
+
 def test_options_of_a_group_get_their_defaults_and_the_command_line_wins(folder: Path) -> None:
     sets(
         folder,
