@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ def paths(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 COMMANDS = list(paths(get_command(app)))
 
 
+@cache
 def shown(words: tuple[str, ...]) -> str:
     return str(CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": str(WIDTH)}).output)
 

@@ -212,7 +212,12 @@ def test_help_is_there_whatever_a_file_says(folder: Path) -> None:
 
 
 def test_what_nobody_typed_is_no_reason_to_refuse(folder: Path) -> None:
-    words = ("codegen", GEMM, "--gpu", "h200")
+    file = folder / "add.c"
+    file.write_text(
+        "void add(double A[100]) {\n#pragma scop\n  for (int i = 0; i < 100; i++)\n"
+        "    A[i] = A[i] + 1;\n#pragma endscop\n}\n"
+    )
+    words = ("codegen", file, "--gpu", "h200")
     made = eatss(*words, "--save-recipe", folder / "recipe.json")
     assert made.returncode == 0, made.stderr
     sets(folder, '[codegen]\nobjective = "time"\nformat = "json"\n[sweep]\ncounters = 3\n')
