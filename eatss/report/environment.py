@@ -17,7 +17,7 @@ from eatss.report.render import render
 _MARKS = {
     True: Text("ok", style="green"),
     False: Text("missing", style="bold red"),
-    None: Text("optional", style="yellow"),
+    None: Text("note", style="yellow"),
 }
 
 _MEASURING = frozenset(
