@@ -10,16 +10,9 @@ from rich.console import Console, JustifyMethod, RenderableType
 from rich.segment import Segment, Segments
 from rich.table import Table
 
+from eatss.printable import printable as printable  # noqa: PLC0414 - others take it from here
+
 _WIDTH_OF_A_FILE = 120
-
-
-def printable(text: str) -> str:
-    """Return a text whose control characters, which could steer a terminal, are spelled out."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or c in "\t\n" else c.encode("unicode_escape").decode() for c in text
-    )
 
 
 def _shown(segment: Segment) -> Segment:
