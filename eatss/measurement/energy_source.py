@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,9 @@ from eatss.measurement.meters.meter import Meter, MeterError, Trace
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
 from eatss.measurement.meters.rapl import RaplMeter, rapl_packages
 from eatss.measurement.power_trace import power_samples
+
+OVERSHOOT = 2.0
+"""A card is taken never to draw more than so many times its power limit, however briefly."""
 
 
 @dataclass(slots=True)
@@ -81,7 +85,12 @@ class Source:
                 if self.kind != "own":
                     raise
                 self.missing.append(missing_energy(self.name, _failed(error)))
-        self._courses = [Course.of(trace) for trace in self.traces]
+        limit_w = None if self.info is None else self.info.power_limit_w
+        ceiling_w = math.inf if limit_w is None else OVERSHOOT * limit_w
+        self._courses = [
+            Course.of(trace, ceiling_w=ceiling_w if self.kind == "card" else math.inf)
+            for trace in self.traces
+        ]
 
     def close(self) -> None:
         """Stop what records, and give the card back."""

@@ -9,11 +9,18 @@ update after; in between any course that never falls is possible. Over several s
 the most that can have been drawn follow from that alone::
 
     least = sum over spans of max(0, least(end) - most(begin))
-    most  = most(last end) - least(first begin) - sum over gaps of max(0, least(end) - most(begin))
+    most  = most(last end) - least(first begin) - sum over gaps of the least that they can take
+
+Where it is known that no more than some power is ever drawn, a gap of a millisecond takes no more
+than that for a millisecond, and so of short spans close together the sum is known::
+
+    least >= least(last end) - most(first begin) - sum over gaps of power * time
+    most  <= sum over spans of power * time
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -62,20 +69,24 @@ def interval_energy(trace: Trace, begin_s: float, end_s: float) -> IntervalEnerg
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Course:
-    """A trace, ready to be asked for many spans; ``fault`` says why it can tell none."""
+    """A trace, ready to be asked for many spans; ``fault`` says why it can tell none.
+
+    ``ceiling_w`` is a power that is never exceeded, infinite where none is known.
+    """
 
     trace: Trace
     times: _Floats
     values: _Floats
     power_w: float = 0.0
     fault: str = ""
+    ceiling_w: float = math.inf
 
     @classmethod
-    def of(cls, trace: Trace) -> Course:
+    def of(cls, trace: Trace, *, ceiling_w: float = math.inf) -> Course:
         """Return the course of a trace."""
         times = np.array([sample.time_s for sample in trace.samples])
         values = np.array([sample.value for sample in trace.samples])
-        course = cls(trace, times, values)
+        course = cls(trace, times, values, ceiling_w=ceiling_w)
         if trace.kind != "energy" or len(times) < 2:
             return course
         whole = read(trace, times[0], times[-1], settle_s=0.0, least_intervals=1)
@@ -142,12 +153,22 @@ def _by_counter(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
     if len(times) < 2:
         time_s = spans[-1][1] - spans[0][0]
         return f"{meter} gave fewer than two updates around a block of {time_s:.3g} s"
-    begins = [_counter_at(begin_s, course) for begin_s, _ in spans]
-    ends = [_counter_at(end_s, course) for _, end_s in spans]
-    likely_j = sum(end[1] - begin[1] for begin, end in zip(begins, ends, strict=True))
-    least_j = sum(max(0.0, end[0] - begin[2]) for begin, end in zip(begins, ends, strict=True))
-    gaps_j = sum(max(0.0, begin[0] - end[2]) for end, begin in zip(ends, begins[1:], strict=False))
-    most_j = ends[-1][2] - begins[0][0] - gaps_j
+    likely_j = least_j = most_j = 0.0
+    gaps_least_j = gaps_most_j = 0.0
+    before: tuple[float, _Bounds] | None = None
+    for begin_s, end_s in spans:
+        begin, end = _counter_at(begin_s, course), _counter_at(end_s, course)
+        likely_j += end.likely_j - begin.likely_j
+        least_j += max(0.0, end.least_j - begin.most_j)
+        most_j += min(end.most_j - begin.least_j, course.ceiling_w * (end_s - begin_s))
+        if before is not None:
+            passed_s, last = begin_s - before[0], before[1]
+            gaps_least_j += max(0.0, begin.least_j - last.most_j)
+            gaps_most_j += min(begin.most_j - last.least_j, course.ceiling_w * passed_s)
+        before = end_s, end
+    first, last = _counter_at(spans[0][0], course), _counter_at(spans[-1][1], course)
+    least_j = max(least_j, last.least_j - first.most_j - gaps_most_j)
+    most_j = min(most_j, last.most_j - first.least_j - gaps_least_j)
     off_j = max(most_j - likely_j, likely_j - least_j)
     return IntervalEnergy(
         meter=meter,
@@ -157,23 +178,31 @@ def _by_counter(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
     )
 
 
-def _counter_at(moment_s: float, course: Course) -> tuple[float, float, float]:
-    """Return what the counter was at a moment: at least, most likely, at most."""
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What a counter was at a moment: at least, most likely, at most."""
+
+    least_j: float
+    likely_j: float
+    most_j: float
+
+
+def _counter_at(moment_s: float, course: Course) -> _Bounds:
     times, joules, power_w = course.times, course.values, course.power_w
     if moment_s < times[0]:
-        before_j = power_w * (times[0] - moment_s)
-        return float(joules[0] - 2 * before_j), float(joules[0] - before_j), float(joules[0])
+        first_j, before_j = float(joules[0]), power_w * (float(times[0]) - moment_s)
+        return _Bounds(first_j - 2 * before_j, first_j - before_j, first_j)
     # An update is stamped up to so much late, so the next one may lie before this moment.
     late_s = SHARP_S if course.trace.late_s is None else course.trace.late_s
     after = int(np.searchsorted(times, moment_s + late_s, side="left"))
-    beyond_j = power_w * (moment_s + late_s - float(times[-1]))
-    most_j = float(joules[after]) if after < len(joules) else float(joules[-1]) + beyond_j
-    if moment_s > times[-1]:
-        since_j = power_w * (moment_s - float(times[-1]))
-        last_j = float(joules[-1])
-        return last_j, last_j + since_j, max(most_j, last_j + 2 * since_j)
-    low_j = float(joules[np.searchsorted(times, moment_s, side="right") - 1])
-    return low_j, float(np.interp(moment_s, times, joules)), most_j
+    last_s, last_j = float(times[-1]), float(joules[-1])
+    beyond_j = power_w * (moment_s + late_s - last_s)
+    most_j = float(joules[after]) if after < len(joules) else last_j + beyond_j
+    if moment_s > last_s:
+        since_j = power_w * (moment_s - last_s)
+        return _Bounds(last_j, last_j + since_j, max(most_j, last_j + 2 * since_j))
+    least_j = float(joules[np.searchsorted(times, moment_s, side="right") - 1])
+    return _Bounds(least_j, float(np.interp(moment_s, times, joules)), most_j)
 
 
 def _by_power(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:

@@ -148,18 +148,33 @@ def test_the_energy_of_several_spans_lies_within_its_uncertainty(
     spans = list(zip(inside[::2], inside[1::2], strict=False))
     if sum(end - begin for begin, end in spans) <= 0:
         return
-    energy = energy_of_spans(Course.of(counter.trace), spans)
-    assert isinstance(energy, IntervalEnergy)
     true_j = sum(counter.truth.between(begin, end) for begin, end in spans)
-    assert abs(energy.energy_j - true_j) <= energy.uncertainty_j * (1 + 1e-9)
+    for ceiling_w in (np.inf, max(counter.truth.watts)):
+        energy = energy_of_spans(Course.of(counter.trace, ceiling_w=ceiling_w), spans)
+        assert isinstance(energy, IntervalEnergy)
+        assert abs(energy.energy_j - true_j) <= energy.uncertainty_j * (1 + 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+def test_of_spans_close_together_the_sum_is_known_where_power_is_bounded() -> None:
+    spans = [(0.5 + 0.05 * k, 0.5 + 0.05 * k + 0.0499) for k in range(40)]
+    free = energy_of_spans(Course.of(counted(400)), spans)
+    bounded = energy_of_spans(Course.of(counted(400), ceiling_w=1400), spans)
+    assert isinstance(free, IntervalEnergy)
+    assert isinstance(bounded, IntervalEnergy)
+    assert free.energy_j == bounded.energy_j == pytest.approx(400 * 0.0499 * 40)
+    assert free.uncertainty_j >= free.energy_j  # all of it may lie in the gaps
+    assert bounded.uncertainty_j <= 2 * 48 + 1400 * 0.0001 * 39 + 40 * 2e-3
+
+
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.floats(1, 90), min_size=4, max_size=8),
     st.lists(st.floats(0.05, 0.65), min_size=4, max_size=10, unique=True),
+    st.sampled_from([np.inf, 1.01, 4.0]),
 )
-def test_no_narrower_bound_of_several_spans_holds(steps: list[float], moments: list[float]) -> None:
+def test_no_narrower_bound_of_several_spans_holds(
+    steps: list[float], moments: list[float], ceiling: float
+) -> None:
     """The least and the most over all courses that never fall, by linear programming."""
     joules = np.concatenate(([0.0], np.cumsum(steps)))
     times = np.arange(len(joules)) / 10
@@ -169,21 +184,33 @@ def test_no_narrower_bound_of_several_spans_holds(steps: list[float], moments: l
     if not spans or sum(end - begin for begin, end in spans) < 1e-6:
         return
     samples = tuple(Sample(time_s=t, value=v) for t, v in zip(times, joules, strict=True))
-    course = Course.of(Trace(meter="m", kind="energy", samples=samples, late_s=0.0))
-    energy = energy_of_spans(course, spans)
+    told = Trace(meter="m", kind="energy", samples=samples, late_s=0.0)
+    ceiling_w = ceiling * max(steps) / 0.1
+    energy = energy_of_spans(Course.of(told, ceiling_w=ceiling_w), spans)
     assert isinstance(energy, IntervalEnergy)
-    bounds = [
-        (joules[np.searchsorted(times, t, side="right") - 1], joules[np.searchsorted(times, t)])
-        for t in inside
-    ]
-    signs = np.resize([-1.0, 1.0], len(inside))
-    never_falls = np.eye(len(inside))[:-1] - np.eye(len(inside))[1:]
-    limits = {"A_ub": never_falls, "b_ub": np.zeros(len(inside) - 1), "bounds": bounds}
+
+    known = dict(zip(times.tolist(), joules.tolist(), strict=True))
+    every = sorted({*known, *inside})
+    signs = np.zeros(len(every))
+    for begin, end in spans:
+        signs[every.index(begin)] -= 1
+        signs[every.index(end)] += 1
+    falls = np.eye(len(every))[:-1] - np.eye(len(every))[1:]
+    rows, most_steps = [falls], [np.zeros(len(every) - 1)]
+    if np.isfinite(ceiling_w):
+        rows, most_steps = [falls, -falls], [*most_steps, ceiling_w * np.diff(every)]
+    limits = {
+        "A_ub": np.vstack(rows),
+        "b_ub": np.concatenate(most_steps),
+        "bounds": [(known[t], known[t]) if t in known else (0, joules[-1]) for t in every],
+    }
     linear: Any = optimize
     least = linear.linprog(signs, **limits).fun
     most = -linear.linprog(-signs, **limits).fun
-    off = max(most - energy.energy_j, energy.energy_j - least)
-    assert energy.uncertainty_j == pytest.approx(off + 2e-3 * len(spans), abs=1e-6)
+    off = max(most - energy.energy_j, energy.energy_j - least) + 2e-3 * len(spans)
+    assert energy.uncertainty_j >= off - 1e-6
+    if not np.isfinite(ceiling_w):
+        assert energy.uncertainty_j == pytest.approx(off, abs=1e-6)
 
 
 def test_spans_that_overlap_are_one() -> None:
