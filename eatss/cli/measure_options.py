@@ -252,7 +252,7 @@ measuring_command = takes(measuring=measuring_options, generating=generating_opt
 """Gives a command how to measure (``measuring``) and how to generate (``generating``)."""
 
 
-def parse_device(text: str) -> int | str:
+def parse_device(text: str, *, option: str = "--device") -> int | str:
     """Read ``0`` or ``GPU-…``.
 
     Raises:
@@ -265,7 +265,7 @@ def parse_device(text: str) -> int | str:
         return word
     raise input_error(
         "EATSS-E049",
-        f"--device is '{text}'",
+        f"{option} is '{text}'",
         hint="give the card's number as CUDA counts, from 0, or its UUID as nvidia-smi -L lists it",
     )
 

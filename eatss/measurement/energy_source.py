@@ -35,6 +35,7 @@ class Source:
         meters: Those that record it.
         card: The card, open in NVML, ``None`` for other sources.
         info: Which card it is.
+        tracer: Records power for its trace alone; without it, that of ``meters`` is taken.
         missing: What is not known of it, and why.
     """
 
@@ -43,22 +44,24 @@ class Source:
     meters: Sequence[Meter] = ()
     card: NvmlDevice | None = None
     info: DeviceInfo | None = None
+    tracer: Meter | None = None
     missing: list[Missing] = field(default_factory=list)
     traces: list[Trace] = field(default_factory=list)
     _before: CardState | None = None
     _after: CardState | None = None
     _recording: list[Meter] = field(default_factory=list)
     _courses: list[Course] = field(default_factory=list)
+    _power: list[Trace] = field(default_factory=list)
 
     def start(self) -> None:
         """Begin to record."""
         if self.card is not None:
             self._before = card_state(self.card)
-        for meter in self.meters:
+        for meter in (*self.meters, *((self.tracer,) if self.tracer is not None else ())):
             try:
                 meter.start()
             except MeterError as error:
-                self.missing.append(missing_energy(meter.name, error))
+                self.missing.append(self._missing(meter, error))
             except Exception as error:  # a user's meter may raise anything
                 if self.kind != "own":
                     raise
@@ -78,13 +81,15 @@ class Source:
             self._after = card_state(self.card)
         for meter in recording:
             try:
-                self.traces.append(meter.stop())
+                trace = meter.stop()
             except MeterError as error:
-                self.missing.append(missing_energy(meter.name, error))
+                self.missing.append(self._missing(meter, error))
             except Exception as error:  # likewise
                 if self.kind != "own":
                     raise
                 self.missing.append(missing_energy(self.name, _failed(error)))
+            else:
+                (self._power if meter is self.tracer else self.traces).append(trace)
         limit_w = None if self.info is None else self.info.power_limit_w
         ceiling_w = math.inf if limit_w is None else OVERSHOOT * limit_w
         self._courses = [
@@ -116,11 +121,16 @@ class Source:
             missing.append(Missing(what="energy", reason="no meter was given"))
         return told, missing
 
+    def _missing(self, meter: Meter, error: MeterError) -> Missing:
+        if meter is self.tracer:
+            return missing_of(meter.name, error)
+        return missing_energy(meter.name, error)
+
     def result(self, begin_s: float, end_s: float) -> SourceEnergy:
         """Return what was drawn between two moments, after :meth:`stop`."""
         told, missing = self.energies(((begin_s, end_s),))
         best = told[0] if told else None
-        trace = power_samples(self.traces, begin_s, end_s)
+        trace = power_samples(self._power or self.traces, begin_s, end_s)
         during = [sample.power_w for sample in trace if sample.time_s >= 0]
         return SourceEnergy(
             name=self.name,
