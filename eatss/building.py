@@ -65,12 +65,13 @@ from eatss.ppcg_build.sizes import UsedSizes, is_dump, used_sizes
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.progress import Told, nobody
 from eatss.session.session import Session
+from eatss.shown import Shown
 
 Fallback = Literal["default"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PpcgBuild:
+class PpcgBuild(Shown):
     """What PPCG generated.
 
     Attributes:
@@ -83,12 +84,20 @@ class PpcgBuild:
         said: What PPCG printed.
     """
 
+    shown_by = "eatss.report.ppcg_build:build_parts"
+
     files: tuple[Path, ...]
     program: Path | None
     selection: Selection | None
     commands: tuple[tuple[str, ...], ...]
     warnings: tuple[Diagnostic, ...]
     said: str
+
+    def __repr__(self) -> str:
+        files = ", ".join(file.name for file in self.files) or "nothing written"
+        sizes = "PPCG's own sizes" if self.selection is None else self.selection.ppcg_sizes
+        warned = f"; {len(self.warnings)} warnings" if self.warnings else ""
+        return f"<PpcgBuild {files}; {sizes}{warned}>"
 
 
 class _Ppcg(SelectKeywords, CachingKeywords, total=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eatss.gpu.calibration import Calibration
+from eatss.shown import Shown, figure
 
 SCHEMA_VERSION = 1
 
@@ -45,7 +46,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuProfile:
+class GpuProfile(Shown):
     """Limits and figures of one card.
 
     The first block is Table I of EATSS. ``None`` means that no source gives the
@@ -53,6 +54,8 @@ class GpuProfile:
     in ``bibliography``; ``notes`` says what a figure means where that is not
     obvious. ``calibration`` is what was measured of such a card, ``None`` if nobody did.
     """
+
+    shown_by = "eatss.report.card_facts:profile_parts"
 
     name: str
     title: str
@@ -88,6 +91,13 @@ class GpuProfile:
     bibliography: tuple[Source, ...]
     notes: tuple[tuple[str, str], ...] = ()
     calibration: Calibration | None = None
+
+    def __repr__(self) -> str:
+        major, minor = self.compute_capability
+        return (
+            f"<GpuProfile {self.name}: {self.title}, compute capability {major}.{minor}, "
+            f"{self.sm_count} SMs, {self.bandwidth_gb_s:g} GB/s, {figure(self.tdp_w, 'W')}>"
+        )
 
     @property
     def calibrated(self) -> bool:

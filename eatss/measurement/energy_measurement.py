@@ -11,7 +11,7 @@ from eatss.codec import encode
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.interval_energy import IntervalEnergy
 from eatss.measurement.power_trace import PowerSample, PowerTrace
-from eatss.shown import Tabular
+from eatss.shown import Tabular, in_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,6 +61,9 @@ class SourceEnergy:
     after: CardState | None = None
     missing: tuple[Missing, ...] = ()
     trace: tuple[PowerSample, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<SourceEnergy {self.name}: {_joules(self.energy_j, self.uncertainty_j)}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +131,9 @@ class WindowEnergy:
     runs: tuple[WindowRun, ...]
     missing: tuple[Missing, ...]
 
+    def __repr__(self) -> str:
+        return f"<WindowEnergy {_of_window(self)}>"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyMeasurement(Tabular):
@@ -160,6 +166,9 @@ class EnergyMeasurement(Tabular):
         counted: How cards are counted, in words.
         schema_version: Of the JSON form.
     """
+
+    shown_by = "eatss.report.energy_measurement:energy_parts"
+    rows_by = "eatss.measurement.energy_rows:energy_rows"
 
     time_s: float
     energy_j: float | None
@@ -232,6 +241,9 @@ class EnergyMeasurement(Tabular):
         plain: dict[str, Any] = encode(replace(self, sources=sources))
         return plain
 
+    def __repr__(self) -> str:
+        return in_lines(f"EnergyMeasurement {self}", [_of_window(one) for one in self.windows])
+
     def __str__(self) -> str:
         cpus = "" if self.cpu_energy_j is None else f", CPU {self.cpu_energy_j:.4g} J"
         if self.energy_j is None or self.uncertainty_j is None or self.power_w is None:
@@ -244,6 +256,18 @@ class EnergyMeasurement(Tabular):
             f"{self.time_s:.4g} s, {self.energy_j:.4g} ± {self.uncertainty_j:.2g} J,"
             f" {self.power_w:.4g} W ({told}){cpus}"
         )
+
+
+def _joules(energy_j: float | None, uncertainty_j: float | None) -> str:
+    if energy_j is None or uncertainty_j is None:
+        return "energy unknown"
+    return f"{energy_j:.4g} ± {uncertainty_j:.2g} J"
+
+
+def _of_window(one: WindowEnergy) -> str:
+    """Return a line of all windows of a name."""
+    told = _joules(one.energy_j, one.uncertainty_j)
+    return f"{one.name}: {one.count} x, {one.time_s:.4g} s, {told}"
 
 
 def summed(values: Iterable[float | None]) -> float | None:

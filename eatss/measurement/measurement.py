@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from eatss.measurement.estimate import Estimate
+from eatss.shown import Tabular, figure
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
@@ -211,7 +212,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class Measurement(Tabular):
     """What one variant of a program took on one card.
 
     Energy is gross (all the card drew) unless a name says ``net``, which leaves out what the idle
@@ -223,6 +224,9 @@ class Measurement:
     A value that was not measured is ``None`` and stands in ``missing`` with the reason.
     ``notes`` are sentences that a reader has to know.
     """
+
+    shown_by = "eatss.report.measurement:measurement_parts"
+    rows_by = "eatss.measurement.rows:measurement_rows"
 
     program: str
     variant: str
@@ -254,6 +258,17 @@ class Measurement:
     notes: tuple[str, ...] = ()
     schema_version: int = field(default=SCHEMA_VERSION)
 
+    def __repr__(self) -> str:
+        name = " ".join(dict.fromkeys(filter(None, (self.program, self.variant))))
+        if self.time_s is None and self.energy_j is None:
+            return f"<Measurement {name}: {self.status}{self.reason and ', '}{self.reason}>"
+        card = "" if self.device is None else f", on {self.device.name}"
+        return (
+            f"<Measurement {name}: {self.status}, {figure(self.time_s, 'ms', 1e3)}"
+            f"{_spread(self.time_estimate)}, {figure(self.energy_j, 'J')}"
+            f"{_spread(self.energy_estimate)}, {figure(self.power_w, 'W')}{card}>"
+        )
+
     @property
     def ok(self) -> bool:
         """Whether the program was measured and right."""
@@ -264,3 +279,9 @@ class Measurement:
         value = self.time_s if objective == "time" else self.energy_j
         usable = self.status in ("ok", "unstable")
         return value if usable and value is not None else math.inf
+
+
+def _spread(estimate: Estimate | None) -> str:
+    """Return half the interval as a percentage, ``" ±0.12%"``; "" where there is none."""
+    relative = None if estimate is None else estimate.relative
+    return "" if relative is None else f" ±{100 * relative:.2g}%"

@@ -12,6 +12,7 @@ from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
 from eatss.model.options import ModelOptions, TargetName
 from eatss.prediction.expected import Prediction
+from eatss.shown import Shown, Tabular, figure, in_lines, pairs_text
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import ReferenceFacts
@@ -107,7 +108,7 @@ class DroppedCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelSelection:
+class KernelSelection(Shown):
     """The tile sizes of one kernel.
 
     ``tile_sizes`` has an entry for each loop of the band, outermost first, none for
@@ -126,6 +127,7 @@ class KernelSelection:
     """
 
     json_layout = JsonForm(also=("threads_per_block",))
+    shown_by = "eatss.report.selection:kernel_parts"
 
     name: str
     index: int
@@ -163,6 +165,19 @@ class KernelSelection:
     sum_loops: tuple[str, ...] = ()
     host_loop: str | None = None
 
+    def __repr__(self) -> str:
+        if not self.tile_sizes and self.spread is None:
+            return f"<KernelSelection {self.name}: not tiled, {self.note}>"
+        expected = self.predicted
+        told = (
+            f"objective {self.objective}"
+            if expected is None
+            else f"{figure(expected.time_s, 'ms', 1e3)}, {figure(expected.energy_j, 'J')} expected"
+        )
+        block = f"; threads {pairs_text(self.block)}" if self.block else ""
+        sizes = pairs_text(self.tile_sizes) or "none"
+        return f"<KernelSelection {self.name}: tiles {sizes}{block}; {told}; {self.optimal}>"
+
     @property
     def threads_per_block(self) -> int:
         """Threads of one block."""
@@ -192,7 +207,7 @@ def ppcg_arguments(selection: Selection) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Tabular):
     """Tile sizes of all kernels of a program on one card.
 
     ``host_statements`` (``function: S0``) are in no kernel, because nothing is parallel there.
@@ -216,6 +231,8 @@ class Selection:
         ),
         closed=True,
     )
+    shown_by = "eatss.report.selection:selection_parts"
+    rows_by = "eatss.model.selection_rows:selection_rows"
 
     file: str
     functions: tuple[str, ...]
@@ -230,6 +247,13 @@ class Selection:
     ppcg_options: PpcgOptions | None = None
     schema_version: int = SCHEMA_VERSION
     warnings: tuple[Diagnostic, ...] = ()
+
+    def __repr__(self) -> str:
+        return in_lines(
+            f"Selection {self.file}: {self.gpu}, {self.dtype}, target {self.target}, "
+            f"objective {self.objective}",
+            [repr(kernel)[len("<KernelSelection ") : -1] for kernel in self.kernels],
+        )
 
     @property
     def target(self) -> TargetName:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from eatss.codec import JsonForm
 from eatss.program.expression import IntExpr
+from eatss.shown import Shown, in_lines, pairs_text
 
 _COMPILED = "eatss.calls.api:compiled"
 """What runs programs; found by its name when it is asked for, because it needs this noun."""
@@ -90,6 +91,12 @@ class KernelCode:
     reassociates: bool = False
     inexact_instructions: tuple[str, ...] = ()
     grid_strides: tuple[Literal["x", "y", "z"], ...] = ()
+
+    def __repr__(self) -> str:
+        block = " x ".join(map(str, self.block))
+        tiles = pairs_text(self.tile_sizes) or "none"
+        shared = f", {self.shared_bytes} bytes shared" if self.shared_bytes else ""
+        return f"<KernelCode {self.name}: tiles {tiles}; block {block}{shared}>"
 
     @property
     def bit_exact(self) -> bool:
@@ -204,7 +211,7 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(Shown):
     """CUDA text with its launch plan.
 
     ``text`` is not part of the JSON form: it stands in ``file`` beside it. ``compute_capability``
@@ -215,6 +222,7 @@ class Program:
     """
 
     json_layout = JsonForm(apart=("text",))
+    shown_by = "eatss.report.program:program_parts"
 
     name: str
     file: str
@@ -231,6 +239,12 @@ class Program:
     entries: tuple[Entry, ...]
     schema_version: int = SCHEMA_VERSION
     recipe: dict[str, Any] | None = field(default=None, hash=False)
+
+    def __repr__(self) -> str:
+        return in_lines(
+            f"Program {self.name}: {self.gpu}, {self.dtype}, {self.index_bits}-bit indices",
+            [repr(kernel)[len("<KernelCode ") : -1] for kernel in self.kernels],
+        )
 
     def compile(self, **options: Any) -> Any:
         """Return the program as a function of arrays, as :func:`eatss.jit` does.
