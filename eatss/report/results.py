@@ -71,13 +71,15 @@ def _list(all_rows: Sequence[Row], by: Order, top: int | None) -> str:
 
 
 def sweep_parts(sweep: Sweep) -> list[RenderableType]:
-    """Return what is told of a sweep in short: what it is of, and its best rows."""
-    rows = ranked(sweep.rows, "energy")
+    """Return what is told of a sweep in short: what it is of, and its best variants."""
+    rows = ranked(sweep.latest, "energy")
     more = len(rows) - _BEST
+    several = len({row.card for row in rows if row.card}) > 1
     return [
         _head(sweep.identity),
         _table(rows[:_BEST], with_values=True),
-        *([f"  and {more} more rows"] if more > 0 else []),
+        *([f"  and {more} more"] if more > 0 else []),
+        *(["  eatss report sets the cards on one scale"] if several else []),
     ]
 
 
