@@ -56,9 +56,14 @@ class SourceSpan:
 class Diagnostic:
     """One finding about the user's input.
 
-    ``code`` is stable across releases (``EATSS-F012``). ``source_line`` is the
-    text of the line the span starts on, kept here so that a diagnostic can be
-    printed after the file is gone. ``hint`` says what to write instead.
+    Attributes:
+        code: Stable across releases, ``EATSS-F012``.
+        message: What is wrong, a sentence.
+        severity: How serious it is.
+        span: Where in the source, ``None`` where it has no place there.
+        source_line: Text of the line the span starts on, kept here so that a diagnostic can be
+            printed after the file is gone.
+        hint: What to write instead, ``None`` where nothing is advised.
     """
 
     code: str

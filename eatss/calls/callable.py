@@ -78,6 +78,20 @@ class _Call:
     device: int | None
 
 
+class _Arguments:
+    """``__signature__`` of a callable: its arguments; of the class, or of a source that cannot be
+    read, nothing of its own.
+    """  # noqa: D205
+
+    def __get__(self, function: JitFunction | None, owner: type | None = None) -> Any:
+        if function is None:
+            return None
+        try:
+            return function._arguments()
+        except EatssError:
+            return None
+
+
 class JitFunction(Shown):
     """A program that is called with arrays; safe from several threads at once.
 
@@ -108,6 +122,7 @@ class JitFunction(Shown):
         self.__name__ = maker.name
 
     shown_by = "eatss.report.jit_function:jit_parts"
+    __signature__ = _Arguments()
 
     def __repr__(self) -> str:
         """Never fails: a source that cannot be read is told when the function is called."""
@@ -117,9 +132,8 @@ class JitFunction(Shown):
             return f"<eatss.jit {self._maker.name}: {error.message} [{error.code}]>"
         return f"<eatss.jit {self._maker.name}({arguments})>"
 
-    @property
-    def __signature__(self) -> inspect.Signature:
-        """The arguments, for :func:`inspect.signature` and completion."""
+    def _arguments(self) -> inspect.Signature:
+        """Return the arguments, for :func:`inspect.signature` and completion."""
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [
             inspect.Parameter(one.name, kind)

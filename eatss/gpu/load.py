@@ -53,6 +53,9 @@ def load_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
     A text with a path separator or ending in ``.toml`` is a path; any other text is
     a name, and case does not matter.
 
+    Args:
+        name_or_path: ``"h200"``, or the path of a TOML profile.
+
     Raises:
         InputError: there is no such profile, or its file is wrong. All findings
             about a file are in it, each with its place.

@@ -11,11 +11,13 @@ from eatss.shown import Tabular, figure, in_lines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
-    """A variant beside the baseline.
+    """A variant beside the baseline. A ratio is ``None`` where either was not measured.
 
-    ``speedup`` is the baseline's time over the variant's, ``energy_ratio`` the variant's energy
-    over the baseline's (below 1 is better), ``ppw_ratio`` the variant's PPW over the
-    baseline's. ``None`` where either was not measured.
+    Attributes:
+        measurement: Of the variant.
+        speedup: The baseline's time over the variant's; above 1 is better.
+        energy_ratio: The variant's energy over the baseline's; below 1 is better.
+        ppw_ratio: The variant's PPW over the baseline's; above 1 is better.
     """
 
     measurement: Measurement
@@ -34,10 +36,15 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(Tabular):
-    """Variants measured in turns, in one run; ``baseline`` is the label of one of the rows.
+    """Variants measured in turns, in one run.
 
-    ``notes`` say where variants were not measured alike: on another card, by another meter, with
-    another kind of data.
+    Attributes:
+        program: Name of the program.
+        baseline: The variant that others are set beside, the label of one of the rows.
+        rows: A row a variant, with its measurement and its ratios to the baseline.
+        notes: Where variants were not measured alike: on another card, by another meter, with
+            another kind of data.
+        schema_version: Of the JSON form.
     """
 
     shown_by = "eatss.report.comparison:comparison_parts"

@@ -215,14 +215,39 @@ class Provenance:
 class Measurement(Tabular):
     """What one variant of a program took on one card.
 
-    Energy is gross (all the card drew) unless a name says ``net``, which leaves out what the idle
-    card draws in the same time. ``flops`` are counted from the loops [EATSS, Sec. V-B]:
-    ``gflops_per_joule`` is PPW. ``least_bytes`` is every element read once and every one written
-    once. ``idle_power_w`` was read before anything ran, or after all where that failed;
-    ``net_energy_j`` rests on it. ``idle_power_after_w`` is of the warm card, after everything.
-    ``resources`` are of each kernel.
-    A value that was not measured is ``None`` and stands in ``missing`` with the reason.
-    ``notes`` are sentences that a reader has to know.
+    Energy is gross (all the card drew) unless a name says ``net``. A value that was not measured
+    is ``None`` and stands in ``missing`` with the reason.
+
+    Attributes:
+        program: Name of the program.
+        variant: Label of the variant, ``"selected"``.
+        status: How it ended, ``"ok"`` for right and measured.
+        reason: Why it is not ``ok``, a sentence.
+        sizes: Pairs of a parameter of the program and its value.
+        tile_sizes: Pairs of a kernel and its pairs of a loop and a tile size.
+        dtype: ``"float"`` or ``"double"``; empty if nothing was generated.
+        time_s: Seconds of one run, the mean over windows.
+        energy_j: Joules of one run, gross, the mean over windows.
+        net_energy_j: Joules less what the idle card draws in the same time.
+        power_w: Watts: energy over time.
+        idle_power_w: Watts of the idle card before anything ran, or after all where that failed.
+        time_estimate: Mean and interval of ``time_s``.
+        energy_estimate: Mean and interval of ``energy_j``.
+        operations: Floating-point operations of one run by kind, counted from the loops.
+        flops: All of them [EATSS, Sec. V-B].
+        least_bytes: Every element read once and every one written once.
+        gflops: 10^9 operations a second.
+        gflops_per_joule: 10^9 operations a joule: PPW.
+        method: How it was measured.
+        windows: The stretches of repeated runs that the means rest on.
+        device: The card.
+        provenance: Where the numbers come from: versions, hashes, host, time.
+        counters: Hardware counters of each kernel, if asked for.
+        resources: Registers, shared memory and occupancy of each kernel.
+        idle_power_after_w: Watts of the idle, warm card after everything.
+        missing: What has no value, and why.
+        notes: Sentences that a reader has to know.
+        schema_version: Of the JSON form.
     """
 
     shown_by = "eatss.report.measurement:measurement_parts"

@@ -62,9 +62,17 @@ class KernelExpectation:
 class ProgramExpectation(Tabular):
     """What is expected of a program on a card.
 
-    ``calibrated`` says whether figures of such a card were measured (``eatss characterize``).
-    ``options`` are PPCG's, ``None`` for the target cuda. ``warnings`` say why PPCG's kernels may be
-    others than these.
+    Attributes:
+        file: The source, as it was named.
+        functions: Functions with a region.
+        gpu: Name of the card's profile.
+        dtype: ``"float"`` or ``"double"``.
+        calibrated: Whether figures of such a card were measured (``eatss characterize``).
+        options: PPCG's options, ``None`` for the target cuda.
+        kernels: What is expected of each kernel, in s and J.
+        target: Whose code: ``"ppcg"`` or ``"cuda"``.
+        warnings: Why PPCG's kernels may be others than these.
+        schema_version: Of the JSON form.
     """
 
     json_layout = JsonForm(also=("time_s", "energy_j"))

@@ -89,6 +89,9 @@ def scop(function: Callable[..., Any]) -> PythonScop:
                 for j in range(n):
                     A[i, j] = alpha * A[i, j]
 
+    Args:
+        function: A function with annotated parameters, whose file can be read.
+
     Raises:
         InputError: ``EATSS-Y0xx``, with all findings: the source is not to be had, or something in
             it has no C of the same meaning.

@@ -199,7 +199,15 @@ def with_counters(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep(Tabular):
-    """All of a store: what it is of, the space as TOML, the cards, and rows in their order."""
+    """All of a store.
+
+    Attributes:
+        identity: What all rows have in common: program, target, card, versions.
+        space: The search space, as TOML.
+        cards: Those that rows were measured on.
+        rows: One for each measurement or refusal, in their order.
+        schema_version: Of the JSON form.
+    """
 
     shown_by = "eatss.report.results:sweep_parts"
     rows_by = "eatss.exchange.tidy:sweep_rows"

@@ -132,10 +132,16 @@ class Coverage:
 class Verification(Shown):
     """A generated program compared with the C it was made from.
 
-    ``status`` is that of the first size that failed, ``message`` says what happened there.
-    ``bit_equal`` tells that floating-point results had to agree in every bit. ``compile_time_s``
-    and ``run_time_s`` are wall-clock times of the compilers and of everything else. ``coverage`` is
-    what all runs covered, those that ``results`` does not list included.
+    Attributes:
+        program: Name of the program.
+        device: ``"cpu"`` or ``"gpu"``.
+        status: That of the first size that failed, ``"ok"`` if none did.
+        message: What happened there.
+        bit_equal: Whether floating-point results had to agree in every bit.
+        results: What happened at each choice of sizes.
+        compile_time_s: Seconds that compilers took, by the clock on the wall.
+        run_time_s: Seconds that everything else took.
+        coverage: What all runs covered, those that ``results`` does not list included.
     """
 
     shown_by = "eatss.report.verification:verification_parts"
