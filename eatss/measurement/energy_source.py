@@ -112,7 +112,7 @@ class Source:
         told: list[IntervalEnergy] = []
         missing: list[Missing] = []
         for course in self._courses:
-            energy = resolved(energy_of_spans(course, spans), time_s, course.period_s())
+            energy = resolved(energy_of_spans(course, spans), time_s, course.period_s)
             if isinstance(energy, str):
                 missing.append(Missing(what=f"energy by {course.trace.meter}", reason=energy))
             else:

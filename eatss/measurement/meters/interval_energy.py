@@ -21,8 +21,10 @@ than that for a millisecond, and so of short spans close together the sum is kno
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +73,8 @@ def interval_energy(trace: Trace, begin_s: float, end_s: float) -> IntervalEnerg
 class Course:
     """A trace, ready to be asked for many spans; ``fault`` says why it can tell none.
 
-    ``ceiling_w`` is a power that is never exceeded, infinite where none is known.
+    ``ceiling_w`` is a power that is never exceeded, infinite where none is known. ``period_s`` is
+    the usual time between two values of the sensor, ``None`` if it is not known.
     """
 
     trace: Trace
@@ -80,24 +83,22 @@ class Course:
     power_w: float = 0.0
     fault: str = ""
     ceiling_w: float = math.inf
+    period_s: float | None = None
 
     @classmethod
     def of(cls, trace: Trace, *, ceiling_w: float = math.inf) -> Course:
         """Return the course of a trace."""
         times = np.array([sample.time_s for sample in trace.samples])
         values = np.array([sample.value for sample in trace.samples])
-        course = cls(trace, times, values, ceiling_w=ceiling_w)
+        period = update_period_s(trace)
+        period_s = period.median_s if isinstance(period, Period) else None
+        course = cls(trace, times, values, ceiling_w=ceiling_w, period_s=period_s)
         if trace.kind != "energy" or len(times) < 2:
             return course
         whole = read(trace, times[0], times[-1], settle_s=0.0, least_intervals=1)
         if isinstance(whole, str):
             return replace(course, fault=whole)
         return replace(course, power_w=whole.power_w)
-
-    def period_s(self) -> float | None:
-        """Return the usual time between two values of the sensor, ``None`` if it is not known."""
-        found = update_period_s(self.trace)
-        return found.median_s if isinstance(found, Period) else None
 
 
 def energy_of_spans(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
@@ -155,9 +156,11 @@ def _by_counter(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
         return f"{meter} gave fewer than two updates around a block of {time_s:.3g} s"
     likely_j = least_j = most_j = 0.0
     gaps_least_j = gaps_most_j = 0.0
+    bounds = [
+        (_counter_at(begin_s, course), _counter_at(end_s, course)) for begin_s, end_s in spans
+    ]
     before: tuple[float, _Bounds] | None = None
-    for begin_s, end_s in spans:
-        begin, end = _counter_at(begin_s, course), _counter_at(end_s, course)
+    for (begin_s, end_s), (begin, end) in zip(spans, bounds, strict=True):
         likely_j += end.likely_j - begin.likely_j
         least_j += max(0.0, end.least_j - begin.most_j)
         most_j += min(end.most_j - begin.least_j, course.ceiling_w * (end_s - begin_s))
@@ -166,7 +169,7 @@ def _by_counter(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
             gaps_least_j += max(0.0, begin.least_j - last.most_j)
             gaps_most_j += min(begin.most_j - last.least_j, course.ceiling_w * passed_s)
         before = end_s, end
-    first, last = _counter_at(spans[0][0], course), _counter_at(spans[-1][1], course)
+    first, last = bounds[0][0], bounds[-1][1]
     least_j = max(least_j, last.least_j - first.most_j - gaps_most_j)
     most_j = min(most_j, last.most_j - first.least_j - gaps_least_j)
     off_j = max(most_j - likely_j, likely_j - least_j)
@@ -178,8 +181,7 @@ def _by_counter(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
+class _Bounds(NamedTuple):
     """What a counter was at a moment: at least, most likely, at most."""
 
     least_j: float
@@ -189,20 +191,24 @@ class _Bounds:
 
 def _counter_at(moment_s: float, course: Course) -> _Bounds:
     times, joules, power_w = course.times, course.values, course.power_w
-    if moment_s < times[0]:
-        first_j, before_j = float(joules[0]), power_w * (float(times[0]) - moment_s)
+    first_s, last_s, last_j = float(times[0]), float(times[-1]), float(joules[-1])
+    if moment_s < first_s:
+        first_j, before_j = float(joules[0]), power_w * (first_s - moment_s)
         return _Bounds(first_j - 2 * before_j, first_j - before_j, first_j)
     # An update is stamped up to so much late, so the next one may lie before this moment.
     late_s = SHARP_S if course.trace.late_s is None else course.trace.late_s
-    after = int(np.searchsorted(times, moment_s + late_s, side="left"))
-    last_s, last_j = float(times[-1]), float(joules[-1])
+    after = bisect_left(times, moment_s + late_s)
     beyond_j = power_w * (moment_s + late_s - last_s)
     most_j = float(joules[after]) if after < len(joules) else last_j + beyond_j
     if moment_s > last_s:
         since_j = power_w * (moment_s - last_s)
         return _Bounds(last_j, last_j + since_j, max(most_j, last_j + 2 * since_j))
-    least_j = float(joules[np.searchsorted(times, moment_s, side="right") - 1])
-    return _Bounds(least_j, float(np.interp(moment_s, times, joules)), most_j)
+    following = bisect_right(times, moment_s)
+    least_s, least_j = float(times[following - 1]), float(joules[following - 1])
+    if following == len(times):
+        return _Bounds(least_j, least_j, most_j)
+    slope_w = (float(joules[following]) - least_j) / (float(times[following]) - least_s)
+    return _Bounds(least_j, least_j + slope_w * (moment_s - least_s), most_j)
 
 
 def _by_power(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
@@ -232,7 +238,4 @@ def _by_power(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
 
 
 def _updates(times: _Floats, spans: Sequence[Span]) -> int:
-    bounds = np.array(spans)
-    first = np.searchsorted(times, bounds[:, 0], side="left")
-    last = np.searchsorted(times, bounds[:, 1], side="right")
-    return int(np.sum(last - first))
+    return sum(bisect_right(times, end_s) - bisect_left(times, begin_s) for begin_s, end_s in spans)
