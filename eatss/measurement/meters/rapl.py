@@ -21,8 +21,12 @@ RAPL_NAME = "RAPL"
 POLL_S = 0.01
 """Time between two readings; a sample is as good as an update, which is a millisecond old."""
 
-LATE_S = 0.003
-"""How old the value of a counter may be when it is read."""
+READ_S = 0.002
+"""A reading that took longer is left out: this thread was not scheduled, and nobody knows when
+the counter had that value."""
+
+LATE_S = READ_S + 0.002
+"""How old the value of a counter may be when it is stamped: it moves about every millisecond."""
 
 _FOLDER = "sys/class/powercap"
 _PACKAGE = re.compile(r"package-\d+(-die-\d+)?")
@@ -84,13 +88,14 @@ def follow_quick_counter(
     record: Callable[[Sample], None],
     poll_s: float = POLL_S,
 ) -> None:
-    """Record a counter that moves faster than it is asked, whenever it has moved."""
+    """Record a counter that moves faster than it is asked, where it has moved."""
     last_j: float | None = None
     while not ticker.ended():
         asked_s = ticker.now()
         value_j = read_j()
-        if value_j != last_j:
-            record(Sample(time_s=ticker.now(), value=value_j))
+        answered_s = ticker.now()
+        if value_j != last_j and answered_s - asked_s <= READ_S:
+            record(Sample(time_s=answered_s, value=value_j))
             last_j = value_j
         ticker.sleep(max(0.0, poll_s - (ticker.now() - asked_s)))
 

@@ -126,6 +126,23 @@ def test_a_quick_counter_is_sampled_where_it_has_moved(make_time: type[VirtualTi
     assert all(a.value != b.value for a, b in pairwise(samples))
 
 
+def test_a_reading_that_took_too_long_is_left_out(make_time: type[VirtualTime]) -> None:
+    clock = make_time(end_s=0.5)
+    slow = iter(range(1000))
+
+    def read_j() -> float:
+        value = 50 * (clock.now() - clock.begin_s)
+        clock.sleep(0.005 if next(slow) % 3 == 0 else 0.0001)
+        return value
+
+    samples: list[Sample] = []
+    follow_quick_counter(read_j, clock, samples.append, 0.01)
+    assert len(samples) > 20
+    for sample in samples:
+        late_s = sample.time_s - clock.begin_s - sample.value / 50
+        assert 0 <= late_s <= LATE_S - 0.001
+
+
 def test_the_trace_says_how_late_it_may_be(zone: Zone) -> None:
     meter = RaplMeter(RaplPackage("package-0", zone("intel-rapl:0", "package-0", 7_000_000), 10.0))
     meter.start()
