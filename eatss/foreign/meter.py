@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,6 +73,7 @@ def meter_program(
     options: MeterOptions | None = None,
     *,
     module: Any = None,
+    environment: Mapping[str, str] | None = None,
     root: Path = Path("/"),
     now: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
@@ -86,6 +87,8 @@ def meter_program(
         options: which cards, and how; the first card by default. One that is named
             twice is metered once.
         module: what stands in for ``pynvml``.
+        environment: where the variables of CUDA are looked for; by default this process's, which
+            the program has too.
         root: where ``/sys`` is looked for.
         now: the clock that samples are stamped with.
         sleep: lets time pass on it.
@@ -98,7 +101,8 @@ def meter_program(
     METERS.get(options.meter)
     child = Child(command)
     with ExitStack() as closing:
-        cards = [_card(card, options, closing, module) for card in _named(options, module)]
+        named = _named(options, os.environ if environment is None else environment, module)
+        cards = [_card(card, options, closing, module) for card in named]
         cpus = list(cpu_sources(root)) if options.cpu else []
         for source in (*cards, *cpus):
             closing.callback(source.stop)
@@ -123,13 +127,15 @@ def meter_program(
     )
 
 
-def _named(options: MeterOptions, module: Any) -> Sequence[NamedCard]:
+def _named(
+    options: MeterOptions, environment: Mapping[str, str], module: Any
+) -> Sequence[NamedCard]:
     """Return the cards to be metered.
 
     Raises:
         InputError: ``EATSS-E090``, there is none.
     """
-    found = named_cards(options.devices, os.environ, module=module)
+    found = named_cards(options.devices, environment, module=module)
     if not found.cards and options.devices:
         raise no_card(MeterError("; ".join(one.reason for one in found.missing)))
     return found.cards

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eatss.measurement.measurement import DeviceInfo, Missing
 from eatss.measurement.power_trace import PowerSample
@@ -31,7 +31,7 @@ class CardEnergy:
     meter: str | None
     updates: int
     missing: tuple[Missing, ...]
-    trace: tuple[PowerSample, ...] = ()
+    trace: tuple[PowerSample, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class CpuEnergy:
     meter: str | None
     updates: int
     missing: tuple[Missing, ...]
-    trace: tuple[PowerSample, ...] = ()
+    trace: tuple[PowerSample, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from operator import index
+from typing import Any, SupportsIndex, TypeAlias
 
 from eatss.diagnostics import input_error
 from eatss.measurement.cuda_order import CudaOrder, cuda_order, full_uuid
@@ -43,24 +44,29 @@ class NamedCards:
 
 
 def checked_gpus(gpus: Gpus) -> Gpus:
-    """Return cards that are named as cards can be.
+    """Return cards that are named as cards can be; whole numbers of any type as ``int``.
 
     Raises:
         InputError: ``EATSS-E064``.
     """
-    if isinstance(gpus, str) and gpus == ALL:
-        return gpus
-    listed = [gpus] if isinstance(gpus, int | str) else gpus
-    for one in listed:
-        number = isinstance(one, int) and not isinstance(one, bool) and one >= 0
-        if not number and not (isinstance(one, str) and one.startswith(("GPU-", "MIG-"))):
-            raise input_error(
-                "EATSS-E064",
-                f"gpus has {one!r}, which names no card",
-                hint="give numbers as CUDA counts from 0, UUIDs as nvidia-smi -L lists them, "
-                'a list of them, "all", or [] for none',
-            )
-    return gpus
+    if isinstance(gpus, str):
+        return gpus if gpus == ALL else _checked(gpus)
+    if isinstance(gpus, Iterable):
+        return tuple(_checked(one) for one in gpus)
+    return _checked(gpus)
+
+
+def _checked(one: object) -> int | str:
+    if isinstance(one, SupportsIndex) and not isinstance(one, bool) and index(one) >= 0:
+        return index(one)
+    if isinstance(one, str) and one.startswith(("GPU-", "MIG-")):
+        return one
+    raise input_error(
+        "EATSS-E064",
+        f"gpus has {one!r}, which names no card",
+        hint="give numbers as CUDA counts from 0, UUIDs as nvidia-smi -L lists them, "
+        'a list of them, "all", or [] for none',
+    )
 
 
 def named_cards(gpus: Gpus, environment: Mapping[str, str], *, module: Any = None) -> NamedCards:
@@ -101,7 +107,7 @@ def _by_uuid(uuid: str, module: Any) -> NamedCard:
 
 def _by_number(number: int, order: CudaOrder) -> NamedCard:
     name, count = f"card {number}", len(order.cards)
-    if number < count:
+    if 0 <= number < count:
         return NamedCard(name=name, device=order.cards[number])
     sees = "no card" if not count else f"{count} card" + "s" * (count > 1)
     reason = f"there is no {name}: CUDA sees {sees} ({order.how})"

@@ -240,15 +240,13 @@ def test_what_cannot_be_is_told_before_the_program_runs(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_variable_of_cuda_decides_which_card_is_metered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    found = meter_program(["true"], MeterOptions(idle_s=0.0), module=FakeNvml())
+def test_the_variable_of_cuda_decides_which_card_is_metered() -> None:
+    second, none = ({"CUDA_VISIBLE_DEVICES": visible} for visible in ("1", ""))
+    options = MeterOptions(idle_s=0.0)
+    found = meter_program(["true"], options, module=FakeNvml(), environment=second)
     assert [card.device.uuid for card in found.cards] == ["GPU-1"]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(eatss.InputError, match="CUDA sees none") as caught:
-        meter_program(["true"], MeterOptions(devices="all"), module=FakeNvml())
+        meter_program(["true"], MeterOptions(devices="all"), module=FakeNvml(), environment=none)
     assert caught.value.code == "EATSS-E090"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from eatss.diagnostics import InputError
@@ -155,8 +156,17 @@ def test_a_card_that_cuda_does_not_see_has_a_reason(four: FakeNvml) -> None:
     assert card.reason == (
         "there is no card 1: CUDA sees 1 card (CUDA's order, CUDA_VISIBLE_DEVICES=3)"
     )
+    (below,) = named_cards(-1, {}, module=four).cards
+    assert below.reason.startswith("there is no card -1: CUDA sees 4 cards")
     none = named_cards("all", {"CUDA_VISIBLE_DEVICES": ""}, module=four)
     assert (none.cards, none.missing[0].what) == ((), "energy")
+
+
+def test_numbers_of_any_type_are_numbers() -> None:
+    assert checked_gpus(np.arange(2)) == (0, 1)  # type: ignore[arg-type]
+    assert checked_gpus(range(1, 3)) == (1, 2)
+    assert checked_gpus(np.int64(3)) == 3  # type: ignore[arg-type]
+    assert (checked_gpus("all"), checked_gpus([]), checked_gpus("GPU-1")) == ("all", (), "GPU-1")
 
 
 @pytest.mark.parametrize("wrong", ["alll", [0, "all"], [True], -1, [1.5], [None]])
