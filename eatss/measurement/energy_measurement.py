@@ -245,17 +245,29 @@ class EnergyMeasurement(Tabular):
         return in_lines(f"EnergyMeasurement {self}", [_of_window(one) for one in self.windows])
 
     def __str__(self) -> str:
-        cpus = "" if self.cpu_energy_j is None else f", CPU {self.cpu_energy_j:.4g} J"
+        told = [f"{self.time_s:.4g} s", self._of_cards()]
+        if self.cpu_energy_j is not None:
+            told.append(f"CPU {self.cpu_energy_j:.4g} J")
+        elif self.cpus:
+            told.append(f"CPU energy unknown: {_why(self.cpus)}")
+        return ", ".join(filter(None, told))
+
+    def _of_cards(self) -> str:
+        """Return what all cards drew, "" if none was asked for."""
         if self.energy_j is None or self.uncertainty_j is None or self.power_w is None:
-            why = next((m.reason for m in self.missing if m.what.startswith("energy")), "")
-            return f"{self.time_s:.4g} s, energy unknown: {why}{cpus}"
+            others = (one.reason for one in self.missing if one.what == "energy")
+            why = _why(self.cards) or next(others, "")
+            return f"energy unknown: {why}" if why or self.cards else ""
         told = f"{self.meter}, {self.updates} updates"
         if len(self.cards) > 1:
             told = f"{len(self.cards)} cards"
-        return (
-            f"{self.time_s:.4g} s, {self.energy_j:.4g} ± {self.uncertainty_j:.2g} J,"
-            f" {self.power_w:.4g} W ({told}){cpus}"
-        )
+        return f"{self.energy_j:.4g} ± {self.uncertainty_j:.2g} J, {self.power_w:.4g} W ({told})"
+
+
+def _why(sources: Iterable[SourceEnergy]) -> str:
+    """Return the first reason why a source has no energy."""
+    unknown = (one for source in sources if source.energy_j is None for one in source.missing)
+    return next((one.reason for one in unknown if one.what.startswith("energy")), "")
 
 
 def _joules(energy_j: float | None, uncertainty_j: float | None) -> str:

@@ -267,6 +267,7 @@ def test_cpus_that_cannot_be_read_have_a_reason_and_leave_the_card_alone(
     assert found.energy_j is not None
     assert (found.cpu_energy_j, found.total_energy_j) == (None, None)
     assert any("CPU: the kernel shows no energy of CPUs" in one.reason for one in found.missing)
+    assert ", CPU energy unknown: the kernel shows no energy of CPUs" in str(found)
 
 
 def test_without_cards_cpus_are_metered_alone(tmp_path: Path) -> None:
@@ -275,6 +276,17 @@ def test_without_cards_cpus_are_metered_alone(tmp_path: Path) -> None:
         pass
     assert [one.kind for one in meter.result.sources] == ["cpu"]
     assert (meter.result.device, meter.result.energy_j) == (None, None)
+    assert "energy unknown: RAPL gave" in str(meter.result)
+
+
+def test_no_card_that_cuda_sees_is_said_and_none_asked_for_is_not(fake: FakeNvml) -> None:
+    nothing = {"CUDA_VISIBLE_DEVICES": ""}
+    with EnergyMeter(device="all", module=fake, environment=nothing) as meter:
+        pass
+    assert "energy unknown: there is no card: CUDA sees none" in str(meter.result)
+    with EnergyMeter(device=[], module=fake, environment=nothing) as meter:
+        pass
+    assert str(meter.result) == f"{meter.result.time_s:.4g} s"
 
 
 class Wall:
