@@ -32,17 +32,17 @@ KERNELS = data_directory("kernels")
 
 @cache
 def selected() -> eatss.Selection:
-    return eatss.select(KERNELS / "2mm.c", gpu="h200", target="cuda")
+    return eatss.select(KERNELS / "mvt.c", gpu="h200", target="cuda")
 
 
 @cache
 def selected_for_ppcg() -> eatss.Selection:
-    return eatss.select(KERNELS / "gemm.c", gpu="h200")
+    return eatss.select(KERNELS / "mvt.c", gpu="h200")
 
 
 @cache
 def expected() -> ProgramExpectation:
-    return eatss.predict(KERNELS / "gemm.c", gpu="h200", target="cuda")
+    return eatss.predict(KERNELS / "mvt.c", gpu="h200", target="cuda")
 
 
 @cache
@@ -72,9 +72,9 @@ def built() -> PpcgBuild:
 
 RESULTS: dict[str, Callable[[], Shown]] = {
     "selection": selected,
-    "kernel": lambda: eatss.select(KERNELS / "gemm.c", gpu="h200", model="paper").kernels[0],
+    "kernel": lambda: eatss.select(KERNELS / "mvt.c", gpu="h200", model="paper").kernels[0],
     "kernel of ppcg": lambda: selected_for_ppcg().kernels[0],
-    "program": lambda: eatss.codegen(KERNELS / "gemm.c", gpu="h200"),
+    "program": lambda: eatss.codegen(KERNELS / "mvt.c", gpu="h200"),
     "prediction": expected,
     "profile": lambda: eatss.load_profile("h200"),
     "callable": lambda: eatss.jit(KERNELS / "gemm.c"),

@@ -17,6 +17,7 @@ from eatss.foreign.child import Child, NotStartedError
 from eatss.foreign.meter import MeterOptions, meter_program
 from eatss.foreign.program_energy import ProgramEnergy
 from eatss.report.program_energy import power_csv, render_program_energy
+from tests.end_to_end.in_process import eatss as in_process
 from tests.measurement.meters.conftest import FakeNvml
 
 ROOT = Path(__file__).parents[2]
@@ -234,7 +235,8 @@ def test_cards_cpus_and_a_plot(tmp_path: Path) -> None:
 def test_what_cannot_be_is_told_before_the_program_runs(
     words: tuple[str, str], said: str, tmp_path: Path
 ) -> None:
-    done = meter(*words, "--", "touch", str(tmp_path / "ran"))
+    nvml = ("--nvml", "tests.foreign.steady_nvml:CARDS")
+    done = in_process("meter", *nvml, *words, "--", "touch", str(tmp_path / "ran"))
     assert done.returncode == 2
     assert f"error: {said}" in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -138,7 +138,7 @@ def test_the_energy_of_a_block_lies_within_its_uncertainty(
     assert abs(energy.energy_j - true_j) <= energy.uncertainty_j * (1 + 1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(counters(), st.lists(st.floats(0.1, 3.8), min_size=2, max_size=12))
 def test_the_energy_of_several_spans_lies_within_its_uncertainty(
     counter: Counter, moments: list[float]
@@ -166,7 +166,7 @@ def test_of_spans_close_together_the_sum_is_known_where_power_is_bounded() -> No
     assert bounded.uncertainty_j <= 2 * 48 + 1400 * 0.0001 * 39 + 40 * 2e-3
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.floats(1, 90), min_size=4, max_size=8),
     st.lists(st.floats(0.05, 0.65), min_size=4, max_size=10, unique=True),
