@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Unpack, get_args
 from eatss.cache.options import Caching, CachingKeywords
 from eatss.forked import in_bounds
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
-from eatss.gpu import GpuProfile
-from eatss.gpu.load import given_profile
+from eatss.gpu import GpuProfile, load_profile
 from eatss.keywords import keywords_of, taken
 from eatss.model.options import (
     SelectKeywords,
@@ -74,8 +73,8 @@ def select(
     Args:
         source: Path of a C file, C source text (a ``str`` with a line break), or loops in Python:
             what ``eatss.scop`` made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
-        gpu: Name of a shipped profile (``"a100"``), path of a TOML profile, or a
-            profile.
+        gpu: Name of a card (``"a100"``), ``"auto"`` for the one in this machine, path of a TOML
+            profile, or a profile.
         target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
         **options: Those of :class:`SelectOptions`, :class:`Reading` and :class:`Caching`.
 
@@ -86,7 +85,7 @@ def select(
     """
     wanted = taken(SelectOptions, options, target=target)
     reading = taken(Reading, options)
-    profile = given_profile(gpu)
+    profile = load_profile(gpu)
     kept = kept_selection(taken(Caching, options).chosen(), source, reading, profile, wanted)
     return kept.found_or(lambda: _selected(source, reading, profile, wanted)).selection
 
@@ -107,7 +106,6 @@ def _selected(
 
 
 @keywords_of(_Predict, CodeRequest, Reading)
-@in_bounds
 def predict(
     source: str | PathLike[str] | PythonScop,
     *,
@@ -125,7 +123,8 @@ def predict(
     Args:
         source: Path of a C file, C source text (a ``str`` with a line break), or loops in Python:
             what ``eatss.scop`` made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
-        gpu: Name of a shipped profile, path of a TOML profile, or a profile.
+        gpu: Name of a card, ``"auto"`` for the one in this machine, path of a TOML profile, or a
+            profile.
         target: Whose code: ``"ppcg"``, or ``"cuda"`` for that of :func:`codegen`.
         max_shared_memory: Bytes of shared memory that PPCG may use for a block, 8192 by default.
         unroll_gpu_tile: Whether PPCG unrolls the points of a thread.
@@ -136,9 +135,6 @@ def predict(
             belong to the target.
         NoSolutionError: for the target cuda, no sizes satisfy the limits of the card.
     """
-    from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
-    from eatss.session.session import Session  # noqa: PLC0415
-
     wanted, reading = taken(CodeRequest, options), taken(Reading, options)
     check_target(
         target,
@@ -149,8 +145,25 @@ def predict(
         },
         cuda={"placements": bool(wanted.placements)},
     )
+    profile = load_profile(gpu)
+    return _predicted(source, reading, profile, target, wanted, max_shared_memory, unroll_gpu_tile)
+
+
+@in_bounds
+def _predicted(
+    source: str | PathLike[str] | PythonScop,
+    reading: Reading,
+    profile: GpuProfile,
+    target: TargetName,
+    wanted: CodeRequest,
+    max_shared_memory: int | None,
+    unroll_gpu_tile: bool,
+) -> ProgramExpectation:
+    from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
+    from eatss.session.session import Session  # noqa: PLC0415
+
     return Session(source, reading, cut=cut_for(target)).predict(
-        gpu, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
+        profile, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
     )
 
 
@@ -205,8 +218,8 @@ def codegen(
     Args:
         source: Path of a C file, C source text (a ``str`` with a line break), or loops in Python:
             what ``eatss.scop`` made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
-        gpu: Name of a shipped profile (``"h200"``), path of a TOML profile, or a
-            profile.
+        gpu: Name of a card (``"h200"``), ``"auto"`` for the one in this machine, path of a TOML
+            profile, or a profile.
         output: A folder to write the program to, with its launch plan, a README and the
             C it was made from.
         force: Replace files in ``output`` that eatss did not write.
@@ -223,7 +236,7 @@ def codegen(
             findings.
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
-    profile = given_profile(gpu)
+    profile = load_profile(gpu)
     decided = read_recipe(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
     choosing = taken(SelectOptions, options, target="cuda")
     wanted = taken(CodeRequest, options)

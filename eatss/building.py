@@ -29,8 +29,8 @@ from eatss.file_sets import placed_files
 from eatss.files import folder_named
 from eatss.forked import in_bounds
 from eatss.frontend.options import Reading
-from eatss.gpu import GpuProfile
-from eatss.gpu.load import given_profile, profile_file
+from eatss.gpu import GpuProfile, load_profile
+from eatss.gpu.load import profile_file
 from eatss.keywords import keywords_of
 from eatss.model import Selection
 from eatss.model.options import SelectKeywords, SelectOptions
@@ -117,7 +117,8 @@ def ppcg(
 
     Args:
         source: Path of a C file.
-        gpu: Name of a shipped profile (``"h200"``), path of a TOML profile, or a profile.
+        gpu: Name of a card (``"h200"``), ``"auto"`` for the one in this machine, path of a TOML
+            profile, or a profile.
         output: The folder that PPCG's files are written to, all or none.
         ppcg: PPCG, a command or a path; by default ``ppcg`` on the path.
         arguments: Further arguments of PPCG: ``("-DN=1000", "-Iinclude")``.
@@ -147,7 +148,7 @@ def ppcg(
     if not given.source.is_file() or given.source.suffix != ".c":
         raise no_source(given.source)
     check_timeout(ppcg_timeout_s)
-    profile = given_profile(gpu)
+    profile = load_profile(gpu)
     for option, named in (("--selection", record), ("--depfile", depfile)):
         if named is not None:
             check_place(option, Path(named), folder)

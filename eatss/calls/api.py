@@ -15,8 +15,7 @@ from eatss.calls.programs import ProgramMaker, SourceMaker
 from eatss.diagnostics import EatssError
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.gpu import GpuProfile, load_profile
-from eatss.gpu.load import given_profile
-from eatss.gpu.this_machine import AUTO, profile_for, profile_of_cuda_device
+from eatss.gpu.this_machine import AUTO, is_auto, profile_of_cuda_device
 from eatss.keywords import keywords_of, taken
 from eatss.model.options import SelectKeywords, SelectOptions
 from eatss.program import Program
@@ -124,11 +123,11 @@ def _profiles(gpu: str | PathLike[str] | GpuProfile) -> ProfileOf:
 
 
 def _profile(gpu: str | PathLike[str] | GpuProfile, device: int | None) -> GpuProfile:
-    if gpu != AUTO:
-        return given_profile(gpu)
+    if not is_auto(gpu):
+        return load_profile(gpu)
     if device is not None:
         return profile_of_cuda_device(device)
     try:
-        return profile_for(AUTO)
+        return load_profile(AUTO)
     except EatssError:  # no card: the CPU runs the code for one that is well known
         return load_profile(CARD_WITHOUT_CARD)

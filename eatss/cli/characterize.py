@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eatss.cli.messages import report_warnings
-from eatss.cli.options import Debug, Diagnostics, FindingsFormat, Format, TableOrJson
+from eatss.cli.options import (
+    CARD_HELP,
+    Debug,
+    Diagnostics,
+    FindingsFormat,
+    Format,
+    TableOrJson,
+    card_option,
+)
 
 if TYPE_CHECKING:
     from eatss.characterize.result import Record
@@ -37,10 +45,7 @@ _LOST = 1
 def characterize(
     gpu: Annotated[
         str,
-        typer.Option(
-            metavar="CARD",
-            help="Profile to calibrate: a name, a TOML file, or auto for that of this card.",
-        ),
+        card_option(help=f"Whose profile is calibrated. {CARD_HELP}"),
     ] = "auto",
     output: Annotated[
         Path | None,
@@ -133,6 +138,7 @@ def _measured(
     diagnostics: FindingsFormat,
 ) -> Record:
     from eatss.characterize.session import characterise_card  # noqa: PLC0415
+    from eatss.gpu.this_machine import is_auto  # noqa: PLC0415
     from eatss.measurement.card import LaunchError  # noqa: PLC0415
 
     path = record or (
@@ -143,7 +149,7 @@ def _measured(
             done = characterise_card(
                 path,
                 device=int(device) if device.isdigit() else device,
-                profile="" if gpu == "auto" else gpu,
+                profile="" if is_auto(gpu) else gpu,
                 groups=tuple(only or ()),
                 fresh=fresh,
                 force=force,

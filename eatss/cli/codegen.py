@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eatss.cli.cards import given_card
 from eatss.cli.messages import read, report_warnings, working
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import read_selection, read_text, write_text
@@ -135,14 +136,13 @@ def codegen(
 
     from eatss.cache.options import Caching  # noqa: PLC0415 - keeps --help fast
     from eatss.frontend.options import Reading  # noqa: PLC0415
-    from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model.options import SelectOptions  # noqa: PLC0415
     from eatss.recipe.recipe_json import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
     from eatss.recipe.requests import check_alone, choices  # noqa: PLC0415
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
     from eatss.session.kept import kept_program, write_kept  # noqa: PLC0415
 
-    profile = load_profile(gpu)
+    profile = given_card(gpu, diagnostics)
     recipe = None if recipe_file is None else read_recipe(recipe_file)
     options = SelectOptions(target="cuda", **choosing)
     spelled = {str(one.name): one.opts[0] for one in context.command.params}

@@ -15,11 +15,12 @@ from eatss.cli.measure_progress import showing
 from eatss.cli.messages import report_warnings, working
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
+    CARD_HELP,
     Diagnostics,
     FindingsFormat,
     Force,
+    card_option,
     of_output,
-    of_source,
     reading_options,
 )
 from eatss.diagnostics import input_error
@@ -117,13 +118,7 @@ def generating_options(
     *,
     gpu: Annotated[
         str,
-        of_source(
-            "--gpu",
-            "-g",
-            metavar="auto|CARD",
-            help="Card that FILE.c is compiled for: the one in this machine, a name, or a TOML "
-            "profile.",
-        ),
+        card_option(help=f"What FILE.c is compiled for. {CARD_HELP}", rich_help_panel="Source"),
     ] = "auto",
     directory: Annotated[
         Path | None,

@@ -43,9 +43,10 @@ SourceFile = Annotated[
         help="C file with #pragma scop regions, or Python: FILE.py, FILE.py:FUNCTION.",
     ),
 ]
-Card = Annotated[
-    str, typer.Option("--gpu", "-g", metavar="CARD", help="Name of a card, or a TOML profile.")
-]
+CARD_METAVAR = "CARD|auto"
+CARD_HELP = "A card by name, a TOML profile, or auto: the card in this machine."
+card_option = partial(typer.Option, "--gpu", "-g", metavar=CARD_METAVAR)
+Card = Annotated[str, card_option(help=CARD_HELP)]
 Format = Annotated[TableOrJson, of_output("--format", "-f", help="What to print.")]
 Force = Annotated[
     bool, of_output("--force", help="Replace files that were edited or that eatss did not write.")

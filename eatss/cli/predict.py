@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eatss.cli.cards import given_card
 from eatss.cli.messages import read, report_warnings, working
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
@@ -65,7 +66,6 @@ def predict(
     What is not given is PPCG's default, or with --target cuda what is selected for least energy.
     """
     from eatss.frontend.options import Reading  # noqa: PLC0415 - keeps --help fast
-    from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model.options import check_target  # noqa: PLC0415
     from eatss.report.expectation import render_expectation  # noqa: PLC0415
     from eatss.session.analysis import cut_for  # noqa: PLC0415
@@ -80,7 +80,7 @@ def predict(
         },
         cuda={"--place": bool(sizes.placements)},
     )
-    profile = load_profile(gpu)
+    profile = given_card(gpu, diagnostics)
     session = Session(file, Reading(**reading), cut=cut_for(target))
     read(session, diagnostics)
     with working(f"predicting for {profile.title}"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eatss.cli.cards import given_card
 from eatss.cli.messages import read, report_warnings, working
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import write_text
@@ -85,7 +86,6 @@ def select(
     """Select energy-aware tile sizes for every kernel of a C file."""
     from eatss.cache.options import Caching  # noqa: PLC0415 - keeps --help fast
     from eatss.frontend.options import Reading  # noqa: PLC0415
-    from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model import sizes_alone  # noqa: PLC0415
     from eatss.model.options import SelectOptions, check_target  # noqa: PLC0415
     from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415
@@ -101,7 +101,7 @@ def select(
         },
         cuda={},
     )
-    profile = load_profile(gpu)
+    profile = given_card(gpu, diagnostics)
     options = SelectOptions(target=target, **choosing)
 
     @cache

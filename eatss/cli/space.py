@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from eatss.cli.cards import given_card
 from eatss.cli.messages import read, working
 from eatss.cli.option_groups import takes
-from eatss.cli.options import Debug, Diagnostics, TargetChoice, of_output, ppcg_reading_options
+from eatss.cli.options import (
+    CARD_HELP,
+    Debug,
+    Diagnostics,
+    TargetChoice,
+    card_option,
+    of_output,
+    ppcg_reading_options,
+)
 from eatss.diagnostics import input_error
 
 if TYPE_CHECKING:
@@ -39,12 +48,7 @@ def space(
     ],
     gpu: Annotated[
         str | None,
-        typer.Option(
-            "--gpu",
-            "-g",
-            metavar="CARD",
-            help="Name of a card, or a TOML profile: its figures are constants (card.sm_count).",
-        ),
+        card_option(help=f"{CARD_HELP} Its figures are constants (card.sm_count)."),
     ] = None,
     target: Annotated[
         TargetChoice,
@@ -68,15 +72,14 @@ def space(
 
     A space is a TOML file, or it is derived from the loops of a C or Python file.
     """
-    from eatss.gpu import load_profile  # noqa: PLC0415 - keeps --help fast
-    from eatss.model.options import check_target  # noqa: PLC0415
+    from eatss.model.options import check_target  # noqa: PLC0415 - keeps --help fast
     from eatss.report.space import render_space  # noqa: PLC0415
     from eatss.space.bound import bind  # noqa: PLC0415
     from eatss.space.card_constants import card_constants  # noqa: PLC0415
     from eatss.space.document import read_space, space_text  # noqa: PLC0415
 
     check_target(target, ppcg={"--ppcg-schedule": reading["ppcg_schedule"] is not None}, cuda={})
-    profile = None if gpu is None else load_profile(gpu)
+    profile = None if gpu is None else given_card(gpu, diagnostics)
     constants: dict[str, Value] = {} if profile is None else card_constants(profile)
     if file.suffix == ".toml":
         found = read_space(file)

@@ -4,8 +4,9 @@ Next folder: ``eatss/model``.
 """
 
 from eatss.gpu.document import profile_from_document, profile_to_document
-from eatss.gpu.load import CARDS, list_profiles, load_profile, profile_directory, profile_provider
+from eatss.gpu.load import CARDS, list_profiles, profile_directory, profile_provider
 from eatss.gpu.profile import FIGURES, GpuProfile, Source
+from eatss.gpu.this_machine import load_profile
 
 __all__ = [
     "CARDS",

@@ -47,7 +47,7 @@ LONG_KEY = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY
 SYNTAX_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
-def load_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
+def named_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
     """Return a known card's profile by name or alias, or the profile in a TOML file.
 
     A text with a path separator or ending in ``.toml`` is a path; any other text is
@@ -65,23 +65,6 @@ def load_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
     if card is None:
         raise _unknown_name(name_or_path, [*shipped, *_added_cards(shipped)])
     return _read(CARDS.get(card))
-
-
-def given_profile(gpu: object) -> GpuProfile:
-    """Return the profile that a user gives: itself, by name, or by the path of a TOML file.
-
-    Raises:
-        InputError: ``EATSS-C004`` it is none of these; those of :func:`load_profile`.
-    """
-    if isinstance(gpu, GpuProfile):
-        return gpu
-    if isinstance(gpu, str | os.PathLike):
-        return load_profile(gpu)
-    raise input_error(
-        "EATSS-C004",
-        f"gpu is {gpu!r}",
-        hint="give the name of a card, the path of a profile, or a profile",
-    )
 
 
 def profile_file(gpu: object) -> Path | None:
@@ -185,7 +168,8 @@ def _unknown_name(name: str, names: Sequence[str]) -> InputError:
     return input_error(
         "EATSS-G001",
         f'no GPU profile is called "{name}"',
-        hint=f"{hint}known: {known}; a profile of your own goes by the path of its TOML file",
+        hint=f"{hint}known: {known}; auto is the card in this machine; a profile of your own goes "
+        "by the path of its TOML file",
     )
 
 

@@ -4,38 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
 
 from rich.table import Table
 from rich.text import Text
 
 from eatss.gpu import GpuProfile, profile_provider, profile_to_document
+from eatss.gpu.profile import FIGURES_IN_WORDS
 from eatss.report.render import render
 
-_FIGURES: tuple[tuple[str, str, str], ...] = (
-    ("threads_per_block", "threads a block (T_P_B)", ""),
-    ("threads_per_warp", "threads a warp (T_P_W)", ""),
-    ("registers_per_sm", "registers an SM (R_P_S)", ""),
-    ("registers_per_block", "registers a block (R_P_B)", ""),
-    ("registers_per_thread", "registers a thread (R_P_T)", ""),
-    ("l1_shared_bytes", "L1 + shared memory an SM (L1_SH)", "KiB"),
-    ("l2_bytes", "L2 cache", "MiB"),
-    ("sm_count", "streaming multiprocessors", ""),
-    ("max_threads_per_sm", "threads an SM", ""),
-    ("max_blocks_per_sm", "blocks an SM", ""),
-    ("shared_per_sm_bytes", "shared memory an SM", "KiB"),
-    ("shared_per_block_bytes", "shared memory a block, default", "KiB"),
-    ("shared_per_block_optin_bytes", "shared memory a block, opt-in", "KiB"),
-    ("base_clock_mhz", "base clock", "MHz"),
-    ("boost_clock_mhz", "boost clock", "MHz"),
-    ("memory_bytes", "memory", "GiB"),
-    ("bandwidth_gb_s", "memory bandwidth", "GB/s"),
-    ("peak_fp64_gflops", "peak FP64", "GFLOP/s"),
-    ("peak_fp64_tensor_gflops", "peak FP64, tensor cores", "GFLOP/s"),
-    ("peak_fp32_gflops", "peak FP32", "GFLOP/s"),
-    ("peak_tf32_tensor_gflops", "peak TF32, tensor cores", "GFLOP/s"),
-    ("tdp_w", "thermal design power", "W"),
-)
 _BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -71,9 +47,13 @@ def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
 
 
 def render_profile(profile: GpuProfile, output: str) -> str:
-    """Return one card's figures with their sources as ``table`` or ``json``."""
+    """Return one card's figures with their sources as ``table``, ``json`` or ``toml``."""
     if output == "json":
         return json.dumps(profile_to_document(profile), indent=2) + "\n"
+    if output == "toml":
+        from eatss.gpu.write import profile_toml  # noqa: PLC0415 - the others need no tomlkit
+
+        return profile_toml(profile)
     head = Text(profile.title, style="bold")
     major, minor = profile.compute_capability
     head.append(f"  {profile.architecture}, compute capability {major}.{minor}", style="not bold")
@@ -85,7 +65,7 @@ def render_profile(profile: GpuProfile, output: str) -> str:
     table.add_column("value", justify="right", style="bold")
     table.add_column("unit")
     table.add_column("source", style="dim", overflow="fold")
-    for field, title, unit in _FIGURES:
+    for field, (title, unit) in FIGURES_IN_WORDS.items():
         value = getattr(profile, field)
         number = numbers.get(sources.get(field, ""))
         where = "" if number is None else f"[{number}]"
@@ -107,6 +87,3 @@ def _amount(value: float | None, unit: str) -> str:
 
 def _tera(gflops: float | None) -> str:
     return "?" if gflops is None else f"{gflops / 1000:.3g}"
-
-
-assert {name for name, _, _ in _FIGURES} <= {field.name for field in fields(GpuProfile)}

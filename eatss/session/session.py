@@ -27,8 +27,7 @@ from eatss.frontend import (
     type_macros,
 )
 from eatss.frontend.options import Reading
-from eatss.gpu import GpuProfile
-from eatss.gpu.load import given_profile
+from eatss.gpu import GpuProfile, load_profile
 from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.model.options import SelectOptions, VolumeName, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
@@ -190,7 +189,7 @@ class Session:
         """Select tile sizes for a card: once analysed, for many.
 
         Args:
-            gpu: name of a card, path of a profile, or a profile.
+            gpu: name of a card, ``auto``, path of a profile, or a profile.
             options: what is best.
             strict_fp: whether generated code keeps the order of all operations.
 
@@ -198,7 +197,7 @@ class Session:
             InputError: the profile or an option is wrong.
             NoSolutionError: no tile sizes satisfy the limits of the card.
         """
-        profile = given_profile(gpu)
+        profile = load_profile(gpu)
         return select_for(self.analysed, profile, options.for_card(profile), strict_fp=strict_fp)
 
     def predict(
@@ -221,7 +220,7 @@ class Session:
             InputError: the profile, sizes or placements are wrong.
             NoSolutionError: for code of eatss, no sizes satisfy the limits of the card.
         """
-        profile = given_profile(gpu)
+        profile = load_profile(gpu)
         if self.cut == "eatss":
             return expect_code(self.analysed, profile, wanted)
         limit = PPCG_SHARED_BYTES if max_shared_memory is None else max_shared_memory
