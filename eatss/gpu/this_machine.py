@@ -10,6 +10,7 @@ from eatss.forked import ForkEndedError, outside_bounds
 from eatss.gpu.detect import Detection, detect, match_profile, profile_from_device
 from eatss.gpu.device import DetectedGpu
 from eatss.gpu.load import named_profile
+from eatss.gpu.match import is_tabulated
 from eatss.gpu.profile import GpuProfile
 
 AUTO = "auto"
@@ -39,9 +40,11 @@ class CardHere:
         took = f"auto is the {self.gpu.name} of this machine"
         if not self.derived:
             return _note(f"{took}: the profile {self.profile.name}")
+        if not is_tabulated(self.gpu.compute_capability):
+            took += ", which is newer than all that is known here"
         return _note(
-            f"{took}; no profile is of such a card, so its driver's figures are taken, and prices "
-            "and rates are guessed from them",
+            f"{took}; no profile is of such a card, so its driver's figures are taken, and "
+            "prices and rates are guessed from them",
             hint="eatss profiles auto shows them; eatss characterize measures what is guessed",
         )
 
