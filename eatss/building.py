@@ -64,6 +64,7 @@ from eatss.ppcg_build.side_files import check_place, replaced
 from eatss.ppcg_build.sizes import UsedSizes, is_dump, used_sizes
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.session.session import Session
+from eatss.shipped_kernels import MARK
 
 Fallback = Literal["default"]
 
@@ -116,7 +117,7 @@ def ppcg(
     Safe to call from several threads and processes at once, also with one output folder.
 
     Args:
-        source: Path of a C file.
+        source: Path of a C file, or a kernel of eatss (``"@gemm"``).
         gpu: Name of a card (``"h200"``), ``"auto"`` for the one in this machine, path of a TOML
             profile, or a profile.
         output: The folder that PPCG's files are written to, all or none.
@@ -142,7 +143,7 @@ def ppcg(
         PpcgError: ``EATSS-R01x`` PPCG fails; ``EATSS-R02x`` it generates something else than it
             was asked for. Then nothing is written.
     """
-    words = [os.fspath(source), *arguments]
+    words = [_word(source), *arguments]
     given = ppcg_arguments(words, selecting=selects and generated is None)
     folder = folder_named(given.output or output)
     if not given.source.is_file() or given.source.suffix != ".c":
@@ -164,6 +165,13 @@ def ppcg(
         if dry_run:
             return run.build((), None)
         return run.finished(run.generate(), folder, depfile, record, gpu)
+
+
+def _word(source: str | PathLike[str]) -> str:
+    """Return a source as a word of PPCG's command line, where ``@name`` is a kernel of eatss."""
+    word = os.fspath(source)
+    is_file = isinstance(source, PathLike) and word.startswith(MARK)
+    return os.path.join(os.curdir, word) if is_file else word  # noqa: PTH118 - Path drops the dot
 
 
 class _Run:

@@ -66,6 +66,7 @@ PUBLISHED: Mapping[str, Published] = {
         "eatss.evaluation.sweep_evaluation:SweepReport", "eatss report --format json"
     ),
     "replay": Published("eatss.replay.nouns:Replay", "eatss sweep --replay --format json"),
+    "kernels": Published("eatss.shipped_kernels:ShippedKernels", "eatss kernels --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
 """The documents with a schema, by name."""

@@ -11,6 +11,7 @@ from eatss.cli import (
     compare,
     doctor,
     inspect,
+    kernels,
     measure,
     meter,
     ppcg,
@@ -29,7 +30,7 @@ from eatss.cli import (
 app = typer.Typer(
     name="eatss",
     help="Energy-aware tile sizes for affine loops on GPUs, proven optimal.",
-    epilog="Start with: eatss select kernels/gemm.c --gpu a100",
+    epilog="Start with: eatss select @gemm --gpu a100",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -52,6 +53,7 @@ app.command(epilog=report.EXAMPLES)(report.report)
 app.add_typer(results.app, name="results")
 app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command(epilog=profiles.EXAMPLES)(profiles.profiles)
+app.command(epilog=kernels.EXAMPLES)(kernels.kernels)
 app.command(epilog=schema.EXAMPLES)(schema.schema)
 app.add_typer(cache.app, name="cache")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)

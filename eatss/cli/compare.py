@@ -11,7 +11,7 @@ import typer
 from eatss.cli.measure import MEASURED, show, stop_interrupted
 from eatss.cli.measure import finish as finish_measured
 from eatss.cli.measure_options import Generating, Measuring, Results, measuring_command
-from eatss.cli.options import Debug, of_output
+from eatss.cli.options import Debug, of_output, source_argument
 from eatss.diagnostics import EatssError, ExitCode, input_error
 
 if TYPE_CHECKING:
@@ -42,9 +42,10 @@ def compare(
     *,
     sources: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE.c|DIR...",
-            help="A C file, generated once for each --tiles, or folders of eatss codegen.",
+        source_argument(
+            metavar="FILE.c|@KERNEL|DIR...",
+            help="A C file or kernel of eatss, generated once for each --tiles, or folders of "
+            "eatss codegen.",
         ),
     ],
     tiles: Annotated[

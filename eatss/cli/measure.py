@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from eatss.cli.measure_options import Generating, Measuring, Results, measuring_command
-from eatss.cli.options import Debug
+from eatss.cli.options import Debug, source_argument
 from eatss.diagnostics import ExitCode, NoSolutionError
 
 if TYPE_CHECKING:
@@ -42,9 +42,10 @@ def measure(
     *,
     sources: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="DIR|FILE.c...",
-            help="Folders of eatss codegen, measured as they are, or C files.",
+        source_argument(
+            metavar="DIR|FILE.c|@KERNEL...",
+            help="Folders of eatss codegen, measured as they are, or C files (@gemm: a kernel of "
+            "eatss).",
         ),
     ],
     measuring: Measuring,

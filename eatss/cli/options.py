@@ -18,6 +18,7 @@ from eatss.cli.option_values import (
     parse_shared_limit,
     parse_tiles,
 )
+from eatss.shipped_kernels import source_path
 
 if TYPE_CHECKING:
     from eatss.cache.options import CachingKeywords
@@ -36,11 +37,13 @@ DataType: TypeAlias = Literal["float", "double"]
 TargetChoice: TypeAlias = Literal["ppcg", "cuda"]
 VolumeChoice: TypeAlias = Literal["product", "footprint"]
 
+source_argument = partial(typer.Argument, parser=source_path)
 SourceFile = Annotated[
     Path,
-    typer.Argument(
-        metavar="FILE",
-        help="C file with #pragma scop regions, or Python: FILE.py, FILE.py:FUNCTION.",
+    source_argument(
+        metavar="FILE|@KERNEL",
+        help="C file with #pragma scop regions, or Python: FILE.py, FILE.py:FUNCTION; @gemm is the "
+        "kernel of that name that comes with eatss (eatss kernels).",
     ),
 ]
 CARD_METAVAR = "CARD|auto"

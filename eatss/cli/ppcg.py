@@ -43,8 +43,9 @@ def ppcg(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="-- FILE.c [-o DIR] [PPCG OPTIONS]",
-            help="PPCG's command line: a C file, the folder to write to, -D, -I, other options.",
+            metavar="-- FILE.c|@KERNEL [-o DIR] [PPCG OPTIONS]",
+            help="PPCG's command line: a C file or kernel of eatss, the folder to write to, -D, "
+            "-I, other options.",
             show_default=False,
         ),
     ],

@@ -18,6 +18,7 @@ from eatss.cli.options import (
     card_option,
     of_output,
     ppcg_reading_options,
+    source_argument,
 )
 from eatss.diagnostics import input_error
 
@@ -42,8 +43,10 @@ def space(
     *,
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE", help="TOML file of a space, or C or Python whose space is derived."
+        source_argument(
+            metavar="FILE|@KERNEL",
+            help="TOML file of a space, or C or Python whose space is derived (@gemm: a kernel of "
+            "eatss).",
         ),
     ],
     gpu: Annotated[
