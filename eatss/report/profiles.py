@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
 from eatss.gpu import GpuProfile, profile_provider, profile_to_document
 from eatss.gpu.profile import FIGURES_IN_WORDS
-from eatss.report.render import render
+from eatss.report.render import page_width, render, uncut
 
+_BY_NEED = (
+    "name", "also", "SMs", "GB/s", "FP64 TF", "FP32 TF", "W", "L2 MiB", "card", "L1+shared KiB",
+    "from",
+)  # fmt: skip
+"""The columns of the list of cards, those first that are there at little width, too."""
+
+_WORDS = {"card": 20, "also": 0, "from": 0}
+"""Columns of words, which may take several lines, with the least width that is pleasant."""
+
+_GAP = 2
 _BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -24,26 +34,60 @@ def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
             for p, provider in zip(profiles, providers, strict=True)
         ]
         return json.dumps({"profiles": names}, indent=2) + "\n"
+    rows = [
+        _cells(profile, provider) for profile, provider in zip(profiles, providers, strict=True)
+    ]
+    shown = _shown_columns(rows, page_width())
     table = Table(box=None)
-    for title in ("name", "card", "also", "from"):
-        table.add_column(title, header_style="dim")
-    for title in ("SMs", "L1+shared KiB", "L2 MiB", "GB/s", "FP64 TF", "FP32 TF", "W"):
-        table.add_column(title, justify="right", header_style="dim")
-    for profile, provider in zip(profiles, providers, strict=True):
-        table.add_row(
-            Text(profile.name, style="bold"),
-            profile.title,
-            ", ".join(profile.aliases),
-            provider,
-            str(profile.sm_count),
-            _amount(profile.l1_shared_bytes, "KiB"),
-            _amount(profile.l2_bytes, "MiB"),
-            _amount(profile.bandwidth_gb_s, ""),
-            _tera(profile.peak_fp64_gflops),
-            _tera(profile.peak_fp32_gflops),
-            _amount(profile.tdp_w, ""),
-        )
+    for title in shown:
+        cells = [row[title] for row in rows]
+        if title == "name":
+            table.add_column(title, header_style="dim", style="bold", no_wrap=True)
+        elif title in _WORDS:
+            table.add_column(title, header_style="dim", min_width=_least_width(title, cells))
+        else:
+            table.add_column(title, header_style="dim", justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(row[title] for title in shown))
     return render(table)
+
+
+def _cells(profile: GpuProfile, provider: str) -> dict[str, str]:
+    """Return what the list says of a card, by the titles of its columns."""
+    return {
+        "name": profile.name,
+        "card": profile.title,
+        "also": ", ".join(profile.aliases),
+        "from": provider,
+        "SMs": str(profile.sm_count),
+        "L1+shared KiB": _amount(profile.l1_shared_bytes, "KiB"),
+        "L2 MiB": _amount(profile.l2_bytes, "MiB"),
+        "GB/s": _amount(profile.bandwidth_gb_s, ""),
+        "FP64 TF": _tera(profile.peak_fp64_gflops),
+        "FP32 TF": _tera(profile.peak_fp32_gflops),
+        "W": _amount(profile.tdp_w, ""),
+    }
+
+
+def _shown_columns(rows: Sequence[Mapping[str, str]], width: int) -> list[str]:
+    """Return the columns for which there is room without cutting a word; names always are."""
+    left = width - 1
+    wanted = {"name"}
+    for title in _BY_NEED:
+        least = _least_width(title, [row[title] for row in rows]) + _GAP
+        if title != "name" and left < least:
+            break
+        wanted.add(title)
+        left -= least
+    return [title for title in rows[0] if title in wanted] if rows else ["name"]
+
+
+def _least_width(title: str, cells: Sequence[str]) -> int:
+    """Return the width at which a column cuts nothing: words may go on in the next line."""
+    if title not in _WORDS:
+        return max(len(text) for text in (title, *cells))
+    words = [word for cell in (title, *cells) for word in cell.split()]
+    return max(_WORDS[title], *(len(word) for word in words))
 
 
 def render_profile(profile: GpuProfile, output: str) -> str:
@@ -71,11 +115,12 @@ def render_profile(profile: GpuProfile, output: str) -> str:
         where = "" if number is None else f"[{number}]"
         note = notes.get(field, "")
         table.add_row(title, _amount(value, unit), unit, Text(f"{where} {note}".strip()))
-    listing = Text()
+    listing: list[Text] = []
     for source in profile.bibliography:
-        url = f"  {source.url}" if source.url else ""
-        listing.append(f" [{numbers[source.key]}] {source.title}{url}\n")
-    return render(head, table, Text("sources", style="bold"), listing)
+        listing.append(Text(f" [{numbers[source.key]}] {source.title}"))
+        if source.url:
+            listing.append(uncut(f"     {source.url}"))
+    return render(head, table, Text("sources", style="bold"), *listing)
 
 
 def _amount(value: float | None, unit: str) -> str:
