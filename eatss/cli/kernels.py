@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from eatss.cli import completion
 from eatss.cli.options import Debug, Diagnostics, TableOrJson, of_output
 
 EXAMPLES = """
@@ -22,7 +23,12 @@ Examples:
 
 def kernels(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Print this one's C; default: list all.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Print this one's C; default: list all.",
+            autocompletion=completion.kernels,
+        ),
     ] = None,
     output: Annotated[
         TableOrJson | None,

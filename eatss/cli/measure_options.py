@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from eatss.cli import completion
 from eatss.cli.measure_progress import showing
 from eatss.cli.messages import report_warnings, working
 from eatss.cli.option_groups import takes
@@ -153,6 +154,7 @@ def measuring_options(
         str,
         _of_measuring(
             metavar="NAME",
+            autocompletion=completion.registered("eatss.meters"),
             help="What energy is read from: auto (the best the card has), counter, power, "
             "nvidia-smi, jetson, none, or a meter that a package adds.",
         ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from eatss.cli import completion
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import (
     parse_blocks,
@@ -37,7 +38,7 @@ DataType: TypeAlias = Literal["float", "double"]
 TargetChoice: TypeAlias = Literal["ppcg", "cuda"]
 VolumeChoice: TypeAlias = Literal["product", "footprint"]
 
-source_argument = partial(typer.Argument, parser=source_path)
+source_argument = partial(typer.Argument, parser=source_path, autocompletion=completion.sources)
 SourceFile = Annotated[
     Path,
     source_argument(
@@ -48,7 +49,10 @@ SourceFile = Annotated[
 ]
 CARD_METAVAR = "CARD|auto"
 CARD_HELP = "A card by name, a TOML profile, or auto: the card in this machine."
-card_option = partial(typer.Option, "--gpu", "-g", metavar=CARD_METAVAR)
+card_option = partial(
+    typer.Option, "--gpu", "-g", metavar=CARD_METAVAR, autocompletion=completion.cards
+)
+card_argument = partial(typer.Argument, autocompletion=completion.cards)
 Card = Annotated[str, card_option(help=CARD_HELP)]
 Format = Annotated[TableOrJson, of_output("--format", "-f", help="What to print.")]
 Force = Annotated[
@@ -135,6 +139,7 @@ def select_options(
         str | None,
         of_model(
             metavar="energy|time|edp|paper|NAME",
+            autocompletion=completion.registered("eatss.objectives"),
             help="What is best: least energy (default), time or energy × time of a run as "
             "predicted, the objective of the EATSS paper, or one that a package adds.",
         ),
@@ -151,10 +156,20 @@ def select_options(
         ),
     ] = None,
     split: Annotated[
-        str, of_model(metavar="auto|0..1", help="Share of L1 + shared memory that is shared.")
+        str,
+        of_model(
+            metavar="auto|0..1",
+            help="Share of L1 + shared memory that is shared.",
+            autocompletion=completion.words("auto"),
+        ),
     ] = "auto",
     warp_fraction: Annotated[
-        str, of_model(metavar="auto|0..1", help="Sizes are multiples of this fraction of a warp.")
+        str,
+        of_model(
+            metavar="auto|0..1",
+            help="Sizes are multiples of this fraction of a warp.",
+            autocompletion=completion.words("auto"),
+        ),
     ] = "auto",
     uniform: Annotated[
         bool, of_model("--uniform", help="One vector of sizes for all kernels.")
@@ -163,6 +178,7 @@ def select_options(
         str | None,
         of_model(
             metavar="default|opt-in|BYTES",
+            autocompletion=completion.words("default", "opt-in"),
             help="Shared memory a block may have; default: default in the model, opt-in in code "
             "of eatss.",
         ),
@@ -248,6 +264,7 @@ def code_options(
         of_code(
             "--transform",
             metavar="NAME",
+            autocompletion=completion.registered("eatss.transformations"),
             help="Change the code: swizzle (instead of padding), or one that a package adds.",
         ),
     ] = None,
@@ -256,6 +273,7 @@ def code_options(
         of_code(
             "--instruction",
             metavar="NAME",
+            autocompletion=completion.registered("eatss.instructions"),
             help="Use an instruction wherever it computes what a statement does: fma, or one that "
             "a package adds.",
         ),

@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from eatss.cli.cards import given_card
-from eatss.cli.options import CARD_HELP, CARD_METAVAR, DataType, Debug, Diagnostics, Format
+from eatss.cli.options import (
+    CARD_HELP,
+    CARD_METAVAR,
+    DataType,
+    Debug,
+    Diagnostics,
+    Format,
+    card_argument,
+)
 
 EXAMPLES = """
 Examples:
@@ -24,7 +32,7 @@ Examples:
 
 
 def roofline(
-    profile: Annotated[str, typer.Argument(metavar=CARD_METAVAR, help=CARD_HELP)],
+    profile: Annotated[str, card_argument(metavar=CARD_METAVAR, help=CARD_HELP)],
     record: Annotated[
         Path | None,
         typer.Option(

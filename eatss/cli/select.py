@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eatss.cli import completion
 from eatss.cli.cards import given_card
 from eatss.cli.messages import read, report_warnings, working
 from eatss.cli.option_groups import takes
@@ -56,6 +57,7 @@ def select(
             "--format",
             "-f",
             metavar="FORMAT",
+            autocompletion=completion.registered("eatss.formats"),
             help="What to print: table, json, ppcg, ppcg-args, smt2, or a format of a package.",
         ),
     ] = "table",
