@@ -14,9 +14,11 @@ from eatss.report.render import page_width, render, uncut
 
 _BY_NEED = (
     "name", "also", "SMs", "GB/s", "FP64 TF", "FP32 TF", "W", "L2 MiB", "card", "L1+shared KiB",
-    "from",
 )  # fmt: skip
-"""The columns of the list of cards, those first that are there at little width, too."""
+"""The columns of the list of cards, those first that are there at little width, too.
+
+Who offers a card is of interest only where others than eatss do.
+"""
 
 _WORDS = {"card": 20, "also": 0, "from": 0}
 """Columns of words, which may take several lines, with the least width that is pleasant."""
@@ -73,7 +75,8 @@ def _shown_columns(rows: Sequence[Mapping[str, str]], width: int) -> list[str]:
     """Return the columns for which there is room without cutting a word; names always are."""
     left = width - 1
     wanted = {"name"}
-    for title in _BY_NEED:
+    ours_alone = {row["from"] for row in rows} == {"eatss"}
+    for title in (*_BY_NEED, "from") if ours_alone else ("name", "from", *_BY_NEED[1:]):
         least = _least_width(title, [row[title] for row in rows]) + _GAP
         if title != "name" and left < least:
             break
