@@ -9,7 +9,7 @@ import typer
 
 from eatss.cli.messages import working
 from eatss.cli.option_groups import takes
-from eatss.cli.options import Debug, TableOrJson, of_output
+from eatss.cli.options import Debug, TableOrJson, of_output, source_argument
 from eatss.cli.replay_options import replay_command
 from eatss.cli.sweep_options import Made, Searched, generation_options, search_options
 from eatss.cli.sweep_progress import sweep_progress
@@ -45,8 +45,8 @@ def sweep(
     *,
     source: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="FILE|DIR",
+        source_argument(
+            metavar="FILE|@KERNEL|DIR",
             help="C or Python as for select, or a folder of --prepare.",
             show_default=False,
         ),
