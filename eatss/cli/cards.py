@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from eatss.gpu import GpuProfile
 
 
-def given_card(gpu: str, diagnostics: FindingsFormat = "text") -> GpuProfile:
+def given_card(gpu: str, diagnostics: FindingsFormat = "text", device: int | str = 0) -> GpuProfile:
     """Return the profile of a card that a command names; say on stderr which one ``auto`` is.
+
+    Args:
+        gpu: a name, a path, or ``auto``.
+        diagnostics: how it is said.
+        device: of ``auto``: number in CUDA's order, or UUID.
 
     Raises:
         InputError: as ``eatss.load_profile``.
@@ -22,6 +27,6 @@ def given_card(gpu: str, diagnostics: FindingsFormat = "text") -> GpuProfile:
     if not is_auto(gpu):
         return load_profile(gpu)
     with working("asking the driver for its card"):
-        found = card_here()
+        found = card_here(device)
     report_warnings((found.note,), diagnostics)
     return found.profile

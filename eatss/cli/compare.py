@@ -116,7 +116,8 @@ def compare(
     check_required(requirements, labels, label)
     with keeping(generating.directory) as folder:
         if not all(folders):
-            variants = generating.several(source, choices, folder, measuring.options.device)
+            device = measuring.options.device
+            variants = generating.for_card(device).several(source, choices, folder, device)
         check_comparable(variants, measuring.options)
         finish(_measured(variants, measuring), label, requirements, output, plot)
 

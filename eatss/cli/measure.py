@@ -82,6 +82,8 @@ def measure(
     folders = [is_program(source) for source in sources]
     if all(folders):
         refuse_output(generating.directory)
+    else:
+        generating = generating.for_card(device)
     with keeping(generating.directory) as folder:
         if len(sources) == 1 and not all(folders):
             variants = [generating.one(sources[0], folder, device)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from eatss.cli import completion
+from eatss.cli.cards import given_card
 from eatss.cli.measure_progress import showing
 from eatss.cli.messages import report_warnings, working
 from eatss.cli.option_groups import takes
@@ -29,6 +30,7 @@ from eatss.files import folder_named
 
 if TYPE_CHECKING:
     from eatss.frontend.options import ReadingKeywords
+    from eatss.gpu import GpuProfile
     from eatss.measurement.measured import Measured
     from eatss.measurement.options import MeasureOptions, Variant
     from eatss.measurement.tile_choice import TileChoice
@@ -73,11 +75,21 @@ class Generating:
     ``force`` replaces files in ``directory`` that eatss did not write.
     """
 
-    gpu: str
+    gpu: str | GpuProfile
     directory: Path | None
     force: bool
     reading: ReadingKeywords
     diagnostics: FindingsFormat
+
+    def for_card(self, device: int | str) -> Generating:
+        """Return this for the card of the profile; which one ``auto`` is, is said once.
+
+        Raises:
+            InputError: there is no such profile, or no card in this machine.
+        """
+        if not isinstance(self.gpu, str):
+            return self
+        return replace(self, gpu=given_card(self.gpu, self.diagnostics, device))
 
     def one(self, source: Path, folder: Path, device: int | str) -> Variant:
         """Generate the program of a C file, and print the warnings of reading it.
