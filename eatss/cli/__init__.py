@@ -64,7 +64,7 @@ def command() -> int:
         with standard_streams():
             try:
                 with ended_as_interrupted():
-                    app()
+                    app(prog_name="eatss")
             except EatssError as error:
                 report_error(error, as_json=json_wanted)
                 return error.exit_code

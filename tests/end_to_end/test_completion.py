@@ -43,12 +43,14 @@ def offered(words: str, monkeypatch: pytest.MonkeyPatch, shell: str = "complete_
 def test_cards_are_offered_wherever_one_is_named(
     before: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = offered(f"eatss {before} ", monkeypatch)
-    assert found[0] == "auto"
+    assert offered(f"eatss {before} h2", monkeypatch) == ["h200", "h200-sxm", "h200-sxm5"]
+
+
+def test_all_names_of_all_cards_are_offered_and_auto(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = offered("eatss select --gpu ", monkeypatch)
     names = {name for one in list_profiles() for name in (one.name, *one.aliases)}
     assert set(found) == {"auto", *names}
-    assert offered(f"eatss {before} h2", monkeypatch) == ["h200", "h200-sxm", "h200-sxm5"]
-    assert offered(f"eatss {before} nothing", monkeypatch) == []
+    assert offered("eatss select --gpu nothing", monkeypatch) == []
 
 
 def test_profiles_in_files_are_offered_as_they_are_spelled(
@@ -69,10 +71,14 @@ def test_profiles_in_files_are_offered_as_they_are_spelled(
 def test_kernels_are_offered_wherever_a_file_goes(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = offered(f"eatss {command} @", monkeypatch)
-    assert found == [f"@{name}" for name in kernel_names()]
     assert offered(f"eatss {command} @ ge", monkeypatch) == ["@gemm", "@gemver", "@gesummv"]
-    assert offered(f"eatss {command} ge", monkeypatch) == []  # files: the shell offers them
+
+
+def test_all_kernels_are_offered_and_files_are_left_to_the_shell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert offered("eatss select @", monkeypatch) == [f"@{name}" for name in kernel_names()]
+    assert offered("eatss select ge", monkeypatch) == []
     assert offered("eatss kernels ge", monkeypatch) == ["gemm", "gemver", "gesummv"]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.gpu import FIGURES, GpuProfile, list_profiles, load_profile, profile_from_document
@@ -59,6 +59,7 @@ calibrations = st.builds(
 )
 
 
+@settings(max_examples=30)
 @given(
     st.integers(1, 2**34),
     st.floats(1e-9, 1e6).filter(math.isfinite),
