@@ -45,19 +45,19 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss codegen kernels/gemm.c --gpu h200 -o build/gemm
+    eatss codegen @gemm --gpu h200 -o build/gemm
 
-    eatss codegen kernels/gemm.c --gpu a100 -o build/gemm --tile i=32,j=64,k=16 --block 8,32
+    eatss codegen @gemm --gpu a100 -o build/gemm --tile i=32,j=64,k=16 --block 8,32
 
-    eatss codegen kernels/gemm.c --gpu h200 -o build/gemm --place A=shared --place 'B[k][j]=l1'
+    eatss codegen @gemm --gpu h200 -o build/gemm --place A=shared --place 'B[k][j]=l1'
 
-    eatss codegen kernels/3mm.c --gpu h200 -o build/3mm --tile k0:i=32 --tile k1:i=64,j=64
+    eatss codegen @3mm --gpu h200 -o build/3mm --tile k0:i=32 --tile k1:i=64,j=64
 
-    eatss codegen kernels/atax.c --gpu h200 -o build/atax --dtype float --strict-fp
+    eatss codegen @atax --gpu h200 -o build/atax --dtype float --strict-fp
 
-    eatss codegen kernels/gemm.c --gpu h200 --save-recipe gemm.json
+    eatss codegen @gemm --gpu h200 --save-recipe gemm.json
 
-    eatss codegen kernels/gemm.c --gpu h200 -o build/gemm --recipe gemm.json
+    eatss codegen @gemm --gpu h200 -o build/gemm --recipe gemm.json
 """
 
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss compare kernels/gemm.c --tiles selected --tiles 32,32,32 --baseline 32,32,32
+    eatss compare @gemm --tiles selected --tiles 32,32,32 --baseline 32,32,32
 
-    eatss compare kernels/gemm.c --tiles selected --tiles i=32,j=64 --tiles 32 --plot gemm.png
+    eatss compare @gemm --tiles selected --tiles i=32,j=64 --tiles 32 --plot gemm.png
 
     eatss compare build/ours build/theirs --baseline theirs --format csv
 
-    eatss compare kernels/atax.c --require 'energy<=1.0' --require 'time<=0.95'
+    eatss compare @atax --require 'energy<=1.0' --require 'time<=0.95'
 """
 
 NOT_MET = 3

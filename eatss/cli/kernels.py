@@ -25,7 +25,7 @@ def kernels(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             help="Print this one's C; default: list all.",
             autocompletion=completion.kernels,
         ),

@@ -23,11 +23,11 @@ Examples:
 
     eatss measure build/gemm
 
-    eatss measure kernels/gemm.c --gpu auto
+    eatss measure @gemm --gpu auto
 
     eatss measure build/gemm --size NI=2000,NJ=2000,NK=2000 --target 0.5% --format json
 
-    eatss measure kernels/gemm.c kernels/atax.c -o build --counters
+    eatss measure @gemm kernels/atax.c -o build --counters
 """
 
 INTERRUPTED = 130

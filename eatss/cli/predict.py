@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss predict kernels/gemm.c --gpu h200
+    eatss predict @gemm --gpu h200
 
-    eatss predict kernels/gemm.c --gpu h200 --tile i=64,j=64,k=16 --block 16,32
+    eatss predict @gemm --gpu h200 --tile i=64,j=64,k=16 --block 16,32
 
-    eatss predict kernels/gemm.c --gpu h200 --target cuda --tile i=64,j=64,k=16 --place A=l1
+    eatss predict @gemm --gpu h200 --target cuda --tile i=64,j=64,k=16 --place A=l1
 
-    eatss predict kernels/2mm.c --gpu h200 --tile k1:i=16 --max-shared-memory 49152 --format json
+    eatss predict @2mm --gpu h200 --tile k1:i=16 --max-shared-memory 49152 --format json
 """
 
 _of_ppcg = partial(typer.Option, rich_help_panel="PPCG")

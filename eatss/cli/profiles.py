@@ -7,7 +7,14 @@ from typing import Annotated, Literal
 import typer
 
 from eatss.cli.cards import given_card
-from eatss.cli.options import CARD_HELP, Debug, Diagnostics, card_argument, of_output
+from eatss.cli.options import (
+    CARD_HELP,
+    CARD_METAVAR,
+    Debug,
+    Diagnostics,
+    card_argument,
+    of_output,
+)
 from eatss.diagnostics import input_error
 
 EXAMPLES = """
@@ -28,7 +35,7 @@ Examples:
 def profiles(
     name: Annotated[
         str | None,
-        card_argument(metavar="[CARD|auto]", help=f"{CARD_HELP} Default: all known cards."),
+        card_argument(metavar=CARD_METAVAR, help=f"{CARD_HELP} Default: all known cards."),
     ] = None,
     output: Annotated[
         Literal["table", "json", "toml"],

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss select kernels/gemm.c --gpu a100
+    eatss select @gemm --gpu a100
 
     eatss select gemm.c --gpu h200 -D NI=4000 --dtype float --explain
 

@@ -32,9 +32,9 @@ Examples:
 
     eatss space examples/spaces/beast-dgemm.toml
 
-    eatss space kernels/2mm.c --gpu h200 --sample 5
+    eatss space @2mm --gpu h200 --sample 5
 
-    eatss space kernels/2mm.c --gpu h200 --target ppcg --format toml > 2mm.toml
+    eatss space @2mm --gpu h200 --target ppcg --format toml > 2mm.toml
 """
 
 

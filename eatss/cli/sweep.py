@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss sweep kernels/gemm.c --gpu auto --budget 300 -o gemm.db
+    eatss sweep @gemm --gpu auto --budget 300 -o gemm.db
 
-    eatss sweep kernels/2mm.c --space tiles.toml --strategy random --budget 30m -o 2mm.db
+    eatss sweep @2mm --space tiles.toml --strategy random --budget 30m -o 2mm.db
 
-    eatss sweep kernels/gemm.c --target ppcg --ppcg ~/ppcg/bin/ppcg -o ppcg.db
+    eatss sweep @gemm --target ppcg --ppcg ~/ppcg/bin/ppcg -o ppcg.db
 
-    eatss sweep kernels/gemm.c --devices 0,1 --budget 1000 -o gemm.db
+    eatss sweep @gemm --devices 0,1 --budget 1000 -o gemm.db
 
-    eatss sweep kernels/gemm.c --gpu h200 --budget 300 --prepare variants
+    eatss sweep @gemm --gpu h200 --budget 300 --prepare variants
 
     eatss sweep variants -o gemm.db
 
