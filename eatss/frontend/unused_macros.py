@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from clang.cindex import TranslationUnitLoadError
+
 from eatss.diagnostics import SourceSpan
 from eatss.frontend.clang import MacroDefinition, Unit
 from eatss.frontend.codes import Code
@@ -53,7 +55,10 @@ def warn_of_unused(
     def says_the_same(names: Iterable[str]) -> bool:
         instead = {name: f"{heads[name]}={_NO_C}" for name in names}
         others = [instead.get(macro_name(one), one) for one in defines]
-        return parsed_with(others).messages == unit.messages
+        try:
+            return parsed_with(others).messages == unit.messages
+        except TranslationUnitLoadError:  # so much was it used
+            return False
 
     if not says_the_same(doubtful):
         doubtful = [name for name in doubtful if says_the_same([name])]
