@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.cli.completion import BUILT_IN, rejoin, rejoined
@@ -120,6 +120,7 @@ word = st.text("abc-./", min_size=1, max_size=4)
 typed = st.lists(word | word.map(lambda one: f"@{one}"), min_size=1, max_size=5)
 
 
+@settings(max_examples=50, deadline=None)
 @given(typed, st.data())
 def test_words_that_bash_cuts_are_whole_again(words: list[str], data: st.DataObject) -> None:
     """Bash makes ``@`` a word of its own; what stands after the cursor does not matter."""

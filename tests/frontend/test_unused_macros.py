@@ -174,7 +174,7 @@ programs = st.lists(st.recursive(line, block, max_leaves=6), max_size=6).map("\n
 
 
 @pytest.mark.skipif(shutil.which("cpp") is None, reason="needs cpp")
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 @given(programs, names_of_macros)
 def test_what_is_told_to_change_nothing_changes_nothing(body: str, name: str) -> None:
     """The preprocessor's output is the same with other values, and without the macro."""

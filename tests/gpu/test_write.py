@@ -59,7 +59,7 @@ calibrations = st.builds(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(
     st.integers(1, 2**34),
     st.floats(1e-9, 1e6).filter(math.isfinite),
