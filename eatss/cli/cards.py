@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eatss.cli.messages import report_warnings, working
+from eatss.cli.messages import report_warnings
+from eatss.cli.progress import working
 
 if TYPE_CHECKING:
     from eatss.cli.options import FindingsFormat

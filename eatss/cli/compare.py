@@ -24,7 +24,7 @@ Examples:
 
     eatss compare @gemm --tiles selected --tiles 32,32,32 --baseline 32,32,32
 
-    eatss compare @gemm --tiles selected --tiles i=32,j=64 --tiles 32 --plot gemm.png
+    eatss compare @gemm --tiles selected --tiles i=32,j=64 --plot gemm.png
 
     eatss compare build/ours build/theirs --baseline theirs --format csv
 
@@ -43,7 +43,7 @@ def compare(
     sources: Annotated[
         list[Path],
         source_argument(
-            metavar="FILE.c|@KERNEL|DIR...",
+            metavar="FILE.c|@KERNEL|DIR",
             help="A C file or kernel of eatss, generated once for each --tiles, or folders of "
             "eatss codegen.",
         ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from eatss.cli.cards import given_card
-from eatss.cli.messages import read, working
+from eatss.cli.messages import read
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
     CARD_HELP,
@@ -20,6 +20,7 @@ from eatss.cli.options import (
     ppcg_reading_options,
     source_argument,
 )
+from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ def space(
         typer.echo(space_text(found), nl=False)
         return
     bound = bind(found, constants)
-    with working(f"counting {found.name}"):
-        count = bound.count()
+    with working(f"counting {found.name}") as step:
+        count = bound.count(step.part)
         points = bound.sample(sample, seed) if sample and count.kept else []
     typer.echo(render_space(count, points, output), nl=False)
     bound.require_points()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.messages import working
+from eatss.cli.messages import say
 from eatss.cli.option_groups import takes
 from eatss.cli.options import Debug, TableOrJson, of_output, source_argument
+from eatss.cli.progress import working
 from eatss.cli.replay_options import replay_command
 from eatss.cli.sweep_options import Made, Searched, generation_options, search_options
 from eatss.cli.sweep_progress import sweep_progress
+from eatss.cli.talk import typed_options
 from eatss.diagnostics import InputError, input_error
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ Examples:
 
     eatss sweep @gemm --gpu auto --budget 300 -o gemm.db
 
-    eatss sweep @2mm --space tiles.toml --strategy random --budget 30m -o 2mm.db
+    eatss sweep @2mm --space tiles.toml --budget 30m -o 2mm.db
 
     eatss sweep @gemm --target ppcg --ppcg ~/ppcg/bin/ppcg -o ppcg.db
 
@@ -42,6 +45,7 @@ INTERRUPTED = 130
 
 @takes(made=generation_options, searched=search_options)
 def sweep(
+    context: typer.Context,
     *,
     source: Annotated[
         Path | None,
@@ -103,17 +107,20 @@ def sweep(
     measured = _given(
         **{"-o": output, "--counters": searched.options.counters or None, "--scheduler": scheduler}
     )
+    typed = (*typed_options(context), "a source")  # settings are no reason to refuse
     if replay is not None:
         others = _given(**{"a source": source, "--prepare": prepare})
-        _refuse("--replay", (*made.given, *measured, *others))
-        typer.echo(_replayed(replay, searched, seeds, format_), nl=False)
+        _refuse("--replay", (*made.given, *measured, *others), typed)
+        with working(f"replaying {replay}"):
+            text = _replayed(replay, searched, seeds, format_)
+        typer.echo(text, nl=False)
         return
     if source is None:
         raise _missing("a C file, or a folder of --prepare", "eatss sweep FILE.c -o STORE")
     if is_prepared(source):
-        _refuse("a folder of --prepare", (*made.given, *_given(**{"--prepare": prepare})))
+        _refuse("a folder of --prepare", (*made.given, *_given(**{"--prepare": prepare})), typed)
     if prepare is not None:
-        _refuse("--prepare", measured)
+        _refuse("--prepare", measured, typed)
         _prepare(source, prepare, searched.options, made.generation)
         return
     if output is None:
@@ -159,10 +166,10 @@ def _sweep(
         except KeyboardInterrupt:
             interrupted = True
     if interrupted and not output.exists():
-        typer.echo("interrupted before anything was measured", err=True)
+        say("interrupted before anything was measured")
         raise typer.Exit(INTERRUPTED)
     if interrupted:
-        typer.echo(f"interrupted: go on with the same command; {output} has all so far", err=True)
+        say(f"interrupted: go on with the same command; {output} has all so far")
     _show(output, format_)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -171,17 +178,21 @@ def _sweep(
 def _show(output: Path, format_: TableOrJson) -> None:
     from eatss.reporting import evaluated, rendered  # noqa: PLC0415 - keeps --help fast
 
-    typer.echo(rendered(evaluated([output]), "text" if format_ == "table" else "json"), nl=False)
+    with working(f"evaluating {output}"):
+        text = rendered(evaluated([output]), "text" if format_ == "table" else "json")
+    typer.echo(text, nl=False)
 
 
 def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Generation) -> None:
     from eatss.explore.preparing import prepare_sweep  # noqa: PLC0415 - keeps --help fast
 
-    with working(f"generating variants of {source}"):
-        made = prepare_sweep(source, output=folder, options=options, generation=generation)
+    with working(f"generating variants of {source}") as step:
+        made = prepare_sweep(
+            source, output=folder, options=options, generation=generation, told=step.part
+        )
     good = sum(one.made.folder is not None for one in made.variants)
     typer.echo(f"{good} of {len(made.variants)} variants in {folder}")
-    typer.echo(f"measure them where the card is: eatss sweep {folder} -o STORE", err=True)
+    say(f"measure them where the card is: eatss sweep {folder} -o STORE")
 
 
 def _given(**options: object) -> tuple[str, ...]:
@@ -189,13 +200,13 @@ def _given(**options: object) -> tuple[str, ...]:
     return tuple(name for name, value in options.items() if value is not None)
 
 
-def _refuse(what: str, given: tuple[str, ...]) -> None:
-    """Refuse options that something has no use for.
+def _refuse(what: str, given: Sequence[str], typed: Sequence[str]) -> None:
+    """Refuse options that were typed and that something has no use for.
 
     Raises:
         InputError: ``EATSS-W007``.
     """
-    for option in given:
+    for option in (one for one in given if one in typed):
         raise input_error("EATSS-W007", f"{what} has no use for {option}", hint="leave it out")
 
 

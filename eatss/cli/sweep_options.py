@@ -11,7 +11,15 @@ import typer
 from eatss.cli import completion
 from eatss.cli.measure_options import DEVICE_HELP, parse_device
 from eatss.cli.option_groups import takes
-from eatss.cli.options import CARD_HELP, card_option, of_output, of_source, reading_options
+from eatss.cli.options import (
+    CARD_HELP,
+    Nvcc,
+    card_option,
+    named_nvcc,
+    of_output,
+    of_source,
+    reading_options,
+)
 
 if TYPE_CHECKING:
     from eatss.explore.generation import Generation
@@ -150,6 +158,7 @@ def search_options(
     compiler: Annotated[
         Literal["auto", "nvrtc", "nvcc"], typer.Option(help="What compiles the CUDA text.")
     ] = "auto",
+    nvcc: Nvcc = None,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.01, help="Limit of one run.")
     ] = 20.0,
@@ -160,7 +169,7 @@ def search_options(
     """Return how variants are searched and measured.
 
     Raises:
-        InputError: the budget or a device is none.
+        InputError: the budget, a device or the CUDA compiler is none.
     """
     from eatss.explore.options import SweepOptions  # noqa: PLC0415 - keeps --help fast
     from eatss.strategies.budget import Budget  # noqa: PLC0415
@@ -176,6 +185,7 @@ def search_options(
         devices=tuple(parse_device(one) for one in devices.split(",")),
         meter=meter,
         compiler=compiler,
+        nvcc=named_nvcc(nvcc),
         timeout_s=timeout,
         compares=not no_check,
     )
