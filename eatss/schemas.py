@@ -68,6 +68,7 @@ PUBLISHED: Mapping[str, Published] = {
     "replay": Published("eatss.replay.nouns:Replay", "eatss sweep --replay --format json"),
     "doctor": Published("eatss.report.environment:Examination", "eatss doctor --format json"),
     "settings": Published("eatss.report.settings:Settings", "eatss settings --format json"),
+    "kernels": Published("eatss.shipped_kernels:ShippedKernels", "eatss kernels --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
 """The documents with a schema, by name."""

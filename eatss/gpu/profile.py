@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eatss.gpu.calibration import Calibration
@@ -9,30 +10,33 @@ from eatss.shown import Shown, figure
 
 SCHEMA_VERSION = 1
 
-FIGURES: tuple[str, ...] = (
-    "threads_per_block",
-    "threads_per_warp",
-    "registers_per_sm",
-    "registers_per_block",
-    "registers_per_thread",
-    "l1_shared_bytes",
-    "l2_bytes",
-    "sm_count",
-    "max_threads_per_sm",
-    "max_blocks_per_sm",
-    "shared_per_sm_bytes",
-    "shared_per_block_bytes",
-    "shared_per_block_optin_bytes",
-    "base_clock_mhz",
-    "boost_clock_mhz",
-    "memory_bytes",
-    "bandwidth_gb_s",
-    "peak_fp64_gflops",
-    "peak_fp64_tensor_gflops",
-    "peak_fp32_gflops",
-    "peak_tf32_tensor_gflops",
-    "tdp_w",
-)
+FIGURES_IN_WORDS: Mapping[str, tuple[str, str]] = {
+    "threads_per_block": ("threads a block (T_P_B)", ""),
+    "threads_per_warp": ("threads a warp (T_P_W)", ""),
+    "registers_per_sm": ("registers an SM (R_P_S)", ""),
+    "registers_per_block": ("registers a block (R_P_B)", ""),
+    "registers_per_thread": ("registers a thread (R_P_T)", ""),
+    "l1_shared_bytes": ("L1 + shared memory an SM (L1_SH)", "KiB"),
+    "l2_bytes": ("L2 cache", "MiB"),
+    "sm_count": ("streaming multiprocessors", ""),
+    "max_threads_per_sm": ("threads an SM", ""),
+    "max_blocks_per_sm": ("blocks an SM", ""),
+    "shared_per_sm_bytes": ("shared memory an SM", "KiB"),
+    "shared_per_block_bytes": ("shared memory a block, default", "KiB"),
+    "shared_per_block_optin_bytes": ("shared memory a block, opt-in", "KiB"),
+    "base_clock_mhz": ("base clock", "MHz"),
+    "boost_clock_mhz": ("boost clock", "MHz"),
+    "memory_bytes": ("memory", "GiB"),
+    "bandwidth_gb_s": ("memory bandwidth", "GB/s"),
+    "peak_fp64_gflops": ("peak FP64", "GFLOP/s"),
+    "peak_fp64_tensor_gflops": ("peak FP64, tensor cores", "GFLOP/s"),
+    "peak_fp32_gflops": ("peak FP32", "GFLOP/s"),
+    "peak_tf32_tensor_gflops": ("peak TF32, tensor cores", "GFLOP/s"),
+    "tdp_w": ("thermal design power", "W"),
+}
+"""What each figure of a profile is, and the unit that people read it in, in order of display."""
+
+FIGURES: tuple[str, ...] = tuple(FIGURES_IN_WORDS)
 """The fields of a profile that are figures, each with a source, in order of display."""
 
 
