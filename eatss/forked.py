@@ -27,6 +27,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from traceback import format_exception
+from types import FrameType
 from typing import NoReturn, ParamSpec, TypeVar
 
 from eatss.diagnostics import EatssError, input_error
@@ -136,6 +137,46 @@ if sys.platform == "linux":
     os.register_at_fork(after_in_child=_forks.renew)
 
 
+class _HeldSignals:
+    """Signals that ask this process to end, kept back while a child is not known yet.
+
+    What Python does about a signal it does in the main thread, between any two steps of it: also
+    between a fork and the note of the child's number. Elsewhere, and for signals that end the
+    process at once or are ignored, there is nothing to keep back.
+    """
+
+    def __init__(self) -> None:
+        self._usual: dict[int, Callable[[int, FrameType | None], object]] = {}
+        self._came: list[int] = []
+
+    def hold(self) -> None:
+        """Keep signals back."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in _ENDING:
+            handler = signal.getsignal(number)
+            if callable(handler) and not isinstance(handler, signal.Handlers):
+                self._usual[number] = handler
+                signal.signal(number, self._note)
+
+    def let_go(self) -> None:
+        """Let signals do what they do, those that came too."""
+        try:
+            self._restore()
+        finally:
+            self._restore()
+        while self._came:
+            number = self._came.pop(0)
+            self._usual[number](number, None)
+
+    def _restore(self) -> None:
+        for number, handler in self._usual.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._came.append(number)
+
+
 class Cause(Enum):
     """Why a forked process ended without a result."""
 
@@ -184,17 +225,18 @@ def run_forked(work: Callable[[], T], limits: Limits) -> T:
     if sys.platform != "linux":
         return work()
     parent = os.getpid()
-    usual = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # until the child is known
+    held = _HeldSignals()
     try:
+        held.hold()
         child, pipe = _forks.fork()
     except BaseException as error:
-        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
+        held.let_go()
         if isinstance(error, OSError):  # the system has no room for one
             return work()
         raise
     if child == 0:
-        _work_and_end(work, limits, pipe, parent, usual)
-    answer = _waited_for(child, pipe, limits, usual)
+        _work_and_end(work, limits, pipe, parent)
+    answer = _waited_for(child, pipe, limits, held)
     try:
         good, result = pickle.loads(answer)  # noqa: S301 - our own fork's
     except Exception as error:
@@ -204,14 +246,14 @@ def run_forked(work: Callable[[], T], limits: Limits) -> T:
     raise result
 
 
-def _waited_for(child: int, pipe: int, limits: Limits, mask: set[int | signal.Signals]) -> bytes:
+def _waited_for(child: int, pipe: int, limits: Limits, held: _HeldSignals) -> bytes:
     """Return the answer of a process that has ended; end it where this one is interrupted.
 
-    ``mask`` has the signals that are blocked from here on: those that came since the fork come now.
+    Signals that were ``held`` since before the fork come now.
     """
     code: int | None = None
     try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        held.let_go()
         clock_s = math.inf if limits.clock_s is None else limits.clock_s
         answer, ended = _read(pipe, child if limits.watched else None, time.monotonic() + clock_s)
         if ended:
@@ -407,20 +449,13 @@ def _spent_s(child: int) -> float | None:
     return None if state[0] in "ZX" else sum(float(ticks) for ticks in state[11:15])
 
 
-def _work_and_end(
-    work: Callable[[], object],
-    limits: Limits,
-    pipe: int,
-    parent: int,
-    mask: set[int | signal.Signals],
-) -> NoReturn:
+def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int, parent: int) -> NoReturn:
     """Work in the forked process, and end it: nothing of the other one's may run here after."""
     code = 1
     gc.freeze()  # what the other process no longer needs is its own to finalise
     try:
         _bound(limits)
         _end_with(parent)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         data = _pickled(_answer(work))
         with open(pipe, "wb") as stream:
             stream.write(_LENGTH.pack(len(data)) + data)
