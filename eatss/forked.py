@@ -30,6 +30,7 @@ from traceback import format_exception
 from typing import NoReturn, ParamSpec, TypeVar
 
 from eatss.diagnostics import EatssError, input_error
+from eatss.missing_packages import missing_packages
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -280,14 +281,25 @@ def in_bounds(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _load() -> None:
-    """Load what calls need: a process that is forked while a thread loads a module never can."""
+    """Load what calls need: a process that is forked while a thread loads a module never can.
+
+    Raises:
+        InputError: ``EATSS-C030``, a package is not installed that only generating needs.
+    """
     if _loaded:
         return
     with _loading:
         for package in _NEEDED:
             for module in iter_modules([str(Path(__file__).parent / package)]):
-                import_module(f"eatss.{package}.{module.name}")
+                _load_one(f"eatss.{package}.{module.name}")
         _loaded.append(True)
+
+
+def _load_one(module: str) -> None:
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        raise missing_packages(error) or error from None
 
 
 def release() -> None:
