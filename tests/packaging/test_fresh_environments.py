@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,13 @@ MADE_BY_PYTHON = ("PKG-INFO", "eatss.egg-info")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the distributions; building them warns of nothing."""
     folder = tmp_path_factory.mktemp("dist")
+    with (ROOT / "pyproject.toml").open() as project:
+        fcntl.flock(project, fcntl.LOCK_EX)  # building writes into the tree: one at a time
+        build(folder)
+    return folder
+
+
+def build(folder: Path) -> None:
     for what in ([str(ROOT)], ["--wheel", str(ROOT / "distributions" / "measure")]):
         done = subprocess.run(
             [sys.executable, "-m", "build", "--outdir", str(folder), *what],
@@ -39,7 +47,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         said = done.stdout + done.stderr
         assert done.returncode == 0, said
         assert [line for line in said.splitlines() if "warning" in line.lower()] == []
-    return folder
 
 
 def one(folder: Path, pattern: str) -> Path:
