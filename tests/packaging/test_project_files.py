@@ -118,3 +118,16 @@ def test_the_citation_is_of_this_version() -> None:
 def test_dependabot_looks_at_actions_and_packages() -> None:
     updates = read(GITHUB / "dependabot.yml")["updates"]
     assert {one["package-ecosystem"] for one in updates} == {"github-actions", "pip"}
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "SECURITY.md", "docs/install.md"])
+def test_pages_name_what_there_is(page: str) -> None:
+    text = (ROOT / page).read_text()
+    here = (ROOT / page).parent
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)]
+    for link in links:
+        assert link.startswith("https://") or (here / link).exists(), link
+    for path in re.findall(r"(?:tests|benchmarks|distributions|eatss)/[\w/-]+(?:\.\w+)?", text):
+        assert (ROOT / path).exists(), path
+    for extra in re.findall(r"(?:eatss|\.)\[([\w,]+)\]", text):
+        assert set(extra.split(",")) <= set(PROJECT["optional-dependencies"])
