@@ -30,7 +30,7 @@ from traceback import format_exception
 from typing import NoReturn, ParamSpec, TypeVar
 
 from eatss.diagnostics import EatssError, input_error
-from eatss.missing_packages import missing_packages
+from eatss.missing_packages import missing_packages_named
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -288,18 +288,11 @@ def _load() -> None:
     """
     if _loaded:
         return
-    with _loading:
+    with _loading, missing_packages_named():
         for package in _NEEDED:
             for module in iter_modules([str(Path(__file__).parent / package)]):
-                _load_one(f"eatss.{package}.{module.name}")
+                import_module(f"eatss.{package}.{module.name}")
         _loaded.append(True)
-
-
-def _load_one(module: str) -> None:
-    try:
-        import_module(module)
-    except ModuleNotFoundError as error:
-        raise missing_packages(error) or error from None
 
 
 def release() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 from eatss.diagnostics import InputError, input_error
@@ -13,14 +15,21 @@ CARRIED_WITHOUT = frozenset({"networkx", "numpy", "pydantic", "scipy"})
 """What the one file of ``eatss-measure`` leaves to the machine it is carried to."""
 
 
-def missing_packages(error: BaseException) -> InputError | None:
-    """Return what to say of a module that did not load, if an installation may leave it out.
+@contextmanager
+def missing_packages_named() -> Iterator[None]:
+    """Say in words in the block that a package is not there, if an installation may leave it out.
 
-    The error that is returned has the code ``EATSS-C030``.
+    Raises:
+        InputError: ``EATSS-C030``, such a package is missing.
     """
-    if not isinstance(error, ModuleNotFoundError) or error.name is None:
-        return None
-    needed = error.name.partition(".")[0]
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise _in_words(error) or error from None
+
+
+def _in_words(error: ModuleNotFoundError) -> InputError | None:
+    needed = (error.name or "").partition(".")[0]
     if needed in CARRIED_WITHOUT:
         named = needed
         hint = f"pip install {needed}"

@@ -52,14 +52,14 @@ def command() -> int:
     from eatss.cli.messages import internal_fault, report_error  # noqa: PLC0415
     from eatss.diagnostics import EatssError, ExitCode  # noqa: PLC0415
     from eatss.interrupts import ended_as_interrupted  # noqa: PLC0415
-    from eatss.missing_packages import missing_packages  # noqa: PLC0415
+    from eatss.missing_packages import missing_packages_named  # noqa: PLC0415
     from eatss.streams import standard_streams  # noqa: PLC0415
 
     json_wanted = _wants_json_diagnostics(sys.argv)
     try:
         with standard_streams():
             try:
-                with ended_as_interrupted():
+                with ended_as_interrupted(), missing_packages_named():
                     app()
             except EatssError as error:
                 report_error(error, as_json=json_wanted)
@@ -67,10 +67,6 @@ def command() -> int:
             except MemoryError:  # where memory is bounded, that is told elsewhere
                 raise
             except Exception as error:
-                missing = missing_packages(error)
-                if missing is not None:
-                    report_error(missing, as_json=json_wanted)
-                    return missing.exit_code
                 internal_fault(error, as_json=json_wanted, traceback="--debug" in sys.argv)
                 return ExitCode.INTERNAL
     except SystemExit as end:

@@ -18,7 +18,7 @@ _MARKS = {
     None: Text("optional", style="yellow"),
 }
 
-_MEASURING = frozenset({"Python", "numpy", "typer", "rich", "CuPy"})
+_MEASURING = frozenset({"Python", "numpy", "scipy", "typer", "rich", "CuPy"})
 _METER = "energy meter"
 
 

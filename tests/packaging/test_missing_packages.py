@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eatss.missing_packages import missing_packages
+from eatss.diagnostics import InputError
+from eatss.missing_packages import missing_packages_named
 
 GEMM = Path(__file__).resolve().parents[2] / "kernels" / "gemm.c"
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys(('z3', 'islpy', 'clang')))\n"
@@ -47,9 +48,15 @@ def test_python_raises_an_error_of_eatss() -> None:
     assert python(CALL).stdout == "EATSS-C030\n"
 
 
+def raised(error: ImportError) -> Exception:
+    with pytest.raises((InputError, ImportError)) as caught, missing_packages_named():
+        raise error
+    return caught.value
+
+
 def test_a_package_that_the_one_file_leaves_to_the_machine_is_named() -> None:
-    error = missing_packages(ModuleNotFoundError("no", name="scipy.stats"))
-    assert error is not None
+    error = raised(ModuleNotFoundError("no", name="scipy.stats"))
+    assert isinstance(error, InputError)
     assert error.diagnostics[0].hint == "pip install scipy"
 
 
@@ -57,4 +64,4 @@ def test_a_package_that_the_one_file_leaves_to_the_machine_is_named() -> None:
     "error", [ModuleNotFoundError("no", name="eatss.nowhere"), ImportError("no", name="z3")]
 )
 def test_other_faults_stay_what_they_are(error: ImportError) -> None:
-    assert missing_packages(error) is None
+    assert raised(error) is error
