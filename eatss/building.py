@@ -63,6 +63,7 @@ from eatss.ppcg_build.run import (
 from eatss.ppcg_build.side_files import check_place, replaced
 from eatss.ppcg_build.sizes import UsedSizes, is_dump, used_sizes
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
+from eatss.progress import Told, nobody
 from eatss.session.session import Session
 
 Fallback = Literal["default"]
@@ -109,6 +110,7 @@ def ppcg(
     record: str | PathLike[str] | None = None,
     dry_run: bool = False,
     ppcg_timeout_s: float = TIMEOUT_S,
+    told: Told = nobody,
     **options: Unpack[_Ppcg],
 ) -> PpcgBuild:
     """Run PPCG on a C file with the sizes that are selected for a card.
@@ -133,6 +135,7 @@ def ppcg(
         dry_run: Write nothing; ``commands`` tell how PPCG would be run. With ``generated``,
             ``warnings`` tell what would not be measurable.
         ppcg_timeout_s: Seconds that one run of PPCG may take.
+        told: Is told what is done now.
         **options: Those of :class:`SelectOptions` and :class:`Caching`.
 
     Raises:
@@ -151,7 +154,7 @@ def ppcg(
     for option, named in (("--selection", record), ("--depfile", depfile)):
         if named is not None:
             check_place(option, Path(named), folder)
-    run = _Run(given, profile, options, ppcg_timeout_s)
+    run = _Run(given, profile, options, ppcg_timeout_s, told)
     with tempfile.TemporaryDirectory(prefix="eatss-ppcg-") as work:
         if generated is not None:
             before = Path(generated)
@@ -174,7 +177,9 @@ class _Run:
         profile: GpuProfile,
         options: _Ppcg,
         timeout_s: float,
+        told: Told,
     ) -> None:
+        self._told = told
         self._given = given
         self._profile = profile
         self._options = options
@@ -232,6 +237,7 @@ class _Run:
 
     def _ran(self, command: tuple[str, ...]) -> str:
         self._commands.append(command)
+        self._told(f"running PPCG on {self._given.source}")
         return run_ppcg(command, self._work, self._timeout_s)
 
     def _selected(self) -> tuple[Selection, bool]:
@@ -240,6 +246,7 @@ class _Run:
         PPCG saves one schedule a file; with several regions the kernels are those that eatss
         expects, and are compared with PPCG's at the end.
         """
+        self._told(f"selecting for {self._profile.title}")
         try:
             return self._select(self._schedule), True
         except InputError as error:
@@ -285,6 +292,7 @@ class _Run:
 
         Files that were in the folder ``generated`` before are not written again.
         """
+        self._told("checking what PPCG generated")
         checked = self._checked(found)
         written = dict(found.files) if generated is None else {}
         home = f"{self._stem}{PROGRAM_SUFFIX}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from eatss.diagnostics import input_error
 from eatss.files import write_whole
+from eatss.progress import Told, nobody
 from eatss.store.not_overwritten import check_no_store
 
 if TYPE_CHECKING:
@@ -63,8 +64,10 @@ def sweep_report(
     return _summed_up(found)
 
 
-def evaluated(sweeps: Sequence[str | PathLike[str] | Sweep]) -> tuple[Evaluated, ...]:
-    """Read and evaluate sweeps, one that is given twice once.
+def evaluated(
+    sweeps: Sequence[str | PathLike[str] | Sweep], told: Told = nobody
+) -> tuple[Evaluated, ...]:
+    """Read and evaluate sweeps, one that is given twice once; ``told`` is told of each.
 
     Raises:
         InputError: a store cannot be read, or there is none (``EATSS-H003``).
@@ -74,10 +77,13 @@ def evaluated(sweeps: Sequence[str | PathLike[str] | Sweep]) -> tuple[Evaluated,
 
     if not sweeps:
         raise input_error("EATSS-H003", "there is no sweep to report", hint="name a store")
-    return tuple(
-        evaluate(read_sweep(one, measurements=False) if isinstance(one, str | PathLike) else one)
-        for one in _once(sweeps)
-    )
+    several = _once(sweeps)
+    found = []
+    for number, one in enumerate(several):
+        named = isinstance(one, str | PathLike)
+        told(f"evaluating {fspath(one) if named else 'a sweep'}", number, len(several))  # type: ignore[arg-type]
+        found.append(evaluate(read_sweep(one, measurements=False) if named else one))  # type: ignore[arg-type]
+    return tuple(found)
 
 
 def _once(sweeps: Sequence[str | PathLike[str] | Sweep]) -> list[str | PathLike[str] | Sweep]:
@@ -150,7 +156,9 @@ def write_report(path: Path, text: str) -> None:
         ) from None
 
 
-def write_figures(found: Sequence[Evaluated], folder: Path, kind: FigureFormat) -> tuple[Path, ...]:
+def write_figures(
+    found: Sequence[Evaluated], folder: Path, kind: FigureFormat, told: Told = nobody
+) -> tuple[Path, ...]:
     """Write each figure of each sweep to a folder, which is made; return the files.
 
     Of several sweeps, names begin with the number and the name of the program.
@@ -177,6 +185,7 @@ def write_figures(found: Sequence[Evaluated], folder: Path, kind: FigureFormat) 
         prefix = f"{number}-{program}-" if len(found) > 1 else ""
         for figure in sweep_figures(one):
             path = folder / f"{prefix}{figure.name}.{kind}"
+            told(f"drawing {path.name}")
             save_figure(figure.draw(), path)
             written.append(path)
     return tuple(written)

@@ -66,6 +66,8 @@ PUBLISHED: Mapping[str, Published] = {
         "eatss.evaluation.sweep_evaluation:SweepReport", "eatss report --format json"
     ),
     "replay": Published("eatss.replay.nouns:Replay", "eatss sweep --replay --format json"),
+    "doctor": Published("eatss.report.environment:Examination", "eatss doctor --format json"),
+    "settings": Published("eatss.report.settings:Settings", "eatss settings --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
 """The documents with a schema, by name."""

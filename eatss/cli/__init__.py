@@ -23,9 +23,20 @@ def main() -> None:
     Whatever takes time to load is loaded in here, where Ctrl-C ends it without a traceback.
     """
     try:
-        sys.exit(_bounded_command() if sys.argv[1:2] and sys.argv[1] in _BOUNDED else command())
+        sys.exit(_bounded_command() if _command_word() in _BOUNDED else command())
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _command_word() -> str:
+    """Return the first word that is no option of ``eatss`` itself."""
+    words = iter(sys.argv[1:])
+    for word in words:
+        if word == "--config":
+            next(words, "")
+        elif not word.startswith("-"):
+            return word
+    return ""
 
 
 def _bounded_command() -> int:
@@ -38,8 +49,11 @@ def _bounded_command() -> int:
             return bounded(command, watched=False)  # it may wait for nvcc
     except InputError as error:  # it took too long: other errors are told where they occur
         from eatss.cli.messages import report_error  # noqa: PLC0415
+        from eatss.cli.progress import cleared  # noqa: PLC0415
+        from eatss.cli.talk import talk_of_words  # noqa: PLC0415
 
-        report_error(error, as_json=_wants_json_diagnostics(sys.argv))
+        cleared()
+        report_error(error, talk_of_words(sys.argv[1:]))
         return error.exit_code
 
 
@@ -50,32 +64,30 @@ def command() -> int:
     gc.set_threshold(_OBJECTS)
     from eatss.cli.commands import app  # noqa: PLC0415
     from eatss.cli.messages import internal_fault, report_error  # noqa: PLC0415
+    from eatss.cli.talk import current, talk_of_words  # noqa: PLC0415
     from eatss.diagnostics import EatssError, ExitCode  # noqa: PLC0415
     from eatss.interrupts import ended_as_interrupted  # noqa: PLC0415
     from eatss.missing_packages import missing_packages_named  # noqa: PLC0415
     from eatss.streams import standard_streams  # noqa: PLC0415
 
-    json_wanted = _wants_json_diagnostics(sys.argv)
+    before = current.set(talk_of_words(sys.argv[1:]))
     try:
         with standard_streams():
             try:
                 with ended_as_interrupted(), missing_packages_named():
                     app()
             except EatssError as error:
-                report_error(error, as_json=json_wanted)
+                report_error(error, current.get())
                 return error.exit_code
             except MemoryError:  # where memory is bounded, that is told elsewhere
                 raise
             except Exception as error:
-                internal_fault(error, as_json=json_wanted, traceback="--debug" in sys.argv)
+                internal_fault(error, current.get())
                 return ExitCode.INTERNAL
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     except KeyboardInterrupt:
         return 130
+    finally:
+        current.reset(before)
     return ExitCode.OK
-
-
-def _wants_json_diagnostics(arguments: list[str]) -> bool:
-    joined = " ".join(arguments)
-    return "--diagnostics json" in joined or "--diagnostics=json" in joined

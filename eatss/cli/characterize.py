@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.messages import report_warnings
+from eatss.cli.messages import report_warnings, say
 from eatss.cli.options import Debug, Diagnostics, FindingsFormat, Format, TableOrJson
+from eatss.cli.progress import working
 
 if TYPE_CHECKING:
     from eatss.characterize.result import Record
-    from eatss.characterize.run import Step
     from eatss.gpu.profile import GpuProfile
 
 EXAMPLES = """
@@ -26,7 +25,7 @@ Examples:
 
     eatss characterize --only "bank conflicts" --only stride
 
-    eatss characterize --replay h200.jsonl --replay another-h200.jsonl -o h200.toml
+    eatss characterize --replay h200.jsonl --replay other.jsonl -o h200.toml
 
     eatss select gemm.c --gpu h200.toml
 """
@@ -139,7 +138,7 @@ def _measured(
         Path("characterize.jsonl") if output is None else output.with_suffix(".jsonl")
     )
     try:
-        with _showing() as progress:
+        with working("measuring the card") as step:
             done = characterise_card(
                 path,
                 device=int(device) if device.isdigit() else device,
@@ -147,10 +146,10 @@ def _measured(
                 groups=tuple(only or ()),
                 fresh=fresh,
                 force=force,
-                progress=progress,
+                progress=lambda now: step.at(now.name, now.done, now.total),
             )
     except KeyboardInterrupt:
-        typer.echo(f"interrupted; what was finished is in {path}: call again to go on", err=True)
+        say(f"interrupted; what was finished is in {path}: call again to go on")
         raise
     except LaunchError as error:
         typer.echo(f"error: the card is lost: {error} [EATSS-B013]", err=True)
@@ -158,7 +157,7 @@ def _measured(
         sys.stdout.flush()
         os._exit(_LOST)  # modules of a lost card cannot be unloaded, each would say so
     report_warnings(done.warnings, diagnostics)
-    typer.echo(f"recorded {len(done.record.results)} benchmarks in {path}", err=True)
+    say(f"recorded {len(done.record.results)} benchmarks in {path}")
     return done.record
 
 
@@ -169,14 +168,15 @@ def _report(
     from eatss.characterize.fit import calibrated, joined  # noqa: PLC0415
     from eatss.report.characterisation import render_characterisation  # noqa: PLC0415
 
-    fits = tuple(calibrated(one) for one in records)
-    calibration = joined([found for found, _ in fits])
+    with working("fitting"):
+        fits = tuple(calibrated(one) for one in records)
+        calibration = joined([found for found, _ in fits])
     typer.echo(render_characterisation(records[-1], fits[-1][1], calibration, format_), nl=False)
     if output is not None:
         from eatss.gpu.write import write_profile  # noqa: PLC0415
 
         write_profile(output, _profile(gpu, records[-1], output), calibration)
-        typer.echo(f"wrote {output}", err=True)
+        say(f"wrote {output}")
 
 
 def _profile(gpu: str, record: Record, output: Path) -> GpuProfile:
@@ -184,33 +184,3 @@ def _profile(gpu: str, record: Record, output: Path) -> GpuProfile:
     from eatss.characterize.profile import profile_for  # noqa: PLC0415
 
     return profile_for(gpu, record.subject, output)
-
-
-@contextmanager
-def _showing() -> Iterator[Callable[[Step], None] | None]:
-    """Yield what is to be told of progress; ``None`` where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415 - keeps --help fast
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description:32.32}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def tell(step: Step) -> None:
-            bar.update(task, description=step.name, total=step.total, completed=step.done)
-
-        yield tell

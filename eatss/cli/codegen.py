@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.messages import read, report_warnings, working
+from eatss.cli.messages import read, report_warnings, say
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import read_selection, read_text, write_text
 from eatss.cli.options import (
+    NVCC_HELP,
     Card,
     Debug,
     Diagnostics,
@@ -26,6 +27,8 @@ from eatss.cli.options import (
     reading_options,
     select_options,
 )
+from eatss.cli.progress import working
+from eatss.cli.talk import is_typed
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
 
@@ -46,13 +49,13 @@ Examples:
 
     eatss codegen kernels/gemm.c --gpu h200 -o build/gemm
 
-    eatss codegen kernels/gemm.c --gpu a100 -o build/gemm --tile i=32,j=64,k=16 --block 8,32
+    eatss codegen gemm.c -g a100 -o build --tile i=32,j=64,k=16 --block 8,32
 
-    eatss codegen kernels/gemm.c --gpu h200 -o build/gemm --place A=shared --place 'B[k][j]=l1'
+    eatss codegen gemm.c -g h200 -o build --place A=shared --place 'B[k][j]=l1'
 
-    eatss codegen kernels/3mm.c --gpu h200 -o build/3mm --tile k0:i=32 --tile k1:i=64,j=64
+    eatss codegen 3mm.c -g h200 -o build --tile k0:i=32 --tile k1:i=64,j=64
 
-    eatss codegen kernels/atax.c --gpu h200 -o build/atax --dtype float --strict-fp
+    eatss codegen atax.c -g h200 -o build --dtype float --strict-fp
 
     eatss codegen kernels/gemm.c --gpu h200 --save-recipe gemm.json
 
@@ -108,10 +111,13 @@ def codegen(
             help="Use a saved schedule instead of the scheduler's, after all checks.",
         ),
     ] = None,
-    nvcc: Annotated[
+    compiles: Annotated[
         bool,
-        of_output("--nvcc", help="Compile with nvcc and check that every kernel can be launched."),
+        of_output(
+            "--compile", help="Compile with nvcc and check that every kernel can be launched."
+        ),
     ] = False,
+    nvcc: Annotated[str | None, of_output(metavar="PATH", help=NVCC_HELP)] = None,
     force: Force = False,
     output: Annotated[
         TableOrJson, of_output("--format", "-f", help="What to print; json: the plan.")
@@ -146,7 +152,8 @@ def codegen(
     recipe = None if recipe_file is None else read_recipe(recipe_file)
     options = SelectOptions(target="cuda", **choosing)
     spelled = {str(one.name): one.opts[0] for one in context.command.params}
-    check_alone(recipe, [spelled[name] for name in choices(wanted, options, sizes)])
+    chosen_names = [name for name in choices(wanted, options, sizes) if is_typed(context, name)]
+    check_alone(recipe, [spelled[name] for name in chosen_names])
     how, decided = Reading(**reading, schedule=schedule), recipe or sizes
     chosen = Caching(**caching).chosen() if save_schedule is None else None
     kept = kept_program(chosen, file, how, profile, options, wanted, decided)
@@ -160,11 +167,11 @@ def codegen(
     if save_recipe is not None:
         assert result.recipe is not None
         write_text("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
-    resources = _compiled(result, profile, diagnostics) if nvcc else None
+    resources = _compiled(result, profile, diagnostics, nvcc) if compiles else None
     files = () if directory is None else write_kept(result, file, how, directory, force=force)
     typer.echo(render_program(result, output, resources), nl=False)
     if directory is not None and output == "table":
-        typer.echo(files_text(result, files, str(directory)), nl=False, err=True)
+        say(files_text(result, files, str(directory)), nl=False)
 
 
 def _generated(
@@ -190,8 +197,8 @@ def _generated(
         write_text("--save-schedule", save_schedule, save_schedules(scheduled))
     lasting = True
     if decided is None:
-        with working(f"solving for {profile.title}"):
-            decided = session.select(profile, options, strict_fp=wanted.strict_fp)
+        with working(f"solving for {profile.title}") as step:
+            decided = session.select(profile, options, strict_fp=wanted.strict_fp, told=step.at)
         lasting = decided.optimal == "proven"
     with working(f"generating code for {profile.title}"):
         if isinstance(decided, Selection):
@@ -203,7 +210,7 @@ def _generated(
 
 
 def _compiled(
-    program: Program, profile: GpuProfile, diagnostics: FindingsFormat
+    program: Program, profile: GpuProfile, diagnostics: FindingsFormat, nvcc: str | None
 ) -> tuple[KernelResources, ...]:
     """Compile with nvcc, and refuse kernels that the card cannot launch."""
     from eatss.forked import release  # noqa: PLC0415
@@ -211,7 +218,7 @@ def _compiled(
 
     release()
     with working("compiling with nvcc"):
-        resources = compile_report(program)
+        resources = compile_report(program, nvcc=nvcc)
     warnings = check_launchable(
         program,
         resources,

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
 import typer
 
 from eatss.cli import (
@@ -21,49 +26,125 @@ from eatss.cli import (
     roofline,
     schema,
     select,
+    settings,
     space,
     sweep,
     verify,
 )
+from eatss.cli.help_order import Command, Group
+from eatss.cli.talk import QUIET_HELP, VERBOSE_HELP, Talk, chosen, current, talking
+from eatss.diagnostics import EatssError, input_error
+
+EXAMPLES = """
+Examples:
+
+    eatss select kernels/gemm.c --gpu a100
+
+    eatss codegen kernels/gemm.c --gpu a100 -o build/gemm
+
+    eatss verify build/gemm
+
+    eatss measure build/gemm
+
+    eatss doctor
+"""
 
 app = typer.Typer(
     name="eatss",
-    help="Energy-aware tile sizes for affine loops on GPUs, proven optimal.",
-    epilog="Start with: eatss select kernels/gemm.c --gpu a100",
+    cls=Group,
+    help="Energy-aware tile sizes for affine loops on GPUs, proven optimal.\n\n"
+    "Options may have defaults in eatss.toml or [tool.eatss] of pyproject.toml: eatss settings "
+    "shows them.",
+    epilog=EXAMPLES,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog=select.EXAMPLES)(select.select)
-app.command(epilog=space.EXAMPLES)(space.space)
-app.command(epilog=predict.EXAMPLES)(predict.predict)
-app.command(epilog=codegen.EXAMPLES)(codegen.codegen)
-app.command(epilog=verify.EXAMPLES)(verify.verify)
-app.command(epilog=measure.EXAMPLES)(measure.measure)
-app.command(epilog=compare.EXAMPLES)(compare.compare)
-app.command(epilog=characterize.EXAMPLES)(characterize.characterize)
-app.command(epilog=roofline.EXAMPLES)(roofline.roofline)
-app.command(epilog=meter.EXAMPLES)(meter.meter)
-app.command(epilog=ppcg.EXAMPLES)(ppcg.ppcg)
-app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
-app.command(epilog=report.EXAMPLES)(report.report)
-app.add_typer(results.app, name="results")
-app.command(epilog=inspect.EXAMPLES)(inspect.inspect)
-app.command(epilog=profiles.EXAMPLES)(profiles.profiles)
-app.command(epilog=schema.EXAMPLES)(schema.schema)
-app.add_typer(cache.app, name="cache")
-app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
+
+
+def _add(panel: str, function: Callable[..., Any], examples: str) -> None:
+    app.command(cls=Command, epilog=examples, rich_help_panel=panel)(talking(function))
+
+
+def _add_group(panel: str, group: typer.Typer, name: str) -> None:
+    for one in group.registered_commands:
+        assert one.callback is not None
+        one.callback, one.cls = talking(one.callback), Command
+    app.add_typer(group, cls=Group, name=name, rich_help_panel=panel)
+
+
+_add("Sizes and code", select.select, select.EXAMPLES)
+_add("Sizes and code", codegen.codegen, codegen.EXAMPLES)
+_add("Sizes and code", predict.predict, predict.EXAMPLES)
+_add("Sizes and code", inspect.inspect, inspect.EXAMPLES)
+_add("Sizes and code", ppcg.ppcg, ppcg.EXAMPLES)
+_add("Programs on a card", verify.verify, verify.EXAMPLES)
+_add("Programs on a card", measure.measure, measure.EXAMPLES)
+_add("Programs on a card", compare.compare, compare.EXAMPLES)
+_add("Programs on a card", meter.meter, meter.EXAMPLES)
+_add("Many variants", space.space, space.EXAMPLES)
+_add("Many variants", sweep.sweep, sweep.EXAMPLES)
+_add_group("Many variants", results.app, "results")
+_add("Many variants", report.report, report.EXAMPLES)
+_add("Cards", profiles.profiles, profiles.EXAMPLES)
+_add("Cards", characterize.characterize, characterize.EXAMPLES)
+_add("Cards", roofline.roofline, roofline.EXAMPLES)
+_add("This installation", doctor.doctor, doctor.EXAMPLES)
+_add("This installation", settings.settings, settings.EXAMPLES)
+_add_group("This installation", cache.app, "cache")
+_add("This installation", schema.schema, schema.EXAMPLES)
 
 
 @app.callback(invoke_without_command=True)
 def root(
-    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and exit; with --verbose what a bug report needs.",
+        ),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=QUIET_HELP)] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help=VERBOSE_HELP)] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Take defaults of options from FILE instead of eatss.toml."
+        ),
+    ] = None,
+    no_config: Annotated[
+        bool, typer.Option("--no-config", help="Take no defaults from eatss.toml.")
+    ] = False,
 ) -> None:
     """Energy-aware tile sizes for affine C loops on GPUs."""
+    quiet, verbose = chosen(context, quiet=quiet, verbose=verbose)
     if version:
-        from eatss import __version__  # noqa: PLC0415
+        from eatss.cli.version import print_version  # noqa: PLC0415 - keeps --help fast
 
-        typer.echo(f"eatss {__version__}")
+        current.set(Talk(quiet=quiet))
+        print_version(in_full=verbose)
         raise typer.Exit
+    if no_config and config is not None:
+        raise input_error(
+            "EATSS-C030",
+            "--config and --no-config exclude each other",
+            hint="leave one of them out",
+        )
+    try:
+        in_force = None if no_config else settings.in_force(context, config)
+    except EatssError:
+        if not _asks_for_help(sys.argv[1:]):
+            raise
+        in_force = None
+    context.obj = in_force
+    context.default_map = settings.default_map(
+        context, () if in_force is None else in_force.defaults, quiet=quiet, verbose=verbose
+    )
+
+
+def _asks_for_help(words: list[str]) -> bool:
+    own = words[: words.index("--")] if "--" in words else words
+    return "--help" in own or "-h" in own

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss compare kernels/gemm.c --tiles selected --tiles 32,32,32 --baseline 32,32,32
+    eatss compare gemm.c --tiles selected --tiles 32,32,32 --baseline 32,32,32
 
-    eatss compare kernels/gemm.c --tiles selected --tiles i=32,j=64 --tiles 32 --plot gemm.png
+    eatss compare gemm.c --tiles selected --tiles i=32,j=64 --plot gemm.png
 
     eatss compare build/ours build/theirs --baseline theirs --format csv
 
@@ -43,7 +43,7 @@ def compare(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE.c|DIR...",
+            metavar="FILE.c|DIR",
             help="A C file, generated once for each --tiles, or folders of eatss codegen.",
         ),
     ],

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eatss.cli.measure_options import DEVICE_HELP, parse_device
-from eatss.cli.options import Debug, Format
+from eatss.cli.options import Debug, Format, Nvcc
+from eatss.cli.progress import working
 from eatss.diagnostics import ExitCode
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ Examples:
 
     eatss doctor --format json
 
-    eatss doctor --sensors    # loads the card for some seconds to compare its energy sensors
+    eatss doctor --sensors    # makes the card work for some seconds
+
+    eatss doctor --nvcc /opt/cuda-12.8/bin/nvcc
 """
 
 
@@ -35,13 +38,17 @@ def doctor(
     device: Annotated[
         str, typer.Option(metavar="N|UUID", help=f"{DEVICE_HELP} Its energy sensors are looked at.")
     ] = "0",
+    nvcc: Nvcc = None,
     debug: Debug = False,
 ) -> None:
-    """Check what works on this machine and say what to install; exit 1 if `select` cannot run."""
+    """Check what works on this machine and say what to do; exit 1 if `select` cannot run."""
     from eatss.gpu.environment import examine  # noqa: PLC0415 - keeps --help fast
     from eatss.report.environment import render_checks  # noqa: PLC0415
 
-    checks = (*examine(), *_sensor_checks(parse_device(device), with_load=sensors))
+    with working("looking at packages, compilers and cards") as step:
+        checks = examine(nvcc=nvcc)
+        step.at("looking at energy sensors")
+        checks = (*checks, *_sensor_checks(parse_device(device), with_load=sensors))
     typer.echo(render_checks(checks, output), nl=False)
     if any(check.ok is False for check in checks):
         raise typer.Exit(ExitCode.NO_SOLUTION)

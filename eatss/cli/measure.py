@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from eatss.cli.measure_options import Generating, Measuring, Results, measuring_command
+from eatss.cli.messages import say
 from eatss.cli.options import Debug
 from eatss.diagnostics import ExitCode, NoSolutionError
 
@@ -25,7 +26,7 @@ Examples:
 
     eatss measure kernels/gemm.c --gpu auto
 
-    eatss measure build/gemm --size NI=2000,NJ=2000,NK=2000 --target 0.5% --format json
+    eatss measure build/gemm --size NI=2000,NJ=2000 --target 0.5% --format json
 
     eatss measure kernels/gemm.c kernels/atax.c -o build --counters
 """
@@ -43,7 +44,7 @@ def measure(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR|FILE.c...",
+            metavar="DIR|FILE.c",
             help="Folders of eatss codegen, measured as they are, or C files.",
         ),
     ],
@@ -110,7 +111,7 @@ def show(measurements: Sequence[Measurement], output: Results) -> None:
 def stop_interrupted(*, anything: bool) -> NoReturn:
     """Say what Ctrl-C left, and end as a shell expects after it."""
     kept = "what was measured until then is kept" if anything else "nothing was measured yet"
-    typer.echo(f"interrupted: {kept}", err=True)
+    say(f"interrupted: {kept}")
     raise typer.Exit(INTERRUPTED)
 
 

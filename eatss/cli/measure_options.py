@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from eatss.cli.measure_progress import showing
-from eatss.cli.messages import report_warnings, working
+from eatss.cli.messages import report_warnings
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
+    NVCC_HELP,
     Diagnostics,
     FindingsFormat,
     Force,
+    named_nvcc,
     of_output,
     of_source,
     reading_options,
 )
+from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
 
@@ -101,8 +104,10 @@ class Generating:
         """
         from eatss.session.variants import generate_variants  # noqa: PLC0415 - folders need none
 
-        with working(f"generating {len(choices)} programs from {source}"):
-            made = generate_variants(source, choices, self._options(), folder, device=device)
+        with working(f"generating {len(choices)} programs from {source}") as step:
+            made = generate_variants(
+                source, choices, self._options(), folder, device=device, told=step.at
+            )
         report_warnings(made.warnings, self.diagnostics)
         return made.variants
 
@@ -166,6 +171,7 @@ def measuring_options(
         Literal["auto", "nvrtc", "nvcc"],
         _of_measuring(help="What compiles the CUDA text; auto: NVRTC where it is there."),
     ] = "auto",
+    nvcc: Annotated[str | None, _of_measuring(metavar="PATH", help=NVCC_HELP)] = None,
     device: Annotated[str, _of_measuring(metavar="N|UUID", help=DEVICE_HELP)] = "0",
     window: Annotated[
         float,
@@ -228,6 +234,7 @@ def measuring_options(
         seed=seed,
         meter=meter,
         compiler=compiler,
+        nvcc=named_nvcc(nvcc),
         device=parse_device(device),
         least_window_s=window,
         least_updates=updates,

@@ -1,11 +1,12 @@
-"""What runs now and what is left, on a terminal's stderr; nothing elsewhere."""
+"""What a measurement does now and what is left, in the words of the step that is shown."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from eatss.cli.progress import working
 
 if TYPE_CHECKING:
     from eatss.measurement.progress import Progress
@@ -25,32 +26,12 @@ _DOING = {
 
 
 @contextmanager
-def showing() -> Iterator[Callable[[Progress], None] | None]:
-    """Yield what is to be told of progress; ``None`` where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415 - keeps --help fast
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn  # noqa: PLC0415
-    from rich.progress import Progress as Bar  # noqa: PLC0415
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None, left="")
+def showing() -> Iterator[Callable[[Progress], None]]:
+    """Yield what is to be told of progress."""
+    with working("measuring") as step:
 
         def tell(progress: Progress) -> None:
-            bar.update(
-                task,
-                description=doing(progress),
-                total=progress.variants,
-                completed=progress.variants_done,
-                left=left(progress),
-            )
+            step.at(doing(progress), progress.variants_done, progress.variants, note=left(progress))
 
         yield tell
 

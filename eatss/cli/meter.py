@@ -79,6 +79,7 @@ def meter(
     error, or to a file (-o). Exits with 127 if there is no such program.
     """
     from eatss.cli.messages import report_error  # noqa: PLC0415 - keeps --help fast
+    from eatss.cli.talk import current  # noqa: PLC0415
     from eatss.foreign.child import NotStartedError  # noqa: PLC0415
     from eatss.foreign.meter import (  # noqa: PLC0415
         MeterOptions,
@@ -98,7 +99,7 @@ def meter(
     try:
         found = meter_program(command, options, module=module)
     except NotStartedError as error:
-        report_error(error, as_json=diagnostics == "json")
+        report_error(error, current.get())
         raise typer.Exit(error.status) from None
     text = render_program_energy(without_trace(found), output)
     failed = False
@@ -110,7 +111,7 @@ def meter(
             if path is not None:
                 write_text(option, path, content)
         except InputError as error:
-            report_error(error, as_json=diagnostics == "json")
+            report_error(error, current.get())
             failed = True
     if file is None or failed:
         typer.echo(text, err=True, nl=False)

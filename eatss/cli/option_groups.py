@@ -20,7 +20,7 @@ def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callab
     """
 
     def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
-        members = {name: _options(group) for name, group in groups.items()}
+        members = {name: parameters_of(group) for name, group in groups.items()}
 
         @wraps(function)
         def run(**options: Any) -> Any:
@@ -31,7 +31,7 @@ def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callab
             return function(**made, **options)
 
         found: list[inspect.Parameter] = []
-        for parameter in _options(function, without=tuple(groups)):
+        for parameter in parameters_of(function, without=tuple(groups)):
             found += members.get(parameter.name, (parameter,))
         run.__signature__ = inspect.Signature(found)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in found}
@@ -40,10 +40,15 @@ def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callab
     return with_options
 
 
-def _options(
+def parameters_of(
     function: Callable[..., Any], without: tuple[str, ...] = ()
 ) -> tuple[inspect.Parameter, ...]:
-    """Return the parameters of a function, their annotations as objects except for some."""
+    """Return the parameters of a function as keywords, their annotations as objects.
+
+    Args:
+        function: a command, or a group of options.
+        without: parameters whose annotations are left as they are.
+    """
     parameters = inspect.signature(function).parameters.values()
     annotations = {one.name: one.annotation for one in parameters if one.name not in without}
     hints = get_type_hints(

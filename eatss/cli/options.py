@@ -51,7 +51,31 @@ Force = Annotated[
     bool, of_output("--force", help="Replace files that were edited or that eatss did not write.")
 ]
 Diagnostics = Annotated[FindingsFormat, of_output(help="How findings are printed on stderr.")]
+NVCC_HELP = "The CUDA compiler; default: nvcc on the path."
+Nvcc = Annotated[str | None, typer.Option(metavar="PATH", help=NVCC_HELP)]
 Debug = Annotated[bool, of_output("--debug", help="Show a traceback for our own faults.")]
+
+
+def named_nvcc(path: str | None) -> str | None:
+    """Return the path of the CUDA compiler that a user names, from any folder the same.
+
+    Raises:
+        InputError: ``EATSS-V040``, it is none.
+    """
+    from eatss.compilers import find_nvcc  # noqa: PLC0415 - rarely named
+
+    return None if path is None else str(Path(find_nvcc(path).path).absolute())
+
+
+def named_gcc(option: str, path: str) -> str:
+    """Return the path of a GCC that a user names; ``gcc`` and ``g++`` are looked for when needed.
+
+    Raises:
+        InputError: ``EATSS-V010``, it is none.
+    """
+    from eatss.compilers import find_gcc  # noqa: PLC0415 - rarely named
+
+    return path if path in ("gcc", "g++") else str(Path(find_gcc(option, path)).absolute())
 
 
 def cache_options(
@@ -130,9 +154,10 @@ def select_options(
     objective: Annotated[
         str | None,
         of_model(
-            metavar="energy|time|edp|paper|NAME",
-            help="What is best: least energy (default), time or energy × time of a run as "
-            "predicted, the objective of the EATSS paper, or one that a package adds.",
+            metavar="NAME",
+            help="What is to be least in a run as predicted: energy (the default), time, edp "
+            "(energy × time); or paper, the objective of the EATSS paper, or one that a "
+            "package adds.",
         ),
     ] = None,
     model: Annotated[
@@ -196,8 +221,9 @@ def size_options(
     block: Annotated[
         list[str] | None,
         of_code(
-            metavar="[KERNEL:]THREADS,...|LOOP=THREADS,...",
-            help="Threads of a block in the order of the loops, the last along x, or by loop.",
+            metavar="[KERNEL:]THREADS,...",
+            help="Threads of a block in the order of the loops, the last along x, or by loop "
+            "(LOOP=THREADS,...).",
         ),
     ] = None,
     placements: Annotated[

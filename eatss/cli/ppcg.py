@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from eatss.cli.messages import report_warnings, working
+from eatss.cli.messages import report_warnings, say
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
     Card,
@@ -18,6 +18,8 @@ from eatss.cli.options import (
     of_source,
     select_options,
 )
+from eatss.cli.progress import working
+from eatss.cli.talk import current
 
 if TYPE_CHECKING:
     from eatss.cache.options import CachingKeywords
@@ -89,9 +91,6 @@ def ppcg(
     dry_run: Annotated[
         bool, of_output("--dry-run", help="Print how PPCG would be run; write nothing.")
     ] = False,
-    verbose: Annotated[
-        bool, of_output("--verbose", "-v", help="Print on stderr how PPCG is run.")
-    ] = False,
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
@@ -105,7 +104,7 @@ def ppcg(
     from eatss.ppcg_build.run import command_text  # noqa: PLC0415
 
     first, *others = words
-    with working("running PPCG"):
+    with working("running PPCG") as step:
         made = eatss.ppcg(
             first,
             arguments=others,
@@ -118,10 +117,14 @@ def ppcg(
             record=selection,
             dry_run=dry_run,
             ppcg_timeout_s=ppcg_timeout,
+            told=step.at,
             **choosing,
             **caching,
         )
-    for command in made.commands if dry_run or verbose else ():
-        typer.echo(command_text(command), err=not dry_run)
-    typer.echo(made.said, err=True, nl=False)
+    for command in made.commands:
+        if dry_run:
+            typer.echo(command_text(command))
+        elif current.get().verbose:
+            say(command_text(command))
+    say(made.said, nl=False)
     report_warnings(made.warnings, diagnostics)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.messages import read, report_warnings, working
+from eatss.cli.messages import read, report_warnings
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
     Card,
@@ -19,6 +19,7 @@ from eatss.cli.options import (
     ppcg_reading_options,
     size_options,
 )
+from eatss.cli.progress import working
 
 if TYPE_CHECKING:
     from eatss.frontend.options import PpcgReadingKeywords
@@ -31,9 +32,9 @@ Examples:
 
     eatss predict kernels/gemm.c --gpu h200 --tile i=64,j=64,k=16 --block 16,32
 
-    eatss predict kernels/gemm.c --gpu h200 --target cuda --tile i=64,j=64,k=16 --place A=l1
+    eatss predict gemm.c -g h200 --target cuda --tile i=64,j=64 --place A=l1
 
-    eatss predict kernels/2mm.c --gpu h200 --tile k1:i=16 --max-shared-memory 49152 --format json
+    eatss predict 2mm.c -g h200 --tile k1:i=16 --max-shared-memory 49152
 """
 
 _of_ppcg = partial(typer.Option, rich_help_panel="PPCG")

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from eatss.cli.options import Debug, Diagnostics, of_output
+from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 
 EXAMPLES = """
@@ -30,7 +31,7 @@ _Figures: TypeAlias = Literal["png", "svg", "pdf"]
 
 def report(
     stores: Annotated[
-        list[Path], typer.Argument(metavar="STORE...", help="Files that eatss sweep wrote.")
+        list[Path], typer.Argument(metavar="STORE", help="Files that eatss sweep wrote.")
     ],
     output: Annotated[
         Path | None,
@@ -80,13 +81,18 @@ def report(
         from eatss.report.sweeps.html_page import check_page  # noqa: PLC0415
 
         check_page()
-    found = evaluated(stores)
-    text = rendered(found, chosen) if output is not None or figures is None or output_format else ""
+    wants_text = output is not None or figures is None or output_format is not None
+    with working("evaluating") as step:
+        found = evaluated(stores, step.at)
+    with working("writing the report"):
+        text = rendered(found, chosen) if wants_text else ""
     if output is None:
         typer.echo(text, nl=False)
     else:
         write_report(output, text)
         typer.echo(output)
     if figures is not None:
-        names = "\n".join(str(path) for path in write_figures(found, figures, figures_as or "png"))
+        with working("drawing") as step:
+            files = write_figures(found, figures, figures_as or "png", step.at)
+        names = "\n".join(map(str, files))
         typer.echo(names, err=output is None and bool(text))

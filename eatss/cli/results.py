@@ -7,7 +7,9 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
+from eatss.cli.messages import say
 from eatss.cli.options import Debug, Format
+from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 
 EXAMPLES = """
@@ -28,7 +30,7 @@ OrderChoice: TypeAlias = Literal["time", "energy", "edp", "ppw"]
 ExportChoice: TypeAlias = Literal["csv", "parquet", "json", "t4", "kernel-tuner"]
 
 StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="File of eatss sweep.")]
-StoreFiles = Annotated[list[Path], typer.Argument(metavar="STORE...", help="Files of eatss sweep.")]
+StoreFiles = Annotated[list[Path], typer.Argument(metavar="STORE", help="Files of eatss sweep.")]
 By = Annotated[OrderChoice, typer.Option(help="What is best; edp: energy × time, ppw: GFLOP/J.")]
 NewStore = Annotated[
     Path, typer.Option("--output", "-o", metavar="STORE", help="The store to make; a new file.")
@@ -49,7 +51,11 @@ def ls(stores: StoreFiles, output: Format = "table", debug: Debug = False) -> No
     from eatss.store.summary import summary_of  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
-    found = [summary_of(str(path), read_sweep(path, measurements=False)) for path in stores]
+    found = []
+    with working("reading stores") as step:
+        for number, path in enumerate(stores):
+            step.at(f"reading {path}", number, len(stores))
+            found.append(summary_of(str(path), read_sweep(path, measurements=False)))
     typer.echo(render_summaries(found, output), nl=False)
 
 
@@ -58,7 +64,7 @@ def show(
     store: StoreFile,
     key: Annotated[
         str | None,
-        typer.Argument(metavar="[VARIANT]", help="Show all of one variant: how its key begins."),
+        typer.Argument(metavar="VARIANT", help="Show all of one variant: how its key begins."),
     ] = None,
     by: By = "energy",
     top: Annotated[int, typer.Option(metavar="N", min=1, help="How many rows to show.")] = 20,
@@ -66,20 +72,28 @@ def show(
         list[str] | None,
         typer.Option(metavar="CONDITION", help="Only rows with tile_i>=32, status=ok, role=ours."),
     ] = None,
+    every: Annotated[
+        bool,
+        typer.Option("--every", help="Each measurement: repeated ones and references, too."),
+    ] = False,
     output: Format = "table",
     debug: Debug = False,
 ) -> None:
-    """Show rows, the best first, or all that is known of one variant."""
+    """Show variants, the best first, or all that is known of one.
+
+    Each stands with its most careful measurement. Each card has a list of its own.
+    """
     from dataclasses import replace  # noqa: PLC0415 - keeps --help fast
 
     from eatss.report.results import render_rows, render_variant  # noqa: PLC0415
     from eatss.store.conditions import chosen_rows, rows_of_variant  # noqa: PLC0415
-    from eatss.store.nouns import with_counters  # noqa: PLC0415
+    from eatss.store.nouns import latest_of, with_counters  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
-    sweep = read_sweep(store, measurements=key is not None or output == "json")
+    with working(f"reading {store}"):
+        sweep = read_sweep(store, measurements=key is not None or output == "json")
     if key is None:
-        sweep = replace(sweep, rows=with_counters(sweep.rows))
+        sweep = replace(sweep, rows=with_counters(sweep.rows) if every else latest_of(sweep.rows))
     sweep = replace(sweep, rows=chosen_rows(sweep, where or ()))
     if key is None:
         text = render_rows(sweep, output, by=by, top=top)
@@ -98,9 +112,14 @@ def merge(stores: StoreFiles, output: NewStore, debug: Debug = False) -> None:
     from eatss.store.store import Store  # noqa: PLC0415
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415
 
-    sweeps = [(str(path), read_sweep(path)) for path in stores]
-    found = merged(sweeps)
-    Store.write_new(output, found)
+    sweeps = []
+    with working("reading stores") as step:
+        for number, path in enumerate(stores):
+            step.at(f"reading {path}", number, len(stores))
+            sweeps.append((str(path), read_sweep(path)))
+    with working(f"merging into {output}"):
+        found = merged(sweeps)
+        Store.write_new(output, found)
     given = sum(len(sweep.rows) for _, sweep in sweeps)
     twice = given - len(found.rows)
     again = f", {twice} were there twice" if twice else ""
@@ -139,13 +158,14 @@ def export(
         check_no_store(output, [store])
         check_writable("-o", output)
     whole = chosen in ("json", "t4", "kernel-tuner")
-    sweep = of_card(read_sweep(store, measurements=whole), card)
-    data = exported(sweep, chosen)
+    with working(f"exporting {store}"):
+        sweep = of_card(read_sweep(store, measurements=whole), card)
+        data = exported(sweep, chosen)
     if to_stdout:
         typer.echo(data if chosen == "parquet" else data.decode(), nl=False)
         return
     write_bytes("-o", output, data)
-    typer.echo(f"wrote {_rows(len(sweep.rows))} to {output}", err=True)
+    say(f"wrote {_rows(len(sweep.rows))} to {output}")
 
 
 @app.command("import", epilog=EXAMPLES)
@@ -164,8 +184,9 @@ def import_(
     from eatss.exchange.formats import imported  # noqa: PLC0415 - keeps --help fast
     from eatss.store.store import Store  # noqa: PLC0415
 
-    sweep = imported(file)
-    Store.write_new(output, sweep)
+    with working(f"importing {file}"):
+        sweep = imported(file)
+        Store.write_new(output, sweep)
     typer.echo(f"wrote {_rows(len(sweep.rows))} to {output}")
 
 
@@ -205,7 +226,7 @@ def prune(
     moment = None if older_than is None else moment_before(older_than, datetime.now(UTC))
     before = store.stat().st_size if store.exists() else 0
     unwanted = Unwanted(failed=failed, keep_best=keep_best, by=by, older_than=moment)
-    with Store.reopen(store) as opened:
+    with working(f"pruning {store}"), Store.reopen(store) as opened:
         gone = opened.prune(unwanted)
         left = len(opened.rows(measurements=False))
     why = [

@@ -16,7 +16,9 @@ Examples:
 
     eatss roofline h200 --dtype double --program build/gemm --plot gemm.png
 
-    eatss measure build/gemm --format json > gemm.json && eatss roofline h200 --program gemm.json
+    eatss measure build/gemm --format json > gemm.json
+
+    eatss roofline h200 --program gemm.json
 
     eatss roofline ./mycard.toml --record mycard.jsonl --plot mycard.svg
 """

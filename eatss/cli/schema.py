@@ -21,7 +21,7 @@ Examples:
 
 def schema(
     document: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A document; default: list them.")
+        str | None, typer.Argument(metavar="NAME", help="A document; default: list them.")
     ] = None,
     diagnostics: Diagnostics = "text",
     debug: Debug = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eatss.cli.messages import read, report_warnings, working
+from eatss.cli.messages import read, report_warnings
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import write_text
 from eatss.cli.options import (
@@ -23,6 +23,7 @@ from eatss.cli.options import (
     ppcg_reading_options,
     select_options,
 )
+from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ Examples:
 
     eatss select gemm.c --gpu h200 -D NI=4000 --dtype float --explain
 
-    eatss select gemm.c --gpu ./mycard.toml --split 0.5 --warp-fraction 0.25 --format json
+    eatss select gemm.c --gpu ./mycard.toml --split 0.5 --format json
 
-    ppcg --target=cuda --sizes="$(eatss select gemm.c --gpu a100 --format ppcg)" gemm.c
+    ppcg --sizes="$(eatss select gemm.c --gpu a100 --format ppcg)" gemm.c
 """
 
 
@@ -116,8 +117,8 @@ def select(
     found = kept.get()
     if found is None:
         read(session(), diagnostics)
-        with working(f"solving for {profile.title}"):
-            selection = session().select(profile, options)
+        with working(f"solving for {profile.title}") as step:
+            selection = session().select(profile, options, told=step.at)
         found = FoundSelection(selection=selection, warnings=session().warnings)
         kept.put(found)
     else:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from eatss.cli.messages import read, working
+from eatss.cli.messages import read
 from eatss.cli.option_groups import takes
 from eatss.cli.options import Debug, Diagnostics, TargetChoice, of_output, ppcg_reading_options
+from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ def space(
         typer.echo(space_text(found), nl=False)
         return
     bound = bind(found, constants)
-    with working(f"counting {found.name}"):
-        count = bound.count()
+    with working(f"counting {found.name}") as step:
+        count = bound.count(step.part)
         points = bound.sample(sample, seed) if sample and count.kept else []
     typer.echo(render_space(count, points, output), nl=False)
     bound.require_points()

@@ -1,39 +1,25 @@
-"""How far a sweep is, on a terminal's stderr; nothing elsewhere."""
+"""How far a sweep is, in the words of the step that is shown."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from eatss.cli.progress import working
 
 if TYPE_CHECKING:
     from eatss.explore.nouns import Progress
 
 
 @contextmanager
-def sweep_progress() -> Iterator[Callable[[Progress], None] | None]:
-    """Yield what is to be told of progress; ``None`` where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415 - keeps --help fast
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-    from rich.progress import Progress as Bar  # noqa: PLC0415
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[words]}"),
-        TimeElapsedColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("setting up", total=None, words="")
+def sweep_progress() -> Iterator[Callable[[Progress], None]]:
+    """Yield what is to be told of progress."""
+    with working("setting up") as step:
 
         def tell(progress: Progress) -> None:
             total, done = _share(progress)
-            words = sweep_words(progress)
-            bar.update(task, description=progress.stage, total=total, completed=done, words=words)
+            step.at(progress.stage, done, total, note=sweep_words(progress))
 
         yield tell
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from eatss.cli.messages import working
-from eatss.cli.options import Debug, Diagnostics, Format
+from eatss.cli.options import Debug, Diagnostics, Format, Nvcc, named_gcc, named_nvcc
+from eatss.cli.progress import working
 from eatss.diagnostics import ExitCode
+
+if TYPE_CHECKING:
+    from eatss.verify.progress import Progress
 
 EXAMPLES = """
 Examples:
@@ -18,15 +21,24 @@ Examples:
 
     eatss verify build/gemm build/lu --device gpu
 
-    eatss verify build/gemm --size NI=37,NJ=100,NK=5 --size NI=400,NJ=400,NK=400
+    eatss verify build/gemm --size NI=37,NJ=100,NK=5
+
+    eatss verify build/gemm --device gpu --nvcc /opt/cuda-12.8/bin/nvcc
 
     eatss verify build/gemm --format json
 """
 
+_DOING = {
+    "compile": "compiling",
+    "original": "the original",
+    "generated": "generated code",
+    "bounds": "bounds of errors",
+}
+
 
 def verify(
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Folders that eatss codegen wrote.")
+        list[Path], typer.Argument(metavar="DIR", help="Folders that eatss codegen wrote.")
     ],
     device: Annotated[
         Literal["auto", "cpu", "gpu"],
@@ -45,6 +57,13 @@ def verify(
         float,
         typer.Option(metavar="SECONDS", min=0.01, help="Limit of one run at one choice of sizes."),
     ] = 60.0,
+    cc: Annotated[
+        str, typer.Option(metavar="PATH", help="GCC, which compiles the original.")
+    ] = "gcc",
+    cxx: Annotated[
+        str, typer.Option(metavar="PATH", help="GCC's C++ compiler, for the generated code.")
+    ] = "g++",
+    nvcc: Nvcc = None,
     output: Format = "table",
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
@@ -55,14 +74,35 @@ def verify(
     """
     from eatss import verify as package  # noqa: PLC0415 - keeps --help fast
     from eatss.report.verification import render_verifications  # noqa: PLC0415
+    from eatss.verify.job import Compilers  # noqa: PLC0415
 
     sizes = package.parse_sizes(size or ())
+    compilers = Compilers(
+        cc=named_gcc("--cc", cc),
+        cxx=named_gcc("--cxx", cxx),
+        nvcc=named_nvcc(nvcc if device != "cpu" else None) or "nvcc",
+    )
     found = []
     for directory in directories:
-        with working(f"verifying {directory}"):
+        with working(f"verifying {directory}") as step:
             found.append(
-                package.verify(directory, device=device, sizes=sizes, seed=seed, timeout_s=timeout)
+                package.verify(
+                    directory,
+                    device=device,
+                    sizes=sizes,
+                    seed=seed,
+                    timeout_s=timeout,
+                    compilers=compilers,
+                    progress=lambda now: step.at(doing(now), now.done, now.total),
+                )
             )
     typer.echo(render_verifications(found, output), nl=False)
     if not all(verification.ok for verification in found):
         raise typer.Exit(ExitCode.NO_SOLUTION)
+
+
+def doing(progress: Progress) -> str:
+    """Return what runs now, ``gemm NI=37: the original``."""
+    at = ",".join(f"{name}={value}" for name, value in progress.sizes)
+    where = f"{progress.launcher} {at}" if at else progress.launcher
+    return f"{where}: {_DOING[progress.stage]}"

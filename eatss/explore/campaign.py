@@ -18,7 +18,7 @@ from eatss.point import Point, Value, variant_key
 from eatss.store.nouns import BESIDE, Identity, Role, Row, Sizes, Stage, latest_of
 from eatss.store.store import Store
 from eatss.strategies import SearchSpace, StrategyJob, make
-from eatss.strategies.guarded import Guarded
+from eatss.strategies.distinct import Distinct
 
 WAIT_S = 0.5
 """How long the lab is waited for at a time, so that Ctrl-C and clocks are heeded."""
@@ -195,7 +195,9 @@ class Campaign:
             for row in self._rows
             if row.stage not in BESIDE and {name for name, _ in row.values} == names
         ]
-        strategy = make(options.strategy, job, told)
+        strategy = Distinct(make(options.strategy, job), self._plan.decide)
+        for point, cost in told:
+            strategy.tell(point, cost)
         for wanted in pending:
             if {name for name, _ in wanted.values} == names:
                 strategy.expect(dict(wanted.values))
@@ -204,7 +206,7 @@ class Campaign:
         finally:
             strategy.close()
 
-    def _propose(self, strategy: Guarded, pending: list[Wanted], names: set[str]) -> None:
+    def _propose(self, strategy: Distinct, pending: list[Wanted], names: set[str]) -> None:
         """Measure what the strategy proposes until it waits for nothing or the budget is spent."""
         options = self._plan.options
         while True:

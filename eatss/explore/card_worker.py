@@ -46,7 +46,7 @@ def _serve(job: BenchJob, orders: Iterator[Order], emit: Emit) -> None:
     try:
         if job.meter_origin is not None:
             METERS.register_from(job.meter, job.meter_origin)
-        card = open_card(job.card, device=job.device, compiler=job.compiler)
+        card = open_card(job.card, device=job.device, compiler=job.compiler, nvcc=job.nvcc)
         metering = Metering(card, job.meter, keep=job.keeps_meter)
     except MeterError as error:
         emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))

@@ -69,7 +69,7 @@ def main() -> None:
     maker = maker_of(job)
     with suppress(EatssError):  # who asks for a variant is told of it
         maker.warm()
-    toolchains = find_toolchains(job.compiler) if job.capability else ()
+    toolchains = find_toolchains(job.compiler, job.nvcc) if job.capability else ()
     for wanted in orders:
         before_s = _spent_s()
         made = _made(maker, job, toolchains, wanted)

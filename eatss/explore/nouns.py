@@ -67,6 +67,7 @@ class MakerJob:
         objective: What is least where sizes are selected.
         capability: Of the card, as in 90 for 9.0; 0 compiles nothing ahead.
         compiler: What compiles.
+        nvcc: Path of an nvcc, by default that of this machine.
         folder: Where the folders of programs go.
         ppcg: PPCG, a command or a path.
         ppcg_arguments: Further arguments of it.
@@ -80,6 +81,7 @@ class MakerJob:
     capability: int
     folder: str
     compiler: CompilerChoice = "auto"
+    nvcc: str | None = None
     ppcg: str | None = None
     ppcg_arguments: tuple[str, ...] = ()
     choices: tuple[tuple[Role, str], ...] = ()
@@ -124,6 +126,7 @@ class BenchJob:
     card: str
     device: int | str = 0
     compiler: CompilerChoice = "auto"
+    nvcc: str | None = None
     meter: str = "auto"
     meter_origin: Origin | None = None
     keeps_meter: str | None = None
@@ -160,6 +163,7 @@ class Care:
             seed=bench.seed,
             meter=bench.meter,
             compiler=bench.compiler,
+            nvcc=bench.nvcc,
             device=bench.device,
             least_window_s=self.least_window_s,
             settle_s=self.settle_s,

@@ -79,6 +79,7 @@ class SweepOptions:
         devices: Cards, each by its number or UUID.
         meter: What energy rests on.
         compiler: What compiles.
+        nvcc: Path of an nvcc, by default that of this machine.
         timeout_s: Seconds that a single run may take.
         compares: Whether results are compared with those of the reference, and its own with the
             original C.
@@ -95,6 +96,7 @@ class SweepOptions:
     devices: tuple[int | str, ...] = (0,)
     meter: str = "auto"
     compiler: CompilerChoice = "auto"
+    nvcc: str | None = None
     timeout_s: float = 20.0
     compares: bool = True
     second_share: float = 0.25

@@ -19,6 +19,7 @@ from eatss.files import folder_named
 from eatss.gpu.this_machine import profile_for
 from eatss.python_source.python_scop import PythonScop
 from eatss.strategies import WAIT, StrategyJob, make
+from eatss.strategies.distinct import Distinct
 
 PREPARES = ("exhaustive", "random", "model")
 """Strategies that need no results."""
@@ -86,7 +87,7 @@ def _proposed(plan: Plan, options: SweepOptions) -> Iterator[Wanted]:
         yielded.add(wanted.variant)
         yield wanted
     job = StrategyJob(space=plan.space, seed=options.seed, ranked=plan.ranked)
-    strategy = make(options.strategy, job)
+    strategy = Distinct(make(options.strategy, job), plan.decide)
     while len(yielded) < most:
         asked = strategy.ask()
         if asked is None or asked is WAIT:

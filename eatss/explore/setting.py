@@ -74,6 +74,7 @@ def of_source(
         capability=10 * major + minor if card is None and ahead else 0,
         folder=str(Path(fspath(folder)).absolute()),
         compiler=options.compiler,
+        nvcc=options.nvcc,
         ppcg=ppcg_program(generation),
         ppcg_arguments=generation.ppcg_arguments,
     )

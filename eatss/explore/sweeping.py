@@ -89,6 +89,7 @@ def _bench(options: SweepOptions, device: int | str, card: str | None) -> BenchJ
         card=card or CUPY_CARD,
         device=device,
         compiler=options.compiler,
+        nvcc=options.nvcc,
         meter=options.meter,
         meter_origin=origin,
         seed=options.seed,

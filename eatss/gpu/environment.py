@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import os
 import platform
 import shutil
 import subprocess
@@ -15,9 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eatss.cache import default_cache
+from eatss.compilers import find_nvcc
 from eatss.diagnostics import EatssError
-from eatss.gpu.detect import detect
+from eatss.gpu.cupy_versions import cupy_verdict, installed_cupy
+from eatss.gpu.driver_access import DriverFacts, Verdict, cards_verdict, driver_verdict, look
 from eatss.gpu.load import list_profiles, profile_directory
+from eatss.gpu.requirements import requirement, requirements
 from eatss.resources import data_directory
 
 MINIMUM_PYTHON = (3, 11)
@@ -29,7 +33,8 @@ class Check:
     """One fact about this machine.
 
     ``ok`` is ``None`` where something optional is not there. ``found`` says what is
-    there or what went wrong, ``remedy`` what to install; it is empty where all is well.
+    there or what went wrong. ``remedy`` says what to do and ``command`` what to type, if that is
+    one line; both are empty where all is well.
     """
 
     name: str
@@ -37,6 +42,7 @@ class Check:
     found: str
     needed_for: str
     remedy: str = ""
+    command: str = ""
 
 
 class _NotThereError(Exception):
@@ -51,12 +57,41 @@ class _Part:
     look: Callable[[], str]
     needed_for: str
     remedy: str
+    command: str = ""
     optional: bool = False
 
 
-def examine() -> tuple[Check, ...]:
-    """Look at everything eatss uses and return one check a part, the needed parts first."""
-    return tuple(_check(part) for part in _parts())
+def examine(*, nvcc: str | None = None) -> tuple[Check, ...]:
+    """Look at everything eatss uses and return one check a part, the needed parts first.
+
+    Args:
+        nvcc: the CUDA compiler to look at, by default that of this machine.
+    """
+    needed = tuple(_check(part) for part in (*_needed_parts(), *_optional_parts(nvcc)))
+    return (*needed, *card_checks(look(visible=os.environ.get("CUDA_VISIBLE_DEVICES"))))
+
+
+def card_checks(facts: DriverFacts) -> tuple[Check, ...]:
+    """Return what there is of a driver, of cards and of the packages that reach them."""
+    driver = driver_verdict(facts)
+    cards = cards_verdict(facts) if driver.good else None
+    return (
+        _of_verdict("NVIDIA driver", "running on a card", driver),
+        *((_of_verdict("cards", "running on a card", cards),) if cards is not None else ()),
+        _of_verdict("NVML", "detecting GPUs, measuring energy", _nvml_package(facts)),
+        _of_verdict("CuPy", "detecting GPUs, running kernels", _cupy_package(facts)),
+    )
+
+
+def _of_verdict(name: str, needed_for: str, verdict: Verdict) -> Check:
+    return Check(
+        name=name,
+        ok=True if verdict.good else None,
+        found=verdict.found,
+        needed_for=needed_for,
+        remedy=verdict.remedy,
+        command=verdict.command,
+    )
 
 
 def _check(part: _Part) -> Check:
@@ -69,22 +104,23 @@ def _check(part: _Part) -> Check:
         ok, found = (None if part.optional else False), error.diagnostics[0].message
     except Exception as error:  # a broken installation raises anything
         ok = None if part.optional else False
-        found = f"broken: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        found = _broken(error)
     return Check(
         name=part.name,
         ok=ok,
         found=found,
         needed_for=part.needed_for,
         remedy="" if ok else part.remedy,
+        command="" if ok else part.command,
     )
 
 
-def _parts() -> tuple[_Part, ...]:
-    return (*_needed_parts(), *_optional_parts())
+def _broken(error: Exception) -> str:
+    return f"broken: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _needed_parts() -> tuple[_Part, ...]:
-    again = "install eatss again: pip install --force-reinstall eatss"
+    again = "pip install --force-reinstall eatss"
     return (
         _Part(
             name="Python",
@@ -94,20 +130,33 @@ def _needed_parts() -> tuple[_Part, ...]:
         ),
         _package("z3-solver", _z3, "solving for tile sizes"),
         _package("islpy", _islpy, "dependences, schedules, footprints"),
-        _package("libclang", _libclang, "reading C", version="libclang>=18.1,<19"),
+        _package("libclang", _libclang, "reading C"),
         _package("numpy", lambda: _imported("numpy"), "enumerating candidates, measuring"),
         _package("scipy", lambda: _imported("scipy"), "intervals, integrals"),
         _package("networkx", lambda: _imported("networkx"), "the graph of statements"),
         _package("pydantic", lambda: _imported("pydantic"), "reading GPU profiles"),
+        _package("platformdirs", lambda: _imported("platformdirs"), "the folder of the cache"),
+        _package("tomlkit", lambda: _imported("tomlkit"), "search spaces"),
         _package("typer", lambda: _imported("typer"), "the command line"),
         _package("rich", lambda: _imported("rich"), "tables and colours"),
-        _Part(name="GPU profiles", look=_profiles, needed_for="naming a GPU", remedy=again),
-        _Part(name="kernels", look=_kernels, needed_for="the kernels to try first", remedy=again),
+        _Part(
+            name="GPU profiles",
+            look=_profiles,
+            needed_for="naming a GPU",
+            remedy="install eatss again",
+            command=again,
+        ),
+        _Part(
+            name="kernels",
+            look=_kernels,
+            needed_for="the kernels to try first",
+            remedy="install eatss again",
+            command=again,
+        ),
     )
 
 
-def _optional_parts() -> tuple[_Part, ...]:
-    gpu_extra = "pip install 'eatss[gpu]', on a machine with an NVIDIA GPU and its driver"
+def _optional_parts(nvcc: str | None) -> tuple[_Part, ...]:
     return (
         _Part(
             name="cache",
@@ -119,48 +168,91 @@ def _optional_parts() -> tuple[_Part, ...]:
         _Part(
             name="C compiler",
             look=lambda: _command("cc", "gcc", "clang"),
-            needed_for="compiling kernels and running the test suite",
-            remedy="install gcc or clang (apt-get install gcc)",
+            needed_for="eatss verify",
+            remedy="install gcc and g++",
+            command="sudo apt-get install gcc g++",
             optional=True,
         ),
         _Part(
             name="nvcc",
-            look=lambda: _command("nvcc", line_with="release"),
-            needed_for="compiling the CUDA that PPCG writes",
-            remedy="install the CUDA toolkit: https://developer.nvidia.com/cuda-downloads",
+            look=lambda: _nvcc(nvcc),
+            needed_for="eatss verify --device gpu",
+            remedy="install the CUDA toolkit (https://developer.nvidia.com/cuda-downloads), or "
+            "name its compiler with --nvcc",
             optional=True,
         ),
         _Part(
             name="ppcg",
             look=lambda: _command("ppcg"),
-            needed_for="turning C and tile sizes into CUDA",
+            needed_for="eatss ppcg",
             remedy="build PPCG: https://repo.or.cz/ppcg.git",
             optional=True,
         ),
-        _Part(
-            name="NVML",
-            look=lambda: _gpus("NVML"),
-            needed_for="detecting GPUs, measuring energy",
-            remedy=gpu_extra,
-            optional=True,
-        ),
-        _Part(
-            name="CuPy",
-            look=lambda: _gpus("CuPy"),
-            needed_for="detecting GPUs, running kernels",
-            remedy=gpu_extra,
-            optional=True,
-        ),
     )
 
 
-def _package(name: str, look: Callable[[], str], needed_for: str, version: str = "") -> _Part:
+def _package(name: str, look: Callable[[], str], needed_for: str) -> _Part:
+    wanted = requirement(name)
+
+    def fitting() -> str:
+        version = look()
+        if not wanted.takes(version):
+            raise _NotThereError(f"{version}, and eatss needs {wanted.versions}")
+        return version
+
     return _Part(
         name=name,
-        look=look,
+        look=fitting,
         needed_for=needed_for,
-        remedy=f"pip install --force-reinstall '{version or name}'",
+        remedy=f"install a version that does: {wanted.versions or 'any'}",
+        command=f"pip install --force-reinstall '{wanted}'",
     )
+
+
+def _nvcc(named: str | None) -> str:
+    found = find_nvcc(named)
+    return f"{found.path}: {found.version}"
+
+
+def _nvml_package(facts: DriverFacts) -> Verdict:
+    """Return whether the package that asks NVML is there, loads and is permitted to ask."""
+    wanted = requirement("nvidia-ml-py")
+    install = f"pip install '{wanted}'"
+    try:
+        version = _imported("pynvml", "nvidia-ml-py")
+    except _NotThereError:
+        return Verdict(
+            good=False,
+            found="the package nvidia-ml-py is not installed",
+            remedy="install it",
+            command=install,
+        )
+    except Exception as error:  # a broken installation raises anything
+        return Verdict(good=False, found=_broken(error), remedy="install it again", command=install)
+    if not wanted.takes(version):
+        found = f"nvidia-ml-py {version}, and eatss needs {wanted.versions}"
+        return Verdict(good=False, found=found, remedy="install a newer one", command=install)
+    if facts.nvml_code is None:
+        found = f"nvidia-ml-py {version}, but not libnvidia-ml.so.1, which the driver brings"
+        return Verdict(good=False, found=found, remedy="see the NVIDIA driver above")
+    if facts.nvml_code:
+        found = f"nvidia-ml-py {version}; nvmlInit returns {facts.nvml_code}"
+        return Verdict(good=False, found=found, remedy="see the NVIDIA driver above")
+    count = f"{facts.nvml_cards} {'card' if facts.nvml_cards == 1 else 'cards'}"
+    return Verdict(good=True, found=f"nvidia-ml-py {version}, lists {count}")
+
+
+def _cupy_package(facts: DriverFacts) -> Verdict:
+    """Return whether CuPy is there, loads and is for a CUDA that the driver runs."""
+    fits = cupy_verdict(installed_cupy(), facts.cuda, requirements())
+    if not fits.good:
+        return fits
+    try:
+        importlib.import_module("cupy")
+    except Exception as error:  # a broken installation raises anything
+        again = f"pip install --force-reinstall {fits.found.split()[0]}"
+        return Verdict(good=False, found=_broken(error), remedy="install it again", command=again)
+    return fits
 
 
 def _python() -> str:
@@ -244,7 +336,7 @@ def _cache() -> str:
     return str(cache.folder)
 
 
-def _command(*names: str, line_with: str = "") -> str:
+def _command(*names: str) -> str:
     """Return path and version line of the first of ``names`` on the path."""
     path = next((path for name in names if (path := shutil.which(name))), None)
     if path is None:
@@ -260,16 +352,5 @@ def _command(*names: str, line_with: str = "") -> str:
     if answer.returncode != 0:
         raise _NotThereError(f"{path} --version ends with status {answer.returncode}")
     lines = [line.strip() for line in (answer.stdout or answer.stderr).splitlines()]
-    version = next((line for line in lines if line and line_with in line), "")
+    version = next((line for line in lines if line), "")
     return f"{path}: {version}" if version else path
-
-
-def _gpus(reader: str) -> str:
-    """Return the cards that one reader sees."""
-    detection = detect()
-    gpus = [gpu for gpu in detection.gpus if reader in gpu.readers]
-    if not gpus:
-        said = [reason for reason in detection.reasons if reason.startswith(reader)]
-        raise _NotThereError(said[0] if said else f"{reader} reports no GPU")
-    driver = f", driver {detection.driver_version}" if detection.driver_version else ""
-    return f"{', '.join(gpu.name for gpu in gpus)}{driver}"

@@ -235,12 +235,18 @@ class Card(MeteredCard, Protocol):
         ...
 
 
-def open_card(path: str, *, device: int | str, compiler: CompilerChoice) -> Card:
+def open_card(
+    path: str, *, device: int | str, compiler: CompilerChoice, nvcc: str | None = None
+) -> Card:
     """Return a new card of the class at an import path, ``package.module:name``.
+
+    ``nvcc`` is the path of an nvcc, which only a class of that keyword is told, and only if it is
+    given.
 
     Raises:
         InputError: there is no such card, or it cannot be used from here.
         LaunchError: the card does not answer.
     """
-    card: Card = resolve_name(path)(device=device, compiler=compiler)
+    named = {} if nvcc is None else {"nvcc": nvcc}
+    card: Card = resolve_name(path)(device=device, compiler=compiler, **named)
     return card

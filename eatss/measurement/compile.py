@@ -9,7 +9,6 @@ used, because it adds ``-ftz=true``, which is not what nvcc does to the same tex
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +20,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from eatss.cache import DEFAULT_LIMIT_BYTES, Cache, default_cache, key_of
-from eatss.diagnostics import input_error
+from eatss.compilers import find_nvcc
+from eatss.diagnostics import InputError, input_error
 from eatss.files import write_whole
 from eatss.guard import guarded
 from eatss.measurement import nvrtc
@@ -35,7 +35,6 @@ CompilerName: TypeAlias = Literal["nvrtc", "nvcc"]
 COMPILE_LIMIT_S = 300.0
 
 _SHOWN_ERRORS = 4
-_NVCC_RELEASE = re.compile(r"release [\d.]+, V([\d.]+)")
 _STANDARD = "--std=c++17"
 
 
@@ -98,11 +97,15 @@ class Compiled:
     toolchain: Toolchain
 
 
-def find_toolchains(choice: CompilerChoice) -> tuple[Toolchain, ...]:
+def find_toolchains(choice: CompilerChoice, nvcc: str | None = None) -> tuple[Toolchain, ...]:
     """Return the compilers to use, the first one first, the others where it refuses.
 
+    Args:
+        choice: which.
+        nvcc: path of an nvcc, by default that of this machine.
+
     Raises:
-        InputError: ``EATSS-E020``, there is none.
+        InputError: ``EATSS-E020``, there is none; ``EATSS-V040``, what is named is no nvcc.
     """
     reasons: list[str] = []
     found: list[Toolchain] = []
@@ -114,9 +117,11 @@ def find_toolchains(choice: CompilerChoice) -> tuple[Toolchain, ...]:
             reasons.append(f"NVRTC does not load ({_one_line(error)})")
     if choice in ("auto", "nvcc"):
         try:
-            found.append(_nvcc())
-        except (OSError, subprocess.SubprocessError) as error:
-            reasons.append(f"nvcc does not start ({_one_line(error)})")
+            found.append(_nvcc(nvcc))
+        except InputError as error:
+            if nvcc is not None:
+                raise
+            reasons.append(error.diagnostics[0].message)
     if not found:
         raise input_error(
             "EATSS-E020",
@@ -294,13 +299,9 @@ def first_errors(said: str) -> str:
     return "\n".join(errors[:_SHOWN_ERRORS] or lines[-1:] or ["it failed and said nothing"])
 
 
-def _nvcc() -> Toolchain:
-    path = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    said = subprocess.run(  # noqa: S603
-        [path, "--version"], capture_output=True, text=True, timeout=60, check=True
-    ).stdout
-    found = _NVCC_RELEASE.search(said)
-    return Toolchain(name="nvcc", version=found[1] if found else "unknown", command=(path,))
+def _nvcc(named: str | None) -> Toolchain:
+    found = find_nvcc(named)
+    return Toolchain(name="nvcc", version=found.version, command=(found.path,))
 
 
 def usable_cache(wanted: Path | Cache | None = None) -> Cache:

@@ -165,6 +165,7 @@ def ncu_command(
         *("--seed", str(options.seed)),
         *("--device", str(options.device)),
         *("--compiler", options.compiler),
+        *(("--nvcc", options.nvcc) if options.nvcc else ()),
         *(f"--size={name}={value}" for name, value in sizes.items()),
     ]
 

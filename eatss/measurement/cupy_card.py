@@ -42,7 +42,12 @@ class CupyCard:
     """
 
     def __init__(
-        self, device: int | str = 0, compiler: CompilerChoice = "auto", *, cache: Path | None = None
+        self,
+        device: int | str = 0,
+        compiler: CompilerChoice = "auto",
+        *,
+        nvcc: str | None = None,
+        cache: Path | None = None,
     ) -> None:
         """Open a card.
 
@@ -51,6 +56,7 @@ class CupyCard:
                 ``CUDA_VISIBLE_DEVICES`` changes), or its UUID; NVML is asked for the card of the
                 same UUID.
             compiler: what compiles programs.
+            nvcc: path of an nvcc, by default that of this machine.
             cache: folder for compiled programs; by default below the user's cache folder.
 
         Raises:
@@ -60,7 +66,8 @@ class CupyCard:
         """
         self._cupy = import_cupy()
         self._card = cuda_card(self._cupy, device)
-        self._toolchains = find_toolchains(compiler)
+        self._toolchains = find_toolchains(compiler, nvcc)
+        self._nvcc = nvcc
         self._cache = usable_cache(cache)
         self._nvml = _nvml(self._card.uuid)
         self._info = self._described()
@@ -168,7 +175,7 @@ class CupyCard:
         if sum(1 for _ in islice(launches(program, sizes), MOST_LAUNCHES + 1)) <= MOST_LAUNCHES:
             return None
         try:
-            (nvcc,) = find_toolchains("nvcc")
+            (nvcc,) = find_toolchains("nvcc", self._nvcc)
         except InputError:
             return None
         capability = self._card.capability

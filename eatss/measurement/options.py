@@ -24,13 +24,15 @@ class MeasureOptions:
     card's number as CUDA counts those it sees, which ``CUDA_VISIBLE_DEVICES`` changes, or its UUID.
     With ``warm_up_s`` 0 nobody waits for power to settle beyond the ``settle_s`` of load before
     every window. ``restoring`` is ``auto``, or ``between windows`` to leave out the trial whether
-    repeated runs drift; drift seen in a window is noted all the same.
+    repeated runs drift; drift seen in a window is noted all the same. ``nvcc`` is the path of an
+    nvcc, by default that of this machine.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
     meter: str = "auto"
     compiler: CompilerChoice = "auto"
+    nvcc: str | None = None
     device: int | str = 0
     least_window_s: float = 2.0
     spare: float = 0.0

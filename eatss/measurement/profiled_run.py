@@ -21,7 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     sizes = dict(_size(text) for text in options.size)
     try:
-        card = open_card(options.card, device=options.device, compiler=options.compiler)
+        card = open_card(
+            options.card, device=options.device, compiler=options.compiler, nvcc=options.nvcc
+        )
         program = load_program(options.directory)
         workload = card.load(program, options.directory, sizes, options.seed)
         workload.reset()
@@ -55,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", type=_device, default=0)
     parser.add_argument("--compiler", choices=("auto", "nvrtc", "nvcc"), default="auto")
+    parser.add_argument("--nvcc", metavar="PATH")
     parser.add_argument("--card", default=_CARD, help=argparse.SUPPRESS)
     return parser
 

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from eatss.containers import in_container
 from eatss.diagnostics import InputError
 from eatss.gpu.environment import Check
 from eatss.measurement.cupy_module import cuda_card, import_cupy
@@ -17,7 +18,6 @@ from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.counter import CounterMeter
 from eatss.measurement.meters.meter import Meter, MeterError, Trace
 from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice
-from eatss.measurement.meters.nvml_errors import in_container
 from eatss.measurement.meters.power import PowerMeter
 from eatss.measurement.meters.reading import POWER_SETTLE_S, read, update_period_s
 from eatss.measurement.steady_load import steady_load

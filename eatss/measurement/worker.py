@@ -43,7 +43,10 @@ def _run(job: Job, emit: Emit) -> None:
     try:
         if job.meter_origin is not None:
             METERS.register_from(job.options.meter, job.meter_origin)
-        card = open_card(job.card, device=job.options.device, compiler=job.options.compiler)
+        options = job.options
+        card = open_card(
+            job.card, device=options.device, compiler=options.compiler, nvcc=options.nvcc
+        )
     except LaunchError as error:
         emit(CardLost(reason=str(error)))
         return

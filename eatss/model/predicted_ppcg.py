@@ -43,6 +43,7 @@ from eatss.prediction.demand import Demand
 from eatss.prediction.model import PpcgModel, prediction_at
 from eatss.prediction.ppcg_promotion import shared_groups
 from eatss.prediction.terms import Predicted
+from eatss.progress import Told, nobody
 
 MARGIN = 1.25
 """Sizes of ours are taken where the default is expected to cost so many times as much: below that
@@ -106,9 +107,18 @@ class PredictedProgram:
 
 
 def select_ppcg(
-    kernels: Sequence[KernelFacts], profile: GpuProfile, options: ModelOptions
+    kernels: Sequence[KernelFacts],
+    profile: GpuProfile,
+    options: ModelOptions,
+    told: Told = nobody,
 ) -> PredictedProgram:
     """Select sizes and options of a program for PPCG.
+
+    Args:
+        kernels: the kernels in launch order.
+        profile: the card.
+        options: how to build and solve the model.
+        told: is told which kernel it is at.
 
     Raises:
         NoSolutionError: ``EATSS-M023``, the objective allows no candidate that launches.
@@ -122,7 +132,11 @@ def select_ppcg(
         for m in bytes_limits
         if m != PPCG_SHARED_BYTES
     ]
-    costed = [_cells(space, settings, options.objective) for space in spaces]
+    costed = []
+    for number, space in enumerate(spaces):
+        told(f"enumerating sizes of {space.facts.name}", number, len(spaces))
+        costed.append(_cells(space, settings, options.objective))
+    told("solving")
     defaults = [cells[0] for cells in costed]
     limits = _Limits(
         [_limit(cell) for cell in defaults],

@@ -31,6 +31,7 @@ from eatss.model.selection import (
 )
 from eatss.model.solution import Solution
 from eatss.model.uniform import build_uniform_problem, kernel_sizes, position_name
+from eatss.progress import Told, nobody
 
 ALTERNATIVES = 3
 """Cells listed after the best one."""
@@ -48,6 +49,7 @@ def select_program(
     host_statements: tuple[str, ...] = (),
     dtype: str | None = None,
     structures: Structures | None = None,
+    told: Told = nobody,
 ) -> Selection:
     """Select the tile sizes of every kernel of a program.
 
@@ -60,6 +62,7 @@ def select_program(
         host_statements: statements that no kernel has, because nothing is parallel there.
         dtype: name of the element type; by default that of the widest elements.
         structures: how the generator can cut each kernel, for predictions of its code.
+        told: is told which kernel it is at.
 
     Raises:
         InputError: options that do not fit profile or kernels.
@@ -72,13 +75,17 @@ def select_program(
     elif options.model == "prediction" and options.target == "cuda":
         offered = structures or {}
         selections = _select_each(
-            kernels, lambda facts: select_cuda(facts, offered.get(facts.name, ()), profile, options)
+            kernels,
+            lambda facts: select_cuda(facts, offered.get(facts.name, ()), profile, options),
+            told,
         )
     elif options.model == "prediction":
-        predicted = select_ppcg(kernels, profile, options)
+        predicted = select_ppcg(kernels, profile, options, told)
         selections, ppcg_options = predicted.kernels, predicted.options
     else:
-        selections = _select_each(kernels, lambda facts: select_kernel(facts, profile, options))
+        selections = _select_each(
+            kernels, lambda facts: select_kernel(facts, profile, options), told
+        )
     widest = max((element_bytes(facts, options) for facts in kernels), default=8)
     return Selection(
         file=file,
@@ -119,12 +126,13 @@ def select_kernel(
 
 
 def _select_each(
-    kernels: Sequence[KernelFacts], select: Callable[[KernelFacts], KernelSelection]
+    kernels: Sequence[KernelFacts], select: Callable[[KernelFacts], KernelSelection], told: Told
 ) -> tuple[KernelSelection, ...]:
     """Select kernel by kernel and report all that have no solution, not only the first."""
     selections: list[KernelSelection] = []
     findings: list[Diagnostic] = []
-    for facts in kernels:
+    for number, facts in enumerate(kernels):
+        told(f"solving {facts.name}", number, len(kernels))
         try:
             selections.append(select(facts))
         except NoSolutionError as error:

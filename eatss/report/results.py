@@ -38,18 +38,33 @@ def render_summaries(summaries: Sequence[Summary], output: str) -> str:
 
 
 def render_rows(sweep: Sweep, output: str, *, by: Order, top: int | None) -> str:
-    """Return the rows of a sweep, the best first, as ``table`` or ``json``; at most ``top``."""
-    rows = ranked(sweep.rows, by)[:top]
+    """Return the rows of a sweep, the best first, as ``table`` or ``json``; at most ``top``.
+
+    In the table each card has a list of its own: they are compared with a correction only.
+    """
     if output == "json":
-        return json_text(replace(sweep, rows=rows))
-    if not rows:
+        return json_text(replace(sweep, rows=ranked(sweep.rows, by)[:top]))
+    if not sweep.rows:
         return "there is no such row\n"
+    head = render(_head(sweep.identity))
+    cards = sorted({row.card or "" for row in sweep.rows})
+    if len([card for card in cards if card]) < 2:
+        return head + _list(sweep.rows, by, top)
+    for card in cards:
+        own = [row for row in sweep.rows if (row.card or "") == card]
+        head += render("", Text(f"on {card}" if card else "on no card", style="bold"))
+        head += _list(own, by, top)
+    return head + render("", "eatss report sets the cards on one scale")
+
+
+def _list(all_rows: Sequence[Row], by: Order, top: int | None) -> str:
+    rows = ranked(all_rows, by)[:top]
     below = max(len(_values(row.values)) for row in rows) > _BESIDE
     table = _below(rows) if below else render(_table(rows, with_values=True))
     notes = ["none was measured"] if all(math.isinf(cost(row, by)) for row in rows) else []
-    if len(rows) < len(sweep.rows):
-        notes.append(f"and {len(sweep.rows) - len(rows)} more: --top {len(sweep.rows)}")
-    return render(_head(sweep.identity)) + table + (render(*notes) if notes else "")
+    if len(rows) < len(all_rows):
+        notes.append(f"and {len(all_rows) - len(rows)} more: --top {len(all_rows)}")
+    return table + (render(*notes) if notes else "")
 
 
 def render_variant(sweep: Sweep, rows: Sequence[Row], output: str) -> str:
@@ -88,7 +103,8 @@ def _table(rows: Sequence[Row], *, with_values: bool) -> Table:
 def _below(rows: Sequence[Row]) -> str:
     """Return a line of figures a row, and under it the values, of which there are many."""
     head, *lines = render(_table(rows, with_values=False)).splitlines(keepends=True)
-    values = [render(Padding(Text(_values(row.values)), (0, 0, 0, 6))) for row in rows]
+    texts = [_values(row.values) for row in rows]
+    values = [render(Padding(Text(text), (0, 0, 0, 6))) if text else "" for text in texts]
     return head + "".join(line + below for line, below in zip(lines, values, strict=True))
 
 
@@ -147,8 +163,7 @@ def _best(best: Best | None, *, several: bool) -> str:
     if best is None:
         return NONE
     figures = f"{scaled(best.time_s, 1e3)} ms, {figure(best.energy_j)} J"
-    only_a_role = [name for name, _ in best.values] == ["role"]
-    what = (only_a_role and best.decided) or _values(best.values)
+    what = _values(best.values) or best.decided
     where = f" as measured on {best.card}" if several and best.card else ""
     return f"{best.variant[:_KEY]}: {figures}{where}; {what}"
 
@@ -204,7 +219,8 @@ def _marks(row: Row) -> Text:
 
 
 def _values(values: Values) -> str:
-    return " ".join(f"{name}={value}" for name, value in values)
+    """Return a point; nothing of a choice that is known by its role alone."""
+    return " ".join(f"{name}={value}" for name, value in values if name != "role")
 
 
 def _percent(error: float | None) -> str:

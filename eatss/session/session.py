@@ -33,6 +33,7 @@ from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.model.options import SelectOptions, VolumeName, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.program import Interface, Program
+from eatss.progress import Told, nobody
 from eatss.python_source.places import findings_in_python, in_python, symbolic_in_python
 from eatss.python_source.python_scop import PythonScop, c_source, check_reading, python_scop
 from eatss.scops import Scop
@@ -186,6 +187,7 @@ class Session:
         options: SelectOptions = _SELECTION,
         *,
         strict_fp: bool = False,
+        told: Told = nobody,
     ) -> Selection:
         """Select tile sizes for a card: once analysed, for many.
 
@@ -193,13 +195,15 @@ class Session:
             gpu: name of a card, path of a profile, or a profile.
             options: what is best.
             strict_fp: whether generated code keeps the order of all operations.
+            told: is told which kernel it is at.
 
         Raises:
             InputError: the profile or an option is wrong.
             NoSolutionError: no tile sizes satisfy the limits of the card.
         """
         profile = given_profile(gpu)
-        return select_for(self.analysed, profile, options.for_card(profile), strict_fp=strict_fp)
+        chosen = options.for_card(profile)
+        return select_for(self.analysed, profile, chosen, strict_fp=strict_fp, told=told)
 
     def predict(
         self,

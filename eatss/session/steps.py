@@ -21,6 +21,7 @@ from eatss.model import (
 from eatss.model.options import DEFAULT_TIMEOUT_S
 from eatss.polyhedral.source_lines import source_lines
 from eatss.program import Original, Program
+from eatss.progress import Told, nobody
 from eatss.recipe.options import CodegenOptions
 from eatss.recipe.recipe import Recipe
 from eatss.session.analysis import SymbolicProgram, require_one_region
@@ -36,6 +37,7 @@ def select_for(
     options: ModelOptions,
     *,
     strict_fp: bool = False,
+    told: Told = nobody,
 ) -> Selection:
     """Take kernel facts and a card to a selection.
 
@@ -44,6 +46,7 @@ def select_for(
         profile: the card.
         options: target, objective and bounds.
         strict_fp: whether generated code keeps the order of all operations.
+        told: is told which kernel it is at.
     """
     if options.timeout_s is not None or options.model in PUBLISHED:
         allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
@@ -51,6 +54,7 @@ def select_for(
     if options.target == "cuda" and options.model == "prediction":
         from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
 
+        told("trying how kernels can be cut")
         structures = structures_for(program, profile, strict_fp=strict_fp)
     selection = select_program(
         program.facts,
@@ -61,6 +65,7 @@ def select_for(
         host_statements=program.host_statements,
         dtype=program.dtype,
         structures=structures,
+        told=told,
     )
     return replace(selection, warnings=program.doubts)
 

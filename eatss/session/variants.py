@@ -20,6 +20,7 @@ from eatss.measurement.options import Variant
 from eatss.measurement.tile_choice import TileChoice
 from eatss.model import Selection
 from eatss.model.options import SelectOptions, check_target
+from eatss.progress import Told, nobody
 from eatss.python_source.python_scop import PythonScop
 from eatss.recipe.requests import CodeRequest
 from eatss.session.session import Session
@@ -104,6 +105,7 @@ def generate_variants(
     folder: Path,
     *,
     device: int | str = 0,
+    told: Told = nobody,
 ) -> GeneratedVariants:
     """Generate a program for every choice of tile sizes, each into a folder of its own.
 
@@ -113,13 +115,18 @@ def generate_variants(
         InputError: the source, the profile or the words of a choice are wrong.
     """
     generator = _Generator.of(source, options, device)
+    told(f"analysing {generator.session.file}")
     warnings = generator.session.symbolic.warnings
+    told(f"solving for {generator.profile.title}")
     try:
         selection = generator.select()
     except NoSolutionError as error:
         variants = [rejected_variant(choice.label, error) for choice in choices]
     else:
-        variants = [generator.variant(selection, choice, folder) for choice in choices]
+        variants = []
+        for number, choice in enumerate(choices):
+            told(f"generating {choice.label}", number, len(choices))
+            variants.append(generator.variant(selection, choice, folder))
     return GeneratedVariants(variants=tuple(variants), warnings=warnings)
 
 

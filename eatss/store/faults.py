@@ -22,10 +22,16 @@ def faults_told(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the system into those of a user.
 
     Raises:
-        InputError: ``EATSS-D002`` to ``EATSS-D007``.
+        InputError: ``EATSS-D002`` to ``EATSS-D008``.
     """
     try:
         yield
+    except OverflowError:
+        raise input_error(
+            "EATSS-D008",
+            f"a whole number does not fit into the store '{shown(path)}': they have 64 bits",
+            hint="look at the sizes, operations and capability in what is imported",
+        ) from None
     except sqlite3.DatabaseError as error:
         if not hasattr(error, "sqlite_errorcode"):
             raise  # not of the file: a fault of ours

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 from eatss.diagnostics import input_error
 from eatss.program import Program
 from eatss.verify.instrumentation import instrumented_text
+from eatss.verify.job import DEFAULT_COMPILERS, Compilers
 from eatss.verify.result import Device
 from eatss.verify.sources import (
     CalledOriginal,
@@ -69,8 +70,15 @@ class Builder:
     """
 
     def __init__(
-        self, program: Program, directory: Path, work: Path, device: Device, kept: Path | None
+        self,
+        program: Program,
+        directory: Path,
+        work: Path,
+        device: Device,
+        kept: Path | None,
+        compilers: Compilers = DEFAULT_COMPILERS,
     ) -> None:
+        self._compilers = compilers
         self._program = program
         self._directory = directory
         self._work = work
@@ -167,18 +175,31 @@ class Builder:
         source = target.with_suffix(".cu")
         place = (self._directory / self._program.file).resolve()
         source.write_text(f'#line 1 "{place}"\n{text}', encoding="utf-8")
-        command = ["g++", "-std=c++17", "-DEATSS_CPU", *_EXACT, *self._defines(values)]
+        command = [
+            self._compilers.cxx,
+            "-std=c++17",
+            "-DEATSS_CPU",
+            *_EXACT,
+            *self._defines(values),
+        ]
         command += [f"-DEATSS_BRANCHES={len(branches)}", f"-I{place.parent}"]
         command += ["-fsanitize=thread", "-fsanitize=bounds-strict"]
         command += ["-include", str(SHIM / "eatss_cpu.hpp"), "-include", str(variables)]
         made = self._compile([*command, "-x", "c++", "-c", str(source)], target.with_suffix(".o"))
-        return self._compile(["g++", *_EXACT, str(made), "-lm"], target)
+        return self._compile([self._compilers.cxx, *_EXACT, str(made), "-lm"], target)
 
     def _gpu(self, target: Path, values: tuple[int, ...] | None) -> Path:
         source = target.with_suffix(".cu")
         source.write_text(gpu_text(self._program, self._directory), encoding="utf-8")
-        command = ["nvcc", "-arch=native", "-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC"]
-        command += ["-Xlinker", "-Bsymbolic", *self._program.flags, *self._defines(values)]
+        command = [self._compilers.nvcc, "-arch=native", "-O3", "-std=c++17", "-shared"]
+        command += [
+            "-Xcompiler",
+            "-fPIC",
+            "-Xlinker",
+            "-Bsymbolic",
+            *self._program.flags,
+            *self._defines(values),
+        ]
         return self._compile([*command, str(source)], target)
 
     def _original(self, target: Path, values: tuple[int, ...] | None) -> Path:
@@ -190,7 +211,7 @@ class Builder:
         included = included_text(program, self._directory, language="c")
         if has_parts(program):
             included = self._switched(included, target, self._defines(values), "c")
-        command = ["gcc", "-x", "c", "-std=gnu11", *_EXACT, *self._only_called()]
+        command = [self._compilers.cc, "-x", "c", "-std=gnu11", *_EXACT, *self._only_called()]
         command += self._defines(values)
         source = target.with_suffix(".c")
         for _ in range(2 * _MOST_EXTRA):
@@ -219,7 +240,7 @@ class Builder:
         made = original_text(program, included, self._shapes, language="c++", sizes=sizes)
         source = target.with_suffix(".cpp")
         source.write_text(made.text, encoding="utf-8", errors="surrogateescape")
-        command = ["g++", "-x", "c++", "-std=gnu++17", "-fpermissive", *_EXACT]
+        command = [self._compilers.cxx, "-x", "c++", "-std=gnu++17", "-fpermissive", *_EXACT]
         command += [*self._only_called(), "-include", str(SHIM / "eatss_number.hpp")]
         return self._compile([*command, str(source), "-lm"], target)
 
@@ -236,7 +257,7 @@ class Builder:
         """Preprocess the original, put switches around its regions; return what includes it."""
         source, expanded = target.with_suffix(".c"), target.with_suffix(".i")
         source.write_text(included, encoding="utf-8", errors="surrogateescape")
-        command = ["gcc", "-E", "-std=gnu11", *sizes, *self._options(), str(source)]
+        command = [self._compilers.cc, "-E", "-std=gnu11", *sizes, *self._options(), str(source)]
         text = self._compile(command, expanded).read_text(errors="surrogateescape")
         if language == "c++":
             text = without_system_headers(text)
@@ -266,7 +287,8 @@ class Builder:
         source.write_text(f'#include "{path}"\n', encoding="utf-8", errors="surrogateescape")
 
         def defined(*options: str) -> dict[str, str]:
-            command = ["gcc", "-E", "-dM", "-std=gnu11", *options, *include, str(source)]
+            gcc = self._compilers.cc
+            command = [gcc, "-E", "-dM", "-std=gnu11", *options, *include, str(source)]
             text = self._compile(command, listing).read_text(errors="surrogateescape")
             found = _MACRO.finditer(text)
             return {match[1]: f"-D{match[1]}{match[2] or ''}={match[3]}" for match in found}
@@ -307,8 +329,9 @@ class Builder:
         if shutil.which(command[0]) is None:
             raise input_error(
                 "EATSS-V010",
-                f"the compiler '{command[0]}' is not on the path",
-                hint="install it; verification needs gcc and g++, and nvcc for --device gpu",
+                f"there is no compiler '{command[0]}'",
+                hint="install it, or name another with --cc, --cxx or --nvcc; verification needs "
+                "gcc and g++, and nvcc for --device gpu",
             )
         try:
             done = subprocess.run(  # noqa: S603

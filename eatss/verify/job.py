@@ -32,6 +32,18 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Compilers:
+    """The commands or paths of GCC's C compiler, GCC's C++ compiler, and nvcc."""
+
+    cc: str = "gcc"
+    cxx: str = "g++"
+    nvcc: str = "nvcc"
+
+
+DEFAULT_COMPILERS = Compilers()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """Runs of the program in ``directory``; ``work`` is a folder for what is compiled.
 
@@ -40,7 +52,8 @@ class Job:
     With ``first_failure`` the first result that is not ok is the last one. Libraries of the
     original are kept in the folder ``kept``, if one is named, and taken from there.
     ``machine`` is empty, or names what runs the program instead: ``MODULE:FUNCTION``, a function
-    of the program and sizes that returns a ``Machine``, and further arguments of it.
+    of the program and sizes that returns a ``Machine``, and further arguments of it. ``compilers``
+    are those to use.
     """
 
     directory: str
@@ -53,14 +66,16 @@ class Job:
     searching: tuple[Run, ...] = ()
     first_failure: bool = False
     kept: str = ""
+    compilers: Compilers = DEFAULT_COMPILERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entered:
-    """A stage of a run begins."""
+    """A stage of a run begins; ``number`` runs came before it."""
 
     stage: Stage
     run: Run
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
+from eatss.compilers import find_nvcc
 from eatss.diagnostics import Diagnostic, InputError, Severity, input_error
 from eatss.program import KernelCode, Program, load_program
 
@@ -46,13 +46,13 @@ class KernelResources:
 
 
 def compile_report(
-    program: Program | Path, *, nvcc: str = "nvcc", defines: Sequence[str] = ()
+    program: Program | Path, *, nvcc: str | None = None, defines: Sequence[str] = ()
 ) -> tuple[KernelResources, ...]:
     """Compile the kernels of a program for its card and read what they need.
 
     Args:
         program: The program, or the folder it is in.
-        nvcc: The CUDA compiler: a command or a path.
+        nvcc: The CUDA compiler, a command or a path; by default that of this machine.
         defines: Macros as ``N=1000``.
 
     Returns:
@@ -69,7 +69,7 @@ def compile_report(
     if missing:
         raise input_error(
             "EATSS-V046",
-            f"'{nvcc}' reports nothing of {_kernels(missing)}: '{program.file}' and its launch "
+            f"nvcc reports nothing of {_kernels(missing)}: '{program.file}' and its launch "
             "plan do not belong together",
             hint="generate the program again",
         )
@@ -128,15 +128,9 @@ def registers_of_block(registers: int, threads: int) -> int:
 # -- the compiler ------------------------------------------------------------------------
 
 
-def _compile(program: Program, nvcc: str, defines: Sequence[str]) -> str:
+def _compile(program: Program, nvcc: str | None, defines: Sequence[str]) -> str:
     """Return what the compiler says when it compiles the kernels."""
-    command = shutil.which(nvcc)
-    if command is None:
-        raise input_error(
-            "EATSS-V040",
-            f"there is no CUDA compiler '{nvcc}'",
-            hint="install the CUDA toolkit, or name its compiler, as in /usr/local/cuda/bin/nvcc",
-        )
+    command = find_nvcc(nvcc).path
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "kernels.cu").write_text(program.text, encoding="utf-8")
@@ -152,7 +146,7 @@ def _compile(program: Program, nvcc: str, defines: Sequence[str]) -> str:
         )
     output = done.stdout + done.stderr
     if done.returncode != 0:
-        raise _refusal(program, nvcc, output)
+        raise _refusal(program, command, output)
     return output
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -21,7 +21,18 @@ from eatss.verify.compare import must_be_bit_equal
 from eatss.verify.coverage import Further, coverage_of
 from eatss.verify.data import dtype_of
 from eatss.verify.instrumentation import instrumented_text
-from eatss.verify.job import EVENTS, Compared, Done, Entered, Event, Job, Run
+from eatss.verify.job import (
+    DEFAULT_COMPILERS,
+    EVENTS,
+    Compared,
+    Compilers,
+    Done,
+    Entered,
+    Event,
+    Job,
+    Run,
+)
+from eatss.verify.progress import Progress, progress_of
 from eatss.verify.result import (
     Coverage,
     Device,
@@ -59,6 +70,8 @@ def verify(
     machine: Sequence[str] = (),
     first_failure: bool = False,
     kept: Path | None = None,
+    compilers: Compilers = DEFAULT_COMPILERS,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Verification:
     """Run a generated program and the original on the same random data and compare.
 
@@ -74,6 +87,8 @@ def verify(
         first_failure: whether to stop at the first failure.
         kept: folder for libraries of the original, of one program and its variants: what stands
             there is not compiled again.
+        compilers: commands or paths of those to use.
+        progress: is told of each run that begins.
 
     Returns:
         What was found; failures of the generated program are statuses, not exceptions.
@@ -101,8 +116,9 @@ def verify(
             searching=_searching(program) if with_shim else (),
             first_failure=first_failure,
             kept="" if kept is None else str(kept),
+            compilers=compilers,
         )
-        report = _Report(program=program, limit_s=timeout_s)
+        report = _Report(program=program, limit_s=timeout_s, job=job, progress=progress)
         _run_worker(job, report)
     elapsed = time.perf_counter() - start
     failed = next((result for result in report.results if result.failed), None)
@@ -275,6 +291,8 @@ class _Report:
 
     program: Program
     limit_s: float
+    job: Job
+    progress: Callable[[Progress], None] | None = None
     results: list[SizeResult] = field(default_factory=list)
     entered: Entered | None = None
     done: Done | None = None
@@ -310,6 +328,8 @@ class _Report:
         match event:
             case Entered():
                 self.entered = event
+                if self.progress is not None:
+                    self.progress(progress_of(self.program, self.job, event))
                 return self.stage_limit_s
             case Compared():
                 self.results.append(event.result)

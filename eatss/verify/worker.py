@@ -80,10 +80,12 @@ class _Worker:
             Path(job.work),
             job.device,
             Path(job.kept) if job.kept else None,
+            job.compilers,
         )
         self._bit_equal = must_be_bit_equal(self._program, job.device)
         self._counting: dict[Path, CpuMachine] = {}
         self._further = Further()
+        self._number = 0
         branches = instrumented_text(self._program)[1]
         kernels = {kernel.name for kernel in self._program.kernels}
         self._branches = len(branches)
@@ -104,6 +106,7 @@ class _Worker:
     def _all_runs(self) -> None:
         for run in self._job.runs:
             result = self._run(run)
+            self._number += 1
             self._emit(Compared(result=result))
             if self._job.first_failure and result.failed:
                 return
@@ -112,6 +115,7 @@ class _Worker:
             if number >= len(self._job.further) and before == 0:
                 return
             result = self._run(run)
+            self._number += 1
             if result.failed or self._untaken() < before:
                 self._emit(Compared(result=result))
             elif result.status == "ok":
@@ -308,7 +312,7 @@ class _Worker:
         return bounds_by_running(before, call)
 
     def _stage(self, stage: Stage, run: Run) -> None:
-        self._emit(Entered(stage=stage, run=run))
+        self._emit(Entered(stage=stage, run=run, number=self._number))
 
 
 def _failure(

@@ -83,6 +83,27 @@ def test_show_lists_the_best_first(folder: Path) -> None:
     assert [one["role"] for one in document["rows"]] == ["ours"]
 
 
+def test_each_card_has_a_list_and_each_variant_its_most_careful_measurement(folder: Path) -> None:
+    rows = (
+        row(),
+        row(time_s=6.0e-3, stage="careful"),
+        row(card="GPU-1"),
+        row(64, stage="reference", role="default"),
+    )
+    cards = (card(), card("GPU-1"))
+    Store.write_new("c.db", Sweep(identity=identity(), space=SPACE, cards=cards, rows=rows))
+    text = said("show", "c.db", "--by", "time")
+    first, second = text.split("on GPU-1")
+    assert "on GPU-0" in first
+    assert [line.split()[1] for line in first.splitlines() if "tile_i" in line] == ["6.000"]
+    assert "7.000" in second
+    assert "one scale" in second
+    assert "reference" not in text
+    every = said("show", "c.db", "--every")
+    assert "reference" in every
+    assert every.count("7.000") == 3
+
+
 def test_many_values_stand_below_the_figures(folder: Path) -> None:
     many = tuple((f"k{kernel}.threads_{loop}", 16) for kernel in range(3) for loop in "ij")
     rows = (row(values=many), refused(values=many[:1], status="launch error"))

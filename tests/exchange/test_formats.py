@@ -15,6 +15,7 @@ from eatss.diagnostics import InputError
 from eatss.exchange.formats import ExportFormat, exported, format_of, imported
 from eatss.exchange.tidy import columns_of
 from eatss.store.nouns import Sweep
+from eatss.store.store import Store
 from eatss.store.sweep_json import SWEEP, read_sweep
 from tests.report.measurements import measured
 from tests.store.sweeps import SPACE, card, identity, refused, row
@@ -99,6 +100,17 @@ def test_json_comes_back_whole_and_keeps_to_its_schema(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"rows\[1\].status") as refusal:
         SWEEP.from_dict(document)
     assert refusal.value.code == "EATSS-D021"
+
+
+def test_a_number_that_no_store_holds_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "2mm.json"
+    document = json.loads(exported(SWEEP_OF_ALL, "json"))
+    document["rows"][0]["flops"] = 10**30
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError) as refusal:
+        Store.write_new(tmp_path / "2mm.db", imported(path))
+    assert refusal.value.code == "EATSS-D008"
+    assert not (tmp_path / "2mm.db").exists()
 
 
 def test_results_of_t4_have_units_and_reasons() -> None:

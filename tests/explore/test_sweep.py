@@ -217,6 +217,16 @@ def test_sizes_of_the_program_are_swept(tmp_path: Path) -> None:
     assert found.identity.sizes == ()
 
 
+def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:
+    file = tmp_path / "twins.toml"
+    text = 'name = "twins"\n[iterators]\nhalf = [1, 2, 3, 4]\n[variant]\n'
+    file.write_text(text + 'tile_i = "16 * ((half + 1) // 2)"\n')
+    generation = Generation(gpu="h200", space=file)
+    made = prepare_sweep(GEMM, output=tmp_path / "made", options=options(), generation=generation)
+    points = [dict(one.wanted.values) for one in made.variants if not one.wanted.role]
+    assert points == [{"half": 1}, {"half": 3}]
+
+
 def test_splits_and_fractions_are_swept(tmp_path: Path) -> None:
     file = tmp_path / "splits.toml"
     text = 'name = "splits"\n[iterators]\nsplit = [0.25, 0.5]\nwarp_fraction = [0.5, 1.0]\n'

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import json
 import os
 import shutil
 import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import jsonschema
 import pytest
 
 import eatss.gpu.environment as environment
-from eatss.gpu.environment import Check, examine
+from eatss import schema
+from eatss.gpu.driver_access import DriverFacts
+from eatss.gpu.environment import Check, card_checks, examine
+from eatss.report.environment import render_checks
 
 NEEDED = {
     "Python",
@@ -23,12 +32,27 @@ NEEDED = {
     "scipy",
     "networkx",
     "pydantic",
+    "platformdirs",
+    "tomlkit",
     "typer",
     "rich",
     "GPU profiles",
     "kernels",
 }
-OPTIONAL = {"cache", "C compiler", "nvcc", "ppcg", "NVML", "CuPy"}
+OPTIONAL = {"cache", "C compiler", "nvcc", "ppcg", "NVIDIA driver", "NVML", "CuPy"}
+
+
+GOOD = DriverFacts(
+    pci_cards=1,
+    kernel_driver="580.65.06",
+    library="580.65.06",
+    devices=("/dev/nvidia0",),
+    nvml_code=0,
+    nvml_cards=1,
+    cuda_code=0,
+    cuda_cards=1,
+    cuda=(13, 0),
+)
 
 
 def by_name() -> dict[str, Check]:
@@ -50,7 +74,7 @@ def break_imports(monkeypatch: pytest.MonkeyPatch, errors: dict[str, Exception])
 
 
 def test_every_part_is_looked_at() -> None:
-    assert set(by_name()) == NEEDED | OPTIONAL
+    assert set(by_name()) - {"cards"} == NEEDED | OPTIONAL  # cards where there is a driver
 
 
 def test_what_the_suite_runs_with_is_in_order() -> None:
@@ -59,6 +83,23 @@ def test_what_the_suite_runs_with_is_in_order() -> None:
         assert checks[name].ok is True, checks[name]
         assert checks[name].remedy == ""
         assert checks[name].found
+
+
+def test_what_doctor_prints_has_its_schema() -> None:
+    printed = json.loads(render_checks(examine(), "json"))
+    jsonschema.Draft202012Validator(schema("doctor")).validate(printed)
+    assert {"name", "ok", "found", "needed_for", "remedy", "command"} <= set(printed["checks"][0])
+
+
+def test_at_80_columns_a_command_to_copy_has_a_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    newer = DriverFacts(cuda=(12, 4), cuda_code=0, cuda_cards=1, devices=("/dev/nvidia0",))
+    monkeypatch.setattr(environment, "installed_cupy", lambda: {"cupy-cuda13x": "14.0.1"})
+    lines = render_checks(card_checks(newer), "table").splitlines()
+    command = next(line for line in lines if "pip uninstall" in line)
+    assert command.strip().startswith("pip uninstall -y cupy-cuda13x && pip install 'cupy-cuda12x")
+    assert len(command) < 80
 
 
 def test_what_is_not_in_order_has_a_remedy() -> None:
@@ -89,7 +130,7 @@ def test_a_needed_package_that_is_missing_or_broken_is_reported(
     break_imports(monkeypatch, {module: missing})
     check = by_name()[name]
     assert (check.ok, check.found) == (False, "not installed")
-    assert "pip install" in check.remedy
+    assert "pip install" in check.command
 
     break_imports(monkeypatch, {module: OSError("libx.so: cannot open shared object file")})
     check = by_name()[name]
@@ -133,22 +174,70 @@ def test_without_gpu_libraries_the_gpu_checks_are_optional_and_say_why(
             "cupy": RuntimeError("CUDA path could not be detected"),
         },
     )
-    checks = by_name()
+    monkeypatch.setattr(environment, "installed_cupy", lambda: {"cupy-cuda13x": "14.0.1"})
+    checks = {check.name: check for check in card_checks(GOOD)}
+    assert checks["NVIDIA driver"].ok is True
     assert checks["NVML"].ok is None
     assert "nvidia-ml-py is not installed" in checks["NVML"].found
+    assert checks["NVML"].command == "pip install 'nvidia-ml-py>=12.560'"
     assert checks["CuPy"].ok is None
-    assert checks["CuPy"].found == "CuPy does not load: CUDA path could not be detected"
-    assert "eatss[gpu]" in checks["CuPy"].remedy
+    assert checks["CuPy"].found == "broken: RuntimeError: CUDA path could not be detected"
+    assert checks["CuPy"].command == "pip install --force-reinstall cupy-cuda13x"
+
+
+def test_a_card_with_its_packages_is_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "installed_cupy", lambda: {"cupy-cuda13x": "14.0.1"})
+    monkeypatch.setattr(environment, "_imported", lambda module, package: "13.580.65")
+    monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
+    checks = card_checks(GOOD)
+    assert [(check.name, check.ok) for check in checks] == [
+        ("NVIDIA driver", True),
+        ("cards", True),
+        ("NVML", True),
+        ("CuPy", True),
+    ]
+    assert checks[2].found == "nvidia-ml-py 13.580.65, lists 1 card"
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "found"),
+    [
+        ("11.0", 0, "nvidia-ml-py 11.0, and eatss needs >=12.560"),
+        ("13.580", None, "nvidia-ml-py 13.580, but not libnvidia-ml.so.1"),
+        ("13.580", 4, "nvidia-ml-py 13.580; nvmlInit returns 4"),
+    ],
+)
+def test_nvml_that_does_not_do_says_why(
+    monkeypatch: pytest.MonkeyPatch, version: str, code: int | None, found: str
+) -> None:
+    monkeypatch.setattr(environment, "_imported", lambda module, package: version)
+    facts = replace(GOOD, nvml_code=code)
+    check = next(check for check in card_checks(facts) if check.name == "NVML")
+    assert check.ok is None
+    assert check.found.startswith(found)
+    assert check.remedy
+
+
+def test_a_package_that_is_too_old_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = dict.fromkeys(("networkx",), "2.8")
+    real = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: versions.get(name) or real(name)
+    )
+    check = by_name()["networkx"]
+    assert (check.ok, check.found) == (False, "2.8, and eatss needs >=3.2,<4")
+    assert check.command == "pip install --force-reinstall 'networkx>=3.2,<4'"
 
 
 def test_without_any_command_on_the_path_the_tools_are_optional(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("eatss.compilers.USUAL", "/nowhere/nvcc")
     checks = by_name()
     for name in ("C compiler", "nvcc", "ppcg"):
         assert checks[name].ok is None
-        assert "not on the path" in checks[name].found
+        assert "not on the path" in checks[name].found or "no CUDA compiler" in checks[name].found
 
 
 def test_a_compiler_is_reported_with_its_version(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eatss.cache import Cache
-from eatss.diagnostics import InputError
+from eatss.diagnostics import InputError, input_error
 from eatss.measurement import compile as compiling
 from eatss.measurement import nvrtc
 from eatss.measurement.card import CompileError
@@ -130,8 +130,8 @@ def test_no_compiler_is_a_sentence_and_what_to_install(monkeypatch: pytest.Monke
     def missing() -> str:
         raise ImportError("No module named 'cupy'")
 
-    def none() -> Toolchain:
-        raise FileNotFoundError("no such file: nvcc")
+    def none(named: str | None) -> Toolchain:
+        raise input_error("EATSS-V040", "there is no nvcc")
 
     monkeypatch.setattr(nvrtc, "version", missing)
     monkeypatch.setattr(compiling, "_nvcc", none)
@@ -149,7 +149,7 @@ def test_nvcc_stands_in_where_nvrtc_does_not_load(monkeypatch: pytest.MonkeyPatc
         raise ImportError("No module named 'cupy'")
 
     monkeypatch.setattr(nvrtc, "version", missing)
-    monkeypatch.setattr(compiling, "_nvcc", lambda: NVCC)
+    monkeypatch.setattr(compiling, "_nvcc", lambda named: NVCC)
     assert find_toolchains("auto") == (NVCC,)
     monkeypatch.setattr(nvrtc, "version", lambda: "13.0.88")
     assert [found.name for found in find_toolchains("auto")] == ["nvrtc", "nvcc"]

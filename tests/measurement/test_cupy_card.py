@@ -64,7 +64,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CupyCard:
         return Compiled(path=Path("lu.cubin"), toolchain=TOOLCHAIN)
 
     monkeypatch.setattr(cupy_card, "import_cupy", cupy_with_two_cards)
-    monkeypatch.setattr(cupy_card, "find_toolchains", lambda _: (TOOLCHAIN,))
+    monkeypatch.setattr(cupy_card, "find_toolchains", lambda _, nvcc=None: (TOOLCHAIN,))
     monkeypatch.setattr(cupy_card, "compile_program", compiled)
     monkeypatch.setattr(cupy_card, "NvmlDevice", no_nvml)
     return CupyCard(1, cache=tmp_path)

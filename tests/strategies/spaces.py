@@ -10,7 +10,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from eatss.point import Point, Value, variant_key
-from eatss.strategies import WAIT, Guarded, ListedSpace, Strategy
+from eatss.strategies import WAIT, ListedSpace, Strategy
 
 
 @st.composite
@@ -56,7 +56,7 @@ def walk(
     return asked
 
 
-def walk_at_once(strategy: Guarded, cost: Callable[[Point], float], seed: int) -> list[str]:
+def walk_at_once(strategy: Strategy, cost: Callable[[Point], float], seed: int) -> list[str]:
     """Ask for several at once, tell in any order; return the keys in the order of asking."""
     dice = Random(seed)
     pending: list[dict[str, Value]] = []

@@ -1,5 +1,6 @@
 """Ways to learn what a card draws: one protocol, several sensors, traces that can be replayed."""
 
+from eatss.containers import in_container
 from eatss.measurement.meters.choose import (
     METERS,
     ChosenMeters,
@@ -10,7 +11,7 @@ from eatss.measurement.meters.choose import (
 from eatss.measurement.meters.counter import CounterMeter
 from eatss.measurement.meters.meter import Meter, MeterError, Sample, Trace, TraceKind
 from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
-from eatss.measurement.meters.nvml_errors import NvmlError, in_container
+from eatss.measurement.meters.nvml_errors import NvmlError
 from eatss.measurement.meters.power import PowerMeter
 from eatss.measurement.meters.reading import Period, read, steady, update_period_s
 from eatss.measurement.meters.replay import ReplayMeter, load_traces, save_traces

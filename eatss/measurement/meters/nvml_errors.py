@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eatss.containers import in_container
 from eatss.measurement.meters.meter import MeterError
 
 NOT_SUPPORTED = 3
@@ -133,14 +134,3 @@ def nvml_error(what: str, code: int, *, root: Path = Path("/")) -> NvmlError:
     if code in {NO_PERMISSION, 17} and in_container(root):
         remedy = "let the container use the host's /dev/nvidia* with read and write permission"
     return NvmlError(f"{what}: {sentence}", remedy, code=code)
-
-
-def in_container(root: Path = Path("/")) -> bool:
-    """Return whether this process runs in a container, as far as files tell."""
-    if (root / ".dockerenv").exists() or (root / "run/.containerenv").exists():
-        return True
-    try:
-        groups = (root / "proc/1/cgroup").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return any(word in groups for word in ("docker", "kubepods", "containerd", "libpod", "lxc"))

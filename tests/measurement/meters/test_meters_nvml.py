@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from eatss.containers import in_container
 from eatss.measurement.measurement import CardState
 from eatss.measurement.meters import MeterError, NvmlDevice, NvmlError, card_state, device_info
 from eatss.measurement.meters.nvml import GpuProcess, throttle_words
-from eatss.measurement.meters.nvml_errors import in_container, nvml_error
+from eatss.measurement.meters.nvml_errors import nvml_error
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml

@@ -1,0 +1,331 @@
+"""Settings to defaults of options: checked against the commands, as Click takes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import typer
+
+from eatss.cli.settings_file import SettingsFile
+from eatss.diagnostics import Diagnostic, EatssError, InputError
+
+Defaults: TypeAlias = dict[str, Any]
+"""What ``default_map`` of Click takes: by command, by parameter."""
+
+OF_ONE_COMMAND = frozenset(
+    (
+        "budget",
+        "counters",
+        "device",
+        "force",
+        "output",
+        "plot",
+        "record",
+        "replay",
+        "selection",
+        "target",
+        "timeout",
+    )
+)
+"""Options that mean one thing in one command and another in the next: not for all commands."""
+
+_OPPOSITE = {"quiet": "verbose", "verbose": "quiet"}
+
+_FILES = frozenset(("gpu", "ppcg", "nvcc", "cc", "cxx"))
+"""Options that take a path or a name; whatever is written like a path is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Default:
+    """A setting in force: ``command`` has ``value`` for ``option``; ``key`` is how it is written.
+
+    ``command`` has the words of the command line, ``("results", "ls")``, ``option`` the name of
+    the parameter.
+    """
+
+    command: tuple[str, ...]
+    option: str
+    key: tuple[str, ...]
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Option:
+    """An option of a command; ``name`` is its parameter, ``words`` how it may be spelled."""
+
+    name: str
+    words: frozenset[str]
+    shown: str
+    parameter: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Command:
+    path: tuple[str, ...]
+    context: typer.Context
+    options: tuple[_Option, ...]
+
+    def option(self, key: str) -> _Option | None:
+        word = key.replace("_", "-")
+        return next((one for one in self.options if word in one.words), None)
+
+
+def defaults_of(file: SettingsFile, root: typer.Context) -> tuple[Default, ...]:
+    """Return what a file sets for each command.
+
+    Args:
+        file: the settings.
+        root: the context of ``eatss`` itself, whose commands are asked.
+
+    Raises:
+        InputError: with a finding for each mistake: ``EATSS-C032`` there is no such command or
+            option, ``EATSS-C033`` a value that the option does not take.
+    """
+    commands = {one.path: one for one in _commands(root.command, root, ())}
+    reader = _Reader(file, commands)
+    for key, value in file.table.items():
+        reader.read((), key, value)
+    if reader.findings:
+        raise InputError(*reader.findings)
+    outdone = {(one.command, _OPPOSITE.get(one.option)) for one in reader.of_one if one.value}
+    of_all = (one for one in reader.of_all if (one.command, one.option) not in outdone)
+    found = {(one.command, one.option): one for one in (*of_all, *reader.of_one)}
+    return tuple(found.values())
+
+
+def default_map(defaults: Sequence[Default]) -> Defaults:
+    """Return defaults as Click takes them."""
+    found: Defaults = {}
+    for one in defaults:
+        table = found
+        for word in one.command:
+            table = table.setdefault(word, {})
+        table[one.option] = one.value
+    return found
+
+
+def command_paths(root: typer.Context) -> tuple[tuple[str, ...], ...]:
+    """Return the words of every command."""
+    return tuple(one.path for one in _commands(root.command, root, ()))
+
+
+class _Reader:
+    """Goes through a file, and gathers settings and findings."""
+
+    def __init__(self, file: SettingsFile, commands: Mapping[tuple[str, ...], _Command]) -> None:
+        self._file = file
+        self._commands = commands
+        self._groups = {path[:1] for path in commands if len(path) > 1}
+        self.of_all: list[Default] = []
+        self.of_one: list[Default] = []
+        self.findings: list[Diagnostic] = []
+
+    def read(self, path: tuple[str, ...], key: str, value: Any) -> None:
+        """Read one entry of the table of a command, of a group of commands or of all."""
+        inner = (*path, key)
+        if isinstance(value, dict) and inner in self._commands:
+            for name, one in value.items():
+                self._of_one(inner, name, one)
+        elif isinstance(value, dict) and inner in self._groups:
+            for name, one in value.items():
+                self.read(inner, name, one)
+        elif inner == ("tool",):
+            hint = "that is for pyproject.toml; here write [select] for [tool.eatss.select]"
+            self._find(inner, "EATSS-C032", "settings do not stand below 'tool' here", hint)
+        elif isinstance(value, dict):
+            self._unknown(inner, "command", [*self._names(path)])
+        elif path:
+            tables = [f"[{'.'.join((*path, name))}]" for name in self._names(path)]
+            hint = f"write it into the table of one of its commands: {', '.join(tables)}"
+            message = f"eatss {' '.join(path)} has commands, and '{key}' is none of them"
+            self._find(inner, "EATSS-C032", message, hint)
+        else:
+            self._of_all(key, value)
+
+    def _names(self, path: tuple[str, ...]) -> Iterator[str]:
+        known = {one[: len(path) + 1] for one in self._commands if one[: len(path)] == path}
+        yield from sorted(one[-1] for one in known)
+
+    def _of_one(self, path: tuple[str, ...], key: str, value: Any) -> None:
+        command = self._commands[path]
+        option = command.option(key)
+        if option is None:
+            self._unknown((*path, key), "option", _words(command.options), " ".join(path))
+            return
+        made = self._value(command, option, value)
+        if isinstance(made, _Refusal):
+            self._refuse((*path, key), made)
+            return
+        self.of_one.append(Default(command=path, option=option.name, key=(*path, key), value=made))
+
+    def _of_all(self, key: str, value: Any) -> None:
+        """Take a setting for each command that has the option and takes the value."""
+        having = [(one, option) for one in self._commands.values() if (option := one.option(key))]
+        if not having:
+            options = [option for one in self._commands.values() for option in one.options]
+            self._unknown((key,), "option", _words(options), also=[*self._names(())])
+            return
+        if key.replace("_", "-") in OF_ONE_COMMAND:
+            names = [" ".join(one.path) for one, _ in having]
+            self._find(
+                (key,),
+                "EATSS-C033",
+                f"'{key}' is not the same in every command",
+                f"write it into the table of one: {', '.join(f'[{_dotted(n)}]' for n in names)}",
+            )
+            return
+        refused: _Refusal | None = None
+        taken = []
+        for command, option in having:
+            made = self._value(command, option, value)
+            if isinstance(made, _Refusal):
+                refused = made
+                continue
+            taken.append(Default(command=command.path, option=option.name, key=(key,), value=made))
+        if not taken:
+            assert refused is not None
+            self._refuse((key,), refused)
+        self.of_all += taken
+
+    def _value(self, command: _Command, option: _Option, value: Any) -> Any:
+        """Return a value as Click takes it, or why it is none of the option."""
+        parameter = option.parameter
+        refusal = _misfit(option, value)
+        if refusal is not None or parameter.is_flag:
+            return refusal or value
+        several = value if isinstance(value, list) else [value]
+        texts = [self._text(option, one) for one in several]
+        made: Any = texts if parameter.multiple else texts[0]
+        try:
+            checked = parameter.process_value(command.context, made)
+        except typer.BadParameter as error:
+            said = error.message.removeprefix("Value error, ").rstrip(".")
+            return _Refusal(f"{option.shown}: {said}", _wanted(parameter))
+        except EatssError as error:
+            return _Refusal(error.diagnostics[0].message, error.diagnostics[0].hint)
+        if _is_path(parameter, checked):
+            texts = [os.path.normpath(self._file.path.parent / text) for text in texts]
+        return texts if parameter.multiple else texts[0]
+
+    def _text(self, option: _Option, value: str | float) -> str:
+        """Return a value as one types it; paths are relative to the file they stand in."""
+        text = str(value)
+        if option.words & _FILES and (os.sep in text or text.endswith(".toml")):
+            return os.path.normpath(self._file.path.parent / Path(text).expanduser())
+        return text
+
+    def _refuse(self, key: tuple[str, ...], why: _Refusal) -> None:
+        self._find(key, "EATSS-C033", why.message, why.hint)
+
+    def _unknown(
+        self,
+        key: tuple[str, ...],
+        what: str,
+        known: Sequence[str],
+        of: str = "",
+        also: Sequence[str] = (),
+    ) -> None:
+        name = key[-1]
+        close = get_close_matches(name.replace("_", "-"), [*known, *also], n=1)
+        whose = f"eatss {of}" if of else "eatss"
+        if name in also:  # a command's name, with a value
+            hint = f"[{name}] is a table with the options of eatss {name}"
+        elif close:
+            hint = f"did you mean {close[0]}?"
+        else:
+            hint = f"eatss {of} --help lists them".replace("  ", " ")
+        self._find(key, "EATSS-C032", f"{whose} has no {what} '{name}'", hint)
+
+    def _find(self, key: tuple[str, ...], code: str, message: str, hint: str | None) -> None:
+        place = self._file.place(*key)
+        self.findings.append(
+            Diagnostic(
+                code=code,
+                message=message,
+                span=None if place is None else place.span,
+                source_line=None if place is None else place.source_line,
+                hint=hint,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    message: str
+    hint: str | None
+
+
+def _is_path(parameter: Any, value: Any) -> bool:
+    """Return whether a value is a path; older versions of Typer make one later, of this type."""
+    several = value if isinstance(value, list | tuple) else [value]
+    named = getattr(getattr(parameter, "type", None), "name", "")
+    return named == "path" or any(isinstance(one, Path) for one in several)
+
+
+def _misfit(option: _Option, value: Any) -> _Refusal | None:
+    """Return why TOML's kind of value is none of an option."""
+    parameter = option.parameter
+    if parameter.is_flag:
+        if isinstance(value, bool):
+            return None
+        return _Refusal(f"{option.shown} is on or off", "write true or false")
+    if isinstance(value, list) and not parameter.multiple:
+        return _Refusal(f"{option.shown} takes one value", "write one value without brackets")
+    for one in value if isinstance(value, list) else [value]:
+        if not isinstance(one, str | int | float) or isinstance(one, bool):
+            return _Refusal(f"{option.shown} takes no {_kind(one)}", _wanted(parameter))
+    return None
+
+
+def _commands(command: Any, context: Any, path: tuple[str, ...]) -> Iterator[_Command]:
+    """Yield the commands below one; groups are gone into."""
+    inner: Mapping[str, Any] | None = getattr(command, "commands", None)
+    if inner is None:
+        options = tuple(map(_option, filter(_settable, command.params)))
+        yield _Command(path=path, context=context, options=options)
+        return
+    for name, one in inner.items():
+        below = typer.Context(one, info_name=name, parent=context)
+        yield from _commands(one, below, (*path, name))
+
+
+def _settable(parameter: Any) -> bool:
+    kind = parameter.param_type_name == "option"
+    return kind and not parameter.hidden and parameter.name != "help"
+
+
+def _option(parameter: Any) -> _Option:
+    shown = max(parameter.opts, key=len)
+    words = frozenset(one.lstrip("-") for one in parameter.opts if one.startswith("--"))
+    return _Option(
+        name=parameter.name,
+        words=words or frozenset((shown.lstrip("-"),)),
+        shown=shown,
+        parameter=parameter,
+    )
+
+
+def _words(options: Sequence[_Option]) -> list[str]:
+    return sorted({word for one in options for word in one.words})
+
+
+def _wanted(parameter: Any) -> str | None:
+    return f"it is written {parameter.metavar} there" if parameter.metavar else None
+
+
+def _kind(value: object) -> str:
+    """Return what TOML calls a value that no option takes."""
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, list):
+        return "list"
+    return "table" if isinstance(value, dict) else "date"
+
+
+def _dotted(words: str) -> str:
+    return words.replace(" ", ".")

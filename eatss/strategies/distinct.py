@@ -1,0 +1,69 @@
+"""Points that decide the same variant are measured once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eatss.point import Point, Value, variant_key
+from eatss.strategies.guarded import Guarded
+from eatss.strategies.strategy import Asked
+
+_REPEATS = 1000
+
+
+class Distinct:
+    """A strategy that asks for one point of those that decide the same.
+
+    The others are answered with what that one costs. After a thousand of them in a row nothing
+    new is expected, and the strategy has nothing left.
+
+    Args:
+        strategy: the strategy.
+        decide: says what the variant of a point decides.
+    """
+
+    def __init__(self, strategy: Guarded, decide: Callable[[Point], Point]) -> None:
+        self._strategy = strategy
+        self._decide = decide
+        self._costs: dict[str, float] = {}
+        self._waiting: dict[str, list[dict[str, Value]]] = {}
+
+    def ask(self) -> Asked:
+        """Return the next point to measure, ``WAIT``, or ``None`` where nothing is left.
+
+        Raises:
+            InputError: as :meth:`eatss.strategies.Guarded.ask`.
+        """
+        for _ in range(_REPEATS):
+            asked = self._strategy.ask()
+            if not isinstance(asked, dict):
+                return asked
+            key = self._key(asked)
+            if key in self._costs:
+                self._strategy.tell(asked, self._costs[key])
+            elif key in self._waiting:
+                self._waiting[key].append(asked)
+            else:
+                self._waiting[key] = []
+                return asked
+        return None
+
+    def expect(self, point: Point) -> None:
+        """Learn that a point is measured already and is told later."""
+        self._waiting.setdefault(self._key(point), [])
+        self._strategy.expect(point)
+
+    def tell(self, point: Point, cost: float) -> None:
+        """Learn what a point costs, and so all that decide the same."""
+        key = self._key(point)
+        self._costs[key] = cost
+        self._strategy.tell(point, cost)
+        for other in self._waiting.pop(key, ()):
+            self._strategy.tell(other, cost)
+
+    def close(self) -> None:
+        """Let go of what the strategy holds."""
+        self._strategy.close()
+
+    def _key(self, point: Point) -> str:
+        return variant_key(self._decide(point))

@@ -1,0 +1,69 @@
+"""``eatss --version``: a line for scripts, and what a report of a fault needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import eatss.gpu.installed_versions as versions
+from eatss import __version__
+from tests.end_to_end.in_process import eatss
+
+
+def test_the_version_is_all_of_the_only_line() -> None:
+    done = eatss("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"eatss {__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [("--version", "--verbose"), ("-v", "--version")])
+def test_in_full_it_has_what_a_report_needs(words: tuple[str, str]) -> None:
+    done = eatss(*words)
+    first, *lines = done.stdout.splitlines()
+    assert (done.returncode, first, done.stderr) == (0, f"eatss {__version__}", "")
+    names = [line.split("  ")[0] for line in lines]
+    for name in ("installed", "Python", "platform", "z3-solver", "islpy", "libclang", "numpy"):
+        assert name in names
+    assert names[-4:] == ["CuPy", "NVIDIA driver", "cards", "nvcc"]
+
+
+def test_a_checkout_names_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.setattr(versions, "__file__", str(tmp_path / "eatss/gpu/installed_versions.py"))
+    assert versions._installation() == f"from the sources in {tmp_path}"
+    (tmp_path / ".git").mkdir()
+    answers = iter(["0123456789ab\n", " M file.py\n"])
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: SimpleNamespace(stdout=next(answers)))
+    assert versions._installation() == (
+        f"from the sources in {tmp_path}, commit 0123456789ab with changes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (None, "as a wheel in {}"),
+        (
+            '{"url": "https://example.org/eatss", "vcs_info": {"commit_id": "0123456789abcdef"}}',
+            "from https://example.org/eatss, commit 0123456789ab",
+        ),
+    ],
+)
+def test_a_wheel_tells_where_it_came_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str | None, said: str
+) -> None:
+    one = SimpleNamespace(read_text=lambda name: told)
+    monkeypatch.setattr(versions, "__file__", str(tmp_path / "eatss/gpu/installed_versions.py"))
+    monkeypatch.setattr("importlib.metadata.distributions", lambda name: [one])
+    assert versions._installation() == said.format(tmp_path)
+
+
+def test_our_own_fault_points_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> str:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("eatss.report.profiles.render_profiles", broken)
+    done = eatss("profiles")
+    assert done.returncode == 70
+    assert "eatss --version --verbose" in done.stderr
