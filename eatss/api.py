@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Unpack, get_args
 from eatss.cache.options import Caching, CachingKeywords
 from eatss.forked import in_bounds
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
-from eatss.gpu import GpuProfile
-from eatss.gpu.load import given_profile
+from eatss.gpu import GpuProfile, load_profile
 from eatss.keywords import keywords_of, taken
 from eatss.model.options import (
     SelectKeywords,
@@ -72,10 +71,11 @@ def select(
     Safe to call from several threads at once; equal input gives equal output.
 
     Args:
-        source: Path of a C file, C source text (a ``str`` with a line break), or loops in Python:
-            what ``eatss.scop`` made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
-        gpu: Name of a shipped profile (``"a100"``), path of a TOML profile, or a
-            profile.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with a
+            line break), or loops in Python: what ``eatss.scop`` made, ``"FILE.py"`` or
+            ``"FILE.py:NAME"``.
+        gpu: Name of a card (``"a100"``), ``"auto"`` for the one in this machine, path of a TOML
+            profile, or a profile.
         target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
         **options: Those of :class:`SelectOptions`, :class:`Reading` and :class:`Caching`.
 
@@ -86,7 +86,7 @@ def select(
     """
     wanted = taken(SelectOptions, options, target=target)
     reading = taken(Reading, options)
-    profile = given_profile(gpu)
+    profile = load_profile(gpu)
     kept = kept_selection(taken(Caching, options).chosen(), source, reading, profile, wanted)
     return kept.found_or(lambda: _selected(source, reading, profile, wanted)).selection
 
@@ -107,7 +107,6 @@ def _selected(
 
 
 @keywords_of(_Predict, CodeRequest, Reading)
-@in_bounds
 def predict(
     source: str | PathLike[str] | PythonScop,
     *,
@@ -123,9 +122,11 @@ def predict(
     for the energy objective.
 
     Args:
-        source: Path of a C file, C source text (a ``str`` with a line break), or loops in Python:
-            what ``eatss.scop`` made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
-        gpu: Name of a shipped profile, path of a TOML profile, or a profile.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with a
+            line break), or loops in Python: what ``eatss.scop`` made, ``"FILE.py"`` or
+            ``"FILE.py:NAME"``.
+        gpu: Name of a card, ``"auto"`` for the one in this machine, path of a TOML profile, or a
+            profile.
         target: Whose code: ``"ppcg"``, or ``"cuda"`` for that of :func:`codegen`.
         max_shared_memory: Bytes of shared memory that PPCG may use for a block, 8192 by default.
         unroll_gpu_tile: Whether PPCG unrolls the points of a thread.
@@ -136,9 +137,6 @@ def predict(
             belong to the target.
         NoSolutionError: for the target cuda, no sizes satisfy the limits of the card.
     """
-    from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
-    from eatss.session.session import Session  # noqa: PLC0415
-
     wanted, reading = taken(CodeRequest, options), taken(Reading, options)
     check_target(
         target,
@@ -149,8 +147,25 @@ def predict(
         },
         cuda={"placements": bool(wanted.placements)},
     )
+    profile = load_profile(gpu)
+    return _predicted(source, reading, profile, target, wanted, max_shared_memory, unroll_gpu_tile)
+
+
+@in_bounds
+def _predicted(
+    source: str | PathLike[str] | PythonScop,
+    reading: Reading,
+    profile: GpuProfile,
+    target: TargetName,
+    wanted: CodeRequest,
+    max_shared_memory: int | None,
+    unroll_gpu_tile: bool,
+) -> ProgramExpectation:
+    from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
+    from eatss.session.session import Session  # noqa: PLC0415
+
     return Session(source, reading, cut=cut_for(target)).predict(
-        gpu, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
+        profile, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
     )
 
 
@@ -167,8 +182,9 @@ def inspect(
     The isl objects of the result belong to one isl context: use a result in one thread at a time.
 
     Args:
-        source: Path of a C file, C source text (a ``str`` with a line break), or loops in Python:
-            what ``eatss.scop`` made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with a
+            line break), or loops in Python: what ``eatss.scop`` made, ``"FILE.py"`` or
+            ``"FILE.py:NAME"``.
         volume: How tile volumes are counted, ``"product"`` or ``"footprint"``.
         cut: Whose kernels: PPCG's (``"ppcg"``), or those that :func:`codegen` makes (``"eatss"``).
         **reading: Those of :class:`Reading`.
@@ -203,10 +219,11 @@ def codegen(
     With ``dtype`` the macro that names the type in the source is defined.
 
     Args:
-        source: Path of a C file, C source text (a ``str`` with a line break), or loops in Python:
-            what ``eatss.scop`` made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
-        gpu: Name of a shipped profile (``"h200"``), path of a TOML profile, or a
-            profile.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with a
+            line break), or loops in Python: what ``eatss.scop`` made, ``"FILE.py"`` or
+            ``"FILE.py:NAME"``.
+        gpu: Name of a card (``"h200"``), ``"auto"`` for the one in this machine, path of a TOML
+            profile, or a profile.
         output: A folder to write the program to, with its launch plan, a README and the
             C it was made from.
         force: Replace files in ``output`` that eatss did not write.
@@ -223,7 +240,7 @@ def codegen(
             findings.
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
-    profile = given_profile(gpu)
+    profile = load_profile(gpu)
     decided = read_recipe(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
     choosing = taken(SelectOptions, options, target="cuda")
     wanted = taken(CodeRequest, options)

@@ -29,8 +29,8 @@ from eatss.file_sets import placed_files
 from eatss.files import folder_named
 from eatss.forked import in_bounds
 from eatss.frontend.options import Reading
-from eatss.gpu import GpuProfile
-from eatss.gpu.load import given_profile, profile_file
+from eatss.gpu import GpuProfile, load_profile
+from eatss.gpu.load import profile_file
 from eatss.keywords import keywords_of
 from eatss.model import Selection
 from eatss.model.options import SelectKeywords, SelectOptions
@@ -65,12 +65,14 @@ from eatss.ppcg_build.sizes import UsedSizes, is_dump, used_sizes
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.progress import Told, nobody
 from eatss.session.session import Session
+from eatss.shipped_kernels import MARK
+from eatss.shown import Shown
 
 Fallback = Literal["default"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PpcgBuild:
+class PpcgBuild(Shown):
     """What PPCG generated.
 
     Attributes:
@@ -83,12 +85,20 @@ class PpcgBuild:
         said: What PPCG printed.
     """
 
+    shown_by = "eatss.report.ppcg_build:build_parts"
+
     files: tuple[Path, ...]
     program: Path | None
     selection: Selection | None
     commands: tuple[tuple[str, ...], ...]
     warnings: tuple[Diagnostic, ...]
     said: str
+
+    def __repr__(self) -> str:
+        files = ", ".join(file.name for file in self.files) or "nothing written"
+        sizes = "PPCG's own sizes" if self.selection is None else self.selection.ppcg_sizes
+        warned = f"; {len(self.warnings)} warnings" if self.warnings else ""
+        return f"<PpcgBuild {files}; {sizes}{warned}>"
 
 
 class _Ppcg(SelectKeywords, CachingKeywords, total=False):
@@ -118,8 +128,9 @@ def ppcg(
     Safe to call from several threads and processes at once, also with one output folder.
 
     Args:
-        source: Path of a C file.
-        gpu: Name of a shipped profile (``"h200"``), path of a TOML profile, or a profile.
+        source: Path of a C file, or a kernel of eatss (``"@gemm"``).
+        gpu: Name of a card (``"h200"``), ``"auto"`` for the one in this machine, path of a TOML
+            profile, or a profile.
         output: The folder that PPCG's files are written to, all or none.
         ppcg: PPCG, a command or a path; by default ``ppcg`` on the path.
         arguments: Further arguments of PPCG: ``("-DN=1000", "-Iinclude")``.
@@ -144,13 +155,13 @@ def ppcg(
         PpcgError: ``EATSS-R01x`` PPCG fails; ``EATSS-R02x`` it generates something else than it
             was asked for. Then nothing is written.
     """
-    words = [os.fspath(source), *arguments]
+    words = [_word(source), *arguments]
     given = ppcg_arguments(words, selecting=selects and generated is None)
     folder = folder_named(given.output or output)
     if not given.source.is_file() or given.source.suffix != ".c":
         raise no_source(given.source)
     check_timeout(ppcg_timeout_s)
-    profile = given_profile(gpu)
+    profile = load_profile(gpu)
     for option, named in (("--selection", record), ("--depfile", depfile)):
         if named is not None:
             check_place(option, Path(named), folder)
@@ -166,6 +177,13 @@ def ppcg(
         if dry_run:
             return run.build((), None)
         return run.finished(run.generate(), folder, depfile, record, gpu)
+
+
+def _word(source: str | PathLike[str]) -> str:
+    """Return a source as a word of PPCG's command line, where ``@name`` is a kernel of eatss."""
+    word = os.fspath(source)
+    is_file = isinstance(source, PathLike) and word.startswith(MARK)
+    return os.path.join(os.curdir, word) if is_file else word  # noqa: PTH118 - Path drops the dot
 
 
 class _Run:

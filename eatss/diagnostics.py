@@ -7,8 +7,15 @@ traceback.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from typing import Any, Literal, TypeAlias
+
+from eatss.printable import printable
+
+_LONGEST_LINE = 160
+"""Characters of a source line that are shown of a longer one."""
 
 
 class ExitCode(IntEnum):
@@ -49,9 +56,14 @@ class SourceSpan:
 class Diagnostic:
     """One finding about the user's input.
 
-    ``code`` is stable across releases (``EATSS-F012``). ``source_line`` is the
-    text of the line the span starts on, kept here so that a diagnostic can be
-    printed after the file is gone. ``hint`` says what to write instead.
+    Attributes:
+        code: Stable across releases, ``EATSS-F012``.
+        message: What is wrong, a sentence.
+        severity: How serious it is.
+        span: Where in the source, ``None`` where it has no place there.
+        source_line: Text of the line the span starts on, kept here so that a diagnostic can be
+            printed after the file is gone.
+        hint: What to write instead, ``None`` where nothing is advised.
     """
 
     code: str
@@ -65,12 +77,52 @@ class Diagnostic:
         where = f"{self.span}: " if self.span is not None else ""
         return f"{where}{self.severity.value}: {self.message} [{self.code}]"
 
+    def text(self) -> str:
+        """Return place, message, source line, caret and hint, as the command line prints them."""
+        return "".join(words for words, _ in pieces(self))
+
+
+Piece: TypeAlias = Literal[
+    "place", "severity", "message", "code", "gutter", "source", "caret", "hint", "plain"
+]
+"""What a stretch of a finding's text is, so that a terminal can colour it."""
+
+
+def pieces(diagnostic: Diagnostic) -> Iterator[tuple[str, Piece]]:
+    """Yield the text of a finding in the manner of clang, stretch by stretch."""
+    if diagnostic.span is not None:
+        yield printable(f"{diagnostic.span}: "), "place"
+    yield f"{diagnostic.severity.value}: ", "severity"
+    yield printable(diagnostic.message), "message"
+    yield f" [{diagnostic.code}]", "code"
+    if diagnostic.span is not None and diagnostic.source_line is not None:
+        yield "\n", "plain"
+        yield from _excerpt(diagnostic.source_line, diagnostic.span)
+    if diagnostic.hint is not None:
+        yield "\n  hint: ", "hint"
+        yield printable(diagnostic.hint), "plain"
+
+
+def _excerpt(source_line: str, span: SourceSpan) -> Iterator[tuple[str, Piece]]:
+    """Yield the source line and a caret below; a long line is cut around the caret."""
+    line = "".join(c if c.isprintable() else " " for c in source_line.rstrip("\n"))
+    start = min(span.column - 1, len(line))
+    end = span.end_column - 1 if span.end_line == span.line else len(line)
+    first = max(0, start - _LONGEST_LINE // 2) if len(line) > _LONGEST_LINE else 0
+    width = max(1, min(end, first + _LONGEST_LINE) - start)
+    number = f"{span.line:>5} | "
+    yield number, "gutter"
+    yield line[first : first + _LONGEST_LINE], "source"
+    yield "\n" + " " * (len(number) - 2) + "| ", "gutter"
+    yield " " * (start - first) + "^" + "~" * (width - 1), "caret"
+
 
 class EatssError(Exception):
     """Something eatss will not or cannot do, said in the user's terms.
 
-    Carries one or more :class:`Diagnostic`. ``exit_code`` is what the command
-    line returns for it.
+    ``str(error)`` is what the command line prints: message, place in the source, and what to write
+    instead. ``diagnostics`` are the findings one by one, at least one; ``code``, ``message`` and
+    ``hint`` are those of the first. ``exit_code`` is what the command line returns for it.
     """
 
     exit_code: ExitCode = ExitCode.USER_INPUT
@@ -79,19 +131,26 @@ class EatssError(Exception):
         if not diagnostics:
             raise ValueError("an EatssError needs at least one diagnostic")
         self.diagnostics = diagnostics
-        super().__init__("\n".join(str(d) for d in diagnostics))
-        for one in diagnostics:
-            if one.hint is not None:
-                self.add_note(f"hint: {one.hint}")  # shown under a traceback, in Python
+        super().__init__("\n".join(one.text() for one in diagnostics))
 
-    def __reduce__(self) -> tuple[type[EatssError], tuple[Diagnostic, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Go from process to process with the findings, not with their text."""
-        return type(self), self.diagnostics
+        return type(self), self.diagnostics, self.__dict__
 
     @property
     def code(self) -> str:
-        """The stable code of the first finding."""
+        """The stable code of the first finding, ``"EATSS-F012"``."""
         return self.diagnostics[0].code
+
+    @property
+    def message(self) -> str:
+        """The sentence of the first finding."""
+        return self.diagnostics[0].message
+
+    @property
+    def hint(self) -> str | None:
+        """What to do about the first finding; ``None`` where nothing is advised."""
+        return self.diagnostics[0].hint
 
 
 class InputError(EatssError):

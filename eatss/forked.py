@@ -305,6 +305,33 @@ def release() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
+def outside_bounds(work: Callable[[], T], clock_s: float) -> T:
+    """Return what ``work`` returns; where this process is bounded, from another that is not.
+
+    For drivers: CUDA reserves more addresses than a bounded process may have. What it takes does
+    not count as this process's.
+
+    Args:
+        work: as for :func:`run_forked`.
+        clock_s: seconds on the clock, where it is another process.
+
+    Raises:
+        ForkEndedError: as :func:`run_forked`.
+    """
+    if _forks.pipe is None:
+        return work()
+
+    def released() -> T:
+        release()
+        return work()
+
+    before = left_s()
+    try:
+        return run_forked(released, Limits(seconds=clock_s, clock_s=clock_s, watched=False))
+    finally:
+        allow_more(before - left_s())
+
+
 def allow(seconds: float) -> None:
     """Give the process of its own that this runs in so many seconds of the processor in all.
 

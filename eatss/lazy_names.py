@@ -1,4 +1,7 @@
-"""Names of a package that are loaded when they are first asked for (PEP 562)."""
+"""Names of a package that are loaded when they are first asked for (PEP 562).
+
+Completion knows them before they are loaded: ``dir`` of the package lists them all.
+"""
 
 from __future__ import annotations
 
@@ -24,4 +27,6 @@ def loading_names(package: str, homes: Mapping[str, str]) -> Callable[[str], obj
         setattr(sys.modules[package], name, value)
         return value
 
+    module = vars(sys.modules[package])
+    module["__dir__"] = lambda: sorted({*module, *homes})
     return load

@@ -95,8 +95,8 @@ def compare(
     """Compare variants of one program in one run, by turns, so that drift hits all alike.
 
     Args:
-        source: Path of a C file or C source text, loops in Python, or several folders of
-            ``eatss codegen``.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text, loops in Python,
+            or several folders of ``eatss codegen``.
         tiles: The variants of a C file: ``"selected"``, sizes in the order of the loops
             (``"32,64,16"``, ``"32"`` for all), or by loop (``"i=32,j=64"``, ``"k0:i=32"``). Not
             for folders, which are the variants themselves.

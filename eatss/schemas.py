@@ -68,6 +68,7 @@ PUBLISHED: Mapping[str, Published] = {
     "replay": Published("eatss.replay.nouns:Replay", "eatss sweep --replay --format json"),
     "doctor": Published("eatss.report.environment:Examination", "eatss doctor --format json"),
     "settings": Published("eatss.report.settings:Settings", "eatss settings --format json"),
+    "kernels": Published("eatss.shipped_kernels:ShippedKernels", "eatss kernels --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }
 """The documents with a schema, by name."""
@@ -81,12 +82,16 @@ _UNITS: Mapping[str, str] = {
     "bytes": "bytes",
 }
 _ROLE = re.compile(r":\w+:`~?([^`]*)`")
+_ATTRIBUTE = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.])\s+(?=[A-Z`])")
 _SECTION = re.compile(r"\n\s*(?:Raises|Args|Returns):")
 
 
 def schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of a document: ``select``, ``plan``, … as ``eatss schema`` lists them.
+
+    Args:
+        name: Of the document.
 
     Raises:
         InputError: ``EATSS-C020``, there is none of this name.
@@ -166,8 +171,9 @@ class _Generator(GenerateJsonSchema):
 def _with_text(name: str, part: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the schema of a field with what is said of it, and its unit."""
     unit = _UNITS.get(name.rpartition("_")[2]) if "_" in name else None
-    said = [texts.get(name, part.get("description", "")), f"In {unit}." if unit else ""]
-    text = " ".join(filter(None, said))
+    said = texts.get(name, part.get("description", ""))
+    told = unit is None or unit.lower() in said.lower()
+    text = " ".join(filter(None, (said, "" if told else f"In {unit}.")))
     return {**part, "description": text} if text else dict(part)
 
 
@@ -175,6 +181,7 @@ def _described(kind: type) -> tuple[str, dict[str, str]]:
     """Return what the docstring says of a noun, and of each of its fields: by sentences."""
     assert is_dataclass(kind)
     doc = _SECTION.split(inspect.getdoc(kind) or "")[0]
+    doc, _, listed = doc.partition("\nAttributes:\n")
     names = kind.__dataclass_fields__
     own: list[str] = []
     of_fields: dict[str, list[str]] = {}
@@ -184,6 +191,8 @@ def _described(kind: type) -> tuple[str, dict[str, str]]:
             of_fields.setdefault(name, []).append(_plain_text(sentence))
         if not named:
             own.append(_plain_text(sentence))
+    for name, text in _ATTRIBUTE.findall(listed):
+        of_fields.setdefault(name, []).append(_plain_text(text))
     return " ".join(own), {name: " ".join(said) for name, said in of_fields.items()}
 
 

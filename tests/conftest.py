@@ -18,6 +18,8 @@ _ROOT = str(Path(__file__).resolve().parents[1])
 if _ROOT not in sys.path:  # benchmarks, and the doubles of other folders
     sys.path.append(_ROOT)
 
+os.environ.pop("COLUMNS", None)  # workers are given one: pages are as wide as a file's here
+
 settings.register_profile("same", derandomize=True)
 settings.register_profile("explore", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import math
+import mmap
 import os
 import signal
 import subprocess
@@ -17,7 +19,17 @@ import pytest
 
 from eatss import forked as module
 from eatss.diagnostics import Diagnostic, InputError, NoSolutionError
-from eatss.forked import Cause, ForkEndedError, Limits, allow, bounded, in_bounds, run_forked
+from eatss.forked import (
+    Cause,
+    ForkEndedError,
+    Limits,
+    allow,
+    bounded,
+    in_bounds,
+    left_s,
+    outside_bounds,
+    run_forked,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux")
 
@@ -292,3 +304,35 @@ def test_garbage_of_this_process_is_not_finalised_in_another(tmp_path: Path) -> 
         gc.enable()
     gc.collect()
     assert (tmp_path / "said").read_text() == f"{os.getpid()}\n"
+
+
+def reserving() -> str:
+    """Take more addresses than a bounded process may have, as CUDA does."""
+    with mmap.mmap(-1, 2 << 30):
+        return "reserved"
+
+
+def test_a_driver_is_asked_outside_the_bounds() -> None:
+    def asked() -> tuple[str, bool]:
+        before = left_s()
+        answer = outside_bounds(reserving, 10.0)
+        return answer, math.isclose(left_s(), before, abs_tol=0.05)
+
+    assert bounded(asked) == ("reserved", True)
+    with pytest.raises((OSError, InputError)):
+        bounded(reserving)
+
+
+def test_what_is_asked_outside_the_bounds_may_die_or_hang() -> None:
+    def died() -> str:
+        with pytest.raises(ForkEndedError, match="ended with code") as caught:
+            outside_bounds(os.abort, 10.0)
+        return caught.value.cause.value
+
+    def hung() -> str:
+        with pytest.raises(ForkEndedError) as caught:
+            outside_bounds(lambda: time.sleep(60), 0.2)
+        return caught.value.cause.value
+
+    assert bounded(died) == "crash"
+    assert bounded(hung) == "time"

@@ -15,13 +15,13 @@ from eatss.calls.programs import ProgramMaker, SourceMaker
 from eatss.diagnostics import EatssError
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.gpu import GpuProfile, load_profile
-from eatss.gpu.load import given_profile
-from eatss.gpu.this_machine import AUTO, profile_for, profile_of_cuda_device
+from eatss.gpu.this_machine import AUTO, is_auto, profile_of_cuda_device
 from eatss.keywords import keywords_of, taken
 from eatss.model.options import SelectKeywords, SelectOptions
 from eatss.program import Program
 from eatss.python_source.python_scop import python_scop
 from eatss.recipe.requests import CodeKeywords, CodeRequest
+from eatss.shipped_kernels import located
 
 CARD_WITHOUT_CARD = "h200"
 """The card that ``"auto"`` stands for where there is none: arrays of NumPy run on the CPU."""
@@ -49,8 +49,8 @@ def jit(
     Nothing is read until the first call.
 
     Args:
-        source: Path of a C file, C source text (a ``str`` with a line break), or what
-            :func:`eatss.scop` made.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C source text (a ``str`` with
+            a line break), or what :func:`eatss.scop` made.
         gpu: The card selected for: ``"auto"`` is the one that the arrays are on. Name of a shipped
             profile, path of a TOML profile, or a profile.
         specialize: Compile the sizes into the machine code: fastest, and compiled again for other
@@ -103,7 +103,7 @@ def _placed(source: object) -> tuple[Any, str]:
         return source, "<source>"
     if isinstance(source, str | PathLike):
         title = source if isinstance(source, str) else Path(fspath(source)).name
-        return str(Path(fspath(source)).absolute()), title
+        return str(Path(fspath(located(source))).absolute()), title
     loops = python_scop(source)  # type: ignore[arg-type] # it says what is wrong
     assert loops is not None
     return loops, loops.name
@@ -124,11 +124,11 @@ def _profiles(gpu: str | PathLike[str] | GpuProfile) -> ProfileOf:
 
 
 def _profile(gpu: str | PathLike[str] | GpuProfile, device: int | None) -> GpuProfile:
-    if gpu != AUTO:
-        return given_profile(gpu)
+    if not is_auto(gpu):
+        return load_profile(gpu)
     if device is not None:
         return profile_of_cuda_device(device)
     try:
-        return profile_for(AUTO)
+        return load_profile(AUTO)
     except EatssError:  # no card: the CPU runs the code for one that is well known
         return load_profile(CARD_WITHOUT_CARD)

@@ -30,11 +30,12 @@ from eatss.calls.programs import Maker, Sizes
 from eatss.calls.signature import CallSignature, signature_of, sizes_of
 from eatss.calls.sizes import infer_sizes, whole_number
 from eatss.calls.streams import KEYWORD, stream_of_call, wait_for_others, written_on
-from eatss.diagnostics import input_error
+from eatss.diagnostics import EatssError, input_error
 from eatss.frontend.options import DtypeName
 from eatss.gpu import GpuProfile
 from eatss.measurement.launches import refusal
 from eatss.program import Program, evaluate
+from eatss.shown import Shown
 
 if TYPE_CHECKING:
     from eatss.calls.host import HostProgram
@@ -77,7 +78,21 @@ class _Call:
     device: int | None
 
 
-class JitFunction:
+class _Arguments:
+    """``__signature__`` of a callable: its arguments; of the class, or of a source that cannot be
+    read, nothing of its own.
+    """  # noqa: D205
+
+    def __get__(self, function: JitFunction | None, owner: type | None = None) -> Any:
+        if function is None:
+            return None
+        try:
+            return function._arguments()
+        except EatssError:
+            return None
+
+
+class JitFunction(Shown):
     """A program that is called with arrays; safe from several threads at once.
 
     Arrays on a card are used where they are, and the call returns when it is enqueued on the
@@ -106,12 +121,19 @@ class JitFunction:
         self._lock = threading.Lock()
         self.__name__ = maker.name
 
-    def __repr__(self) -> str:
-        return f"<eatss.jit {self._maker.name}({self._signature()})>"
+    shown_by = "eatss.report.jit_function:jit_parts"
+    __signature__ = _Arguments()
 
-    @property
-    def __signature__(self) -> inspect.Signature:
-        """The arguments, for :func:`inspect.signature` and completion."""
+    def __repr__(self) -> str:
+        """Never fails: a source that cannot be read is told when the function is called."""
+        try:
+            arguments = str(self._signature())
+        except EatssError as error:
+            return f"<eatss.jit {self._maker.name}: {error.message} [{error.code}]>"
+        return f"<eatss.jit {self._maker.name}({arguments})>"
+
+    def _arguments(self) -> inspect.Signature:
+        """Return the arguments, for :func:`inspect.signature` and completion."""
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [
             inspect.Parameter(one.name, kind)

@@ -7,11 +7,9 @@ from pathlib import Path
 from eatss.characterize.result import Subject
 from eatss.diagnostics import input_error
 from eatss.gpu.device import DetectedGpu
-from eatss.gpu.load import load_profile
 from eatss.gpu.match import match_profile, profile_from_device
 from eatss.gpu.profile import GpuProfile
-
-AUTO = "auto"
+from eatss.gpu.this_machine import is_auto, load_profile
 
 
 def profile_for(gpu: str, subject: Subject, output: Path) -> GpuProfile:
@@ -28,7 +26,7 @@ def profile_for(gpu: str, subject: Subject, output: Path) -> GpuProfile:
         InputError: there is no such profile, it is of another kind of card (``EATSS-B007``), or
             auto found none (``EATSS-B008``).
     """
-    if gpu != AUTO:
+    if not is_auto(gpu):
         return same_kind(load_profile(gpu), subject)
     if output.is_file():
         return same_kind(load_profile(output), subject)

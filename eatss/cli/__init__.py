@@ -6,6 +6,7 @@ the user's input, 3 a requirement that is not met, 70 our own fault, 130 Ctrl-C.
 
 from __future__ import annotations
 
+import os
 import sys
 
 _OBJECTS = 100_000
@@ -62,6 +63,10 @@ def command() -> int:
     import gc  # noqa: PLC0415
 
     gc.set_threshold(_OBJECTS)
+    if "_EATSS_COMPLETE" in os.environ:
+        from eatss.cli.completion import rejoin  # noqa: PLC0415
+
+        rejoin(os.environ)
     from eatss.cli.commands import app  # noqa: PLC0415
     from eatss.cli.messages import internal_fault, report_error  # noqa: PLC0415
     from eatss.cli.talk import current, talk_of_words  # noqa: PLC0415
@@ -75,7 +80,7 @@ def command() -> int:
         with standard_streams():
             try:
                 with ended_as_interrupted(), missing_packages_named():
-                    app()
+                    app(prog_name="eatss")
             except EatssError as error:
                 report_error(error, current.get())
                 return error.exit_code

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eatss.cli.messages import report_warnings, say
-from eatss.cli.options import Debug, Diagnostics, FindingsFormat, Format, TableOrJson
+from eatss.cli.options import (
+    CARD_HELP,
+    Debug,
+    Diagnostics,
+    FindingsFormat,
+    Format,
+    TableOrJson,
+    card_option,
+)
 from eatss.cli.progress import working
 
 if TYPE_CHECKING:
@@ -36,10 +44,7 @@ _LOST = 1
 def characterize(
     gpu: Annotated[
         str,
-        typer.Option(
-            metavar="CARD",
-            help="Profile to calibrate: a name, a TOML file, or auto for that of this card.",
-        ),
+        card_option(help=f"Whose profile is calibrated. {CARD_HELP}"),
     ] = "auto",
     output: Annotated[
         Path | None,
@@ -132,6 +137,7 @@ def _measured(
     diagnostics: FindingsFormat,
 ) -> Record:
     from eatss.characterize.session import characterise_card  # noqa: PLC0415
+    from eatss.gpu.this_machine import is_auto  # noqa: PLC0415
     from eatss.measurement.card import LaunchError  # noqa: PLC0415
 
     path = record or (
@@ -142,7 +148,7 @@ def _measured(
             done = characterise_card(
                 path,
                 device=int(device) if device.isdigit() else device,
-                profile="" if gpu == "auto" else gpu,
+                profile="" if is_auto(gpu) else gpu,
                 groups=tuple(only or ()),
                 fresh=fresh,
                 force=force,

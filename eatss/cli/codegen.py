@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eatss.cli.cards import given_card
 from eatss.cli.messages import read, report_warnings, say
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import read_selection, read_text, write_text
@@ -47,19 +48,19 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss codegen kernels/gemm.c --gpu h200 -o build/gemm
+    eatss codegen @gemm --gpu h200 -o build/gemm
 
-    eatss codegen gemm.c -g a100 -o build --tile i=32,j=64,k=16 --block 8,32
+    eatss codegen @gemm -g a100 -o build --tile i=32,j=64,k=16 --block 8,32
 
-    eatss codegen gemm.c -g h200 -o build --place A=shared --place 'B[k][j]=l1'
+    eatss codegen @gemm -g h200 -o build --place A=shared --place 'B[k][j]=l1'
 
-    eatss codegen 3mm.c -g h200 -o build --tile k0:i=32 --tile k1:i=64,j=64
+    eatss codegen @3mm -g h200 -o build --tile k0:i=32 --tile k1:i=64,j=64
 
-    eatss codegen atax.c -g h200 -o build --dtype float --strict-fp
+    eatss codegen @atax -g h200 -o build --dtype float --strict-fp
 
-    eatss codegen kernels/gemm.c --gpu h200 --save-recipe gemm.json
+    eatss codegen @gemm --gpu h200 --save-recipe gemm.json
 
-    eatss codegen kernels/gemm.c --gpu h200 -o build/gemm --recipe gemm.json
+    eatss codegen @gemm --gpu h200 -o build/gemm --recipe gemm.json
 """
 
 
@@ -141,14 +142,13 @@ def codegen(
 
     from eatss.cache.options import Caching  # noqa: PLC0415 - keeps --help fast
     from eatss.frontend.options import Reading  # noqa: PLC0415
-    from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model.options import SelectOptions  # noqa: PLC0415
     from eatss.recipe.recipe_json import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
     from eatss.recipe.requests import check_alone, choices  # noqa: PLC0415
     from eatss.report.program import files_text, render_program  # noqa: PLC0415
     from eatss.session.kept import kept_program, write_kept  # noqa: PLC0415
 
-    profile = load_profile(gpu)
+    profile = given_card(gpu, diagnostics)
     recipe = None if recipe_file is None else read_recipe(recipe_file)
     options = SelectOptions(target="cuda", **choosing)
     spelled = {str(one.name): one.opts[0] for one in context.command.params}

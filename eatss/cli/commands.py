@@ -16,6 +16,7 @@ from eatss.cli import (
     compare,
     doctor,
     inspect,
+    kernels,
     measure,
     meter,
     ppcg,
@@ -38,9 +39,9 @@ from eatss.diagnostics import EatssError, input_error
 EXAMPLES = """
 Examples:
 
-    eatss select kernels/gemm.c --gpu a100
+    eatss select @gemm --gpu a100
 
-    eatss codegen kernels/gemm.c --gpu a100 -o build/gemm
+    eatss codegen @gemm --gpu a100 -o build/gemm
 
     eatss verify build/gemm
 
@@ -89,6 +90,7 @@ _add("Many variants", sweep.sweep, sweep.EXAMPLES)
 _add_group("Many variants", results.app, "results")
 _add("Many variants", report.report, report.EXAMPLES)
 _add("Cards", profiles.profiles, profiles.EXAMPLES)
+_add("Sizes and code", kernels.kernels, kernels.EXAMPLES)
 _add("Cards", characterize.characterize, characterize.EXAMPLES)
 _add("Cards", roofline.roofline, roofline.EXAMPLES)
 _add("This installation", doctor.doctor, doctor.EXAMPLES)

@@ -11,7 +11,7 @@ import typer
 from eatss.cli.measure import MEASURED, show, stop_interrupted
 from eatss.cli.measure import finish as finish_measured
 from eatss.cli.measure_options import Generating, Measuring, Results, measuring_command
-from eatss.cli.options import Debug, of_output
+from eatss.cli.options import Debug, of_output, source_argument
 from eatss.diagnostics import EatssError, ExitCode, input_error
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss compare gemm.c --tiles selected --tiles 32,32,32 --baseline 32,32,32
+    eatss compare @gemm --tiles selected --tiles 32,32,32 --baseline 32,32,32
 
-    eatss compare gemm.c --tiles selected --tiles i=32,j=64 --plot gemm.png
+    eatss compare @gemm --tiles selected --tiles i=32,j=64 --plot gemm.png
 
     eatss compare build/ours build/theirs --baseline theirs --format csv
 
-    eatss compare kernels/atax.c --require 'energy<=1.0' --require 'time<=0.95'
+    eatss compare @atax --require 'energy<=1.0' --require 'time<=0.95'
 """
 
 NOT_MET = 3
@@ -42,9 +42,10 @@ def compare(
     *,
     sources: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE.c|DIR",
-            help="A C file, generated once for each --tiles, or folders of eatss codegen.",
+        source_argument(
+            metavar="FILE.c|@KERNEL|DIR",
+            help="A C file or kernel of eatss, generated once for each --tiles, or folders of "
+            "eatss codegen.",
         ),
     ],
     tiles: Annotated[
@@ -115,7 +116,8 @@ def compare(
     check_required(requirements, labels, label)
     with keeping(generating.directory) as folder:
         if not all(folders):
-            variants = generating.several(source, choices, folder, measuring.options.device)
+            device = measuring.options.device
+            variants = generating.for_card(device).several(source, choices, folder, device)
         check_comparable(variants, measuring.options)
         finish(_measured(variants, measuring), label, requirements, output, plot)
 

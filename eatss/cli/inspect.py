@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss inspect kernels/gemm.c
+    eatss inspect @gemm
 
     eatss inspect gemm.c -D NI=4000 --format json
 """

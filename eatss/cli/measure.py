@@ -11,7 +11,7 @@ import typer
 
 from eatss.cli.measure_options import Generating, Measuring, Results, measuring_command
 from eatss.cli.messages import say
-from eatss.cli.options import Debug
+from eatss.cli.options import Debug, source_argument
 from eatss.diagnostics import ExitCode, NoSolutionError
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ Examples:
 
     eatss measure build/gemm
 
-    eatss measure kernels/gemm.c --gpu auto
+    eatss measure @gemm --gpu auto
 
     eatss measure build/gemm --size NI=2000,NJ=2000 --target 0.5% --format json
 
-    eatss measure kernels/gemm.c kernels/atax.c -o build --counters
+    eatss measure @gemm kernels/atax.c -o build --counters
 """
 
 INTERRUPTED = 130
@@ -43,9 +43,10 @@ def measure(
     *,
     sources: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="DIR|FILE.c",
-            help="Folders of eatss codegen, measured as they are, or C files.",
+        source_argument(
+            metavar="DIR|FILE.c|@KERNEL",
+            help="Folders of eatss codegen, measured as they are, or C files (@gemm: a kernel of "
+            "eatss).",
         ),
     ],
     measuring: Measuring,
@@ -82,6 +83,8 @@ def measure(
     folders = [is_program(source) for source in sources]
     if all(folders):
         refuse_output(generating.directory)
+    else:
+        generating = generating.for_card(device)
     with keeping(generating.directory) as folder:
         if len(sources) == 1 and not all(folders):
             variants = [generating.one(sources[0], folder, device)]

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from eatss.cli import completion
+from eatss.cli.cards import given_card
 from eatss.cli.measure_progress import showing
 from eatss.cli.messages import report_warnings
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
+    CARD_HELP,
     NVCC_HELP,
     Diagnostics,
     FindingsFormat,
     Force,
+    card_option,
     named_nvcc,
     of_output,
-    of_source,
     reading_options,
 )
 from eatss.cli.progress import working
@@ -30,6 +33,7 @@ from eatss.files import folder_named
 
 if TYPE_CHECKING:
     from eatss.frontend.options import ReadingKeywords
+    from eatss.gpu import GpuProfile
     from eatss.measurement.measured import Measured
     from eatss.measurement.options import MeasureOptions, Variant
     from eatss.measurement.tile_choice import TileChoice
@@ -74,11 +78,21 @@ class Generating:
     ``force`` replaces files in ``directory`` that eatss did not write.
     """
 
-    gpu: str
+    gpu: str | GpuProfile
     directory: Path | None
     force: bool
     reading: ReadingKeywords
     diagnostics: FindingsFormat
+
+    def for_card(self, device: int | str) -> Generating:
+        """Return this for the card of the profile; which one ``auto`` is, is said once.
+
+        Raises:
+            InputError: there is no such profile, or no card in this machine.
+        """
+        if not isinstance(self.gpu, str):
+            return self
+        return replace(self, gpu=given_card(self.gpu, self.diagnostics, device))
 
     def one(self, source: Path, folder: Path, device: int | str) -> Variant:
         """Generate the program of a C file, and print the warnings of reading it.
@@ -122,13 +136,7 @@ def generating_options(
     *,
     gpu: Annotated[
         str,
-        of_source(
-            "--gpu",
-            "-g",
-            metavar="auto|CARD",
-            help="Card that FILE.c is compiled for: the one in this machine, a name, or a TOML "
-            "profile.",
-        ),
+        card_option(help=f"What FILE.c is compiled for. {CARD_HELP}", rich_help_panel="Source"),
     ] = "auto",
     directory: Annotated[
         Path | None,
@@ -163,6 +171,7 @@ def measuring_options(
         str,
         _of_measuring(
             metavar="NAME",
+            autocompletion=completion.registered("eatss.meters"),
             help="What energy is read from: auto (the best the card has), counter, power, "
             "nvidia-smi, jetson, none, or a meter that a package adds.",
         ),
@@ -252,7 +261,7 @@ measuring_command = takes(measuring=measuring_options, generating=generating_opt
 """Gives a command how to measure (``measuring``) and how to generate (``generating``)."""
 
 
-def parse_device(text: str) -> int | str:
+def parse_device(text: str, *, option: str = "--device") -> int | str:
     """Read ``0`` or ``GPU-…``.
 
     Raises:
@@ -265,7 +274,7 @@ def parse_device(text: str) -> int | str:
         return word
     raise input_error(
         "EATSS-E049",
-        f"--device is '{text}'",
+        f"{option} is '{text}'",
         hint="give the card's number as CUDA counts, from 0, or its UUID as nvidia-smi -L lists it",
     )
 

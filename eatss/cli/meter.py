@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -20,7 +21,9 @@ Examples:
 
     eatss meter --repeat 50 -- ./short
 
-    eatss meter --device all --trace power.csv -- python3 train.py
+    eatss meter --gpus all --cpu -- python3 train.py
+
+    eatss meter --gpus 0,1 --trace power.csv --plot power.svg -- ./gemm 4000
 
     eatss meter --format json -o gemm.json -- ./gemm 4000
 """
@@ -31,13 +34,19 @@ def meter(
         list[str],
         typer.Argument(metavar="-- PROGRAM [ARGUMENTS]", help="What to run.", show_default=False),
     ],
-    device: Annotated[
+    gpus: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="N|UUID|all",
-            help="Which card, as nvidia-smi -L lists it; may be given several times. Default: 0.",
+            "--gpus",
+            "--device",
+            metavar="N,…|UUID|all|none",
+            help="Which cards: numbers as CUDA counts the cards it sees (CUDA_VISIBLE_DEVICES "
+            "changes that), or UUIDs (nvidia-smi -L); may be given several times. Default: 0.",
         ),
     ] = None,
+    cpu: Annotated[
+        bool, typer.Option("--cpu", help="Meter the CPU packages too, where RAPL may be read.")
+    ] = False,
     repeat: Annotated[
         int,
         typer.Option(metavar="N", min=1, help="Run it N times; energy is of all runs together."),
@@ -61,6 +70,10 @@ def meter(
     trace: Annotated[
         Path | None, of_output(metavar="FILE", help="Write the power over time as CSV.")
     ] = None,
+    plot: Annotated[
+        Path | None,
+        of_output(metavar="FILE", help="Draw the power over time: .svg, .png or .pdf."),
+    ] = None,
     file: Annotated[
         Path | None,
         of_output("--output", "-o", metavar="FILE", help="Write results there, not on stderr."),
@@ -73,7 +86,7 @@ def meter(
     diagnostics: Diagnostics = "text",
     debug: Debug = False,
 ) -> None:
-    """Run any program and tell its time, and the energy and power of cards meanwhile.
+    """Run any program and tell its time, and the energy and power of cards and CPUs meanwhile.
 
     The program's standard streams, signals and exit code are its own: results go to standard
     error, or to a file (-o). Exits with 127 if there is no such program.
@@ -83,18 +96,24 @@ def meter(
     from eatss.foreign.child import NotStartedError  # noqa: PLC0415
     from eatss.foreign.meter import (  # noqa: PLC0415
         MeterOptions,
-        all_devices,
         meter_program,
         without_trace,
     )
+    from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
+    from eatss.report.power_plot import plot_program  # noqa: PLC0415
     from eatss.report.program_energy import power_csv, render_program_energy  # noqa: PLC0415
 
-    _check_files(trace, file)
+    _check_files((("--output", file), ("--trace", trace), ("--plot", plot)))
+    if plot is not None:
+        check_plot_file(plot)
     module = None if nvml is None else resolve_name(nvml)
-    named = device or ["0"]
-    devices = all_devices(module) if "all" in named else tuple(map(parse_device, named))
     options = MeterOptions(
-        devices=devices, meter=sensor, repeat=repeat, interval_s=interval, idle_s=idle
+        devices=_devices(gpus or ["0"]),
+        meter=sensor,
+        repeat=repeat,
+        interval_s=interval,
+        idle_s=idle,
+        cpu=cpu,
     )
     try:
         found = meter_program(command, options, module=module)
@@ -102,14 +121,16 @@ def meter(
         report_error(error, current.get())
         raise typer.Exit(error.status) from None
     text = render_program_energy(without_trace(found), output)
+    writing: list[tuple[Path | None, Callable[[Path], None]]] = [
+        (trace, lambda path: write_text("--trace", path, power_csv(found))),
+        (plot, lambda path: plot_program(found, path)),
+        (file, lambda path: write_text("--output", path, text)),
+    ]
     failed = False
-    for option, path, content in (
-        ("--trace", trace, power_csv(found)),
-        ("--output", file, text),
-    ):
+    for path, write in writing:
         try:
             if path is not None:
-                write_text(option, path, content)
+                write(path)
         except InputError as error:
             report_error(error, current.get())
             failed = True
@@ -119,14 +140,27 @@ def meter(
         raise typer.Exit(found.exit_code or InputError.exit_code)
 
 
-def _check_files(trace: Path | None, file: Path | None) -> None:
+def _devices(named: Sequence[str]) -> tuple[int | str, ...] | Literal["all"]:
+    """Return the cards that are named: ``0,1``, UUIDs, ``all`` or ``none``."""
+    words = [word for one in named for word in one.split(",")]
+    if "all" in words:
+        return "all"
+    if words == ["none"]:
+        return ()
+    return tuple(parse_device(word, option="--gpus") for word in words)
+
+
+def _check_files(named: Sequence[tuple[str, Path | None]]) -> None:
     """Refuse files that cannot be written before a program runs, maybe for hours."""
-    if trace is not None and file is not None and trace.resolve() == file.resolve():
-        raise input_error(
-            "EATSS-C010",
-            f"--output and --trace both name '{file}'",
-            hint="name two files",
-        )
-    for option, path in (("--trace", trace), ("--output", file)):
+    known: dict[Path, str] = {}
+    for option, path in named:
+        if path is None:
+            continue
+        first = known.setdefault(path.resolve(), option)
+        if first != option:
+            raise input_error(
+                "EATSS-C010", f"{first} and {option} both name '{path}'", hint="name two files"
+            )
+    for option, path in reversed(named):
         if path is not None:
             check_writable(option, path)

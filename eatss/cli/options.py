@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from eatss.cli import completion
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import (
     parse_blocks,
@@ -18,6 +19,7 @@ from eatss.cli.option_values import (
     parse_shared_limit,
     parse_tiles,
 )
+from eatss.shipped_kernels import source_path
 
 if TYPE_CHECKING:
     from eatss.cache.options import CachingKeywords
@@ -36,16 +38,22 @@ DataType: TypeAlias = Literal["float", "double"]
 TargetChoice: TypeAlias = Literal["ppcg", "cuda"]
 VolumeChoice: TypeAlias = Literal["product", "footprint"]
 
+source_argument = partial(typer.Argument, parser=source_path, autocompletion=completion.sources)
 SourceFile = Annotated[
     Path,
-    typer.Argument(
-        metavar="FILE",
-        help="C file with #pragma scop regions, or Python: FILE.py, FILE.py:FUNCTION.",
+    source_argument(
+        metavar="FILE|@KERNEL",
+        help="C file with #pragma scop regions, or Python: FILE.py, FILE.py:FUNCTION; @gemm is the "
+        "kernel of that name that comes with eatss (eatss kernels).",
     ),
 ]
-Card = Annotated[
-    str, typer.Option("--gpu", "-g", metavar="CARD", help="Name of a card, or a TOML profile.")
-]
+CARD_METAVAR = "CARD|auto"
+CARD_HELP = "A card by name, a TOML profile, or auto: the card in this machine."
+card_option = partial(
+    typer.Option, "--gpu", "-g", metavar=CARD_METAVAR, autocompletion=completion.cards
+)
+card_argument = partial(typer.Argument, autocompletion=completion.cards)
+Card = Annotated[str, card_option(help=CARD_HELP)]
 Format = Annotated[TableOrJson, of_output("--format", "-f", help="What to print.")]
 Force = Annotated[
     bool, of_output("--force", help="Replace files that were edited or that eatss did not write.")
@@ -155,6 +163,7 @@ def select_options(
         str | None,
         of_model(
             metavar="NAME",
+            autocompletion=completion.registered("eatss.objectives"),
             help="What is to be least in a run as predicted: energy (the default), time, edp "
             "(energy × time); or paper, the objective of the EATSS paper, or one that a "
             "package adds.",
@@ -172,10 +181,20 @@ def select_options(
         ),
     ] = None,
     split: Annotated[
-        str, of_model(metavar="auto|0..1", help="Share of L1 + shared memory that is shared.")
+        str,
+        of_model(
+            metavar="auto|0..1",
+            help="Share of L1 + shared memory that is shared.",
+            autocompletion=completion.words("auto"),
+        ),
     ] = "auto",
     warp_fraction: Annotated[
-        str, of_model(metavar="auto|0..1", help="Sizes are multiples of this fraction of a warp.")
+        str,
+        of_model(
+            metavar="auto|0..1",
+            help="Sizes are multiples of this fraction of a warp.",
+            autocompletion=completion.words("auto"),
+        ),
     ] = "auto",
     uniform: Annotated[
         bool, of_model("--uniform", help="One vector of sizes for all kernels.")
@@ -184,6 +203,7 @@ def select_options(
         str | None,
         of_model(
             metavar="default|opt-in|BYTES",
+            autocompletion=completion.words("default", "opt-in"),
             help="Shared memory a block may have; default: default in the model, opt-in in code "
             "of eatss.",
         ),
@@ -270,6 +290,7 @@ def code_options(
         of_code(
             "--transform",
             metavar="NAME",
+            autocompletion=completion.registered("eatss.transformations"),
             help="Change the code: swizzle (instead of padding), or one that a package adds.",
         ),
     ] = None,
@@ -278,6 +299,7 @@ def code_options(
         of_code(
             "--instruction",
             metavar="NAME",
+            autocompletion=completion.registered("eatss.instructions"),
             help="Use an instruction wherever it computes what a statement does: fma, or one that "
             "a package adds.",
         ),

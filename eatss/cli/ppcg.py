@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from eatss.cli.cards import given_card
 from eatss.cli.messages import report_warnings, say
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
@@ -44,8 +45,9 @@ def ppcg(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="-- FILE.c [-o DIR] [PPCG OPTIONS]",
-            help="PPCG's command line: a C file, the folder to write to, -D, -I, other options.",
+            metavar="-- FILE.c|@KERNEL [-o DIR] [PPCG OPTIONS]",
+            help="PPCG's command line: a C file or kernel of eatss, the folder to write to, -D, "
+            "-I, other options.",
             show_default=False,
         ),
     ],
@@ -101,6 +103,7 @@ def ppcg(
     else than it was asked for.
     """
     import eatss  # noqa: PLC0415 - keeps --help fast
+    from eatss.gpu.this_machine import is_auto  # noqa: PLC0415
     from eatss.ppcg_build.run import command_text  # noqa: PLC0415
 
     first, *others = words
@@ -108,7 +111,7 @@ def ppcg(
         made = eatss.ppcg(
             first,
             arguments=others,
-            gpu=gpu,
+            gpu=given_card(gpu, diagnostics) if is_auto(gpu) else gpu,
             ppcg=program,
             selects=selects,
             fallback=fallback,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eatss.cli.cards import given_card
 from eatss.cli.messages import read, report_warnings
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss predict kernels/gemm.c --gpu h200
+    eatss predict @gemm --gpu h200
 
-    eatss predict kernels/gemm.c --gpu h200 --tile i=64,j=64,k=16 --block 16,32
+    eatss predict @gemm --gpu h200 --tile i=64,j=64,k=16 --block 16,32
 
-    eatss predict gemm.c -g h200 --target cuda --tile i=64,j=64 --place A=l1
+    eatss predict @gemm -g h200 --target cuda --tile i=64,j=64 --place A=l1
 
-    eatss predict 2mm.c -g h200 --tile k1:i=16 --max-shared-memory 49152
+    eatss predict @2mm -g h200 --tile k1:i=16 --max-shared-memory 49152
 """
 
 _of_ppcg = partial(typer.Option, rich_help_panel="PPCG")
@@ -66,7 +67,6 @@ def predict(
     What is not given is PPCG's default, or with --target cuda what is selected for least energy.
     """
     from eatss.frontend.options import Reading  # noqa: PLC0415 - keeps --help fast
-    from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model.options import check_target  # noqa: PLC0415
     from eatss.report.expectation import render_expectation  # noqa: PLC0415
     from eatss.session.analysis import cut_for  # noqa: PLC0415
@@ -81,7 +81,7 @@ def predict(
         },
         cuda={"--place": bool(sizes.placements)},
     )
-    profile = load_profile(gpu)
+    profile = given_card(gpu, diagnostics)
     session = Session(file, Reading(**reading), cut=cut_for(target))
     read(session, diagnostics)
     with working(f"predicting for {profile.title}"):

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from eatss.cli.options import DataType, Debug, Diagnostics, Format
+from eatss.cli.cards import given_card
+from eatss.cli.options import (
+    CARD_HELP,
+    CARD_METAVAR,
+    DataType,
+    Debug,
+    Diagnostics,
+    Format,
+    card_argument,
+)
 
 EXAMPLES = """
 Examples:
@@ -25,9 +34,7 @@ Examples:
 
 
 def roofline(
-    profile: Annotated[
-        str, typer.Argument(metavar="PROFILE", help="Name of a card, or a TOML profile.")
-    ],
+    profile: Annotated[str, card_argument(metavar=CARD_METAVAR, help=CARD_HELP)],
     record: Annotated[
         Path | None,
         typer.Option(
@@ -66,13 +73,12 @@ def roofline(
     from eatss.characterize.profile import same_kind  # noqa: PLC0415
     from eatss.characterize.result import read_record  # noqa: PLC0415
     from eatss.characterize.roofline_points import WIDTH_OF_DTYPE, roofline_points_of  # noqa: PLC0415
-    from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
     from eatss.report.roofline import CardRoofline, render_roofline  # noqa: PLC0415
 
     if plot is not None:
         check_plot_file(plot)
-    found = load_profile(profile)
+    found = given_card(profile, diagnostics)
     measured = None if record is None else read_record(record)
     if measured is not None:
         same_kind(found, measured.subject)

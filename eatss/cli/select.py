@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eatss.cli import completion
+from eatss.cli.cards import given_card
 from eatss.cli.messages import read, report_warnings
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import write_text
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss select kernels/gemm.c --gpu a100
+    eatss select @gemm --gpu a100
 
     eatss select gemm.c --gpu h200 -D NI=4000 --dtype float --explain
 
@@ -56,6 +58,7 @@ def select(
             "--format",
             "-f",
             metavar="FORMAT",
+            autocompletion=completion.registered("eatss.formats"),
             help="What to print: table, json, ppcg, ppcg-args, smt2, or a format of a package.",
         ),
     ] = "table",
@@ -86,7 +89,6 @@ def select(
     """Select energy-aware tile sizes for every kernel of a C file."""
     from eatss.cache.options import Caching  # noqa: PLC0415 - keeps --help fast
     from eatss.frontend.options import Reading  # noqa: PLC0415
-    from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model import sizes_alone  # noqa: PLC0415
     from eatss.model.options import SelectOptions, check_target  # noqa: PLC0415
     from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415
@@ -102,7 +104,7 @@ def select(
         },
         cuda={},
     )
-    profile = load_profile(gpu)
+    profile = given_card(gpu, diagnostics)
     options = SelectOptions(target=target, **choosing)
 
     @cache

@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from eatss.cli.cards import given_card
 from eatss.cli.messages import read
 from eatss.cli.option_groups import takes
-from eatss.cli.options import Debug, Diagnostics, TargetChoice, of_output, ppcg_reading_options
+from eatss.cli.options import (
+    CARD_HELP,
+    Debug,
+    Diagnostics,
+    TargetChoice,
+    card_option,
+    of_output,
+    ppcg_reading_options,
+    source_argument,
+)
 from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 
@@ -23,9 +33,9 @@ Examples:
 
     eatss space examples/spaces/beast-dgemm.toml
 
-    eatss space kernels/2mm.c --gpu h200 --sample 5
+    eatss space @2mm --gpu h200 --sample 5
 
-    eatss space kernels/2mm.c --gpu h200 --target ppcg --format toml > 2mm.toml
+    eatss space @2mm --gpu h200 --target ppcg --format toml > 2mm.toml
 """
 
 
@@ -34,18 +44,15 @@ def space(
     *,
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE", help="TOML file of a space, or C or Python whose space is derived."
+        source_argument(
+            metavar="FILE|@KERNEL",
+            help="TOML file of a space, or C or Python whose space is derived (@gemm: a kernel of "
+            "eatss).",
         ),
     ],
     gpu: Annotated[
         str | None,
-        typer.Option(
-            "--gpu",
-            "-g",
-            metavar="CARD",
-            help="Name of a card, or a TOML profile: its figures are constants (card.sm_count).",
-        ),
+        card_option(help=f"{CARD_HELP} Its figures are constants (card.sm_count)."),
     ] = None,
     target: Annotated[
         TargetChoice,
@@ -69,15 +76,14 @@ def space(
 
     A space is a TOML file, or it is derived from the loops of a C or Python file.
     """
-    from eatss.gpu import load_profile  # noqa: PLC0415 - keeps --help fast
-    from eatss.model.options import check_target  # noqa: PLC0415
+    from eatss.model.options import check_target  # noqa: PLC0415 - keeps --help fast
     from eatss.report.space import render_space  # noqa: PLC0415
     from eatss.space.bound import bind  # noqa: PLC0415
     from eatss.space.card_constants import card_constants  # noqa: PLC0415
     from eatss.space.document import read_space, space_text  # noqa: PLC0415
 
     check_target(target, ppcg={"--ppcg-schedule": reading["ppcg_schedule"] is not None}, cuda={})
-    profile = None if gpu is None else load_profile(gpu)
+    profile = None if gpu is None else given_card(gpu, diagnostics)
     constants: dict[str, Value] = {} if profile is None else card_constants(profile)
     if file.suffix == ".toml":
         found = read_space(file)

@@ -10,7 +10,7 @@ import typer
 
 from eatss.cli.messages import say
 from eatss.cli.option_groups import takes
-from eatss.cli.options import Debug, TableOrJson, of_output
+from eatss.cli.options import Debug, TableOrJson, of_output, source_argument
 from eatss.cli.progress import working
 from eatss.cli.replay_options import replay_command
 from eatss.cli.sweep_options import Made, Searched, generation_options, search_options
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-    eatss sweep kernels/gemm.c --gpu auto --budget 300 -o gemm.db
+    eatss sweep @gemm --gpu auto --budget 300 -o gemm.db
 
-    eatss sweep 2mm.c --space tiles.toml --budget 30m -o 2mm.db
+    eatss sweep @2mm --space tiles.toml --budget 30m -o 2mm.db
 
-    eatss sweep kernels/gemm.c --target ppcg --ppcg ~/ppcg/bin/ppcg -o ppcg.db
+    eatss sweep @gemm --target ppcg --ppcg ~/ppcg/bin/ppcg -o ppcg.db
 
-    eatss sweep kernels/gemm.c --devices 0,1 --budget 1000 -o gemm.db
+    eatss sweep @gemm --devices 0,1 --budget 1000 -o gemm.db
 
-    eatss sweep kernels/gemm.c --gpu h200 --budget 300 --prepare variants
+    eatss sweep @gemm --gpu h200 --budget 300 --prepare variants
 
     eatss sweep variants -o gemm.db
 
@@ -49,8 +49,8 @@ def sweep(
     *,
     source: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="FILE|DIR",
+        source_argument(
+            metavar="FILE|@KERNEL|DIR",
             help="C or Python as for select, or a folder of --prepare.",
             show_default=False,
         ),

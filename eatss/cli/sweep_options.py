@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from eatss.cli import completion
 from eatss.cli.measure_options import DEVICE_HELP, parse_device
 from eatss.cli.option_groups import takes
-from eatss.cli.options import Nvcc, named_nvcc, of_output, of_source, reading_options
+from eatss.cli.options import (
+    CARD_HELP,
+    Nvcc,
+    card_option,
+    named_nvcc,
+    of_output,
+    of_source,
+    reading_options,
+)
 
 if TYPE_CHECKING:
     from eatss.explore.generation import Generation
@@ -42,7 +51,7 @@ def generation_options(
     *,
     gpu: Annotated[
         str,
-        of_source("--gpu", "-g", metavar="auto|CARD", help="Card that variants are generated for."),
+        card_option(help=f"What variants are for. {CARD_HELP}", rich_help_panel="Source"),
     ] = "auto",
     space: Annotated[
         Path | None,
@@ -69,9 +78,10 @@ def generation_options(
     """Return what variants are made of."""
     from eatss.explore.generation import Generation  # noqa: PLC0415 - keeps --help fast
     from eatss.frontend.options import Reading  # noqa: PLC0415
+    from eatss.gpu.this_machine import is_auto  # noqa: PLC0415
 
     given = {
-        "--gpu": gpu != "auto",
+        "--gpu": not is_auto(gpu),
         "--space": space is not None,
         "--target": target != "cuda",
         "--ppcg": ppcg is not None,
@@ -98,6 +108,7 @@ def search_options(
         str,
         typer.Option(
             metavar="NAME",
+            autocompletion=completion.registered("eatss.strategies"),
             help="Who proposes variants: model (the model's best first), random, exhaustive, "
             "local, optuna:NAME, kernel-tuner:NAME; several with commas for --replay.",
         ),
@@ -137,7 +148,12 @@ def search_options(
         typer.Option(metavar="N", min=1, help="Processes that generate; default: by the cores."),
     ] = None,
     meter: Annotated[
-        str, typer.Option(metavar="NAME", help="What energy is read from, as for measure.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completion.registered("eatss.meters"),
+            help="What energy is read from, as for measure.",
+        ),
     ] = "auto",
     compiler: Annotated[
         Literal["auto", "nvrtc", "nvcc"], typer.Option(help="What compiles the CUDA text.")

@@ -29,6 +29,7 @@ from eatss.evaluation.studies import (
     split_study,
 )
 from eatss.evaluation.tradeoff import TradeOff, trade_off
+from eatss.shown import Shown, in_lines
 from eatss.store.nouns import Identity, Row, Sizes, Sweep
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ SPLITS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepEvaluation:
+class SweepEvaluation(Shown):
     """All that is computed of one sweep.
 
     Attributes:
@@ -69,6 +70,8 @@ class SweepEvaluation:
         card_j: Joules that cards drew in their windows, of the rows that know.
     """
 
+    shown_by = "eatss.report.sweeps.summary_text:evaluation_parts"
+
     identity: Identity
     cards: CardComparison
     sizes: Sizes
@@ -92,9 +95,25 @@ class SweepEvaluation:
     card_s: float
     card_j: float | None
 
+    def __repr__(self) -> str:
+        known = self.identity
+        head = (
+            f"SweepEvaluation {known.program}: target {known.target}, {known.card}; "
+            f"{self.variants} of {self.tried} variants measured"
+        )
+        return in_lines(head, [_line(choice) for choice in self.choices])
+
     def choice(self, name: ChoiceName) -> Choice | None:
         """Return a choice by name, ``None`` where the sweep has none."""
         return next((one for one in self.choices if one.name == name), None)
+
+
+def _line(choice: Choice) -> str:
+    found = choice.figures
+    if found is None:
+        return f"{choice.name}: not measured"
+    energy = "- J" if found.energy_j is None else f"{found.energy_j:.4g} J"
+    return f"{choice.name}: {1e3 * found.time_s:.4g} ms, {energy}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

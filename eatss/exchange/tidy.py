@@ -51,6 +51,12 @@ def columns_of(sweep: Sweep) -> dict[str, list[Cell]]:
     return found | {name: _field(rows, name) for name in _AFTER}
 
 
+def sweep_rows(sweep: Sweep) -> list[dict[str, Cell]]:
+    """Return a row a measurement, with the same columns."""
+    columns = columns_of(sweep)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
 def csv_bytes(sweep: Sweep) -> bytes:
     """Return the table as CSV in UTF-8; what is not known is empty."""
     columns = columns_of(sweep)

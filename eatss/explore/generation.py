@@ -16,6 +16,7 @@ from eatss.gpu import GpuProfile
 from eatss.gpu.this_machine import AUTO
 from eatss.ppcg_build.run import find_ppcg
 from eatss.python_source.python_scop import PythonScop, c_source
+from eatss.shipped_kernels import located
 from eatss.space.nouns import Space
 from eatss.store.nouns import Target
 
@@ -47,7 +48,7 @@ class Generation:
 def source_text(source: str | PathLike[str] | PythonScop, reading: Reading) -> SourceText:
     """Return a source as other processes can read it; loops in Python that are no file's are C."""
     if isinstance(source, str | PathLike):
-        text = fspath(source)
+        text = fspath(located(source))
         known = text if "\n" in text else str(Path(text).absolute())
     else:
         known = fspath(c_source(source))

@@ -16,7 +16,7 @@ from eatss.explore.options import SweepOptions
 from eatss.explore.prepared import Prepared, make_all, write_prepared
 from eatss.explore.setting import of_source
 from eatss.files import folder_named
-from eatss.gpu.this_machine import profile_for
+from eatss.gpu.this_machine import load_profile
 from eatss.python_source.python_scop import PythonScop
 from eatss.strategies import WAIT, StrategyJob, make
 from eatss.strategies.distinct import Distinct
@@ -68,7 +68,7 @@ def prepare_sweep(
         source=text,
         target=made_by.target,
         generator=generator_of(made_by),
-        gpu=profile_for(made_by.gpu).name,
+        gpu=load_profile(made_by.gpu).name,
         space=plan.space_text,
         names=plan.space.names,
         varied=plan.varied,

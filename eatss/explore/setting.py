@@ -25,7 +25,7 @@ from eatss.explore.nouns import MakerJob
 from eatss.explore.options import SweepOptions
 from eatss.explore.prepared import Prepared
 from eatss.gpu.document import profile_to_document
-from eatss.gpu.this_machine import AUTO, profile_for
+from eatss.gpu.this_machine import AUTO, load_profile
 from eatss.point import Value
 from eatss.python_source.python_scop import PythonScop
 from eatss.space.bound import bind
@@ -57,7 +57,7 @@ def of_source(
     """Return the plan of a sweep of a source, and what makes its variants."""
     from eatss.explore.outline import outlined  # noqa: PLC0415 - prepared variants need no isl
 
-    profile = profile_for(generation.gpu, options.devices[0])
+    profile = load_profile(generation.gpu, options.devices[0])
     folder = generation.keep
     if folder is None:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eatss-sweep-"))
@@ -125,7 +125,7 @@ def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str
     def workshop() -> Workshop:
         if card is not None:
             return PreparedVariants(made=made, capability=0, toolchains=())
-        profile = profile_for(AUTO, options.devices[0])
+        profile = load_profile(AUTO, options.devices[0])
         major, minor = profile.compute_capability
         return PreparedVariants.on(made, 10 * major + minor)
 

@@ -42,7 +42,8 @@ def sweep(
         eatss.sweep("gemm.c", output="gemm.db", options=SweepOptions(strategy="random"))
 
     Args:
-        source: Path of a C file, its text, loops in Python, or a folder of :func:`prepare_sweep`.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C text, loops in Python, or a
+            folder of :func:`prepare_sweep`.
         output: The file of the store; it is made, or gone on with.
         options: How the sweep goes.
         generation: Who generates variants; not for a folder that was prepared.

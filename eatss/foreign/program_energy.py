@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eatss.measurement.measurement import DeviceInfo, Missing
+from eatss.measurement.power_trace import PowerSample
 
 PROGRAM_ENERGY_SCHEMA = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerSample:
-    """What a card drew at a time, in seconds since the program began; before it, negative."""
-
-    time_s: float
-    power_w: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +31,26 @@ class CardEnergy:
     meter: str | None
     updates: int
     missing: tuple[Missing, ...]
-    trace: tuple[PowerSample, ...] = ()
+    trace: tuple[PowerSample, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuEnergy:
+    """What one CPU package drew while a program ran, all of it; as of a card.
+
+    ``name`` is ``CPU package 0``, or ``CPU`` where none can be read.
+    """
+
+    name: str
+    energy_j: float | None
+    uncertainty_j: float | None
+    power_w: float | None
+    peak_power_w: float | None
+    idle_power_w: float | None
+    meter: str | None
+    updates: int
+    missing: tuple[Missing, ...]
+    trace: tuple[PowerSample, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +58,8 @@ class ProgramEnergy:
     """What a program took, start-up and all.
 
     It was run ``runs`` times, one after the other, and ``command`` is its command line. ``cards``
-    are those that were metered. ``time_s`` is that of all runs together. ``exit_code`` is the last
-    run's; a run that fails is the last.
+    are those that were metered, ``cpus`` the CPU packages if these were asked for. ``time_s`` is
+    that of all runs together. ``exit_code`` is the last run's; a run that fails is the last.
     """
 
     command: tuple[str, ...]
@@ -55,4 +67,5 @@ class ProgramEnergy:
     exit_code: int
     time_s: float
     cards: tuple[CardEnergy, ...]
+    cpus: tuple[CpuEnergy, ...] = ()
     schema_version: int = PROGRAM_ENERGY_SCHEMA

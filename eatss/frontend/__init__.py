@@ -7,7 +7,9 @@ cheap: libclang and isl are loaded when something is parsed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from eatss.lazy_names import loading_names
 
 if TYPE_CHECKING:
     from eatss.frontend.codes import Code
@@ -39,10 +41,4 @@ _HOME = {
     "type_macros": "symbolic",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415
-
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = loading_names(__name__, _HOME)

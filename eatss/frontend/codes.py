@@ -65,6 +65,7 @@ class Code(Enum):
     ASSUMED_RANGE = "EATSS-F092"
     NEVER_RUN = "EATSS-F093"
     MACRO_NUMBER = "EATSS-F094"
+    UNUSED_MACRO = "EATSS-F095"
 
     @property
     def title(self) -> str:
@@ -130,4 +131,5 @@ _TITLES: dict[Code, str] = {
     Code.ASSUMED_RANGE: "value assumed to fit its type",
     Code.NEVER_RUN: "statement never runs",
     Code.MACRO_NUMBER: "size stays a number in generated code",
+    Code.UNUSED_MACRO: "macro given with -D changes nothing",
 }

@@ -24,11 +24,13 @@ class MacroNames:
     """Macros of a program by name.
 
     ``guarded`` are the object-like macros defined only where they are not yet, each with its
-    bodies; ``tested`` are those that decide which code there is (``#if N > 100``).
+    bodies; ``tested`` are those that decide which code there is (``#if N > 100``), ``conditions``
+    all names in conditions, ``#ifdef`` and ``defined`` too.
     """
 
     guarded: tuple[tuple[str, tuple[str, ...]], ...]
     tested: frozenset[str]
+    conditions: frozenset[str] = frozenset()
 
 
 def macro_names(texts: Iterable[str]) -> MacroNames:
@@ -36,11 +38,14 @@ def macro_names(texts: Iterable[str]) -> MacroNames:
     guarded: dict[str, list[str]] = {}
     bodies: dict[str, set[str]] = {}
     tested: set[str] = set()
+    asked: set[str] = set()
     for text in texts:
         conditions: list[frozenset[str]] = []
         for word, rest in _directives(text):
             if word in ("if", "elif"):
                 tested.update(_WORD.findall(_DEFINED.sub(" ", rest)))
+            if word in ("if", "elif", "ifdef", "ifndef"):
+                asked.update(_WORD.findall(rest))
             if word in ("if", "ifdef", "ifndef"):
                 conditions.append(_absent(word, rest))
             elif word in ("else", "elif") and conditions:
@@ -55,6 +60,7 @@ def macro_names(texts: Iterable[str]) -> MacroNames:
     return MacroNames(
         guarded=tuple((name, tuple(found)) for name, found in guarded.items()),
         tested=_closure(tested, bodies),
+        conditions=frozenset(asked - {"defined"}),
     )
 
 

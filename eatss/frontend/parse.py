@@ -47,6 +47,7 @@ from eatss.frontend.surroundings import Surroundings, check_sizes
 from eatss.frontend.symbols import Role, SymbolTable
 from eatss.frontend.tree import Node, NodeKind, read_tree, without_unused_labels
 from eatss.frontend.types import TypeTable
+from eatss.frontend.unused_macros import warn_of_unused
 from eatss.frontend.values import ValueAlgebra
 from eatss.scops import Scop
 
@@ -141,18 +142,26 @@ def _read(source: SourceText, run: _Run, findings: Findings) -> FrontendResult:
     options = run.options
     _check_options(options, findings)
     findings.raise_errors()
-    unit = parse_unit(
-        source.file,
-        source.data,
-        include_dirs=options.include_dirs,
-        defines=(*options.defines, *(f"{name}={name}" for name in run.symbols)),
-        prelude="".join(f"extern const {type_} {name};\n" for name, type_ in run.symbols.items()),
-    )
+    looks_at_macros = bool(options.defines) and not run.symbols
+
+    def parsed_with(defines: Sequence[str]) -> Unit:
+        return parse_unit(
+            source.file,
+            source.data,
+            include_dirs=options.include_dirs,
+            defines=(*defines, *(f"{name}={name}" for name in run.symbols)),
+            prelude="".join(f"extern const {type_} {one};\n" for one, type_ in run.symbols.items()),
+            macros=looks_at_macros,
+        )
+
+    unit = parsed_with(options.defines)
     check_cycles(unit, source, findings)
     findings.raise_errors()
     regions = pair_pragmas(find_pragmas(unit, source, findings), source, findings)
     check_messages(unit, source, regions, findings)
     findings.raise_errors()
+    if looks_at_macros:
+        warn_of_unused(options.defines, unit, parsed_with, source, findings)
     placed = _select(regions, unit, source, options, findings)
     scops = []
     for region in placed:

@@ -3,9 +3,17 @@
 Next folder: ``eatss/model``.
 """
 
-from eatss.gpu.document import profile_from_document, profile_to_document
-from eatss.gpu.load import CARDS, list_profiles, load_profile, profile_directory, profile_provider
-from eatss.gpu.profile import FIGURES, GpuProfile, Source
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eatss.lazy_names import loading_names
+
+if TYPE_CHECKING:
+    from eatss.gpu.document import profile_from_document, profile_to_document
+    from eatss.gpu.load import CARDS, list_profiles, profile_directory, profile_provider
+    from eatss.gpu.profile import FIGURES, GpuProfile, Source
+    from eatss.gpu.this_machine import load_profile
 
 __all__ = [
     "CARDS",
@@ -19,3 +27,19 @@ __all__ = [
     "profile_provider",
     "profile_to_document",
 ]
+
+__getattr__ = loading_names(
+    __name__,
+    {
+        "CARDS": "load",
+        "FIGURES": "profile",
+        "GpuProfile": "profile",
+        "Source": "profile",
+        "list_profiles": "load",
+        "load_profile": "this_machine",
+        "profile_directory": "load",
+        "profile_from_document": "document",
+        "profile_provider": "load",
+        "profile_to_document": "document",
+    },
+)

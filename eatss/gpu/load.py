@@ -29,6 +29,7 @@ from eatss.codec import MisfitError, decode, encode
 from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, input_error
 from eatss.extensions import Registry
 from eatss.files import read_regular
+from eatss.gpu.card_names import ENTRY_POINTS, shipped_names
 from eatss.gpu.findings import Origin
 from eatss.gpu.profile import GpuProfile
 from eatss.gpu.toml_place import place_at
@@ -47,11 +48,14 @@ LONG_KEY = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY
 SYNTAX_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
-def load_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
+def named_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
     """Return a known card's profile by name or alias, or the profile in a TOML file.
 
     A text with a path separator or ending in ``.toml`` is a path; any other text is
     a name, and case does not matter.
+
+    Args:
+        name_or_path: ``"h200"``, or the path of a TOML profile.
 
     Raises:
         InputError: there is no such profile, or its file is wrong. All findings
@@ -60,28 +64,11 @@ def load_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
     if isinstance(name_or_path, os.PathLike) or _looks_like_path(name_or_path):
         return _read(Path(name_or_path))
     name = name_or_path.strip().lower()
-    shipped = _shipped_cards(profile_directory())
+    shipped = shipped_names(profile_directory())
     card = shipped.get(name) or _added_cards(shipped).get(name)
     if card is None:
         raise _unknown_name(name_or_path, [*shipped, *_added_cards(shipped)])
     return _read(CARDS.get(card))
-
-
-def given_profile(gpu: object) -> GpuProfile:
-    """Return the profile that a user gives: itself, by name, or by the path of a TOML file.
-
-    Raises:
-        InputError: ``EATSS-C004`` it is none of these; those of :func:`load_profile`.
-    """
-    if isinstance(gpu, GpuProfile):
-        return gpu
-    if isinstance(gpu, str | os.PathLike):
-        return load_profile(gpu)
-    raise input_error(
-        "EATSS-C004",
-        f"gpu is {gpu!r}",
-        hint="give the name of a card, the path of a profile, or a profile",
-    )
 
 
 def profile_file(gpu: object) -> Path | None:
@@ -90,14 +77,14 @@ def profile_file(gpu: object) -> Path | None:
         return None
     if isinstance(gpu, os.PathLike) or _looks_like_path(gpu):
         return Path(gpu)
-    shipped, name = _shipped_cards(profile_directory()), gpu.strip().lower()
+    shipped, name = shipped_names(profile_directory()), gpu.strip().lower()
     card = shipped.get(name) or _added_cards(shipped).get(name)
     return None if card is None else CARDS.get(card)
 
 
 def list_profiles() -> tuple[GpuProfile, ...]:
     """Return the profiles of all known cards, in order of their names."""
-    shipped = _shipped_cards(profile_directory())
+    shipped = shipped_names(profile_directory())
     cards = {*shipped.values(), *_added_cards(shipped).values()}
     found = (_read(CARDS.get(card)) for card in cards)
     return tuple(sorted(found, key=lambda profile: profile.name))
@@ -105,7 +92,7 @@ def list_profiles() -> tuple[GpuProfile, ...]:
 
 def profile_provider(profile: GpuProfile) -> str:
     """Return who offers a known card: ``eatss``, a package with its version, or this program."""
-    shipped = _shipped_cards(profile_directory())
+    shipped = shipped_names(profile_directory())
     return CARDS.provider(shipped.get(profile.name) or _added_cards(shipped)[profile.name])
 
 
@@ -141,23 +128,8 @@ def _shipped_files() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
-CARDS: Registry[Path] = Registry("eatss.cards", "card", _shipped_files(), of=Path)
+CARDS: Registry[Path] = Registry(ENTRY_POINTS, "card", _shipped_files(), of=Path)
 """The TOML files of all known cards by name."""
-
-
-@lru_cache(maxsize=4)
-def _shipped_cards(folder: Path) -> dict[str, str]:
-    """Map each name and alias of a card of eatss to its name, reading only the head of its file."""
-    cards: dict[str, str] = {}
-    for path in sorted(folder.glob("*.toml")):
-        head = path.read_text(encoding="utf-8").partition("\n[")[0]
-        table = tomllib.loads(head)
-        for name in (table["name"], *table.get("aliases", ())):
-            if name in cards:
-                message = f"{path.stem} and {cards[name]} are both called {name}"
-                raise InternalError(Diagnostic(code="EATSS-G021", message=message))
-            cards[name] = path.stem
-    return cards
 
 
 def _added_cards(shipped: Mapping[str, str]) -> dict[str, str]:
@@ -185,7 +157,8 @@ def _unknown_name(name: str, names: Sequence[str]) -> InputError:
     return input_error(
         "EATSS-G001",
         f'no GPU profile is called "{name}"',
-        hint=f"{hint}known: {known}; a profile of your own goes by the path of its TOML file",
+        hint=f"{hint}known: {known}; auto is the card in this machine; a profile of your own goes "
+        "by the path of its TOML file",
     )
 
 

@@ -1,7 +1,7 @@
 """From a detected card to a profile: the shipped one that fits, or one built from the card.
 
 Codes: G030 the driver does not report all that a profile needs, G031 a compute
-capability that is not in the table below.
+capability that is unknown or older than those in the table below.
 """
 
 from __future__ import annotations
@@ -36,11 +36,18 @@ L1_SHARED_KIB = {
     (8, 9): 128,
     (9, 0): 256,
     (10, 0): 256,
+    (10, 3): 256,
+    (11, 0): 256,
+    (12, 0): 128,
+    (12, 1): 128,
 }
-"""L1 and shared memory of an SM together, which no driver reports (CUDA guide)."""
+"""L1 and shared memory of an SM together, which no driver reports.
+
+From the CUDA guide, compute capabilities, table *Shared Memory Capacity per Compute Capability*.
+"""
 
 REGISTERS_PER_THREAD = 255
-"""The same on every compute capability from 3.5 to 10.0 (CUDA guide)."""
+"""The same on every compute capability from 3.5 to 12.1 (CUDA guide)."""
 
 _REPORTED = {
     "threads_per_block": "threads_per_block",
@@ -68,6 +75,19 @@ _ARCHITECTURES = {
     (8, 9): "Ada",
     (9, 0): "Hopper",
     (10, 0): "Blackwell",
+    (10, 3): "Blackwell",
+    (11, 0): "Blackwell",
+    (12, 0): "Blackwell",
+    (12, 1): "Blackwell",
+}
+_NOTES = {
+    "boost_clock_mhz": "The highest SM clock that the driver allows.",
+    "bandwidth_gb_s": "Memory clock × bus width × 2 transfers a clock.",
+    "tdp_w": "The card's default power limit.",
+}
+_NOTES_OF_A_NEWER_CARD = {
+    "l1_shared_bytes": "Not known of so new a card: its shared memory alone, which is not more.",
+    "registers_per_thread": "That of all cards known so far.",
 }
 
 
@@ -97,14 +117,16 @@ def profile_from_device(detected: DetectedGpu) -> GpuProfile:
     """Build a profile from what the driver reports of a live card.
 
     The size of L1 + shared memory and the registers per thread, which no driver
-    reports, come from the CUDA guide's table. Peak rates stay unknown.
+    reports, come from the CUDA guide's table; of a card that is newer than the table, L1 + shared
+    memory is taken to be no more than the shared memory, which the profile's notes say. Peak rates
+    stay unknown.
 
     Raises:
         InputError: the driver does not report all that a profile needs, or the card's
-            compute capability is not in the table.
+            compute capability is unknown or older than those in the table.
     """
     capability = detected.compute_capability
-    if capability not in L1_SHARED_KIB:
+    if capability is None or not (is_tabulated(capability) or _is_newer(capability)):
         shown = "unknown" if capability is None else ".".join(map(str, capability))
         raise input_error(
             "EATSS-G031",
@@ -128,15 +150,20 @@ def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, A
         field: {"value": getattr(detected, name), "source": "driver"}
         for field, name in reported.items()
     }
-    guide = {"l1_shared_bytes": L1_SHARED_KIB[capability] * 1024}
-    guide["registers_per_thread"] = REGISTERS_PER_THREAD
-    figures |= {field: {"value": value, "source": "cuda-guide"} for field, value in guide.items()}
+    figures["registers_per_thread"] = {"value": REGISTERS_PER_THREAD, "source": "cuda-guide"}
+    notes = _NOTES
+    if is_tabulated(capability):
+        l1_shared_bytes = L1_SHARED_KIB[capability] * 1024
+        figures["l1_shared_bytes"] = {"value": l1_shared_bytes, "source": "cuda-guide"}
+    else:
+        figures["l1_shared_bytes"] = {"value": detected.shared_per_sm_bytes, "source": "driver"}
+        notes = _NOTES | _NOTES_OF_A_NEWER_CARD
     driver = detected.driver_version or "of unknown version"
     return {
         "schema_version": SCHEMA_VERSION,
         "name": "-".join(re.findall(r"[a-z0-9]+", detected.name.lower())) or "gpu",
         "title": f"{detected.name}, as its driver describes it",
-        "architecture": _ARCHITECTURES[capability],
+        "architecture": _ARCHITECTURES.get(capability, "newer than known"),
         "compute_capability": f"{capability[0]}.{capability[1]}",
         "figures": figures,
         "sources": {
@@ -146,12 +173,17 @@ def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, A
                 "url": "https://docs.nvidia.com/cuda/cuda-c-programming-guide/",
             },
         },
-        "notes": {
-            "boost_clock_mhz": "The highest SM clock that the driver allows.",
-            "bandwidth_gb_s": "Memory clock × bus width × 2 transfers a clock.",
-            "tdp_w": "The card's default power limit.",
-        },
+        "notes": notes,
     }
+
+
+def is_tabulated(capability: tuple[int, int] | None) -> bool:
+    """Return whether limits of a compute capability are known that no driver reports."""
+    return capability in L1_SHARED_KIB
+
+
+def _is_newer(capability: tuple[int, int]) -> bool:
+    return capability > max(L1_SHARED_KIB)
 
 
 def _not_reported(detected: DetectedGpu, missing: list[str]) -> Diagnostic:

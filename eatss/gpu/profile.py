@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eatss.gpu.calibration import Calibration
+from eatss.shown import Shown, figure
 
 SCHEMA_VERSION = 1
 
-FIGURES: tuple[str, ...] = (
-    "threads_per_block",
-    "threads_per_warp",
-    "registers_per_sm",
-    "registers_per_block",
-    "registers_per_thread",
-    "l1_shared_bytes",
-    "l2_bytes",
-    "sm_count",
-    "max_threads_per_sm",
-    "max_blocks_per_sm",
-    "shared_per_sm_bytes",
-    "shared_per_block_bytes",
-    "shared_per_block_optin_bytes",
-    "base_clock_mhz",
-    "boost_clock_mhz",
-    "memory_bytes",
-    "bandwidth_gb_s",
-    "peak_fp64_gflops",
-    "peak_fp64_tensor_gflops",
-    "peak_fp32_gflops",
-    "peak_tf32_tensor_gflops",
-    "tdp_w",
-)
+FIGURES_IN_WORDS: Mapping[str, tuple[str, str]] = {
+    "threads_per_block": ("threads a block (T_P_B)", ""),
+    "threads_per_warp": ("threads a warp (T_P_W)", ""),
+    "registers_per_sm": ("registers an SM (R_P_S)", ""),
+    "registers_per_block": ("registers a block (R_P_B)", ""),
+    "registers_per_thread": ("registers a thread (R_P_T)", ""),
+    "l1_shared_bytes": ("L1 + shared memory an SM (L1_SH)", "KiB"),
+    "l2_bytes": ("L2 cache", "MiB"),
+    "sm_count": ("streaming multiprocessors", ""),
+    "max_threads_per_sm": ("threads an SM", ""),
+    "max_blocks_per_sm": ("blocks an SM", ""),
+    "shared_per_sm_bytes": ("shared memory an SM", "KiB"),
+    "shared_per_block_bytes": ("shared memory a block, default", "KiB"),
+    "shared_per_block_optin_bytes": ("shared memory a block, opt-in", "KiB"),
+    "base_clock_mhz": ("base clock", "MHz"),
+    "boost_clock_mhz": ("boost clock", "MHz"),
+    "memory_bytes": ("memory", "GiB"),
+    "bandwidth_gb_s": ("memory bandwidth", "GB/s"),
+    "peak_fp64_gflops": ("peak FP64", "GFLOP/s"),
+    "peak_fp64_tensor_gflops": ("peak FP64, tensor cores", "GFLOP/s"),
+    "peak_fp32_gflops": ("peak FP32", "GFLOP/s"),
+    "peak_tf32_tensor_gflops": ("peak TF32, tensor cores", "GFLOP/s"),
+    "tdp_w": ("thermal design power", "W"),
+}
+"""What each figure of a profile is, and the unit that people read it in, in order of display."""
+
+FIGURES: tuple[str, ...] = tuple(FIGURES_IN_WORDS)
 """The fields of a profile that are figures, each with a source, in order of display."""
 
 
@@ -45,14 +50,44 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuProfile:
-    """Limits and figures of one card.
+class GpuProfile(Shown):
+    """Limits and figures of one card; ``None`` means that no source gives the figure.
 
-    The first block is Table I of EATSS. ``None`` means that no source gives the
-    figure. ``sources`` pairs each figure's field name with the key of its source
-    in ``bibliography``; ``notes`` says what a figure means where that is not
-    obvious. ``calibration`` is what was measured of such a card, ``None`` if nobody did.
+    Attributes:
+        name: What ``--gpu`` calls it, ``"h200"``.
+        title: Full name of the card.
+        aliases: Other names of it.
+        architecture: Generation, ``"Hopper"``.
+        compute_capability: Major and minor, ``(9, 0)``.
+        threads_per_block: Most threads of a block [EATSS, Table I: T_P_B].
+        threads_per_warp: Threads of a warp [T_P_W].
+        registers_per_sm: 32-bit registers of an SM [R_P_S].
+        registers_per_block: Most 32-bit registers of a block [R_P_B].
+        registers_per_thread: Most 32-bit registers of a thread [R_P_T].
+        l1_shared_bytes: Bytes of L1 cache and shared memory of an SM together [L1_SH].
+        l2_bytes: Bytes of L2 cache.
+        sm_count: Streaming multiprocessors.
+        max_threads_per_sm: Most threads of an SM.
+        max_blocks_per_sm: Most blocks of an SM.
+        shared_per_sm_bytes: Bytes of shared memory that an SM can have.
+        shared_per_block_bytes: Bytes of shared memory that a block can have untold.
+        shared_per_block_optin_bytes: Bytes that it can have if it asks for more.
+        base_clock_mhz: Base clock in MHz.
+        boost_clock_mhz: Boost clock in MHz.
+        memory_bytes: Bytes of device memory.
+        bandwidth_gb_s: Bandwidth of device memory, 10^9 bytes a second.
+        peak_fp64_gflops: Peak of double precision, 10^9 operations a second, no tensor cores.
+        peak_fp64_tensor_gflops: The same with tensor cores.
+        peak_fp32_gflops: Peak of single precision, 10^9 operations a second.
+        peak_tf32_tensor_gflops: Peak of TF32 on tensor cores, 10^9 operations a second.
+        tdp_w: Thermal design power in watts.
+        sources: The name of each figure with the key of its source in ``bibliography``.
+        bibliography: Where figures come from.
+        notes: What a figure means, by its name, where that is not obvious.
+        calibration: What was measured of such a card, ``None`` if nobody did.
     """
+
+    shown_by = "eatss.report.card_facts:profile_parts"
 
     name: str
     title: str
@@ -88,6 +123,13 @@ class GpuProfile:
     bibliography: tuple[Source, ...]
     notes: tuple[tuple[str, str], ...] = ()
     calibration: Calibration | None = None
+
+    def __repr__(self) -> str:
+        major, minor = self.compute_capability
+        return (
+            f"<GpuProfile {self.name}: {self.title}, compute capability {major}.{minor}, "
+            f"{self.sm_count} SMs, {self.bandwidth_gb_s:g} GB/s, {figure(self.tdp_w, 'W')}>"
+        )
 
     @property
     def calibrated(self) -> bool:

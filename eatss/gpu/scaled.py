@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from eatss.gpu.calibration import COEFFICIENTS
-from eatss.gpu.load import load_profile
+from eatss.gpu.load import named_profile
 from eatss.gpu.profile import GpuProfile
 
 REFERENCE = "h200"
@@ -42,7 +42,7 @@ def scaled(profile: GpuProfile) -> dict[str, float]:
     Latencies stay as many cycles. A price of memory follows the power limit over bandwidth, one of
     the chip the limit over SMs × clock, also where a unit is slower. Powers follow the limit.
     """
-    return dict(_scaled(profile, load_profile(REFERENCE)))
+    return dict(_scaled(profile, named_profile(REFERENCE)))
 
 
 @lru_cache(maxsize=64)

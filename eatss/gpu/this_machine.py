@@ -1,45 +1,117 @@
-"""The profile of the card in this machine, which ``auto`` stands for."""
+"""The profile that a user gives, which may be ``auto``: that of the card in this machine."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 
-from eatss.diagnostics import input_error
+from eatss.diagnostics import Diagnostic, Severity, input_error
+from eatss.forked import ForkEndedError, outside_bounds
 from eatss.gpu.detect import Detection, detect, match_profile, profile_from_device
-from eatss.gpu.load import given_profile
+from eatss.gpu.device import DetectedGpu
+from eatss.gpu.load import named_profile
+from eatss.gpu.match import is_tabulated
 from eatss.gpu.profile import GpuProfile
 
 AUTO = "auto"
 """The word for the card in this machine."""
 
+ANSWERS_IN_S = 60.0
+"""Seconds that the driver may take to say which cards there are."""
+
 _NO_NVML = object()
 """Stands in for NVML where only CUDA is to be asked."""
 
 
-def profile_for(gpu: str | PathLike[str] | GpuProfile, device: int | str = 0) -> GpuProfile:
-    """Return a profile; for ``"auto"`` that of the card in this machine.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardHere:
+    """A card of this machine with its profile.
+
+    ``derived`` tells that no profile is of such a card, and this one has its driver's figures.
+    """
+
+    gpu: DetectedGpu
+    profile: GpuProfile
+    derived: bool
+
+    @property
+    def note(self) -> Diagnostic:
+        """Which card ``auto`` took, in words."""
+        took = f"auto is the {self.gpu.name} of this machine"
+        if not self.derived:
+            return _note(f"{took}: the profile {self.profile.name}")
+        if not is_tabulated(self.gpu.compute_capability):
+            took += ", which is newer than all that is known here"
+        return _note(
+            f"{took}; no profile is of such a card, so its driver's figures are taken, and "
+            "prices and rates are guessed from them",
+            hint="eatss profiles auto shows them; eatss characterize measures what is guessed",
+        )
+
+
+def load_profile(gpu: str | PathLike[str] | GpuProfile, device: int | str = 0) -> GpuProfile:
+    """Return the profile that a user gives.
+
+        load_profile("a100")
+        load_profile("./mycard.toml")
+        load_profile("auto")
+
+    Args:
+        gpu: Name or alias of a card, ``"auto"`` for the one in this machine, path of a TOML
+            profile, or a profile.
+        device: For ``"auto"``: the card's number in CUDA's order, or its UUID.
 
     Raises:
-        InputError: ``EATSS-E046`` there is no such card, ``EATSS-G0xx`` no such profile.
+        InputError: ``EATSS-C004`` it is none of these, ``EATSS-G0xx`` there is no such profile, or
+            its file is wrong. For ``"auto"``: ``EATSS-E046`` there is no such card, ``EATSS-G030``
+            it reports too little.
     """
-    if gpu != AUTO:
-        return given_profile(gpu)
-    return profile_of_device(in_order_of_cuda(detect(), detect(nvml=_NO_NVML)), device)
+    if isinstance(gpu, GpuProfile):
+        return gpu
+    if is_auto(gpu):
+        return card_here(device).profile
+    if isinstance(gpu, str | PathLike):
+        return named_profile(gpu)
+    raise input_error(
+        "EATSS-C004",
+        f"gpu is {gpu!r}",
+        hint="give the name of a card, auto, the path of a profile, or a profile",
+    )
+
+
+def is_auto(gpu: object) -> bool:
+    """Return whether what a user gives stands for the card in this machine."""
+    return isinstance(gpu, str) and gpu.strip().lower() == AUTO
+
+
+def card_here(device: int | str = 0) -> CardHere:
+    """Return a card of this machine with its profile: a known one, or one that is derived.
+
+    Args:
+        device: its number in CUDA's order, or its UUID.
+
+    Raises:
+        InputError: as :func:`load_profile` for ``"auto"``.
+    """
+    try:
+        found = outside_bounds(_cards, ANSWERS_IN_S)
+    except ForkEndedError as error:
+        raise _no_card(f"asking the driver failed: {error}") from None
+    return card_of(found, device)
 
 
 def profile_of_cuda_device(device: int) -> GpuProfile:
     """Return the profile of a card by its number in CUDA's order; NVML is asked only if need be.
 
     Raises:
-        InputError: as :func:`profile_for`.
+        InputError: as :func:`load_profile` for ``"auto"``.
     """
     seen = detect(nvml=_NO_NVML)
     if device < len(seen.gpus):
         known = match_profile(seen.gpus[device])
         if known is not None:
             return known
-    return profile_for(AUTO, device)
+    return load_profile(AUTO, device)
 
 
 def in_order_of_cuda(detection: Detection, by_cuda: Detection) -> Detection:
@@ -52,32 +124,43 @@ def in_order_of_cuda(detection: Detection, by_cuda: Detection) -> Detection:
     return replace(detection, gpus=visible) if visible else detection
 
 
-def profile_of_device(detection: Detection, device: int | str) -> GpuProfile:
-    """Return the shipped profile of a detected card, or one built from what its driver reports.
+def card_of(detection: Detection, device: int | str) -> CardHere:
+    """Return a detected card with the known profile of such a card, or one of its own figures.
 
     Args:
         detection: the cards, in the order that numbers refer to.
         device: the number of one, or its UUID.
 
     Raises:
-        InputError: ``EATSS-E046`` there is no such card, ``EATSS-G030`` or ``EATSS-G031`` it
-            reports too little.
+        InputError: ``EATSS-E046`` there is no such card, ``EATSS-G030`` it reports too little.
     """
     found = next(
         (gpu for number, gpu in enumerate(detection.gpus) if device in (number, gpu.uuid)), None
     )
     if found is not None:
-        return match_profile(found) or profile_from_device(found)
+        known = match_profile(found)
+        profile = known or profile_from_device(found)
+        return CardHere(gpu=found, profile=profile, derived=known is None)
     if detection.gpus:
         names = "; ".join(f"{k}: {gpu.name}" for k, gpu in enumerate(detection.gpus))
         raise input_error(
             "EATSS-E046", f"there is no GPU {device}", hint=f"this machine has {names}"
         )
-    reasons = "; ".join(detection.reasons) or "none answers"
-    raise input_error(
+    raise _no_card("; ".join(detection.reasons) or "none answers")
+
+
+def _cards() -> Detection:
+    return in_order_of_cuda(detect(), detect(nvml=_NO_NVML))
+
+
+def _no_card(reasons: str) -> Exception:
+    return input_error(
         "EATSS-E046",
-        f"no GPU to select for was found: {reasons}",
-        hint="measuring needs an NVIDIA GPU with its driver, CuPy and NVML: eatss doctor says what "
-        "is missing; programs for another machine are made with: eatss codegen FILE.c --gpu NAME "
-        "-o DIR",
+        f"no GPU was found in this machine: {reasons}",
+        hint="name a card instead of auto, such as h200 (eatss profiles lists them): only "
+        "measuring needs one here; eatss doctor says what is missing",
     )
+
+
+def _note(message: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(code="EATSS-G032", message=message, severity=Severity.NOTE, hint=hint)

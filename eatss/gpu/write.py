@@ -1,4 +1,4 @@
-"""Profiles as TOML: a new one, or one with its calibration put in its place."""
+"""Profiles as TOML: a whole one, or one with its calibration put in its place."""
 
 from __future__ import annotations
 
@@ -15,12 +15,31 @@ from eatss.diagnostics import input_error
 from eatss.files import write_whole
 from eatss.gpu.calibration import COEFFICIENTS, Calibration
 from eatss.gpu.document import calibration_to_document, profile_to_document
-from eatss.gpu.profile import GpuProfile
+from eatss.gpu.profile import FIGURES_IN_WORDS, GpuProfile
 
 _HEADER = re.compile(r"\s*\[")
 _CALIBRATION = re.compile(r"\s*\[\s*calibration\s*[.\]]")
+_BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_HEAD = """\
+A GPU profile of eatss. Edit it and give its path: eatss select FILE.c --gpu ./{name}.toml
+Units stand in the names. Sizes are bytes, or a text such as "192 KiB" (1024-based).
+Every figure names its source, a table below; what is not known may be left out where it says so."""
+
 DIGITS = 5
 """Significant digits of what was measured."""
+
+
+def profile_toml(profile: GpuProfile) -> str:
+    """Return the whole profile as TOML to keep and edit: it reads back as it is.
+
+    Comments tell what each figure is; figures that no source gives stand there as comments.
+    """
+    text = tomlkit.dumps(_document(profile))
+    if profile.calibration is None:
+        return text
+    made = tomlkit.document()
+    made["calibration"] = _calibration(profile.calibration, exact=True)
+    return f"{text}\n{tomlkit.dumps(made)}"
 
 
 def profile_text(profile: GpuProfile, calibration: Calibration, text: str | None = None) -> str:
@@ -76,6 +95,9 @@ def _document(profile: GpuProfile) -> tomlkit.TOMLDocument:
     plain = profile_to_document(profile)
     plain.pop("calibration", None)
     document = tomlkit.document()
+    for line in _HEAD.format(name=profile.name).splitlines():
+        document.add(tomlkit.comment(line))
+    document.add(tomlkit.nl())
     for key, value in plain.items():
         document[key] = _figures(value) if key == "figures" else value
     return document
@@ -83,20 +105,36 @@ def _document(profile: GpuProfile) -> tomlkit.TOMLDocument:
 
 def _figures(figures: dict[str, dict[str, Any]]) -> Table:
     table = tomlkit.table()
-    for name, entry in figures.items():
-        table[name] = _inline(entry)
+    for name, (title, unit) in FIGURES_IN_WORDS.items():
+        words = title if unit in ("", *_BYTES) else f"{unit}: {title}"
+        entry = figures.get(name)
+        if entry is None:
+            table.add(tomlkit.comment(f"{name} = {{value = …, source = …}}  {words}; not known"))
+            continue
+        value = _size(entry["value"]) if unit in _BYTES else entry["value"]
+        table[name] = _inline({**entry, "value": value})
+        table[name].comment(words)
     return table
 
 
-def _calibration(calibration: Calibration) -> Table:
+def _size(number: int) -> int | str:
+    """Return a number of bytes in the largest unit that it is whole in."""
+    for unit, size in reversed(_BYTES.items()):
+        if number % size == 0:
+            return f"{number // size} {unit}"
+    return number
+
+
+def _calibration(calibration: Calibration, *, exact: bool = False) -> Table:
+    said = float if exact else rounded
     plain = calibration_to_document(calibration)
     coefficients = plain.pop("coefficients")
     table = tomlkit.table()
     for key, value in plain.items():
-        table[key] = rounded(value) if isinstance(value, float) else value
+        table[key] = said(value) if isinstance(value, float) else value
     inner = tomlkit.table()
     for name, entry in coefficients.items():
-        inner[name] = _inline({key: rounded(value) for key, value in entry.items()})
+        inner[name] = _inline({key: said(value) for key, value in entry.items()})
         unit, meaning = COEFFICIENTS[name]
         inner[name].comment(f"{unit}: {meaning}")
     table["coefficients"] = inner

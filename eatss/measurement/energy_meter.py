@@ -2,79 +2,135 @@
 
 ::
 
-    with eatss.energy_meter() as meter:
-        launch()
+    with eatss.energy_meter(gpus="all", cpu=True) as meter:
+        with meter.window("forward"):
+            launch()
     meter.result  # EnergyMeasurement
 
-Codes: E061 the meter measures already, E062 there is no result yet.
+Codes: E061 the meter measures already, E062 there is no result yet, E063 a window outside a block,
+E064 ``gpus`` or ``meters`` are none.
 """
 
 from __future__ import annotations
 
-import sys
+import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
-from eatss.diagnostics import input_error
+from eatss.diagnostics import EatssError, input_error
 from eatss.measurement.energy_measurement import EnergyMeasurement
-from eatss.measurement.measurement import CardState, DeviceInfo, Missing
-from eatss.measurement.meters.choose import METERS, choose_meters
-from eatss.measurement.meters.interval_energy import IntervalEnergy, interval_energy
-from eatss.measurement.meters.meter import Meter, MeterError, Trace
-from eatss.measurement.meters.nvml import NvmlDevice, card_state, device_info
+from eatss.measurement.energy_result import OpenedWindow, energy_result
+from eatss.measurement.energy_source import Source, cpu_sources, missing_energy, missing_of
+from eatss.measurement.measurement import Missing
+from eatss.measurement.meters.choose import METERS, MeterTarget, OpenMeters, choose_meters
+from eatss.measurement.meters.meter import Meter, MeterError
+from eatss.measurement.meters.nvml import NvmlDevice, device_info
+from eatss.measurement.named_cards import Gpus, NamedCard, checked_gpus, named_cards
+from eatss.measurement.waiting import wait_for_frameworks
 
 MARGIN_S = 0.15
 """Recorded before and after a block, so that updates of the sensor lie on both sides of it."""
+
+OwnMeter: TypeAlias = Meter | OpenMeters | str
+"""A meter, a function that opens meters for a card, or a name in ``METERS``."""
 
 
 def energy_meter(
     device: int | str = 0,
     meter: str = "auto",
     *,
+    gpus: Gpus | None = None,
+    cpu: bool = False,
+    meters: Sequence[OwnMeter] = (),
     synchronize: Callable[[], object] | None = None,
     margin_s: float = MARGIN_S,
 ) -> EnergyMeter:
     """Return a context manager that measures time and energy of its block.
 
+        with eatss.energy_meter(gpus=[0, 1], cpu=True) as meter:
+            with meter.window("forward"):
+                forward()
+        print(meter.result)
+
     Work that a GPU was given but has not finished when the block ends is not in the result. So
-    wait for it at the end of the block, or pass ``synchronize``. Without it, the current device
-    of CuPy, and of PyTorch once it uses CUDA, are waited for if the program has imported them.
+    what was launched is waited for before time begins and before it ends, and likewise at both
+    ends of a window: by ``synchronize``, or without it by CuPy and PyTorch for the cards they use,
+    if the program has imported them. Other frameworks need ``synchronize``. ``waited_for`` of the
+    result says what was waited for.
 
     Blocks nest and may run in several threads, each with a meter of its own; the sensor tells of
     the whole card, so overlapping blocks each count all that it drew. A block that raises
     is measured up to there. If no meter works the block runs all the same, and the result says why
-    it has no energy.
+    it has no energy. Energy that the sensor is too slow to tell is ``None`` with a reason.
 
     Args:
-        device: the card's number as the driver and ``nvidia-smi -L`` list it, or its UUID;
-            ``CUDA_VISIBLE_DEVICES`` does not change it.
-        meter: which sensor to use; ``auto`` takes the best that works.
+        device: one card, as ``gpus`` names it.
+        meter: which sensor of the cards to use; ``auto`` takes the best that works.
+        gpus: cards in the place of ``device``: the number of one as CUDA counts, so that
+            ``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER`` hold; its UUID; a list of them;
+            ``"all"`` that CUDA sees; ``[]`` for none.
+        cpu: whether to measure the CPU packages too, by RAPL, where they can be read.
+        meters: meters of your own beside those of the cards: objects with ``name``, ``start`` and
+            ``stop``, names in ``eatss.measurement.meters.METERS``, or functions as they are there.
         synchronize: called before time begins and ends to count.
         margin_s: seconds recorded before and after the block (they are waited).
 
     Raises:
-        InputError: ``EATSS-X005``: there is no such meter.
+        InputError: ``EATSS-X005``: there is no such meter; ``EATSS-E064``: ``gpus`` names no cards,
+            or one of ``meters`` is no meter.
     """
     METERS.get(meter)
+    for own in meters:
+        check_own_meter(own)
     return EnergyMeter(
-        device=device, choice=meter, synchronize=synchronize, margin_s=max(0.0, margin_s)
+        device=device if gpus is None else checked_gpus(gpus),
+        choice=meter,
+        cpu=cpu,
+        own=tuple(meters),
+        synchronize=synchronize,
+        margin_s=max(0.0, margin_s),
     )
+
+
+def check_own_meter(own: object) -> None:
+    """Refuse what is no meter.
+
+    Raises:
+        InputError: ``EATSS-E064``, or ``EATSS-X005``: there is no meter of this name.
+    """
+    if isinstance(own, str):
+        METERS.get(own)
+        return
+    whole = all(hasattr(own, part) for part in ("name", "start", "stop"))
+    if isinstance(own, type) or not (whole or callable(own)):
+        raise input_error(
+            "EATSS-E064",
+            f"{own!r} is no meter",
+            hint="give an object with name, start() and stop(), as PowerMeter(read_w, "
+            'name="wall"); or a name in eatss.measurement.meters.METERS',
+        )
 
 
 @dataclass(slots=True)
 class _Run:
     """What is open while a block runs."""
 
-    card: NvmlDevice | None = None
-    info: DeviceInfo | None = None
-    before: CardState | None = None
-    recording: list[Meter] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
+    windows: list[OpenedWindow] = field(default_factory=list)
+    waited_for: list[str] = field(default_factory=list)
+    counted: str = ""
     begin_s: float = 0.0
+
+    def note(self, what: str, reason: str) -> None:
+        if all(reason != known.reason for known in self.missing):
+            self.missing.append(Missing(what=what, reason=reason))
 
 
 class EnergyMeter:
@@ -83,33 +139,45 @@ class EnergyMeter:
     def __init__(
         self,
         *,
-        device: int | str = 0,
+        device: Gpus = 0,
         choice: str = "auto",
+        cpu: bool = False,
+        own: Sequence[OwnMeter] = (),
         synchronize: Callable[[], object] | None = None,
         margin_s: float = MARGIN_S,
         meters: Sequence[Meter] | None = None,
         module: object | None = None,
+        environment: Mapping[str, str] | None = None,
+        root: Path = Path("/"),
         now: Callable[[], float] = time.perf_counter,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Prepare; nothing is asked of the card before the block begins.
 
         Args:
-            device: see :func:`energy_meter`.
+            device: ``gpus`` of :func:`energy_meter`.
             choice: likewise ``meter``.
+            cpu: likewise.
+            own: likewise ``meters``.
             synchronize: likewise.
             margin_s: likewise.
-            meters: use these instead of choosing.
+            meters: of each card use these instead of choosing.
             module: what stands in for ``pynvml``.
+            environment: where the variables of CUDA are looked for; by default this process's.
+            root: where ``/sys`` is looked for.
             now: the clock that the meters' samples are stamped with.
             sleep: lets time pass on it.
         """
-        self._device = device
+        self._gpus = device
         self._choice = choice
+        self._cpu = cpu
+        self._own = own
         self._synchronize = synchronize
         self._margin_s = margin_s
         self._meters = meters
         self._module = module
+        self._environment = environment
+        self._root = root
         self._now = now
         self._sleep = sleep
         self._lock = threading.Lock()
@@ -132,6 +200,39 @@ class EnergyMeter:
             )
         return self._result
 
+    @contextmanager
+    def window(self, name: str) -> Iterator[None]:
+        """Measure a part of the block under a name.
+
+            with meter.window("forward"):
+                forward()
+
+        Windows nest, and come again: those of one name are summed, ``result.window("forward")``.
+        What was launched is waited for at both ends, as of the block; a window that raises counts
+        up to there.
+
+        Args:
+            name: what it is called in the result.
+
+        Raises:
+            InputError: ``EATSS-E063``: no block is being measured.
+        """
+        run = self._run
+        if run is None:
+            raise input_error(
+                "EATSS-E063",
+                f"the window '{name}' is outside a block that is measured",
+                hint="write it inside the block of `with energy_meter() as meter:`",
+            )
+        self._wait(run)
+        window = OpenedWindow(name=name, begin_s=self._now())
+        run.windows.append(window)
+        try:
+            yield
+            self._wait(run)
+        finally:
+            window.end_s = self._now()
+
     def __enter__(self) -> Self:
         run = _Run()
         with self._lock:
@@ -139,14 +240,16 @@ class EnergyMeter:
                 raise input_error(
                     "EATSS-E061",
                     "this energy meter is measuring a block already",
-                    hint="make one for each block: `with energy_meter() as inner:`",
+                    hint="make one for each block: `with energy_meter() as inner:`; or name a part "
+                    'of this one: `with meter.window("inner"):`',
                 )
             self._run = run
         try:
             self._begin(run)
         except BaseException:
             try:
-                self._end(run)
+                for source in run.sources:
+                    source.close()
             finally:
                 self._run = None
             raise
@@ -171,7 +274,7 @@ class EnergyMeter:
         finally:
             end_s = self._now()
             try:
-                if run.recording:
+                if any(source.recording for source in run.sources):
                     self._sleep(self._margin_s)
             finally:
                 try:
@@ -180,110 +283,98 @@ class EnergyMeter:
                     self._run = None
 
     def _begin(self, run: _Run) -> None:
-        self._open(run)
-        for meter in self._choose(run):
-            try:
-                meter.start()
-            except MeterError as error:
-                run.missing.append(_missing(f"energy by {meter.name}", error))
-            else:
-                run.recording.append(meter)
-        if run.recording:
+        environment = os.environ if self._environment is None else self._environment
+        named = named_cards(self._gpus, environment, module=self._module)
+        run.counted = named.counted
+        run.missing.extend(named.missing)
+        for number, card in enumerate(named.cards):
+            self._open(run, card, first=number == 0)
+        if self._cpu:
+            run.sources.extend(cpu_sources(self._root))
+        for own in self._own:
+            run.sources.extend(self._opened_own(run, own))
+        for source in run.sources:
+            source.start()
+        if any(source.recording for source in run.sources):
             self._sleep(self._margin_s)
         self._wait(run)
         run.begin_s = self._now()
 
-    def _open(self, run: _Run) -> None:
-        try:
-            run.card = NvmlDevice(self._device, module=self._module)
-        except MeterError as error:
-            run.missing.append(_missing("device", error))
+    def _open(self, run: _Run, card: NamedCard, *, first: bool) -> None:
+        source = Source(card.name, "card")
+        run.sources.append(source)
+        if card.reason:
+            source.missing.append(Missing(what="energy", reason=card.reason))
             return
-        run.info = device_info(run.card)
-        run.before = card_state(run.card)
-
-    def _choose(self, run: _Run) -> Sequence[Meter]:
-        if self._meters is not None:
-            return self._meters
         try:
-            chosen = choose_meters(self._choice, self._device, nvml=run.card)
+            source.card = NvmlDevice(card.device, module=self._module)
         except MeterError as error:
-            run.missing.append(_missing("energy", error))
-            return ()
-        run.missing.extend(chosen.missing)
-        return chosen.meters
+            source.missing.append(missing_of("device", error))
+        else:
+            source.info = device_info(source.card)
+        if self._meters is not None:
+            source.meters = self._meters if first else ()
+            return
+        try:
+            chosen = choose_meters(self._choice, card.device, nvml=source.card, root=self._root)
+        except MeterError as error:
+            source.missing.append(missing_of("energy", error))
+        else:
+            source.missing.extend(chosen.missing)
+            source.meters = chosen.meters
+
+    def _opened_own(self, run: _Run, own: OwnMeter) -> Iterator[Source]:
+        """Yield the sources of one of the user's meters; one that does not open says why."""
+        if not isinstance(own, str) and not callable(own):
+            yield Source(str(own.name), "own", (own,))
+            return
+        cards = [source.card for source in run.sources if source.card is not None]
+        name = own if isinstance(own, str) else getattr(own, "__name__", "own meter")
+        target = MeterTarget(opened=cards[0] if cards else None, root=self._root)
+        try:
+            opener = METERS.get(own) if isinstance(own, str) else own
+            chosen = opener(target)
+        except (MeterError, EatssError) as error:
+            reason = error if isinstance(error, MeterError) else MeterError(str(error))
+            yield Source(name, "own", missing=[missing_energy(name, reason)])
+        except Exception as error:  # the user's code may raise anything
+            said = " ".join(str(error).split())[:200]
+            failed = MeterError(f"it failed: {type(error).__name__}: {said}")
+            yield Source(name, "own", missing=[missing_energy(name, failed)])
+        else:
+            told = " ".join(one.name for one in chosen.meters[:1])
+            yield Source(told or name, "own", chosen.meters, missing=list(chosen.missing))
 
     def _wait(self, run: _Run) -> None:
         if self._synchronize is not None:
             self._synchronize()
+            if "synchronize()" not in run.waited_for:
+                run.waited_for.append("synchronize()")
             return
-        for name, wait in (("cupy", _wait_for_cupy), ("torch", _wait_for_torch)):
-            try:
-                wait()
-            except Exception as error:  # of the framework's own making
-                reason = f"{name} could not be waited for: {' '.join(str(error).split())[:200]}"
-                if all(reason != known.reason for known in run.missing):
-                    run.missing.append(Missing(what="synchronisation", reason=reason))
-
-    def _end(self, run: _Run) -> list[Trace]:
-        """Stop what records and close the card; return the traces."""
-        traces = []
-        for meter in run.recording:
-            try:
-                traces.append(meter.stop())
-            except MeterError as error:
-                run.missing.append(_missing(f"energy by {meter.name}", error))
-        run.recording = []
-        if run.card is not None:
-            try:
-                run.card.close()
-            except MeterError as error:
-                run.missing.append(_missing("device", error))
-        return traces
+        waited = wait_for_frameworks()
+        for one in waited.by:
+            if one not in run.waited_for:
+                run.waited_for.append(one)
+        for failure in waited.failures:
+            run.note("synchronisation", failure)
 
     def _finish(self, run: _Run, end_s: float, error: BaseException | None) -> None:
-        after = None if run.card is None else card_state(run.card)
-        told: list[IntervalEnergy] = []
-        for trace in self._end(run):
-            energy = interval_energy(trace, run.begin_s, end_s)
-            if isinstance(energy, str):
-                run.missing.append(Missing(what=f"energy by {trace.meter}", reason=energy))
-            else:
-                told.append(energy)
-        best = told[0] if told else None
-        time_s = end_s - run.begin_s
-        if best is None and not any(m.what.startswith("energy") for m in run.missing):
-            run.missing.append(Missing(what="energy", reason="no meter was given"))
-        self._result = EnergyMeasurement(
-            time_s=time_s,
-            energy_j=None if best is None else best.energy_j,
-            uncertainty_j=None if best is None else best.uncertainty_j,
-            power_w=None if best is None else best.energy_j / time_s,
-            meter=None if best is None else best.meter,
-            updates=0 if best is None else best.updates,
-            checks=tuple(told[1:]),
-            device=run.info,
-            before=run.before,
-            after=after,
+        for source in run.sources:
+            source.close()
+        for window in run.windows:
+            if window.end_s is None or window.end_s > end_s:
+                window.end_s = end_s
+                run.note(
+                    f"window '{window.name}'", f"'{window.name}' was open when the block ended"
+                )
+        found = energy_result(run.sources, run.windows, run.begin_s, end_s)
+        self._result = replace(
+            found,
             error="" if error is None else _sentence(error),
-            missing=tuple(run.missing),
+            missing=(*found.missing, *run.missing),
+            waited_for=tuple(run.waited_for),
+            counted=run.counted,
         )
-
-
-def _wait_for_cupy() -> None:
-    cupy = sys.modules.get("cupy")
-    if cupy is not None:
-        cupy.cuda.runtime.deviceSynchronize()
-
-
-def _wait_for_torch() -> None:
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        torch.cuda.synchronize()
-
-
-def _missing(what: str, error: MeterError) -> Missing:
-    return Missing(what=what, reason=f"{error} ({error.remedy})" if error.remedy else str(error))
 
 
 def _sentence(error: BaseException) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from eatss.diagnostics import EatssError, input_error
 from eatss.measurement.options import Variant
 from eatss.program import load_program, program_folder
+from eatss.shipped_kernels import located
 
 if TYPE_CHECKING:
     from eatss.python_source.python_scop import PythonScop
@@ -29,7 +30,7 @@ def is_program(source: str | PathLike[str] | PythonScop) -> bool:
     """
     if not isinstance(source, str | PathLike) or "\n" in fspath(source):
         return False
-    path = Path(fspath(source))
+    path = Path(fspath(located(source)))
     if path.is_dir():
         load_program(program_folder(path))
         return True

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from eatss.measurement.estimate import Estimate
+from eatss.shown import Tabular, figure
 
 SCHEMA_VERSION = 1
 """Version of the JSON form; it grows when a reader of the old form would fail."""
@@ -211,18 +212,46 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class Measurement(Tabular):
     """What one variant of a program took on one card.
 
-    Energy is gross (all the card drew) unless a name says ``net``, which leaves out what the idle
-    card draws in the same time. ``flops`` are counted from the loops [EATSS, Sec. V-B]:
-    ``gflops_per_joule`` is PPW. ``least_bytes`` is every element read once and every one written
-    once. ``idle_power_w`` was read before anything ran, or after all where that failed;
-    ``net_energy_j`` rests on it. ``idle_power_after_w`` is of the warm card, after everything.
-    ``resources`` are of each kernel.
-    A value that was not measured is ``None`` and stands in ``missing`` with the reason.
-    ``notes`` are sentences that a reader has to know.
+    Energy is gross (all the card drew) unless a name says ``net``. A value that was not measured
+    is ``None`` and stands in ``missing`` with the reason.
+
+    Attributes:
+        program: Name of the program.
+        variant: Label of the variant, ``"selected"``.
+        status: How it ended, ``"ok"`` for right and measured.
+        reason: Why it is not ``ok``, a sentence.
+        sizes: Pairs of a parameter of the program and its value.
+        tile_sizes: Pairs of a kernel and its pairs of a loop and a tile size.
+        dtype: ``"float"`` or ``"double"``; empty if nothing was generated.
+        time_s: Seconds of one run, the mean over windows.
+        energy_j: Joules of one run, gross, the mean over windows.
+        net_energy_j: Joules less what the idle card draws in the same time.
+        power_w: Watts: energy over time.
+        idle_power_w: Watts of the idle card before anything ran, or after all where that failed.
+        time_estimate: Mean and interval of ``time_s``.
+        energy_estimate: Mean and interval of ``energy_j``.
+        operations: Floating-point operations of one run by kind, counted from the loops.
+        flops: All of them [EATSS, Sec. V-B].
+        least_bytes: Every element read once and every one written once.
+        gflops: 10^9 operations a second.
+        gflops_per_joule: 10^9 operations a joule: PPW.
+        method: How it was measured.
+        windows: The stretches of repeated runs that the means rest on.
+        device: The card.
+        provenance: Where the numbers come from: versions, hashes, host, time.
+        counters: Hardware counters of each kernel, if asked for.
+        resources: Registers, shared memory and occupancy of each kernel.
+        idle_power_after_w: Watts of the idle, warm card after everything.
+        missing: What has no value, and why.
+        notes: Sentences that a reader has to know.
+        schema_version: Of the JSON form.
     """
+
+    shown_by = "eatss.report.measurement:measurement_parts"
+    rows_by = "eatss.measurement.rows:measurement_rows"
 
     program: str
     variant: str
@@ -254,6 +283,17 @@ class Measurement:
     notes: tuple[str, ...] = ()
     schema_version: int = field(default=SCHEMA_VERSION)
 
+    def __repr__(self) -> str:
+        name = " ".join(dict.fromkeys(filter(None, (self.program, self.variant))))
+        if self.time_s is None and self.energy_j is None:
+            return f"<Measurement {name}: {self.status}{self.reason and ', '}{self.reason}>"
+        card = "" if self.device is None else f", on {self.device.name}"
+        return (
+            f"<Measurement {name}: {self.status}, {figure(self.time_s, 'ms', 1e3)}"
+            f"{_spread(self.time_estimate)}, {figure(self.energy_j, 'J')}"
+            f"{_spread(self.energy_estimate)}, {figure(self.power_w, 'W')}{card}>"
+        )
+
     @property
     def ok(self) -> bool:
         """Whether the program was measured and right."""
@@ -264,3 +304,9 @@ class Measurement:
         value = self.time_s if objective == "time" else self.energy_j
         usable = self.status in ("ok", "unstable")
         return value if usable and value is not None else math.inf
+
+
+def _spread(estimate: Estimate | None) -> str:
+    """Return half the interval as a percentage, ``" ±0.12%"``; "" where there is none."""
+    relative = None if estimate is None else estimate.relative
+    return "" if relative is None else f" ±{100 * relative:.2g}%"

@@ -14,18 +14,32 @@ CompilerChoice: TypeAlias = Literal["auto", "nvrtc", "nvcc"]
 class MeasureOptions:
     """How to measure.
 
-    Windows last ``least_window_s`` seconds at least and hold ``least_updates`` updates of the
-    sensor; they are planned longer by the share ``spare``. They are repeated, ``least_windows`` at
-    least, until the half-width of the ``confidence`` interval of time and energy is under
-    ``target`` of the mean, or until ``budget_s`` seconds have been spent for a variant.
-    ``timeout_s`` bounds a single run. ``meter`` is a name in
-    :data:`eatss.measurement.meters.METERS`. ``sizes`` replace the defaults of the program's
-    parameters. ``check`` compares results with the original and among variants. ``device`` is the
-    card's number as CUDA counts those it sees, which ``CUDA_VISIBLE_DEVICES`` changes, or its UUID.
-    With ``warm_up_s`` 0 nobody waits for power to settle beyond the ``settle_s`` of load before
-    every window. ``restoring`` is ``auto``, or ``between windows`` to leave out the trial whether
-    repeated runs drift; drift seen in a window is noted all the same. ``nvcc`` is the path of an
-    nvcc, by default that of this machine.
+    A window is a stretch of repeated runs. Windows are repeated until time and energy are known as
+    well as ``target`` says, or until ``budget_s`` has been spent.
+
+    Attributes:
+        sizes: Values of parameters in the place of the program's defaults.
+        seed: Of the random data.
+        meter: What energy rests on, a name in :data:`eatss.measurement.meters.METERS`.
+        compiler: ``"auto"``, ``"nvrtc"`` or ``"nvcc"``.
+        device: The card's number as CUDA counts those it sees, which ``CUDA_VISIBLE_DEVICES``
+            changes, or its UUID.
+        least_window_s: Seconds that a window lasts at least.
+        spare: Share by which windows are planned longer.
+        least_updates: Values of the sensor that a window holds at least.
+        least_windows: How many windows are taken at least.
+        target: Half the interval of time and of energy over the mean, at which windows end.
+        confidence: Of that interval, 0.95 for 95 %.
+        budget_s: Seconds that a variant may take.
+        warm_up_s: Seconds of load in which power may settle before the first window; with 0 nobody
+            waits for that beyond ``settle_s``.
+        settle_s: Seconds of load before every window.
+        restoring: ``"auto"``, or ``"between windows"`` to leave out the trial whether repeated runs
+            drift; drift seen in a window is noted all the same.
+        timeout_s: Seconds that a single run may take.
+        check: Whether results are compared with the original and among variants.
+        counters: Whether hardware counters are read too, by Nsight Compute.
+        nvcc: Path of an nvcc, by default that of this machine.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)

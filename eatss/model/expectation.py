@@ -18,6 +18,7 @@ from eatss.model.ppcg_lattice import candidates, default_vector
 from eatss.model.selection import PpcgOptions, Selection, Sizes
 from eatss.prediction.expected import Prediction
 from eatss.prediction.model import PpcgModel
+from eatss.shown import Tabular, figure, in_lines, pairs_text
 
 Threads: TypeAlias = Sequence[int] | Mapping[str, int]
 """Threads of a block in the order of the loops, the last along ``x``, or by loop."""
@@ -45,17 +46,38 @@ class KernelExpectation:
     sum_loops: tuple[str, ...] = ()
     host_loop: str | None = None
 
+    def __repr__(self) -> str:
+        block = f"; threads {pairs_text(self.block)}" if self.block else ""
+        one = self.predicted
+        told = (
+            f"nothing expected: {self.note or 'it does not launch'}"
+            if one is None
+            else f"{figure(one.time_s, 'ms', 1e3)}, {figure(one.energy_j, 'J')} by {one.bound}"
+        )
+        sizes = pairs_text(self.tile_sizes) or "none"
+        return f"<KernelExpectation {self.name}: tiles {sizes}{block}; {told}>"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramExpectation:
+class ProgramExpectation(Tabular):
     """What is expected of a program on a card.
 
-    ``calibrated`` says whether figures of such a card were measured (``eatss characterize``).
-    ``options`` are PPCG's, ``None`` for the target cuda. ``warnings`` say why PPCG's kernels may be
-    others than these.
+    Attributes:
+        file: The source, as it was named.
+        functions: Functions with a region.
+        gpu: Name of the card's profile.
+        dtype: ``"float"`` or ``"double"``.
+        calibrated: Whether figures of such a card were measured (``eatss characterize``).
+        options: PPCG's options, ``None`` for the target cuda.
+        kernels: What is expected of each kernel, in s and J.
+        target: Whose code: ``"ppcg"`` or ``"cuda"``.
+        warnings: Why PPCG's kernels may be others than these.
+        schema_version: Of the JSON form.
     """
 
     json_layout = JsonForm(also=("time_s", "energy_j"))
+    shown_by = "eatss.report.expectation:expectation_parts"
+    rows_by = "eatss.model.selection_rows:expectation_rows"
 
     file: str
     functions: tuple[str, ...]
@@ -67,6 +89,13 @@ class ProgramExpectation:
     target: TargetName = "ppcg"
     warnings: tuple[Diagnostic, ...] = ()
     schema_version: int = 1
+
+    def __repr__(self) -> str:
+        return in_lines(
+            f"ProgramExpectation {self.file}: {self.gpu}, {self.dtype}, target {self.target}: "
+            f"{figure(self.time_s, 'ms', 1e3)}, {figure(self.energy_j, 'J')}",
+            [repr(kernel)[len("<KernelExpectation ") : -1] for kernel in self.kernels],
+        )
 
     @property
     def time_s(self) -> float | None:

@@ -12,6 +12,7 @@ from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
 from eatss.model.options import ModelOptions, TargetName
 from eatss.prediction.expected import Prediction
+from eatss.shown import Shown, Tabular, figure, in_lines, pairs_text
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import ReferenceFacts
@@ -107,25 +108,55 @@ class DroppedCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelSelection:
+class KernelSelection(Shown):
     """The tile sizes of one kernel.
 
-    ``tile_sizes`` has an entry for each loop of the band, outermost first, none for
-    a kernel that runs in one thread (``note`` says so). ``block`` are the threads of
-    a block for the loops that map to threads, the last one to ``threadIdx.x``.
-    ``shared_limit_bytes`` is what the model let a block have of shared memory.
-    ``weights`` are ``H_i``; ``objective_formula`` is the objective as text. With one
-    vector for the program, ``optimal``, ``solver_calls`` and ``solve_time_s`` are those of
-    the program's problem. ``solve_time_s`` is a measurement and takes no part in
-    comparison. ``compared`` is the number of layouts that were looked at where that is the proof.
-    ``predicted`` is what the model expects of these sizes and ``default`` of those that the target
-    takes by itself, where the objective is a prediction (``None`` where they do not launch);
-    ``keeps_default`` says that these are those. ``spread`` is how generated code spreads the sums
-    of the kernel over threads and blocks, ``sum_loops`` are the loops of these sums, ``host_loop``
-    is a loop of the band that its host runs.
+    With one vector for the program, ``optimal``, ``solver_calls`` and ``solve_time_s`` are those of
+    the program's problem.
+
+    Attributes:
+        name: ``"kernel0"``.
+        index: Its place in the order of launches, from 0.
+        statements: Those that it runs, ``("S0", "S1")``.
+        host_loops: Loops around it that the host runs.
+        loops: Loops of its band, outermost first.
+        parallel: Those of them that are parallel.
+        inner_loops: Loops inside a tile that are not tiled.
+        cma_loop: The parallel loop along which most references walk memory, ``None`` if none.
+        tile_sizes: Pairs of a loop of the band, outermost first, and its size in points; none for a
+            kernel that runs in one thread, as ``note`` says.
+        objective: Value of the objective: ``OBJ`` of the published models, else nanojoules or what
+            the objective counts.
+        objective_formula: The objective as text.
+        weights: Pairs of a loop and its weight ``H_i`` in the objective.
+        optimal: ``"proven"``, or ``"best found"`` where time ran out.
+        split_factor: Share of L1 that is shared memory, from 0 to 1.
+        warp_fraction: Share of a warp that sizes are multiples of.
+        alignment: Points that sizes are multiples of.
+        traffic: Elements from L2 for each iteration point, an estimate.
+        block: Pairs of a loop that maps to threads and its threads; the last is ``threadIdx.x``.
+        shared_limit_bytes: Bytes of shared memory that the model let a block have.
+        solver_calls: How often the solver was asked.
+        solve_time_s: Seconds that it took; takes no part in comparison.
+        references: Each reference with its memory class, placement and reuse.
+        distinct_references: References that touch different cache lines.
+        usage: How much of each limit a tile uses.
+        alternatives: The optima of other cells of the grid, the best first.
+        dropped: Cells of the grid without a solution, and why.
+        cells: How many cells the grid has.
+        note: What is to be said of it, ``None`` for nothing.
+        compared: Layouts that were looked at where that is the proof.
+        predicted: What the model expects of these sizes, in s and J; ``None`` where the objective
+            is no prediction, or they do not launch.
+        default: The same of the sizes that the target takes by itself.
+        keeps_default: Whether these are those.
+        spread: How generated code spreads the sums of the kernel over threads and blocks.
+        sum_loops: The loops of these sums.
+        host_loop: A loop of the band that its host runs.
     """
 
     json_layout = JsonForm(also=("threads_per_block",))
+    shown_by = "eatss.report.selection:kernel_parts"
 
     name: str
     index: int
@@ -163,6 +194,19 @@ class KernelSelection:
     sum_loops: tuple[str, ...] = ()
     host_loop: str | None = None
 
+    def __repr__(self) -> str:
+        if not self.tile_sizes and self.spread is None:
+            return f"<KernelSelection {self.name}: not tiled, {self.note}>"
+        expected = self.predicted
+        told = (
+            f"objective {self.objective}"
+            if expected is None
+            else f"{figure(expected.time_s, 'ms', 1e3)}, {figure(expected.energy_j, 'J')} expected"
+        )
+        block = f"; threads {pairs_text(self.block)}" if self.block else ""
+        sizes = pairs_text(self.tile_sizes) or "none"
+        return f"<KernelSelection {self.name}: tiles {sizes}{block}; {told}; {self.optimal}>"
+
     @property
     def threads_per_block(self) -> int:
         """Threads of one block."""
@@ -192,16 +236,26 @@ def ppcg_arguments(selection: Selection) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Tabular):
     """Tile sizes of all kernels of a program on one card.
 
-    ``host_statements`` (``function: S0``) are in no kernel, because nothing is parallel there.
-    ``uniform_sizes`` is the program's one vector of tile sizes, outermost first, where
-    one was asked for. ``static_shared_bytes`` is the shared memory a block may have
-    without opting in to more. ``calibrated`` says whether figures of such a card were measured
-    (``eatss characterize``); predictions for others rest on scaled ones. ``ppcg_options`` are
-    chosen with the sizes where the objective is a prediction of PPCG's code. ``warnings`` say why
-    PPCG's kernels may be others than these.
+    Attributes:
+        file: The source, as it was named.
+        functions: Functions with a region.
+        host_statements: ``"function: S0"``, in no kernel, because nothing is parallel there.
+        gpu: Name of the card's profile.
+        dtype: ``"float"`` or ``"double"``.
+        options: What sizes were selected for.
+        kernels: One for each kernel, in the order of launches.
+        static_shared_bytes: Bytes of shared memory a block may have without opting in to more.
+        calibrated: Whether figures of such a card were measured (``eatss characterize``);
+            predictions for others rest on scaled ones.
+        uniform_sizes: The program's one vector of tile sizes, outermost first, where one was asked
+            for.
+        ppcg_options: Options of PPCG, chosen with the sizes where the objective is a prediction of
+            PPCG's code.
+        schema_version: Of the JSON form.
+        warnings: Why PPCG's kernels may be others than these.
     """
 
     json_layout = JsonForm(
@@ -216,6 +270,8 @@ class Selection:
         ),
         closed=True,
     )
+    shown_by = "eatss.report.selection:selection_parts"
+    rows_by = "eatss.model.selection_rows:selection_rows"
 
     file: str
     functions: tuple[str, ...]
@@ -230,6 +286,13 @@ class Selection:
     ppcg_options: PpcgOptions | None = None
     schema_version: int = SCHEMA_VERSION
     warnings: tuple[Diagnostic, ...] = ()
+
+    def __repr__(self) -> str:
+        return in_lines(
+            f"Selection {self.file}: {self.gpu}, {self.dtype}, target {self.target}, "
+            f"objective {self.objective}",
+            [repr(kernel)[len("<KernelSelection ") : -1] for kernel in self.kernels],
+        )
 
     @property
     def target(self) -> TargetName:

@@ -6,7 +6,9 @@ are loaded when a region is scheduled.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from eatss.lazy_names import loading_names
 
 if TYPE_CHECKING:
     from eatss.polyhedral.dependences import compute_dependences
@@ -45,10 +47,4 @@ _HOME = {
     "schedule_scop": "schedule",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415
-
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = loading_names(__name__, _HOME)

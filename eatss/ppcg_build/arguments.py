@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eatss.diagnostics import InputError, input_error
+from eatss.shipped_kernels import source_path
 
 _SEPARATE = ("-D", "-I", "-o", "-S")
 """Short options whose value may be a word of its own."""
@@ -60,7 +61,7 @@ def ppcg_arguments(words: Sequence[str], *, selecting: bool = True) -> PpcgArgum
 
     Raises:
         InputError: ``EATSS-R001`` there is no C file, or several; ``EATSS-R002`` an option goes
-            with nothing that is done here.
+            with nothing that is done here; ``EATSS-C017`` there is no such kernel of eatss.
     """
     files: list[str] = []
     taken: dict[str, list[str]] = {"-D": [], "-I": [], "-o": []}
@@ -87,7 +88,7 @@ def ppcg_arguments(words: Sequence[str], *, selecting: bool = True) -> PpcgArgum
         what = f"{len(files)} files: {', '.join(files)}" if files else "no C file"
         raise _wrong(f"PPCG is given {what}; it takes one")
     return PpcgArguments(
-        source=Path(files[0]),
+        source=source_path(files[0]),
         output=Path(taken["-o"][-1]) if taken["-o"] else None,
         defines=tuple(taken["-D"]),
         include_dirs=tuple(map(Path, taken["-I"])),

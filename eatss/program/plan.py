@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from eatss.codec import JsonForm
 from eatss.program.expression import IntExpr
+from eatss.shown import Shown, in_lines, pairs_text
 
 _COMPILED = "eatss.calls.api:compiled"
 """What runs programs; found by its name when it is asked for, because it needs this noun."""
@@ -90,6 +91,12 @@ class KernelCode:
     reassociates: bool = False
     inexact_instructions: tuple[str, ...] = ()
     grid_strides: tuple[Literal["x", "y", "z"], ...] = ()
+
+    def __repr__(self) -> str:
+        block = " x ".join(map(str, self.block))
+        tiles = pairs_text(self.tile_sizes) or "none"
+        shared = f", {self.shared_bytes} bytes shared" if self.shared_bytes else ""
+        return f"<KernelCode {self.name}: tiles {tiles}; block {block}{shared}>"
 
     @property
     def bit_exact(self) -> bool:
@@ -204,17 +211,30 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(Shown):
     """CUDA text with its launch plan.
 
-    ``text`` is not part of the JSON form: it stands in ``file`` beside it. ``compute_capability``
-    is as in ``90`` for 9.0. ``flags`` are options the CUDA compiler has to get.
-    ``strict_fp`` says that every floating-point operation keeps the original's order.
-    ``recipe`` is what was decided about it, as JSON (:mod:`eatss.recipe`), from which the same
-    program is made again; ``None`` in plans of before.
+    Attributes:
+        name: Name of the program.
+        file: Name of the file that the text stands in, ``"gemm.cu"``.
+        text: The CUDA; not part of the JSON form.
+        original: The C that it was made from.
+        gpu: Name of the profile that it was made for.
+        compute_capability: What it needs, ``90`` for 9.0.
+        dtype: ``"float"`` or ``"double"``.
+        strict_fp: Whether every floating-point operation keeps the original's order.
+        index_bits: Bits of its indices.
+        flags: Options the CUDA compiler has to get.
+        parameters: Sizes that it is generic over.
+        kernels: Its ``__global__`` functions.
+        entries: Regions of the original, each with its launcher.
+        schema_version: Of the JSON form.
+        recipe: What was decided about it, as JSON (:mod:`eatss.recipe`), from which the same
+            program is made again; ``None`` in plans of before.
     """
 
     json_layout = JsonForm(apart=("text",))
+    shown_by = "eatss.report.program:program_parts"
 
     name: str
     file: str
@@ -232,16 +252,28 @@ class Program:
     schema_version: int = SCHEMA_VERSION
     recipe: dict[str, Any] | None = field(default=None, hash=False)
 
-    def compile(self, **options: Any) -> Any:
+    def __repr__(self) -> str:
+        return in_lines(
+            f"Program {self.name}: {self.gpu}, {self.dtype}, {self.index_bits}-bit indices",
+            [repr(kernel)[len("<KernelCode ") : -1] for kernel in self.kernels],
+        )
+
+    def compile(self, *, specialize: bool = True, cache: Any = None) -> Any:
         """Return the program as a function of arrays, as :func:`eatss.jit` does.
 
             gemm = eatss.codegen("gemm.c", gpu="h200").compile()
             gemm(alpha=1.5, beta=1.2, C=C, A=A, B=B)
 
         Args:
-            **options: ``specialize`` and ``cache`` of :func:`eatss.jit`.
+            specialize: Compile the sizes into the machine code: fastest, and compiled again for
+                other sizes.
+            cache: Where what is compiled is kept: by default in the user's cache, in an
+                ``eatss.cache.Cache``, or with ``False`` not at all.
+
+        Returns:
+            An :class:`eatss.JitFunction`.
         """
-        return resolve_name(_COMPILED)(self, **options)
+        return resolve_name(_COMPILED)(self, specialize=specialize, cache=cache)
 
     def kernel(self, name: str) -> KernelCode:
         """Return the kernel called ``name``; ``KeyError`` if there is none."""

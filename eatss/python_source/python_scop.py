@@ -21,6 +21,7 @@ from eatss.python_source.function import c_function
 from eatss.python_source.names import Resolve, by_values, functions_of
 from eatss.python_source.scope import Argument
 from eatss.python_source.text import PythonText
+from eatss.shipped_kernels import located
 
 _FILE = re.compile(r"(?P<path>.*\.py)(?::(?P<name>[^:/\\]+))?", re.DOTALL)
 
@@ -88,6 +89,9 @@ def scop(function: Callable[..., Any]) -> PythonScop:
             for i in range(n):
                 for j in range(n):
                     A[i, j] = alpha * A[i, j]
+
+    Args:
+        function: A function with annotated parameters, whose file can be read.
 
     Raises:
         InputError: ``EATSS-Y0xx``, with all findings: the source is not to be had, or something in
@@ -182,13 +186,15 @@ def python_scop(source: str | os.PathLike[str] | PythonScop) -> PythonScop | Non
 def c_source(source: str | os.PathLike[str] | PythonScop) -> str | os.PathLike[str]:
     """Return what is read as C: a path or a text, for Python the C text of its loops.
 
+    A kernel of eatss (``@gemm``) is the path of its file.
+
     Raises:
-        InputError: ``EATSS-Y0xx``, as :func:`read_python`.
+        InputError: ``EATSS-Y0xx``, as :func:`read_python`; ``EATSS-C017``, no such kernel.
     """
     if isinstance(source, PythonScop):
         return source.c_source
     python = python_scop(source)
-    return source if python is None else python.c_source
+    return located(source) if python is None else python.c_source
 
 
 def check_reading(source: PythonScop, reading: Reading) -> None:

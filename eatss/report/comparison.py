@@ -47,6 +47,13 @@ def render_comparison(comparison: Comparison, output: str, verdicts: Sequence[Ve
 
 def comparison_table(comparison: Comparison, verdicts: Sequence[Verdict] = ()) -> str:
     """Return a comparison for people: figures, then ratios, then notes."""
+    return render(*comparison_parts(comparison, verdicts))
+
+
+def comparison_parts(
+    comparison: Comparison, verdicts: Sequence[Verdict] = ()
+) -> list[RenderableType]:
+    """Return what is told of a comparison, part by part."""
     measurements = [row.measurement for row in comparison.rows]
     head = Text(comparison.program, style="bold")
     head.append(f"\n{subject(_fullest(measurements))}", style="not bold")
@@ -65,7 +72,7 @@ def comparison_table(comparison: Comparison, verdicts: Sequence[Verdict] = ()) -
         parts += ["", counters_table(measurements)]
     met = _met(verdicts)
     parts += ["", *met] if met else []
-    return render(*parts)
+    return parts
 
 
 def _fullest(measurements: Sequence[Measurement]) -> Measurement:

@@ -6,89 +6,22 @@ import csv
 from collections.abc import Mapping, Sequence
 from io import StringIO
 
-from eatss.measurement.comparison import Comparison, ComparisonRow
-from eatss.measurement.estimate import Estimate, Ratio
+from eatss.measurement.comparison import Comparison
 from eatss.measurement.measurement import Measurement
-
-_Cell = str | int | float | None
+from eatss.measurement.rows import Cell, comparison_rows, measurement_rows
 
 
 def measurements_csv(measurements: Sequence[Measurement]) -> str:
     """Return measurements; what was not measured is empty and stands in ``missing``."""
-    return _csv([_measurement(measurement) for measurement in measurements])
+    return _csv([row for measurement in measurements for row in measurement_rows(measurement)])
 
 
 def comparison_csv(comparison: Comparison) -> str:
     """Return the rows of a comparison with their ratios."""
-    return _csv([_row(comparison, row) for row in comparison.rows])
+    return _csv(comparison_rows(comparison))
 
 
-def _row(comparison: Comparison, row: ComparisonRow) -> dict[str, _Cell]:
-    return {
-        **_measurement(row.measurement),
-        "baseline": comparison.baseline,
-        **_ratio("speedup", row.speedup),
-        **_ratio("energy_ratio", row.energy_ratio),
-        **_ratio("ppw_ratio", row.ppw_ratio),
-    }
-
-
-def _measurement(found: Measurement) -> dict[str, _Cell]:
-    device, method, provenance = found.device, found.method, found.provenance
-    return {
-        "program": found.program,
-        "variant": found.variant,
-        "status": found.status,
-        "reason": found.reason,
-        "dtype": found.dtype,
-        "sizes": _pairs(found.sizes),
-        "tile_sizes": " ".join(f"{kernel}:{_pairs(sizes)}" for kernel, sizes in found.tile_sizes),
-        **_estimate("time_s", found.time_s, found.time_estimate),
-        **_estimate("energy_j", found.energy_j, found.energy_estimate),
-        "net_energy_j": found.net_energy_j,
-        "power_w": found.power_w,
-        "idle_power_w": found.idle_power_w,
-        "flops": found.flops,
-        "least_bytes": found.least_bytes,
-        "gflops": found.gflops,
-        "gflops_per_joule": found.gflops_per_joule,
-        "windows": len(found.windows),
-        "ended": method.ended,
-        "meter": method.meter,
-        "compiler": method.compiler,
-        "launched_by": method.launched_by,
-        "restoring": method.restoring,
-        "data": method.data,
-        "device": None if device is None else device.name,
-        "device_uuid": None if device is None else device.uuid,
-        "driver": None if device is None else device.driver,
-        "toolkit": None if device is None else device.toolkit,
-        "eatss_version": provenance.eatss_version,
-        "revision": provenance.revision,
-        "source_hash": provenance.source_hash,
-        "text_hash": provenance.text_hash,
-        "option_hash": provenance.option_hash,
-        "created": provenance.created,
-        "missing": "; ".join(f"{missing.what}: {missing.reason}" for missing in found.missing),
-    }
-
-
-def _estimate(name: str, value: float | None, estimate: Estimate | None) -> dict[str, _Cell]:
-    low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
-
-
-def _ratio(name: str, ratio: Ratio | None) -> dict[str, _Cell]:
-    if ratio is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: ratio.value, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
-
-
-def _pairs(pairs: Sequence[tuple[str, int]]) -> str:
-    return ",".join(f"{name}={value}" for name, value in pairs)
-
-
-def _csv(rows: Sequence[Mapping[str, _Cell]]) -> str:
+def _csv(rows: Sequence[Mapping[str, Cell]]) -> str:
     buffer = StringIO()
     if rows:
         writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")

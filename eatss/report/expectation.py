@@ -22,6 +22,11 @@ def render_expectation(expectation: ProgramExpectation, output: str) -> str:
     """Return an expectation as ``table`` or ``json``."""
     if output == "json":
         return json_text(expectation)
+    return render(*expectation_parts(expectation))
+
+
+def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:
+    """Return what is told of an expectation, part by part."""
     head = Text(expectation.file, style="bold")
     head.append(f"  {', '.join(expectation.functions)}", style="not bold")
     about = f"{expectation.gpu}, {expectation.dtype}, target {expectation.target}"
@@ -34,7 +39,7 @@ def render_expectation(expectation: ProgramExpectation, output: str) -> str:
         parts += ["", f"the program: {whole or 'not all of it is predicted, or launches'}"]
     if not expectation.calibrated:
         parts += ["", uncalibrated(expectation.gpu)]
-    return render(*parts)
+    return parts
 
 
 def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:

@@ -37,6 +37,15 @@ def check_plot_file(path: Path) -> None:
             f"there is no folder '{path.parent}' for the plot",
             hint="make the folder first, or name another file",
         )
+    check_matplotlib()
+
+
+def check_matplotlib() -> None:
+    """Refuse to draw without matplotlib.
+
+    Raises:
+        InputError: ``EATSS-E052``.
+    """
     if find_spec("matplotlib") is None:
         raise input_error(
             "EATSS-E052",

@@ -3,39 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
 from eatss.gpu import GpuProfile, profile_provider, profile_to_document
-from eatss.report.render import render
+from eatss.gpu.profile import FIGURES_IN_WORDS
+from eatss.report.render import page_width, render, uncut
 
-_FIGURES: tuple[tuple[str, str, str], ...] = (
-    ("threads_per_block", "threads a block (T_P_B)", ""),
-    ("threads_per_warp", "threads a warp (T_P_W)", ""),
-    ("registers_per_sm", "registers an SM (R_P_S)", ""),
-    ("registers_per_block", "registers a block (R_P_B)", ""),
-    ("registers_per_thread", "registers a thread (R_P_T)", ""),
-    ("l1_shared_bytes", "L1 + shared memory an SM (L1_SH)", "KiB"),
-    ("l2_bytes", "L2 cache", "MiB"),
-    ("sm_count", "streaming multiprocessors", ""),
-    ("max_threads_per_sm", "threads an SM", ""),
-    ("max_blocks_per_sm", "blocks an SM", ""),
-    ("shared_per_sm_bytes", "shared memory an SM", "KiB"),
-    ("shared_per_block_bytes", "shared memory a block, default", "KiB"),
-    ("shared_per_block_optin_bytes", "shared memory a block, opt-in", "KiB"),
-    ("base_clock_mhz", "base clock", "MHz"),
-    ("boost_clock_mhz", "boost clock", "MHz"),
-    ("memory_bytes", "memory", "GiB"),
-    ("bandwidth_gb_s", "memory bandwidth", "GB/s"),
-    ("peak_fp64_gflops", "peak FP64", "GFLOP/s"),
-    ("peak_fp64_tensor_gflops", "peak FP64, tensor cores", "GFLOP/s"),
-    ("peak_fp32_gflops", "peak FP32", "GFLOP/s"),
-    ("peak_tf32_tensor_gflops", "peak TF32, tensor cores", "GFLOP/s"),
-    ("tdp_w", "thermal design power", "W"),
-)
+_BY_NEED = (
+    "name", "also", "SMs", "GB/s", "FP64 TF", "FP32 TF", "W", "L2 MiB", "card", "L1+shared KiB",
+)  # fmt: skip
+"""The columns of the list of cards, those first that are there at little width, too.
+
+Who offers a card is of interest only where others than eatss do.
+"""
+
+_WORDS = {"card": 20, "also": 0, "from": 0}
+"""Columns of words, which may take several lines, with the least width that is pleasant."""
+
+_GAP = 2
 _BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -48,32 +36,71 @@ def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
             for p, provider in zip(profiles, providers, strict=True)
         ]
         return json.dumps({"profiles": names}, indent=2) + "\n"
+    rows = [
+        _cells(profile, provider) for profile, provider in zip(profiles, providers, strict=True)
+    ]
+    shown = _shown_columns(rows, page_width())
     table = Table(box=None)
-    for title in ("name", "card", "also", "from"):
-        table.add_column(title, header_style="dim")
-    for title in ("SMs", "L1+shared KiB", "L2 MiB", "GB/s", "FP64 TF", "FP32 TF", "W"):
-        table.add_column(title, justify="right", header_style="dim")
-    for profile, provider in zip(profiles, providers, strict=True):
-        table.add_row(
-            Text(profile.name, style="bold"),
-            profile.title,
-            ", ".join(profile.aliases),
-            provider,
-            str(profile.sm_count),
-            _amount(profile.l1_shared_bytes, "KiB"),
-            _amount(profile.l2_bytes, "MiB"),
-            _amount(profile.bandwidth_gb_s, ""),
-            _tera(profile.peak_fp64_gflops),
-            _tera(profile.peak_fp32_gflops),
-            _amount(profile.tdp_w, ""),
-        )
+    for title in shown:
+        cells = [row[title] for row in rows]
+        if title == "name":
+            table.add_column(title, header_style="dim", style="bold", no_wrap=True)
+        elif title in _WORDS:
+            table.add_column(title, header_style="dim", min_width=_least_width(title, cells))
+        else:
+            table.add_column(title, header_style="dim", justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(row[title] for title in shown))
     return render(table)
 
 
+def _cells(profile: GpuProfile, provider: str) -> dict[str, str]:
+    """Return what the list says of a card, by the titles of its columns."""
+    return {
+        "name": profile.name,
+        "card": profile.title,
+        "also": ", ".join(profile.aliases),
+        "from": provider,
+        "SMs": str(profile.sm_count),
+        "L1+shared KiB": _amount(profile.l1_shared_bytes, "KiB"),
+        "L2 MiB": _amount(profile.l2_bytes, "MiB"),
+        "GB/s": _amount(profile.bandwidth_gb_s, ""),
+        "FP64 TF": _tera(profile.peak_fp64_gflops),
+        "FP32 TF": _tera(profile.peak_fp32_gflops),
+        "W": _amount(profile.tdp_w, ""),
+    }
+
+
+def _shown_columns(rows: Sequence[Mapping[str, str]], width: int) -> list[str]:
+    """Return the columns for which there is room without cutting a word; names always are."""
+    left = width - 1
+    wanted = {"name"}
+    ours_alone = {row["from"] for row in rows} == {"eatss"}
+    for title in (*_BY_NEED, "from") if ours_alone else ("name", "from", *_BY_NEED[1:]):
+        least = _least_width(title, [row[title] for row in rows]) + _GAP
+        if title != "name" and left < least:
+            break
+        wanted.add(title)
+        left -= least
+    return [title for title in rows[0] if title in wanted] if rows else ["name"]
+
+
+def _least_width(title: str, cells: Sequence[str]) -> int:
+    """Return the width at which a column cuts nothing: words may go on in the next line."""
+    if title not in _WORDS:
+        return max(len(text) for text in (title, *cells))
+    words = [word for cell in (title, *cells) for word in cell.split()]
+    return max(_WORDS[title], *(len(word) for word in words))
+
+
 def render_profile(profile: GpuProfile, output: str) -> str:
-    """Return one card's figures with their sources as ``table`` or ``json``."""
+    """Return one card's figures with their sources as ``table``, ``json`` or ``toml``."""
     if output == "json":
         return json.dumps(profile_to_document(profile), indent=2) + "\n"
+    if output == "toml":
+        from eatss.gpu.write import profile_toml  # noqa: PLC0415 - the others need no tomlkit
+
+        return profile_toml(profile)
     head = Text(profile.title, style="bold")
     major, minor = profile.compute_capability
     head.append(f"  {profile.architecture}, compute capability {major}.{minor}", style="not bold")
@@ -85,17 +112,18 @@ def render_profile(profile: GpuProfile, output: str) -> str:
     table.add_column("value", justify="right", style="bold")
     table.add_column("unit")
     table.add_column("source", style="dim", overflow="fold")
-    for field, title, unit in _FIGURES:
+    for field, (title, unit) in FIGURES_IN_WORDS.items():
         value = getattr(profile, field)
         number = numbers.get(sources.get(field, ""))
         where = "" if number is None else f"[{number}]"
         note = notes.get(field, "")
         table.add_row(title, _amount(value, unit), unit, Text(f"{where} {note}".strip()))
-    listing = Text()
+    listing: list[Text] = []
     for source in profile.bibliography:
-        url = f"  {source.url}" if source.url else ""
-        listing.append(f" [{numbers[source.key]}] {source.title}{url}\n")
-    return render(head, table, Text("sources", style="bold"), listing)
+        listing.append(Text(f" [{numbers[source.key]}] {source.title}"))
+        if source.url:
+            listing.append(uncut(f"     {source.url}"))
+    return render(head, table, Text("sources", style="bold"), *listing)
 
 
 def _amount(value: float | None, unit: str) -> str:
@@ -107,6 +135,3 @@ def _amount(value: float | None, unit: str) -> str:
 
 def _tera(gflops: float | None) -> str:
     return "?" if gflops is None else f"{gflops / 1000:.3g}"
-
-
-assert {name for name, _, _ in _FIGURES} <= {field.name for field in fields(GpuProfile)}

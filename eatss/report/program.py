@@ -40,6 +40,13 @@ def render_program(
 
 def program_table(program: Program, resources: Sequence[KernelResources] | None = None) -> str:
     """Return a program for people."""
+    return render(*program_parts(program, resources))
+
+
+def program_parts(
+    program: Program, resources: Sequence[KernelResources] | None = None
+) -> list[RenderableType]:
+    """Return what is told of a program, part by part."""
     functions = dict.fromkeys(entry.function for entry in program.entries)
     head = Text(program.original.file, style="bold")
     head.append(f"  {', '.join(functions)}", style="not bold")
@@ -54,7 +61,7 @@ def program_table(program: Program, resources: Sequence[KernelResources] | None 
         parts += ["", *_kernel(kernel, loops.get(kernel.name, ()))]
     if resources is not None:
         parts += ["", _resources(program, resources)]
-    return render(*parts)
+    return parts
 
 
 def files_text(program: Program, files: Sequence[str], directory: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import math
 import shlex
+from collections.abc import Sequence
 from io import StringIO
 
 from rich.text import Text
 
 from eatss.documents import json_text
-from eatss.foreign.program_energy import CardEnergy, ProgramEnergy
+from eatss.foreign.program_energy import CardEnergy, CpuEnergy, ProgramEnergy
 from eatss.report.render import indented_table, render
 
 _ENOUGH_S = 2.0
@@ -28,28 +29,52 @@ def render_program_energy(found: ProgramEnergy, output: str) -> str:
     head.append(f"  {found.time_s:.4g} s", style="not bold")
     head.append(f" ({runs})" if runs else "")
     head.append(f"  exit code {found.exit_code}" if found.exit_code else "", style="red")
-    table = indented_table("card", "energy", "mean", "peak", "idle before", "updates")
-    for card in found.cards:
+    table = indented_table("", "energy", "mean", "peak", "idle before", "updates")
+    named = _named(found)
+    for name, one in named:
         table.add_row(
-            _name(card, several=len(found.cards) > 1),
-            _energy(card, found.runs),
-            _watts(card.power_w),
-            _watts(card.peak_power_w),
-            _watts(card.idle_power_w),
-            str(card.updates),
+            name,
+            _energy(one, found.runs),
+            _watts(one.power_w),
+            _watts(one.peak_power_w),
+            _watts(one.idle_power_w),
+            str(one.updates),
         )
-    notes = dict.fromkeys(note for card in found.cards for note in _notes(card, found))
-    return render(head, table, *(Text(f"  {note}") for note in notes))
+    if len(named) > 1:
+        table.add_row("sum", *_sum([one for _, one in named], found), "", "", "")
+    notes = dict.fromkeys(
+        f"{name}: {note}" if len(named) > 1 else note for name, one in named for note in _notes(one)
+    )
+    longer = _longer(found) if any(_vague(one) for _, one in named) else []
+    return render(head, table, *(Text(f"  {note}") for note in (*notes, *longer)))
+
+
+def _named(found: ProgramEnergy) -> list[tuple[str, CardEnergy | CpuEnergy]]:
+    """Return cards and CPU packages with their names."""
+    several = len(found.cards) > 1
+    return [
+        *((_name(card, several=several), card) for card in found.cards),
+        *((cpu.name, cpu) for cpu in found.cpus),
+    ]
+
+
+def _sum(parts: Sequence[CardEnergy | CpuEnergy], found: ProgramEnergy) -> tuple[str, str]:
+    """Return the energy and the mean power of all together; unknown where one of them is."""
+    energies = [one.energy_j for one in parts if one.energy_j is not None]
+    if len(energies) < len(parts):
+        return "unknown", "unknown"
+    energy_j, off_j = sum(energies), sum(one.uncertainty_j or 0.0 for one in parts)
+    return _joules(energy_j, off_j, found.runs), _watts(energy_j / found.time_s)
 
 
 def power_csv(found: ProgramEnergy) -> str:
-    """Return the power of every card over time as CSV: seconds since the program began, watts."""
+    """Return power over time as CSV: card or CPU, seconds since the program began, watts."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["device", "time_s", "power_w"])
-    for card in found.cards:
-        name = card.device.uuid or card.device.name
-        writer.writerows([name, f"{s.time_s:.4f}", f"{s.power_w:.3f}"] for s in card.trace)
+    named = [(card.device.uuid or card.device.name, card.trace) for card in found.cards]
+    for name, trace in (*named, *((cpu.name, cpu.trace) for cpu in found.cpus)):
+        writer.writerows([name, f"{s.time_s:.4f}", f"{s.power_w:.3f}"] for s in trace)
     return text.getvalue()
 
 
@@ -59,26 +84,36 @@ def _name(card: CardEnergy, *, several: bool) -> str:
     return f"{card.device.name} {uuid[:12]}".strip() if several else card.device.name
 
 
-def _energy(card: CardEnergy, runs: int) -> str:
+def _energy(card: CardEnergy | CpuEnergy, runs: int) -> str:
     if card.energy_j is None or card.uncertainty_j is None:
         return "unknown"
-    total = f"{card.energy_j:.4g} ± {card.uncertainty_j:.2g} J"
-    return f"{total}, {card.energy_j / runs:.4g} J a run" if runs > 1 else total
+    return _joules(card.energy_j, card.uncertainty_j, runs)
+
+
+def _joules(energy_j: float, off_j: float, runs: int) -> str:
+    total = f"{energy_j:.4g} ± {off_j:.2g} J"
+    return f"{total}, {energy_j / runs:.4g} J a run" if runs > 1 else total
 
 
 def _watts(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4g} W"
 
 
-def _notes(card: CardEnergy, found: ProgramEnergy) -> list[str]:
+def _vague(card: CardEnergy | CpuEnergy) -> bool:
+    """Return whether a longer run would tell more: a sensor answers, and tells little."""
+    if card.energy_j is None or card.uncertainty_j is None:
+        return card.peak_power_w is not None
+    return card.uncertainty_j > _VAGUE * card.energy_j
+
+
+def _notes(card: CardEnergy | CpuEnergy) -> list[str]:
     if card.energy_j is None or card.uncertainty_j is None:
         reasons = [one.reason for one in card.missing if one.what.startswith("energy")]
-        return [*dict.fromkeys(f"no energy: {reason}" for reason in reasons), *_longer(found)]
-    if card.uncertainty_j <= _VAGUE * card.energy_j:
+        return list(dict.fromkeys(f"no energy: {reason}" for reason in reasons))
+    if not _vague(card):
         return []
     share = card.uncertainty_j / card.energy_j
-    moved = f"{card.meter} moved {card.updates} times meanwhile"
-    return [f"energy is known to ± {share:.0%} only: {moved}", *_longer(found)]
+    return [f"energy is known to ± {share:.0%} only: {card.meter} moved {card.updates} times"]
 
 
 def _longer(found: ProgramEnergy) -> list[str]:

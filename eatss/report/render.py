@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from io import StringIO
@@ -9,17 +10,12 @@ from io import StringIO
 from rich.console import Console, JustifyMethod, RenderableType
 from rich.segment import Segment, Segments
 from rich.table import Table
+from rich.text import Text
+
+from eatss.printable import printable as printable  # noqa: PLC0414 - others take it from here
 
 _WIDTH_OF_A_FILE = 120
-
-
-def printable(text: str) -> str:
-    """Return a text whose control characters, which could steer a terminal, are spelled out."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or c in "\t\n" else c.encode("unicode_escape").decode() for c in text
-    )
+_LEAST_WIDTH = 20
 
 
 def _shown(segment: Segment) -> Segment:
@@ -35,22 +31,38 @@ def indented_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
     return table
 
 
+def page_width() -> int:
+    """Return how many columns a line has: ``COLUMNS``, else those of the window, in a file 120."""
+    try:
+        width = int(os.environ.get("COLUMNS", ""))
+    except ValueError:
+        width = 0
+    if width <= 0:
+        terminal = sys.stdout.isatty()
+        width = shutil.get_terminal_size().columns if terminal else _WIDTH_OF_A_FILE
+    return max(_LEAST_WIDTH, width)
+
+
+def uncut(text: str) -> Text:
+    """Return a line that stays one, however narrow the page is: an address to be copied."""
+    return Text(text, no_wrap=True, overflow="ignore")
+
+
 def render(*renderables: RenderableType) -> str:
-    """Return what Rich prints, coloured and fitted to the window only on a terminal."""
+    """Return what Rich prints as wide as :func:`page_width`, coloured only on a terminal."""
     terminal = sys.stdout.isatty()
     buffer = StringIO()
-    width = shutil.get_terminal_size().columns if terminal else _WIDTH_OF_A_FILE
     console = Console(
         file=buffer,
         force_terminal=terminal,
         no_color=not terminal,
         highlight=False,
         markup=False,
-        width=width,
+        width=page_width(),
         legacy_windows=False,
     )
     for renderable in renderables:
         segments = console.render(renderable)
-        console.print(Segments(_shown(segment) for segment in segments), end="")
+        console.print(Segments(_shown(segment) for segment in segments), end="", crop=False)
     lines = buffer.getvalue().splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"

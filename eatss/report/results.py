@@ -23,6 +23,9 @@ from eatss.store.summary import Best, Summaries, Summary
 _KEY = 8
 """Characters of a variant's key that tables show; those that it begins with are enough."""
 
+_BEST = 10
+"""Rows that a notebook shows of a sweep."""
+
 _BESIDE = 30
 """Characters of values that stand beside the figures in a line of 80."""
 
@@ -65,6 +68,19 @@ def _list(all_rows: Sequence[Row], by: Order, top: int | None) -> str:
     if len(rows) < len(all_rows):
         notes.append(f"and {len(all_rows) - len(rows)} more: --top {len(all_rows)}")
     return table + (render(*notes) if notes else "")
+
+
+def sweep_parts(sweep: Sweep) -> list[RenderableType]:
+    """Return what is told of a sweep in short: what it is of, and its best variants."""
+    rows = ranked(sweep.latest, "energy")
+    more = len(rows) - _BEST
+    several = len({row.card for row in rows if row.card}) > 1
+    return [
+        _head(sweep.identity),
+        _table(rows[:_BEST], with_values=True),
+        *([f"  and {more} more"] if more > 0 else []),
+        *(["  eatss report sets the cards on one scale"] if several else []),
+    ]
 
 
 def render_variant(sweep: Sweep, rows: Sequence[Row], output: str) -> str:

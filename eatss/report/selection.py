@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.byte_text import bytes_text
-from eatss.model import PUBLISHED, ModelOptions, Selection
+from eatss.model import PUBLISHED, Selection
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
 from eatss.report.expectation import cut_lines, terms_tables, uncalibrated
@@ -23,6 +23,11 @@ _LIMITS = {
 
 def selection_table(selection: Selection, *, explain: bool = False) -> str:
     """Return a selection for people; ``explain`` adds the grid and the objective."""
+    return render(*selection_parts(selection, explain=explain))
+
+
+def selection_parts(selection: Selection, *, explain: bool = False) -> list[RenderableType]:
+    """Return what is told of a selection, part by part."""
     head = Text(selection.file, style="bold")
     head.append(f"  {', '.join(selection.functions)}", style="not bold")
     head.append(f"\n{selection.gpu}, {selection.dtype}, {_goal(selection)}", style="not bold")
@@ -31,7 +36,9 @@ def selection_table(selection: Selection, *, explain: bool = False) -> str:
         head.append(f", one vector for the program: {sizes}", style="not bold")
     parts: list[RenderableType] = [head]
     for kernel in selection.kernels:
-        parts += ["", *_kernel(kernel, selection.options, explain=explain)]
+        generated = selection.options.target == "cuda"
+        predicted = selection.options.model not in PUBLISHED
+        parts += ["", *_kernel(kernel, predicted=predicted, generated=generated, explain=explain)]
     if selection.ppcg_options is not None:
         parts += ["", _program_verdict(selection)]
     elif len(selection.kernels) > 1 and _generated_total(selection):
@@ -41,7 +48,14 @@ def selection_table(selection: Selection, *, explain: bool = False) -> str:
         parts += ["", f"stays on the host, because nothing is parallel there: {names}"]
     if selection.options.model == "prediction" and not selection.calibrated:
         parts += ["", uncalibrated(selection.gpu)]
-    return render(*parts)
+    return parts
+
+
+def kernel_parts(kernel: KernelSelection) -> list[RenderableType]:
+    """Return what is told of one kernel, which does not know whose code its sizes are for."""
+    predicted = kernel.predicted is not None or kernel.keeps_default
+    generated = predicted and kernel.default is None and not kernel.keeps_default
+    return _kernel(kernel, predicted=predicted, generated=generated, explain=False)
 
 
 def _goal(selection: Selection) -> str:
@@ -84,10 +98,8 @@ def _amounts(time_s: float, energy_j: float) -> str:
 
 
 def _kernel(
-    kernel: KernelSelection, options: ModelOptions, *, explain: bool
+    kernel: KernelSelection, *, predicted: bool, generated: bool, explain: bool
 ) -> list[RenderableType]:
-    predicted = options.model not in PUBLISHED
-    generated = options.target == "cuda" and predicted
     head = Text(kernel.name, style="bold cyan")
     head.append(f"  {', '.join(kernel.statements)}", style="default")
     if kernel.host_loops:
@@ -95,7 +107,7 @@ def _kernel(
     if not kernel.tile_sizes and kernel.spread is None:
         head.append(f"\n  {kernel.note}", style="default")
         return [head]
-    verdict = _generated_verdict(kernel) if generated else _verdict(kernel)
+    verdict = _generated_verdict(kernel) if generated and predicted else _verdict(kernel)
     head.append(f"\n  {verdict}", style="default")
     for line in cut_lines(kernel.spread, kernel.sum_loops, kernel.host_loop):
         head.append(f"\n  {line}", style="default")

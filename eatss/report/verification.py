@@ -21,11 +21,12 @@ def render_verifications(verifications: Sequence[Verification], output: str) -> 
         return json_text(Verifications(verifications=tuple(verifications)))
     parts: list[RenderableType] = []
     for verification in verifications:
-        parts += [*([""] if parts else []), *_verification(verification)]
+        parts += [*([""] if parts else []), *verification_parts(verification)]
     return render(*parts)
 
 
-def _verification(verification: Verification) -> list[RenderableType]:
+def verification_parts(verification: Verification) -> list[RenderableType]:
+    """Return what is told of a verification, part by part."""
     head = Text(verification.program, style="bold")
     head.append(
         f"  on {'this CPU' if verification.device == 'cpu' else 'the GPU'}: ", style="not bold"

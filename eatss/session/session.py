@@ -27,8 +27,7 @@ from eatss.frontend import (
     type_macros,
 )
 from eatss.frontend.options import Reading
-from eatss.gpu import GpuProfile
-from eatss.gpu.load import given_profile
+from eatss.gpu import GpuProfile, load_profile
 from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.model.options import SelectOptions, VolumeName, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
@@ -192,7 +191,7 @@ class Session:
         """Select tile sizes for a card: once analysed, for many.
 
         Args:
-            gpu: name of a card, path of a profile, or a profile.
+            gpu: name of a card, ``auto``, path of a profile, or a profile.
             options: what is best.
             strict_fp: whether generated code keeps the order of all operations.
             told: is told which kernel it is at.
@@ -201,7 +200,7 @@ class Session:
             InputError: the profile or an option is wrong.
             NoSolutionError: no tile sizes satisfy the limits of the card.
         """
-        profile = given_profile(gpu)
+        profile = load_profile(gpu)
         chosen = options.for_card(profile)
         return select_for(self.analysed, profile, chosen, strict_fp=strict_fp, told=told)
 
@@ -225,7 +224,7 @@ class Session:
             InputError: the profile, sizes or placements are wrong.
             NoSolutionError: for code of eatss, no sizes satisfy the limits of the card.
         """
-        profile = given_profile(gpu)
+        profile = load_profile(gpu)
         if self.cut == "eatss":
             return expect_code(self.analysed, profile, wanted)
         limit = PPCG_SHARED_BYTES if max_shared_memory is None else max_shared_memory

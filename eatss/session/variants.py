@@ -13,8 +13,8 @@ from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, InputError, NoSolutionError
 from eatss.frontend.options import Reading
-from eatss.gpu import GpuProfile
-from eatss.gpu.this_machine import AUTO, profile_for
+from eatss.gpu import GpuProfile, load_profile
+from eatss.gpu.this_machine import AUTO
 from eatss.measurement.labels import SELECTED, rejected_variant
 from eatss.measurement.options import Variant
 from eatss.measurement.tile_choice import TileChoice
@@ -70,7 +70,7 @@ class _Generator:
     ) -> _Generator:
         reading = options or SourceOptions()
         check_target("cuda", ppcg={"ppcg_schedule": reading.ppcg_schedule is not None}, cuda={})
-        profile = profile_for(reading.gpu, device)
+        profile = load_profile(reading.gpu, device)
         session = Session(source, reading, code=True)
         return cls(session=session, profile=profile, force=reading.force)
 

@@ -30,6 +30,9 @@ _FORMS = "[8, 16, 32], { start = 8, stop = 64, step = 8 } or { powers = [2, 8, 6
 def read_space(path: str | os.PathLike[str]) -> Space:
     """Return the space of a TOML file.
 
+    Args:
+        path: Of the file.
+
     Raises:
         InputError: ``EATSS-S001`` it cannot be read, ``EATSS-S003`` it is no TOML,
             ``EATSS-S004`` to ``S012`` what it says is wrong; all findings with their places.

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from eatss.codec import BY_NAME
 from eatss.measurement.measurement import Measurement, Status
 from eatss.point import Values
+from eatss.shown import Tabular, figure
 
 Target: TypeAlias = Literal["cuda", "ppcg"]
 
@@ -129,6 +130,11 @@ class Row:
     created: str = ""
     measurement: Measurement | None = None
 
+    def __repr__(self) -> str:
+        values = " ".join(f"{name}={value}" for name, value in self.values)
+        told = f"{figure(self.time_s, 'ms', 1e3)}, {figure(self.energy_j, 'J')}"
+        return f"<Row {self.variant[:8]}: {self.status}, {told}; {values}>"
+
     @property
     def measured(self) -> bool:
         """Whether it has a time that counts."""
@@ -192,14 +198,38 @@ def with_counters(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
-    """All of a store: what it is of, the space as TOML, the cards, and rows in their order."""
+class Sweep(Tabular):
+    """All of a store.
+
+    Attributes:
+        identity: What all rows have in common: program, target, card, versions.
+        space: The search space, as TOML.
+        cards: Those that rows were measured on.
+        rows: One for each measurement or refusal, in their order.
+        schema_version: Of the JSON form.
+    """
+
+    shown_by = "eatss.report.results:sweep_parts"
+    rows_by = "eatss.exchange.tidy:sweep_rows"
 
     identity: Identity
     space: str
     cards: tuple[CardSeen, ...]
     rows: tuple[Row, ...]
     schema_version: int = 1
+
+    def __repr__(self) -> str:
+        known = self.identity
+        measured = [row for row in self.latest if row.measured]
+        names = ", ".join(dict.fromkeys(card.name for card in self.cards)) or known.card
+        times = [row.time_s for row in measured if row.time_s is not None]
+        energies = [row.energy_j for row in measured if row.energy_j is not None]
+        return (
+            f"<Sweep {known.program}: target {known.target}, {known.dtype}, on {names}; "
+            f"{len(self.rows)} rows, {len(measured)} variants measured; "
+            f"least {figure(min(times, default=None), 'ms', 1e3)}, "
+            f"{figure(min(energies, default=None), 'J')}>"
+        )
 
     @property
     def latest(self) -> tuple[Row, ...]:

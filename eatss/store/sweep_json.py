@@ -31,7 +31,10 @@ def read_sweep(path: str | os.PathLike[str], *, measurements: bool = True) -> Sw
 
     Another process may be measuring into it: what it has kept by now is there.
 
-    Rows of a store without their ``measurements`` are read in a tenth of the time.
+    Args:
+        path: A store, or a JSON file of ``eatss results export``.
+        measurements: Whether rows of a store have their measurements; without them they are read in
+            a tenth of the time.
 
     Raises:
         InputError: ``EATSS-D001`` to ``EATSS-D007``, the store cannot be read; ``EATSS-D020`` or

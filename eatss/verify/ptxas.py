@@ -18,11 +18,11 @@ REGISTERS_PER_BLOCK = 65536
 THREADS_PER_BLOCK = 1024
 _WARP = 32
 _REGISTER_UNIT = 256
-"""Registers are given to a warp in units of this many (compute capability 3.0 to 12.0)."""
+"""Registers are given to a warp in units of this many (compute capability 3.0 to 12.1)."""
 
 _SHARED_BYTES_PER_BLOCK = {
     70: 98304, 72: 98304, 75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448,
-    100: 232448, 103: 232448, 120: 101376, 121: 101376,
+    100: 232448, 103: 232448, 110: 232448, 120: 101376, 121: 101376,
 }  # fmt: skip
 """Shared memory one block may have after opting in, by compute capability."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from eatss.codec import BY_NAME
+from eatss.shown import Shown
 
 Device: TypeAlias = Literal["cpu", "gpu"]
 
@@ -128,14 +129,22 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(Shown):
     """A generated program compared with the C it was made from.
 
-    ``status`` is that of the first size that failed, ``message`` says what happened there.
-    ``bit_equal`` tells that floating-point results had to agree in every bit. ``compile_time_s``
-    and ``run_time_s`` are wall-clock times of the compilers and of everything else. ``coverage`` is
-    what all runs covered, those that ``results`` does not list included.
+    Attributes:
+        program: Name of the program.
+        device: ``"cpu"`` or ``"gpu"``.
+        status: That of the first size that failed, ``"ok"`` if none did.
+        message: What happened there.
+        bit_equal: Whether floating-point results had to agree in every bit.
+        results: What happened at each choice of sizes.
+        compile_time_s: Seconds that compilers took, by the clock on the wall.
+        run_time_s: Seconds that everything else took.
+        coverage: What all runs covered, those that ``results`` does not list included.
     """
+
+    shown_by = "eatss.report.verification:verification_parts"
 
     program: str
     device: Device
@@ -146,6 +155,15 @@ class Verification:
     compile_time_s: float
     run_time_s: float
     coverage: Coverage | None = None
+
+    def __repr__(self) -> str:
+        where = "CPU" if self.device == "cpu" else "GPU"
+        compared = sum(result.compared for result in self.results)
+        told = f", {self.message}" if self.message else ""
+        return (
+            f"<Verification {self.program}: {self.status} on the {where}{told}; "
+            f"{len(self.results)} choices of sizes, {compared} elements compared>"
+        )
 
     @property
     def ok(self) -> bool:

@@ -24,7 +24,7 @@ from eatss.characterize.run import IDLE, Step
 from eatss.characterize.session import Characterised, chosen, run_bench
 from eatss.characterize.suite import Chip, suite
 from eatss.diagnostics import Diagnostic, InputError, Severity
-from eatss.gpu.load import load_profile
+from eatss.gpu import load_profile
 from eatss.measurement.card import LaunchError
 from tests.characterize.scripted_bench import ScriptedBench, Truth
 from tests.measurement.scripted_card import CardScript, ScriptedCard

@@ -19,7 +19,7 @@ from eatss.characterize.sass import (
     missing,
 )
 from eatss.characterize.suite import Chip, suite
-from eatss.gpu.load import load_profile
+from eatss.gpu import load_profile
 
 TEXT = """\
 \t.headerflags\t@"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_64BIT_ADDRESS EF_CUDA_SM90"

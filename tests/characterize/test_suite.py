@@ -33,7 +33,7 @@ from eatss.characterize.run import MOST_REPEATS
 from eatss.characterize.sm_clock import MOST_SMS
 from eatss.characterize.suite import Chip
 from eatss.characterize.suite import suite as made
-from eatss.gpu.load import list_profiles, load_profile
+from eatss.gpu import list_profiles, load_profile
 
 KIB, GIB = 1 << 10, 1 << 30
 CAPABILITIES = (70, 75, 80, 86, 89, 90)

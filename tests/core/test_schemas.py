@@ -138,8 +138,10 @@ def test_a_prediction_without_parts_is_read(selection: eatss.Selection) -> None:
 
 
 def test_fields_say_their_unit() -> None:
-    time = eatss.schema("measurement")["properties"]["time_s"]
-    assert time["description"].endswith("In seconds.")
+    found = eatss.schema("measurement")
+    time = found["properties"]["time_s"]
+    assert time["description"] == "Seconds of one run, the mean over windows."
+    assert found["$defs"]["Window"]["properties"]["power_w"]["description"].endswith("In watts.")
 
 
 def test_an_unknown_schema_is_told_with_the_nearest_name() -> None:

@@ -106,7 +106,7 @@ def test_a_kernel_inside_host_loops_says_so(tmp_path: Path) -> None:
 def test_help_shows_examples() -> None:
     done = run("--help")
     assert done.exit_code == 0
-    assert "eatss codegen kernels/gemm.c --gpu h200" in done.stdout
+    assert "eatss codegen @gemm --gpu h200" in done.stdout
 
 
 # -- options ------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def test_every_command_of_a_page_works_in_its_turn(
         else:
             done = _run(command, workshop)
         assert done.returncode == 0, f"{page}: {command}\n{done.stderr}"
-        assert done.stdout or talks
+        assert done.stdout or talks or ">" in command
 
 
 def test_python_examples_of_the_documentation_work(workshop: Path) -> None:

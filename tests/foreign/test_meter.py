@@ -14,9 +14,10 @@ import pytest
 import eatss
 from eatss.codec import decode, encode
 from eatss.foreign.child import Child, NotStartedError
-from eatss.foreign.meter import MeterOptions, all_devices, meter_program
+from eatss.foreign.meter import MeterOptions, meter_program
 from eatss.foreign.program_energy import ProgramEnergy
 from eatss.report.program_energy import power_csv, render_program_energy
+from tests.end_to_end.in_process import eatss as in_process
 from tests.measurement.meters.conftest import FakeNvml
 
 ROOT = Path(__file__).parents[2]
@@ -79,9 +80,7 @@ def test_repeated_runs_share_the_energy_and_end_at_a_failure(tmp_path: Path) -> 
 
 def test_several_cards_are_metered_each_by_itself() -> None:
     module = FakeNvml()
-    devices = all_devices(module)
-    assert devices == ("GPU-0", "GPU-1")
-    found = meter_program(sleeping(0.2), MeterOptions(devices=devices, idle_s=0.0), module=module)
+    found = meter_program(sleeping(0.2), MeterOptions(devices="all", idle_s=0.0), module=module)
     assert [card.device.uuid for card in found.cards] == ["GPU-0", "GPU-1"]
     assert all(card.energy_j is not None for card in found.cards)
     assert module.users == 0
@@ -207,6 +206,63 @@ def test_results_go_to_files_where_they_are_named(tmp_path: Path) -> None:
     found = decode(ProgramEnergy, json.loads(out.read_text()))
     assert found.command == ("sleep", "0.2")
     assert {row.split(",")[0] for row in trace.read_text().splitlines()[1:]} == {"GPU-0", "GPU-1"}
+
+
+def test_cards_cpus_and_a_plot(tmp_path: Path) -> None:
+    plot = tmp_path / "power.svg"
+    done = meter("--gpus", "0,1", "--cpu", "--plot", str(plot), "--", "sleep", "0.2")
+    assert done.returncode == 0
+    rows = [line.split() for line in done.stderr.splitlines()]
+    assert [row[:3] for row in rows[2:4]] == [
+        ["NVIDIA", "H200", "GPU-0"],
+        ["NVIDIA", "H200", "GPU-1"],
+    ]
+    assert rows[4][0] == "CPU"
+    assert rows[5][0] == "sum"
+    drawn = plot.read_text()
+    assert drawn.startswith("<?xml")
+    assert "NVIDIA H200 GPU-1" in drawn
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--gpus", "5"), "there is no card 5: CUDA sees 2 cards"),
+        (("--gpus", "first"), "--gpus is 'first'"),
+        (("--plot", "power.gif"), "'power.gif' is no name for a plot"),
+    ],
+)
+def test_what_cannot_be_is_told_before_the_program_runs(
+    words: tuple[str, str], said: str, tmp_path: Path
+) -> None:
+    nvml = ("--nvml", "tests.foreign.steady_nvml:CARDS")
+    done = in_process("meter", *nvml, *words, "--", "touch", str(tmp_path / "ran"))
+    assert done.returncode == 2
+    assert f"error: {said}" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_variable_of_cuda_decides_which_card_is_metered() -> None:
+    second, none = ({"CUDA_VISIBLE_DEVICES": visible} for visible in ("1", ""))
+    options = MeterOptions(idle_s=0.0)
+    found = meter_program(["true"], options, module=FakeNvml(), environment=second)
+    assert [card.device.uuid for card in found.cards] == ["GPU-1"]
+    with pytest.raises(eatss.InputError, match="CUDA sees none") as caught:
+        meter_program(["true"], MeterOptions(devices="all"), module=FakeNvml(), environment=none)
+    assert caught.value.code == "EATSS-E090"
+
+
+def test_cpus_alone_need_no_card(tmp_path: Path) -> None:
+    place = tmp_path / "sys/class/powercap/intel-rapl:0"
+    place.mkdir(parents=True)
+    for name, text in (("name", "package-0"), ("energy_uj", "7"), ("max_energy_range_uj", "9")):
+        (place / name).write_text(text)
+    options = MeterOptions(devices=(), cpu=True, idle_s=0.0)
+    found = meter_program(["true"], options, module=None, root=tmp_path)
+    (cpu,) = found.cpus
+    assert (found.cards, cpu.name, cpu.energy_j) == ((), "CPU package 0", None)
+    assert "fewer than two updates" in cpu.missing[0].reason
+    assert decode(ProgramEnergy, encode(found)) == found
 
 
 def test_the_table_says_what_is_sure_and_what_is_not() -> None:

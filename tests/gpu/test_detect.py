@@ -284,6 +284,11 @@ REAL_NAMES = [
     ("NVIDIA GeForce RTX 4090 Laptop GPU", (8, 9), 76, 16376, None),
     ("NVIDIA RTX 6000 Ada Generation", (8, 9), 142, 49140, None),
     ("NVIDIA B200", (10, 0), 148, 183359, "b200"),
+    ("NVIDIA GeForce RTX 5090", (12, 0), 170, 32607, "rtx5090"),
+    ("NVIDIA GeForce RTX 5090 D", (12, 0), 170, 32607, None),
+    ("NVIDIA GeForce RTX 5090 Laptop GPU", (12, 0), 82, 24463, None),
+    ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", (12, 0), 188, 97887, None),
+    ("NVIDIA GB10", (12, 1), 48, 122570, None),
     ("Xavier", (7, 2), 8, 31928, "xavier"),
     ("Orin", (8, 7), 16, 62841, "orin"),
     ("Orin", (8, 7), 8, 7620, None),
@@ -372,7 +377,25 @@ def test_a_card_that_reports_too_little_is_refused_with_what_is_missing() -> Non
     assert "CuPy" in found.hint
 
 
-@pytest.mark.parametrize("capability", [None, (3, 5), (99, 0)])
+@pytest.mark.parametrize(("capability", "l1_kib"), [((12, 0), 128), ((12, 1), 128), ((10, 3), 256)])
+def test_a_card_without_a_profile_gets_what_the_guide_says_of_its_capability(
+    capability: tuple[int, int], l1_kib: int
+) -> None:
+    small = replace(h200(), shared_per_sm_bytes=100 * 1024, shared_per_block_optin_bytes=99 * 1024)
+    profile = profile_from_device(replace(small, compute_capability=capability))
+    assert profile.l1_shared_bytes == l1_kib * 1024
+    assert (profile.architecture, profile.compute_capability) == ("Blackwell", capability)
+
+
+def test_of_a_card_newer_than_the_table_its_shared_memory_is_all_that_is_counted_on() -> None:
+    profile = profile_from_device(replace(h200(), compute_capability=(13, 0)))
+    assert profile.l1_shared_bytes == profile.shared_per_sm_bytes == 228 * 1024
+    assert "Not known" in dict(profile.notes)["l1_shared_bytes"]
+    assert dict(profile.sources)["l1_shared_bytes"] == "driver"
+    assert profile.architecture == "newer than known"
+
+
+@pytest.mark.parametrize("capability", [None, (3, 5), (9, 9)])
 def test_an_unknown_compute_capability_is_refused(capability: tuple[int, int] | None) -> None:
     with pytest.raises(InputError) as caught:
         profile_from_device(replace(h200(), compute_capability=capability))

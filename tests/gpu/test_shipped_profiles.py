@@ -33,6 +33,7 @@ CUDA_GUIDE = {
     (8, 9): (128, 1536, 24, 100, 99),
     (9, 0): (256, 2048, 32, 228, 227),
     (10, 0): (256, 2048, 32, 228, 227),
+    (12, 0): (128, 1536, 24, 100, 99),
 }
 LANES = {
     # capability: FP64 and FP32 units of an SM; FP64 flops of its tensor cores a clock
@@ -45,6 +46,7 @@ LANES = {
     (8, 9): (2, 128, 0),
     (9, 0): (64, 128, 256),
     (10, 0): (64, 128, 128),
+    (12, 0): (2, 128, 0),
 }
 
 each_profile = pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
@@ -64,6 +66,7 @@ def test_the_cards_that_users_ask_for_are_there() -> None:
         "orin",
         "rtx3090",
         "rtx4090",
+        "rtx5090",
         "t4",
         "v100",
         "xavier",

@@ -158,7 +158,10 @@ def test_no_stream_is_refused_also_when_the_call_is_known(cupy: FakeCupy, jit: J
     for _ in range(2):
         with pytest.raises(eatss.InputError) as caught:
             scaled(factor=2, A=a, B=b, stream="fast")
-        assert str(caught.value) == "error: stream is str, which is no stream [EATSS-J021]"
+        assert (
+            str(caught.value).splitlines()[0]
+            == "error: stream is str, which is no stream [EATSS-J021]"
+        )
         scaled(factor=2, A=a, B=b)
     assert len(cupy.launched) == 2
 
@@ -406,7 +409,7 @@ def test_what_the_card_refuses_is_an_error_of_ours(cupy: FakeCupy, jit: Jit) -> 
         cupy.breaks = error("CUDA_ERROR_ILLEGAL_ADDRESS: an illegal access\nmore")
         with pytest.raises(eatss.InputError) as caught:
             scaled(factor=2, **given)
-        assert str(caught.value) == (
+        assert str(caught.value).splitlines()[0] == (
             "error: 'scaled' does not run on this card: "
             "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal access [EATSS-J016]"
         )
@@ -426,7 +429,7 @@ def test_text_that_nvrtc_refuses_is_an_error_of_ours(
     monkeypatch.setattr("eatss.measurement.nvrtc.compile_text", lambda _: (None, "no such type"))
     with pytest.raises(eatss.InputError) as caught:
         jit(SCALED, cache=False)(factor=2, **given)
-    assert str(caught.value) == (
+    assert str(caught.value).splitlines()[0] == (
         "error: NVRTC does not compile 'scaled': no such type [EATSS-J018]"
     )
 

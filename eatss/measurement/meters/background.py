@@ -59,7 +59,10 @@ class ThreadTicker:
 class BackgroundMeter:
     """A meter that runs a sampler in a daemon thread; base of those that poll."""
 
-    def __init__(self, name: str, kind: TraceKind, sample: Sampler) -> None:
+    def __init__(
+        self, name: str, kind: TraceKind, sample: Sampler, *, late_s: float | None = None
+    ) -> None:
+        self._late_s = late_s
         self._name = name
         self._kind: TraceKind = kind
         self._sample = sample
@@ -120,4 +123,5 @@ class BackgroundMeter:
                 f"{self._name} failed: {type(self._failure).__name__}: {self._failure}",
                 "choose another meter (`--meter`)",
             ) from self._failure
-        return Trace(meter=self._name, kind=self._kind, samples=tuple(self._samples))
+        samples = tuple(self._samples)
+        return Trace(meter=self._name, kind=self._kind, samples=samples, late_s=self._late_s)

@@ -1,24 +1,45 @@
-"""Energy between two arbitrary moments, and how far off it can be.
+"""Energy between arbitrary moments, and how far off it can be.
 
 :func:`~eatss.measurement.meters.reading.read` cuts a steady load at the sensor's own updates.
-Here the moments are given and what happened between is unknown: a block of code of any kind.
+Here the moments are given and what happened between is unknown: blocks of code of any kind.
+
+A counter says what was drawn up to each of its updates, and nothing of the time between two. So
+up to a moment ``t`` at least the joules of the update before were drawn, and at most those of the
+update after; in between any course that never falls is possible. Over several spans the least and
+the most that can have been drawn follow from that alone::
+
+    least = sum over spans of max(0, least(end) - most(begin))
+    most  = most(last end) - least(first begin) - sum over gaps of the least that they can take
+
+Where it is known that no more than some power is ever drawn, a gap of a millisecond takes no more
+than that for a millisecond, and so of short spans close together the sum is known::
+
+    least >= least(last end) - most(first begin) - sum over gaps of power * time
+    most  <= sum over spans of power * time
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eatss.measurement.meters.counter import SHARP_S
 from eatss.measurement.meters.meter import Trace
-from eatss.measurement.meters.reading import POWER_SETTLE_S, read
+from eatss.measurement.meters.reading import POWER_SETTLE_S, Period, read, update_period_s
 
 RESOLUTION_J = 1e-3
 """NVML counts whole millijoules."""
 
 _Floats = NDArray[np.float64]
+
+Span = tuple[float, float]
+"""Begin and end, by the clock of the traces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,79 +66,176 @@ def interval_energy(trace: Trace, begin_s: float, end_s: float) -> IntervalEnerg
     second, a block has to be longer than that, and the largest change of power, for a second,
     is uncertain.
     """
-    if end_s <= begin_s:
+    return energy_of_spans(Course.of(trace), ((begin_s, end_s),))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """A trace, ready to be asked for many spans; ``fault`` says why it can tell none.
+
+    ``ceiling_w`` is a power that is never exceeded, infinite where none is known. ``period_s`` is
+    the usual time between two values of the sensor, ``None`` if it is not known.
+    """
+
+    trace: Trace
+    times: _Floats
+    values: _Floats
+    power_w: float = 0.0
+    fault: str = ""
+    ceiling_w: float = math.inf
+    period_s: float | None = None
+
+    @classmethod
+    def of(cls, trace: Trace, *, ceiling_w: float = math.inf) -> Course:
+        """Return the course of a trace."""
+        times = np.array([sample.time_s for sample in trace.samples])
+        values = np.array([sample.value for sample in trace.samples])
+        period = update_period_s(trace)
+        period_s = period.median_s if isinstance(period, Period) else None
+        course = cls(trace, times, values, ceiling_w=ceiling_w, period_s=period_s)
+        if trace.kind != "energy" or len(times) < 2:
+            return course
+        whole = read(trace, times[0], times[-1], settle_s=0.0, least_intervals=1)
+        if isinstance(whole, str):
+            return replace(course, fault=whole)
+        return replace(course, power_w=whole.power_w)
+
+
+def energy_of_spans(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
+    """Return what was drawn in all of several spans together, or why it is not known.
+
+    Args:
+        course: of one meter.
+        spans: in the order of time; none begins before the one before it has ended.
+    """
+    if sum(end_s - begin_s for begin_s, end_s in spans) <= 0:
         return "the block took no time"
-    if trace.kind == "energy":
-        return _by_counter(trace, begin_s, end_s)
-    return _by_power(trace, begin_s, end_s)
+    if course.fault:
+        return course.fault
+    if course.trace.kind == "energy":
+        return _by_counter(course, spans)
+    return _by_power(course, spans)
 
 
-def _by_counter(trace: Trace, begin_s: float, end_s: float) -> IntervalEnergy | str:
-    if len(trace.samples) < 2:
-        return (
-            f"{trace.meter} gave fewer than two updates around a block of {end_s - begin_s:.3g} s"
-        )
-    whole = read(
-        trace,
-        trace.samples[0].time_s,
-        trace.samples[-1].time_s,
-        settle_s=0.0,
-        least_intervals=1,
+def resolved(
+    energy: IntervalEnergy | str, time_s: float, period_s: float | None = None
+) -> IntervalEnergy | str:
+    """Return an energy that is more than its uncertainty, else why there is none.
+
+    Args:
+        energy: what a meter tells, or why it does not.
+        time_s: of the spans that it is of.
+        period_s: the usual time between two values of the meter.
+    """
+    if isinstance(energy, str) or energy.uncertainty_j < energy.energy_j:
+        return energy
+    times = "once" if energy.updates == 1 else f"{energy.updates} times"
+    moved = f"moved {times}" if energy.updates else "did not move"
+    usual = "" if period_s is None else f" (it does every {1e3 * period_s:.3g} ms)"
+    return (
+        f"{energy.meter} {moved} in {time_s:.3g} s{usual}, which tells an energy below "
+        f"{energy.energy_j + energy.uncertainty_j:.2g} J only"
     )
-    if isinstance(whole, str):
-        return whole
-    times, joules = _arrays(trace)
-    first, first_off = _counter_at(begin_s, times, joules, whole.power_w)
-    last, last_off = _counter_at(end_s, times, joules, whole.power_w)
+
+
+def joined(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Return spans in the order of time, those that overlap as one."""
+    found: list[Span] = []
+    for begin_s, end_s in sorted(spans):
+        if found and begin_s <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end_s))
+        else:
+            found.append((begin_s, end_s))
+    return tuple(found)
+
+
+def _by_counter(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
+    times, meter = course.times, course.trace.meter
+    if len(times) < 2:
+        time_s = spans[-1][1] - spans[0][0]
+        return f"{meter} gave fewer than two updates around a block of {time_s:.3g} s"
+    likely_j = least_j = most_j = 0.0
+    gaps_least_j = gaps_most_j = 0.0
+    bounds = [
+        (_counter_at(begin_s, course), _counter_at(end_s, course)) for begin_s, end_s in spans
+    ]
+    before: tuple[float, _Bounds] | None = None
+    for (begin_s, end_s), (begin, end) in zip(spans, bounds, strict=True):
+        likely_j += end.likely_j - begin.likely_j
+        least_j += max(0.0, end.least_j - begin.most_j)
+        most_j += min(end.most_j - begin.least_j, course.ceiling_w * (end_s - begin_s))
+        if before is not None:
+            passed_s, last = begin_s - before[0], before[1]
+            gaps_least_j += max(0.0, begin.least_j - last.most_j)
+            gaps_most_j += min(begin.most_j - last.least_j, course.ceiling_w * passed_s)
+        before = end_s, end
+    first, last = bounds[0][0], bounds[-1][1]
+    least_j = max(least_j, last.least_j - first.most_j - gaps_most_j)
+    most_j = min(most_j, last.most_j - first.least_j - gaps_least_j)
+    off_j = max(most_j - likely_j, likely_j - least_j)
     return IntervalEnergy(
-        meter=trace.meter,
-        energy_j=last - first,
-        uncertainty_j=first_off + last_off + 2 * RESOLUTION_J,
-        updates=int(np.count_nonzero((times >= begin_s) & (times <= end_s))),
+        meter=meter,
+        energy_j=likely_j,
+        uncertainty_j=off_j + 2 * len(spans) * RESOLUTION_J,
+        updates=_updates(times, spans),
     )
 
 
-def _counter_at(
-    moment_s: float, times: _Floats, joules: _Floats, power_w: float
-) -> tuple[float, float]:
-    """Return what the counter was at a moment, and how far off that can be."""
-    if moment_s < times[0] or moment_s > times[-1]:
-        near = 0 if moment_s < times[0] else -1
-        beyond_j = power_w * (moment_s - times[near])
-        return float(joules[near] + beyond_j), abs(beyond_j)
-    value_j = float(np.interp(moment_s, times, joules))
-    low_j = float(joules[np.searchsorted(times, moment_s, side="right") - 1])
-    # An update is stamped up to SHARP_S late, so the next one may lie before this moment.
-    after = int(np.searchsorted(times, moment_s + SHARP_S, side="left"))
-    high_j = (
-        float(joules[after])
-        if after < len(joules)
-        else float(joules[-1]) + power_w * (moment_s + SHARP_S - float(times[-1]))
-    )
-    return value_j, max(value_j - low_j, high_j - value_j)
+class _Bounds(NamedTuple):
+    """What a counter was at a moment: at least, most likely, at most."""
+
+    least_j: float
+    likely_j: float
+    most_j: float
 
 
-def _by_power(trace: Trace, begin_s: float, end_s: float) -> IntervalEnergy | str:
-    if end_s - begin_s < POWER_SETTLE_S:
-        return (
-            f"{trace.meter} averages over {POWER_SETTLE_S:g} s, the block took only"
-            f" {end_s - begin_s:.3g} s"
-        )
-    inside = read(trace, begin_s, end_s, settle_s=0.0)
-    if isinstance(inside, str):
-        return inside
-    times, watts = _arrays(trace)
-    around = np.concatenate(([begin_s], times[(times > begin_s) & (times < end_s)], [end_s]))
-    values = np.interp(around, times, watts)
-    energy_j = float(np.sum(np.diff(around) * (values[1:] + values[:-1]) / 2))
+def _counter_at(moment_s: float, course: Course) -> _Bounds:
+    times, joules, power_w = course.times, course.values, course.power_w
+    first_s, last_s, last_j = float(times[0]), float(times[-1]), float(joules[-1])
+    if moment_s < first_s:
+        first_j, before_j = float(joules[0]), power_w * (first_s - moment_s)
+        return _Bounds(first_j - 2 * before_j, first_j - before_j, first_j)
+    # An update is stamped up to so much late, so the next one may lie before this moment.
+    late_s = SHARP_S if course.trace.late_s is None else course.trace.late_s
+    after = bisect_left(times, moment_s + late_s)
+    beyond_j = power_w * (moment_s + late_s - last_s)
+    most_j = float(joules[after]) if after < len(joules) else last_j + beyond_j
+    if moment_s > last_s:
+        since_j = power_w * (moment_s - last_s)
+        return _Bounds(last_j, last_j + since_j, max(most_j, last_j + 2 * since_j))
+    following = bisect_right(times, moment_s)
+    least_s, least_j = float(times[following - 1]), float(joules[following - 1])
+    if following == len(times):
+        return _Bounds(least_j, least_j, most_j)
+    slope_w = (float(joules[following]) - least_j) / (float(times[following]) - least_s)
+    return _Bounds(least_j, least_j + slope_w * (moment_s - least_s), most_j)
+
+
+def _by_power(course: Course, spans: Sequence[Span]) -> IntervalEnergy | str:
+    meter, energy_j, updates = course.trace.meter, 0.0, 0
+    short = [end_s - begin_s for begin_s, end_s in spans if end_s - begin_s < POWER_SETTLE_S]
+    if short:
+        took = "the block" if len(spans) == 1 else f"{len(short)} of {len(spans)} blocks"
+        return f"{meter} averages over {POWER_SETTLE_S:g} s, {took} took only {max(short):.3g} s"
+    for begin_s, end_s in spans:
+        first, last = np.searchsorted(course.times, (begin_s, end_s), side="left")
+        around = course.trace.samples[max(0, first - 1) : last + 1]
+        inside = read(replace(course.trace, samples=around), begin_s, end_s, settle_s=0.0)
+        if isinstance(inside, str):
+            return inside
+        within = course.times[(course.times > begin_s) & (course.times < end_s)]
+        moments = np.concatenate(([begin_s], within, [end_s]))
+        watts = np.interp(moments, course.times, course.values)
+        energy_j += float(np.sum(np.diff(moments) * (watts[1:] + watts[:-1]) / 2))
+        updates += inside.updates + 1
+    swing_w = float(course.values.max() - course.values.min())
     return IntervalEnergy(
-        meter=trace.meter,
+        meter=meter,
         energy_j=energy_j,
-        uncertainty_j=float(watts.max() - watts.min()) * POWER_SETTLE_S,
-        updates=inside.updates + 1,
+        uncertainty_j=swing_w * POWER_SETTLE_S * len(spans),
+        updates=updates,
     )
 
 
-def _arrays(trace: Trace) -> tuple[_Floats, _Floats]:
-    times = np.array([sample.time_s for sample in trace.samples])
-    return times, np.array([sample.value for sample in trace.samples])
+def _updates(times: _Floats, spans: Sequence[Span]) -> int:
+    return sum(bisect_right(times, end_s) - bisect_left(times, begin_s) for begin_s, end_s in spans)

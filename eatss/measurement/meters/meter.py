@@ -22,11 +22,14 @@ class Trace:
 
     ``samples`` are in the order of time. Samples of an ``energy`` trace are the first readings
     after each update; those of a ``power`` trace are the first readings of each new value.
+    ``late_s`` is how long after an update its sample may be stamped, ``None`` for what
+    :mod:`eatss.measurement.meters.counter` allows.
     """
 
     meter: str
     kind: TraceKind
     samples: tuple[Sample, ...]
+    late_s: float | None = None
 
 
 class Meter(Protocol):

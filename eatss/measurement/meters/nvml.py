@@ -67,7 +67,7 @@ class NvmlDevice:
             MeterError: there is no NVML, no driver, or no such card.
         """
         self._root = root
-        self._module = module if module is not None else _import_pynvml()
+        self._module = module if module is not None else import_pynvml()
         self._open = False
         self._ask("NVML", self._module.nvmlInit)
         self._open = True
@@ -273,7 +273,12 @@ def _or_none(ask: Callable[[], _Answer]) -> _Answer | None:
         return None
 
 
-def _import_pynvml() -> Any:
+def import_pynvml() -> Any:
+    """Return the module ``pynvml``.
+
+    Raises:
+        MeterError: it is not installed, or does not load.
+    """
     try:
         return importlib.import_module("pynvml")
     except Exception as error:  # a broken installation raises anything

@@ -24,13 +24,14 @@ def report_text(report: SweepReport) -> str:
     """Return the summary of one sweep or several for people, 80 columns wide."""
     parts: list[RenderableType] = []
     for one in report.sweeps:
-        parts += [*_sweep(one), ""]
+        parts += [*evaluation_parts(one), ""]
     if len(report.sweeps) > 1:
         parts += [*_means(report), ""]
     return render(*parts[:-1])
 
 
-def _sweep(found: SweepEvaluation) -> Iterable[RenderableType]:
+def evaluation_parts(found: SweepEvaluation) -> Iterable[RenderableType]:
+    """Yield what is told of one sweep, part by part."""
     yield Text(heading(found), style="bold")
     for sentence in sentences(found):
         yield Text(textwrap.fill(sentence, WIDTH, initial_indent="  ", subsequent_indent="    "))

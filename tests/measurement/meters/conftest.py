@@ -61,6 +61,8 @@ class FakeNvml:
         self.reasons = 0x4
         self.processes: list[Any] = []
         self.power_wobble_w = 0.5
+        self.names: dict[str, str] = {}
+        self.instances: dict[str, str] = {}
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("nvml"):
@@ -94,12 +96,15 @@ class FakeNvml:
         return f"GPU-{index}"
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
-        if uuid not in {"GPU-0", "GPU-1"}:
+        if uuid not in {*(f"GPU-{index}" for index in range(self.count)), *self.instances}:
             raise FakeNvml.NVMLError(6)
         return uuid
 
-    def nvmlDeviceGetName(self, _: str) -> str:
-        return "NVIDIA H200"
+    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, instance: str) -> str:
+        return self.instances[instance]
+
+    def nvmlDeviceGetName(self, handle: str) -> str:
+        return self.names.get(handle, "NVIDIA H200")
 
     def nvmlDeviceGetUUID(self, handle: str) -> str:
         return handle

@@ -1,0 +1,47 @@
+"""What ``energy_meter`` found, as a table: sources, then named windows, then what is not known."""
+
+from __future__ import annotations
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from eatss.measurement.energy_measurement import EnergyMeasurement
+from eatss.report.figures import NONE, figure
+from eatss.report.render import indented_table
+
+_NUMBERS = ("times", "s", "J", "± J", "W")
+
+
+def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
+    """Return what is told of a block, part by part."""
+    table = indented_table("", *_NUMBERS, "meter", numbers=_NUMBERS)
+    for one in found.sources:
+        table.add_row(
+            _name(one.name, "" if one.device is None else one.device.name),
+            "1",
+            figure(found.time_s),
+            figure(one.energy_j),
+            figure(one.uncertainty_j, 2),
+            figure(one.power_w),
+            one.meter or NONE,
+        )
+    for window in found.windows:
+        table.add_row(
+            f"window {window.name}",
+            str(window.count),
+            figure(window.time_s),
+            figure(window.energy_j),
+            figure(window.uncertainty_j, 2),
+            figure(window.power_w),
+            "",
+        )
+    reasons = [one.reason for one in found.missing]
+    reasons += [f"window {w.name}: {one.reason}" for w in found.windows for one in w.missing]
+    notes = [Text(f"  {reason}") for reason in dict.fromkeys(reasons)]
+    if found.error:
+        notes.append(Text(f"  ended by {found.error}", style="red"))
+    return [Text(str(found), style="bold"), table, *notes]
+
+
+def _name(source: str, card: str) -> str:
+    return f"{source}, {card}" if card else source

@@ -1,0 +1,473 @@
+"""Several cards, CPU packages, named windows, traces and users' meters of ``energy_meter``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import eatss
+from eatss.diagnostics import InputError
+from eatss.measurement.energy_meter import EnergyMeter, OwnMeter, check_own_meter
+from eatss.measurement.measurement import Missing
+from eatss.measurement.meters import (
+    METERS,
+    ChosenMeters,
+    Meter,
+    MeterError,
+    MeterTarget,
+    PowerMeter,
+    ReplayMeter,
+    Sample,
+    Trace,
+)
+from eatss.measurement.waiting import card_in_use, wait_for_frameworks
+
+if TYPE_CHECKING:
+    from tests.measurement.meters.conftest import FakeNvml, VirtualTime
+
+Make = Callable[..., EnergyMeter]
+
+
+def counter(power_w: float = 400.0, *, seconds: float = 30.0, period_s: float = 0.1) -> Trace:
+    times = [k * period_s for k in range(int(seconds / period_s))]
+    return Trace(
+        meter="NVML energy counter",
+        kind="energy",
+        samples=tuple(Sample(time_s=t, value=power_w * t) for t in times),
+    )
+
+
+@pytest.fixture
+def virtual(make_time: type[VirtualTime], make_fake: type[FakeNvml]) -> tuple[VirtualTime, Make]:
+    """A clock, and a maker of meters whose first card replays a counter on it."""
+    clock = make_time()
+    module = make_fake(now=clock.now)
+
+    def make(trace: Trace | None = None, **options: Any) -> EnergyMeter:
+        meters: list[Meter] = [ReplayMeter([trace or counter()], clock=clock.now)]
+        return EnergyMeter(
+            meters=meters, module=module, now=clock.now, sleep=clock.sleep, environment={},
+            **options,
+        )  # fmt: skip
+
+    return clock, make
+
+
+def test_windows_come_again_and_nest(virtual: tuple[VirtualTime, Make]) -> None:
+    clock, make = virtual
+    with make() as meter:
+        for _ in range(3):
+            with meter.window("step"):
+                with meter.window("forward"):
+                    clock.sleep(1.0)
+                clock.sleep(0.5)
+            clock.sleep(0.25)
+    found = meter.result
+    assert [one.name for one in found.windows] == ["step", "forward"]
+    step, forward = found.window("step"), found.window("forward")
+    assert (step.count, forward.count) == (3, 3)
+    assert step.time_s == pytest.approx(4.5)
+    assert forward.time_s == pytest.approx(3.0)
+    assert step.energy_j == pytest.approx(1800)
+    assert forward.energy_j == pytest.approx(1200)
+    assert forward.uncertainty_j is not None
+    assert 0 < forward.uncertainty_j <= 6 * 48
+    assert forward.power_w == pytest.approx(400)
+    assert [run.time_s for run in forward.runs] == pytest.approx([1, 1, 1])
+    assert [run.begin_s for run in step.runs] == pytest.approx([0, 1.75, 3.5])
+    assert found.energy_j == pytest.approx(400 * found.time_s)
+    with pytest.raises(KeyError):
+        found.window("backward")
+
+
+def test_a_window_shorter_than_the_counter_moves_has_a_reason_and_never_zero(
+    virtual: tuple[VirtualTime, Make],
+) -> None:
+    clock, make = virtual
+    with make() as meter:
+        clock.sleep(0.52)
+        with meter.window("short"):
+            clock.sleep(0.02)
+        clock.sleep(1.0)
+    short = meter.result.window("short")
+    assert (short.energy_j, short.uncertainty_j, short.power_w) == (None, None, None)
+    assert short.runs[0].energy_j is None
+    assert "did not move in 0.02 s (it does every 100 ms)" in short.missing[0].reason
+
+
+def test_many_short_windows_tell_more_than_one(virtual: tuple[VirtualTime, Make]) -> None:
+    clock, make = virtual
+    with make() as meter:
+        for _ in range(100):
+            with meter.window("forward"):
+                clock.sleep(0.09)
+            clock.sleep(0.002)
+    forward = meter.result.window("forward")
+    assert all(run.energy_j is None for run in forward.runs)
+    assert forward.energy_j == pytest.approx(100 * 0.09 * 400, rel=0.01)
+    assert forward.uncertainty_j is not None  # the ends, and 99 gaps of 2 ms at twice 700 W
+    assert forward.uncertainty_j <= 2 * 48 + 99 * 0.002 * 1400 + 100 * 2e-3
+
+
+def test_windows_of_one_name_that_overlap_count_once(virtual: tuple[VirtualTime, Make]) -> None:
+    clock, make = virtual
+    with make() as meter, meter.window("deep"):
+        clock.sleep(1.0)
+        with meter.window("deep"):
+            clock.sleep(1.0)
+    deep = meter.result.window("deep")
+    assert deep.count == 2
+    assert deep.time_s == pytest.approx(2.0)
+    assert deep.energy_j == pytest.approx(800)
+
+
+def test_a_window_that_raises_counts_up_to_there(virtual: tuple[VirtualTime, Make]) -> None:
+    clock, make = virtual
+
+    def fails() -> None:
+        clock.sleep(1.0)
+        raise ValueError("inside")
+
+    with make() as meter:
+        with pytest.raises(ValueError, match="inside"), meter.window("bad"):
+            fails()
+        clock.sleep(1.0)
+    assert meter.result.window("bad").time_s == pytest.approx(1.0)
+    assert meter.result.error == ""
+
+
+def test_a_window_outside_a_block_is_refused(virtual: tuple[VirtualTime, Make]) -> None:
+    _, make = virtual
+    with pytest.raises(InputError, match="outside a block") as caught, make().window("x"):
+        pytest.fail("it must not run")
+    assert caught.value.code == "EATSS-E063"
+
+
+def test_a_window_that_is_still_open_ends_with_the_block(
+    virtual: tuple[VirtualTime, Make],
+) -> None:
+    clock, make = virtual
+    with make() as meter:
+        opened = meter.window("open")
+        opened.__enter__()
+        clock.sleep(1.0)
+    assert meter.result.window("open").time_s == pytest.approx(1.0)
+    assert Missing(what="window 'open'", reason="'open' was open when the block ended") in (
+        meter.result.missing
+    )
+    opened.__exit__(None, None, None)
+
+
+def test_windows_of_several_threads_are_kept(virtual: tuple[VirtualTime, Make]) -> None:
+    clock, make = virtual
+
+    def work(meter: EnergyMeter, name: str) -> None:
+        for _ in range(50):
+            with meter.window(name):
+                pass
+
+    with make() as meter:
+        threads = [threading.Thread(target=work, args=(meter, f"t{k}")) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        clock.sleep(1.0)
+    assert {one.name: one.count for one in meter.result.windows} == {f"t{k}": 50 for k in range(4)}
+
+
+def test_several_cards_are_each_told_and_summed(fake: FakeNvml) -> None:
+    with EnergyMeter(device="all", module=fake, margin_s=0.03, environment={}) as meter:
+        time.sleep(0.2)
+    found = meter.result
+    assert [one.name for one in found.cards] == ["card 0", "card 1"]
+    assert [one.device.uuid for one in found.cards if one.device] == ["GPU-0", "GPU-1"]
+    each = [one.energy_j for one in found.cards]
+    assert None not in each, found.missing
+    assert found.energy_j == pytest.approx(sum(one for one in each if one is not None))
+    assert found.uncertainty_j == pytest.approx(
+        sum(one.uncertainty_j for one in found.cards if one.uncertainty_j is not None)
+    )
+    assert found.total_energy_j == found.energy_j
+    assert found.counted == "CUDA's order"
+    assert fake.users == 0
+    assert "2 cards" in str(found)
+
+
+def test_the_variable_of_cuda_decides_which_card_is_meant(fake: FakeNvml) -> None:
+    hidden = {"CUDA_VISIBLE_DEVICES": "1"}
+    with EnergyMeter(module=fake, margin_s=0, environment=hidden) as meter:
+        pass
+    assert meter.result.device is not None
+    assert meter.result.device.uuid == "GPU-1"
+    with EnergyMeter(device=[0, 1], module=fake, margin_s=0.03, environment=hidden) as meter:
+        time.sleep(0.1)
+    found = meter.result
+    assert found.source("card 0").energy_j is not None
+    assert (found.source("card 1").energy_j, found.energy_j) == (None, None)
+    assert any("there is no card 1: CUDA sees 1 card" in one.reason for one in found.missing)
+
+
+def packages(root: Path, count: int) -> list[Path]:
+    places = []
+    for number in range(count):
+        place = root / f"sys/class/powercap/intel-rapl:{number}"
+        place.mkdir(parents=True)
+        (place / "name").write_text(f"package-{number}")
+        (place / "max_energy_range_uj").write_text("2000000")
+        (place / "energy_uj").write_text("0")
+        places.append(place)
+    return places
+
+
+def test_cpu_packages_are_told_beside_cards_and_summed(
+    fake: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages(tmp_path, 2)
+    watts, range_uj, begin_s = {"0": 50, "1": 100}, 262_143_000_000, time.perf_counter()
+
+    def number(file: Path) -> int:  # both begin anew after 0.2 s or less
+        if file.name == "max_energy_range_uj":
+            return range_uj
+        drawn_uj = 1e6 * watts[file.parent.name[-1]] * (time.perf_counter() - begin_s)
+        return int(range_uj - 10_000_000 + drawn_uj) % range_uj
+
+    monkeypatch.setattr("eatss.measurement.meters.rapl._number", number)
+    with EnergyMeter(cpu=True, module=fake, margin_s=0.1, environment={}, root=tmp_path) as meter:
+        time.sleep(0.3)
+    found = meter.result
+    assert [one.name for one in found.cpus] == ["CPU package 0", "CPU package 1"]
+    for power_w, one in zip(watts.values(), found.cpus, strict=True):
+        assert one.energy_j is not None, found.missing
+        assert one.uncertainty_j is not None
+        assert abs(one.energy_j - power_w * found.time_s) <= one.uncertainty_j
+        assert one.uncertainty_j < one.energy_j
+        assert one.meter == "RAPL"
+    assert found.energy_j is not None, found.missing
+    assert found.cpu_energy_j is not None
+    assert found.total_energy_j == pytest.approx(found.energy_j + found.cpu_energy_j)
+    assert found.power_traces()["CPU package 1"].power_w.mean() == pytest.approx(100, rel=0.1)
+
+
+def test_cpus_that_cannot_be_read_have_a_reason_and_leave_the_card_alone(
+    fake: FakeNvml, tmp_path: Path
+) -> None:
+    with EnergyMeter(cpu=True, module=fake, margin_s=0.03, environment={}, root=tmp_path) as meter:
+        time.sleep(0.1)
+    found = meter.result
+    assert found.energy_j is not None
+    assert (found.cpu_energy_j, found.total_energy_j) == (None, None)
+    assert any("CPU: the kernel shows no energy of CPUs" in one.reason for one in found.missing)
+    assert ", CPU energy unknown: the kernel shows no energy of CPUs" in str(found)
+
+
+def test_without_cards_cpus_are_metered_alone(tmp_path: Path) -> None:
+    packages(tmp_path, 1)
+    with EnergyMeter(device=[], cpu=True, margin_s=0, root=tmp_path) as meter:
+        pass
+    assert [one.kind for one in meter.result.sources] == ["cpu"]
+    assert (meter.result.device, meter.result.energy_j) == (None, None)
+    assert "energy unknown: RAPL gave" in str(meter.result)
+
+
+def test_no_card_that_cuda_sees_is_said_and_none_asked_for_is_not(fake: FakeNvml) -> None:
+    nothing = {"CUDA_VISIBLE_DEVICES": ""}
+    with EnergyMeter(device="all", module=fake, environment=nothing) as meter:
+        pass
+    assert "energy unknown: there is no card: CUDA sees none" in str(meter.result)
+    with EnergyMeter(device=[], module=fake, environment=nothing) as meter:
+        pass
+    assert str(meter.result) == f"{meter.result.time_s:.4g} s"
+
+
+class Wall:
+    """A meter of the user: an object with a name, and nothing of eatss."""
+
+    def __init__(self, power_w: float = 500.0, fails: str = "") -> None:
+        self.name = "wall socket"
+        self.power_w, self.fails = power_w, fails
+
+    def start(self) -> None:
+        if self.fails == "start":
+            raise OSError("no route to host")
+        self.begin_s = time.perf_counter()
+
+    def stop(self) -> Trace:
+        if self.fails == "stop":
+            raise OSError("no route to host")
+        times = np.arange(self.begin_s, time.perf_counter(), 0.005)
+        return Trace(
+            meter=self.name,
+            kind="energy",
+            samples=tuple(
+                Sample(time_s=float(t), value=self.power_w * float(t - self.begin_s)) for t in times
+            ),
+        )
+
+
+def test_a_meter_of_the_user_stands_beside_the_card(fake: FakeNvml) -> None:
+    with EnergyMeter(own=[Wall()], module=fake, margin_s=0.05, environment={}) as meter:
+        time.sleep(0.2)
+    wall = meter.result.source("wall socket")
+    assert wall.kind == "own"
+    assert wall.energy_j == pytest.approx(500 * meter.result.time_s, rel=0.05)
+    assert meter.result.total_energy_j == meter.result.energy_j  # the socket has the card in it
+
+
+@pytest.mark.parametrize("fails", ["start", "stop"])
+def test_a_meter_of_the_user_that_fails_leaves_the_block_and_the_card_alone(
+    fake: FakeNvml, fails: str
+) -> None:
+    with EnergyMeter(own=[Wall(fails=fails)], module=fake, margin_s=0.03, environment={}) as meter:
+        time.sleep(0.1)
+    found = meter.result
+    assert found.energy_j is not None
+    assert found.source("wall socket").energy_j is None
+    said = "wall socket: it failed: OSError: no route to host"
+    assert any(one.reason == said for one in found.missing)
+
+
+def test_own_meters_may_be_functions_or_names(fake: FakeNvml) -> None:
+    def opens(target: MeterTarget) -> ChosenMeters:
+        assert target.nvml.uuid == "GPU-0"
+        return ChosenMeters(meters=(PowerMeter(lambda: 10.0, name="lamp"),))
+
+    def breaks(_: MeterTarget) -> ChosenMeters:
+        raise ZeroDivisionError
+
+    def refuses(_: MeterTarget) -> ChosenMeters:
+        raise MeterError("it is unplugged", "plug it in")
+
+    METERS.register("lamp-of-test", opens)
+    try:
+        own: list[OwnMeter] = ["lamp-of-test", breaks, refuses]
+        with EnergyMeter(own=own, module=fake, margin_s=0, environment={}) as meter:
+            pass
+    finally:
+        METERS.remove("lamp-of-test")
+    found = meter.result
+    assert [one.name for one in found.sources] == ["card 0", "lamp", "breaks", "refuses"]
+    reasons = [one.reason for one in found.missing]
+    assert "breaks: it failed: ZeroDivisionError: " in reasons
+    assert "refuses: it is unplugged (plug it in)" in reasons
+
+
+def test_what_is_no_meter_is_refused_before_the_block() -> None:
+    for wrong in (3, Wall, object()):
+        with pytest.raises(InputError, match="is no meter") as caught:
+            check_own_meter(wrong)
+        assert caught.value.code == "EATSS-E064"
+    with pytest.raises(InputError, match="no energy meter 'lmap'"):
+        eatss.energy_meter(meters=["lmap"])
+    with pytest.raises(InputError, match="EATSS-E064"):
+        eatss.energy_meter(gpus=["first"])
+
+
+def test_power_over_time_is_arrays_and_not_in_the_json(fake: FakeNvml) -> None:
+    with EnergyMeter(device=[0, 1], module=fake, margin_s=0.05, environment={}) as meter:
+        time.sleep(0.2)
+    traces = meter.result.power_traces()
+    assert list(traces) == ["card 0", "card 1"]
+    for trace in traces.values():
+        assert len(trace.time_s) == len(trace.power_w) > 3
+        assert (np.diff(trace.time_s) > 0).all()
+        assert trace.time_s[0] < 0 < trace.time_s[-1] <= meter.result.time_s
+        assert trace.power_w == pytest.approx(400, abs=0.6)
+    plain = meter.result.to_dict()
+    assert json.loads(json.dumps(plain))["sources"][1]["trace"] == []
+    assert plain["sources"][1]["name"] == "card 1"
+
+
+def test_a_counter_alone_tells_power_too(virtual: tuple[VirtualTime, Make]) -> None:
+    clock, make = virtual
+    with make(counter(300, period_s=0.01)) as meter:
+        clock.sleep(1.0)
+    trace = meter.result.power_traces()["card 0"]
+    assert trace.power_w == pytest.approx(300)
+    assert np.diff(trace.time_s) == pytest.approx(0.1, abs=0.011)
+    assert meter.result.sources[0].peak_power_w == pytest.approx(300)
+
+
+# -- waiting ----------------------------------------------------------------------------------
+
+
+def frameworks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Put a CuPy on card 1 and a PyTorch on card 0 of three cards; return what they wait for."""
+    waited: list[str] = []
+    current = [1]
+
+    class Device:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __enter__(self) -> None:
+            self.before, current[0] = current[0], self.number
+
+        def __exit__(self, *_: object) -> None:
+            current[0] = self.before
+
+    runtime = SimpleNamespace(
+        getDevice=lambda: current[0],
+        getDeviceCount=lambda: 3,
+        deviceSynchronize=lambda: waited.append(f"cupy {current[0]}"),
+    )
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=Device))
+    cuda = SimpleNamespace(
+        is_initialized=lambda: True,
+        current_device=lambda: 0,
+        device_count=lambda: 3,
+        synchronize=lambda number=0: waited.append(f"torch {number}"),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    return waited
+
+
+def test_every_card_in_use_is_waited_for_and_no_other_is_touched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited = frameworks(monkeypatch)
+    found = wait_for_frameworks(in_use=lambda number: number != 2)
+    assert waited == ["cupy 1", "cupy 0", "torch 0", "torch 1"]
+    assert found.by == ("cupy: cards 1, 0", "torch: cards 0, 1")
+    assert found.failures == ()
+
+
+def test_the_result_says_what_was_waited_for(
+    virtual: tuple[VirtualTime, Make], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, make = virtual
+    with make(synchronize=lambda: None) as meter:
+        clock.sleep(1.0)
+    assert meter.result.waited_for == ("synchronize()",)
+    with make() as meter:
+        clock.sleep(1.0)
+    assert meter.result.waited_for == ()
+    waited = frameworks(monkeypatch)
+    with make() as meter, meter.window("part"):
+        clock.sleep(1.0)
+    assert meter.result.waited_for == ("cupy: card 1", "torch: card 0")
+    assert waited == ["cupy 1", "torch 0"] * 4
+
+
+@pytest.mark.parametrize(("status", "active", "used"), [(0, 1, True), (0, 0, False), (3, 1, False)])
+def test_a_card_is_in_use_if_this_process_has_a_context_there(
+    status: int, active: int, used: bool
+) -> None:
+    def state(_: Any, __: Any, told: Any) -> int:
+        told._obj.value = active
+        return status
+
+    cuda = SimpleNamespace(cuDeviceGet=lambda *_: 0, cuDevicePrimaryCtxGetState=state)
+    assert card_in_use(1, cuda) is used
+    assert card_in_use(1, SimpleNamespace(cuDeviceGet=lambda *_: 3)) is False
+    assert card_in_use(1, SimpleNamespace()) is False

@@ -1,0 +1,93 @@
+"""Power over time, drawn: a line a source, a strip for each name of windows."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import eatss
+from eatss.foreign.program_energy import CpuEnergy, ProgramEnergy
+from eatss.measurement.energy_measurement import (
+    EnergyMeasurement,
+    SourceEnergy,
+    WindowEnergy,
+    WindowRun,
+)
+from eatss.measurement.power_trace import PowerSample
+from eatss.report.power_plot import plot_program
+
+TRACE = tuple(PowerSample(time_s=k / 10 - 0.2, power_w=300.0 + k) for k in range(13))
+
+
+def source(name: str) -> SourceEnergy:
+    return SourceEnergy(
+        name=name, kind="card", energy_j=1.0, uncertainty_j=0.1, power_w=1.0, peak_power_w=1.0,
+        meter="m", updates=3, trace=TRACE,
+    )  # fmt: skip
+
+
+def window(name: str, *begins_s: float) -> WindowEnergy:
+    runs = tuple(
+        WindowRun(begin_s=begin_s, time_s=0.2, energy_j=None, uncertainty_j=None)
+        for begin_s in begins_s
+    )
+    return WindowEnergy(
+        name=name, count=len(runs), time_s=0.4, energy_j=None, uncertainty_j=None,
+        cpu_energy_j=None, cpu_uncertainty_j=None, power_w=None, sources=(), runs=runs, missing=(),
+    )  # fmt: skip
+
+
+FOUND = EnergyMeasurement(
+    time_s=1.0, energy_j=2.0, uncertainty_j=0.2, power_w=2.0, meter="m", updates=3, checks=(),
+    device=None, before=None, after=None, error="", missing=(),
+    sources=(source("card 0"), source("card 1")),
+    windows=(window("forward", 0.0, 0.5), window("backward", 0.25)),
+)  # fmt: skip
+
+
+def test_lines_and_strips_are_named() -> None:
+    ax = FOUND.plot(Figure().add_subplot())
+    _, labels = ax.get_legend_handles_labels()
+    assert labels == ["card 0", "card 1", "forward", "backward"]
+    assert np.array_equal(ax.lines[0].get_ydata(), [sample.power_w for sample in TRACE])
+    assert len(ax.patches) == 3
+    assert ax.get_ylabel() == "power (W)"
+    assert min(ax.get_yticks()) >= 0
+
+
+def test_without_axes_new_ones_are_made() -> None:
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    plt.switch_backend("agg")
+    ax = FOUND.plot()
+    assert ax.figure is not None
+    plt.close("all")
+
+
+def test_a_program_is_drawn_the_same_way_each_time(tmp_path: Path) -> None:
+    cpu = CpuEnergy(
+        name="CPU package 0", energy_j=1.0, uncertainty_j=0.1, power_w=1.0, peak_power_w=1.0,
+        idle_power_w=None, meter="RAPL", updates=3, missing=(), trace=TRACE,
+    )  # fmt: skip
+    program = ProgramEnergy(
+        command=("true",), runs=1, exit_code=0, time_s=1.0, cards=(), cpus=(cpu,)
+    )
+    for name in ("a.svg", "b.svg"):
+        plot_program(program, tmp_path / name)
+    first = (tmp_path / "a.svg").read_bytes()
+    assert first == (tmp_path / "b.svg").read_bytes()
+    assert b"CPU package 0" in first
+
+
+def test_without_matplotlib_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "eatss.report.plot_file.find_spec",
+        lambda name: None if name == "matplotlib" else found(name),
+    )
+    with pytest.raises(eatss.InputError, match=r"EATSS-E052(.|\n)*eatss\[plot\]"):
+        FOUND.plot()
