@@ -1,7 +1,8 @@
-"""What the documentation tells the user to type works."""
+"""What the documentation tells the user to type works, and prints what it shows."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -9,22 +10,34 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from contextlib import chdir, closing
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
 
 import eatss
 from eatss.session.steps import ppcg_schedule_of
 from eatss.store.store import Store
+from tests.end_to_end.documentation_blocks import (
+    DIFFERS,
+    FIRST,
+    NOT_RUN,
+    PAGES,
+    REPOSITORY,
+    Block,
+    all_blocks,
+    blocks,
+    difference,
+)
 from tests.end_to_end.in_process import eatss as in_process
 from tests.ppcg_build.recorded_ppcg import wrapper
 from tests.report.measurements import measured
 from tests.store.sweeps import sweep
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPTED = "tests.end_to_end.scripted_for_any:AnyProgram"
+PRICED = "tests.explore.priced_card:PricedCard"
 ON_A_SCRIPTED_CARD = f"""\
 from functools import partial
 import eatss, eatss.measuring
@@ -32,24 +45,24 @@ card = dict(card={SCRIPTED!r}, reading=eatss.SourceOptions(gpu="h200"))
 eatss.measuring.measure = partial(eatss.measuring.measure, **card)
 eatss.measuring.compare = partial(eatss.measuring.compare, **card)
 """
-VERIFYING = r"eatss verify \S+"
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+EXTENDING = "extending.md"
+"""Its files are those of a package, which test_extending installs."""
 
 
-def _code_blocks(page: Path, language: str) -> list[str]:
-    tokens = MarkdownIt().parse(page.read_text())
-    return [t.content for t in tokens if t.type == "fence" and t.info == language]
+def _page(name: str) -> Path:
+    return next(page for page in PAGES if page.name == name)
 
 
-def _commands() -> list[tuple[str, str]]:
-    lines = [
-        (page.name, line)
-        for page in PAGES
-        for block in _code_blocks(page, "sh")
-        for line in block.splitlines()
-    ]
-    found = [(page, line) for page, line in lines if re.search(r"\beatss \w", line)]
-    return list(dict.fromkeys(found))
+def _shown_before(page: str) -> set[str]:
+    """Return the commands that pages before this one run."""
+    earlier = FIRST[: FIRST.index(page)] if page in FIRST else FIRST
+    return {
+        command
+        for name in earlier
+        for block in blocks(_page(name))
+        if block.language == "sh" and "not run" not in block.marks
+        for command in block.commands
+    }
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +76,12 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("gemm", "atax"):
         shutil.copy(REPOSITORY / "kernels" / f"{name}.c", folder)
     shutil.copy(REPOSITORY / "gpu_profiles" / "h200.toml", folder / "mycard.toml")
-    matmul, *_ = _code_blocks(REPOSITORY / "docs" / "python-loops.md", "python")
-    (folder / "matmul.py").write_text(matmul)
+    for block in (block for page in PAGES for block in blocks(page) if "file" in block.marks):
+        (folder / block.marks["file"]).write_text(block.text)
+    recorded = Path("benchmarks", "results", "h200", "sweeps")
+    (folder / recorded).mkdir(parents=True)
+    for name in ("gemm", "conv-2d"):
+        shutil.copy(REPOSITORY / recorded / f"{name}.db", folder / recorded)
     for name in ("gemm", "ours", "theirs"):
         eatss.codegen("kernels/gemm.c", gpu="h200", output=folder / "build" / name)
     for name in ("2mm", "gemm"):
@@ -93,7 +110,7 @@ def _measures(example: str) -> bool:
 
 def _python_path(example: str) -> str:
     """Return where Python looks first; what measures needs the scripted cards of the tests."""
-    scripted = _measures(example) or "eatss meter" in example
+    scripted = _measures(example) or _sweeps(example) or "eatss meter" in example
     return str(REPOSITORY) if scripted else os.environ.get("PYTHONPATH", "")
 
 
@@ -124,64 +141,158 @@ def _run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_documentation_shows_commands() -> None:
-    assert len(_commands()) >= 8
+    assert sum(len(block.commands) for block in all_blocks("sh")) > 100
 
 
-def _left_for_long() -> set[tuple[str, str]]:
-    """Return commands that the README shows too, and verification at sizes of its own twice."""
-    readme = [command for page, command in _commands() if page == "README.md"]
-    shown = {(page, command) for page, command in _commands() if page != "README.md"}
-    verifying = [(page, line) for page, line in _commands() if re.fullmatch(VERIFYING, line)]
-    return {one for one in shown if one[1] in readme} | {*verifying[1:]}
+def test_marks_of_blocks_are_known() -> None:
+    for block in [block for page in PAGES for block in blocks(page)]:
+        assert block.marks.get("not run", "installs") in NOT_RUN, block
+        assert block.language != "console" or "not run" in block.marks, block
+        for one in (block, block.shown):
+            assert one is None or set(one.differs) <= set(DIFFERS), block
+
+
+def _sweeps(command: str) -> bool:
+    """Tell whether a command generates variants, which takes seconds."""
+    return command.startswith("eatss sweep") and "--replay" not in command
+
+
+def _takes_seconds(command: str, page: str) -> bool:
+    """Tell what is left for the long tests: sweeps, and all but one verification and one page."""
+    verifies = re.fullmatch(r"eatss verify \S+", command) is not None
+    draws = re.search(r"eatss report .*\.html", command) is not None
+    return _sweeps(command) or (verifies and page != FIRST[0]) or (draws and page != "report.md")
+
+
+def _with_few_variants(command: str) -> str:
+    """Return a sweep of one variant, on a card that stands in where it measures."""
+    small = re.sub(r"--budget \S+", "--budget 1", command)
+    small = re.sub(r"-o (\S+)\.db", r"-o swept-\1.db", small)
+    if "--prepare" in small:
+        return small
+    generated = " --gpu h200 --contenders 0 --makers 1" if "kernels/" in small else ""
+    return f"{small} --card {PRICED}{generated}"
+
+
+def _done(command: str, workshop: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command with what stands in for PPCG and a card."""
+    if command.startswith(("eatss ppcg", "eatss meter")):
+        return _run(_with_stand_ins(command), workshop)
+    if _sweeps(command):
+        return _run(_with_few_variants(command), workshop)
+    if _measures(command):
+        return _run(f"{command} --gpu h200 --card {SCRIPTED}", workshop)
+    if re.fullmatch(r"eatss [^|<>$;&*#]*", command):
+        with chdir(workshop):
+            return in_process(*shlex.split(command)[1:])
+    return _run(command, workshop)
 
 
 @pytest.mark.parametrize(
-    "left_out", [_left_for_long(), pytest.param(set(), marks=pytest.mark.long)], ids=["new", "all"]
+    "all_of_them", [False, pytest.param(True, marks=pytest.mark.long)], ids=["new", "all"]
 )
-@pytest.mark.parametrize("page", sorted({page for page, _ in _commands()}))
+@pytest.mark.parametrize("page", [page.name for page in PAGES if page.name != EXTENDING])
 def test_every_command_of_a_page_works_in_its_turn(
-    page: str, left_out: set[tuple[str, str]], workshop: Path
+    page: str, all_of_them: bool, workshop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for own, command in _commands():
-        if own != page or ".venv" in command or command.startswith("nvcc"):
-            continue  # the CI script runs the installation
-        if (own, command) in left_out:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    left_out = set() if all_of_them else _shown_before(page)
+    for block in blocks(_page(page)):
+        if block.language != "sh" or "not run" in block.marks:
             continue
-        talks = command.startswith(("eatss ppcg", "eatss meter"))
-        if talks:
-            done = _run(_with_stand_ins(command), workshop)
-        elif _measures(command):
-            done = _run(f"{command} --gpu h200 --card {SCRIPTED}", workshop)
-        elif re.fullmatch(r"eatss [^|<>$;&*#]*", command):
-            with chdir(workshop):
-                done = in_process(*shlex.split(command)[1:])
-        else:
-            done = _run(command, workshop)
-        assert done.returncode == 0, f"{page}: {command}\n{done.stderr}"
-        assert done.stdout or talks or ">" in command
+        done = None
+        for command in block.commands:
+            slow = _takes_seconds(command, page)
+            skipped = command in left_out or (slow and not all_of_them)
+            done = None if skipped else _check(block, command, workshop)
+        if done is not None and block.shown is not None and not _of_another_machine(block.shown):
+            printed = done.stderr if "exit code" in block.marks else done.stdout
+            assert difference(block.shown, printed) == "", f"{page}: {command}"
 
 
-def test_python_examples_of_the_documentation_work(workshop: Path) -> None:
-    pages = [page for page in PAGES if page.name != "extending.md"]  # files, see test_extending
-    examples = [block for page in pages for block in _code_blocks(page, "python")]
-    assert examples
-    for example in dict.fromkeys(examples):
+def _of_another_machine(shown: Block) -> bool:
+    return "this machine" in shown.differs and find_spec("cupy") is not None
+
+
+def _check(block: Block, command: str, workshop: Path) -> subprocess.CompletedProcess[str]:
+    if "exit code" in block.marks:
+        done = _run(command, workshop)
+        assert done.returncode == int(block.marks["exit code"]) or find_spec("cupy"), command
+        return done
+    done = _done(command, workshop)
+    assert done.returncode == 0, f"{block.page}: {command}\n{done.stderr}"
+    assert done.stdout or ">" in command or command.startswith(("eatss ppcg", "eatss meter"))
+    return done
+
+
+def _python_pages() -> list[str]:
+    return sorted({block.page for block in all_blocks("python")} - {EXTENDING})
+
+
+@pytest.mark.parametrize("page", _python_pages())
+def test_python_examples_of_a_page_work(page: str, workshop: Path) -> None:
+    before = {
+        block.text
+        for name in (FIRST[: FIRST.index(page)] if page in FIRST else FIRST)
+        for block in blocks(_page(name))
+    }
+    for block in blocks(_page(page)):
+        if block.language != "python" or block.text in before:
+            continue
         file = workshop / "example.py"  # a file, so that functions have a source
-        file.write_text((ON_A_SCRIPTED_CARD if _measures(example) else "") + example)
+        file.write_text((ON_A_SCRIPTED_CARD if _measures(block.text) else "") + block.text)
         done = subprocess.run(
             [sys.executable, str(file)],
             cwd=workshop,
-            env={**os.environ, "PYTHONPATH": _python_path(example)},
+            env={**os.environ, "PYTHONPATH": _python_path(block.text)},
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
-        assert done.returncode == 0, f"{example}\n{done.stderr}"
+        assert done.returncode == 0, f"{block.text}\n{done.stderr}"
+        if block.shown is not None:
+            assert difference(block.shown, done.stdout) == "", block.text
+
+
+def test_outputs_stand_after_what_prints_them() -> None:
+    for block in all_blocks("text"):
+        assert "of" in block.marks, f"{block.page}: of which command is this?\n{block.text}"
+
+
+@pytest.mark.parametrize(
+    "block", [one for one in all_blocks("text") if "of" in one.marks], ids=lambda one: one.page
+)
+def test_outputs_of_commands_in_the_text_are_right(block: Block, workshop: Path) -> None:
+    done = _done(block.marks["of"], workshop)
+    printed = done.stdout if done.returncode == 0 else done.stderr
+    assert difference(block, printed) == ""
+
+
+def test_other_blocks_are_what_they_are_for(workshop: Path) -> None:
+    for block in all_blocks("toml"):
+        document = tomllib.loads(block.text)
+        if "iterators" in document:
+            (workshop / "shown.toml").write_text(block.text)
+            with chdir(workshop):
+                done = in_process("space", "shown.toml", "--gpu", "h200")
+            assert done.returncode == 0, done.stderr
+    for block in all_blocks("json"):
+        json.loads(block.text)
+    for block in all_blocks("bash"):
+        subprocess.run(["bash", "-n"], input=block.text, text=True, check=True)
+    for block in all_blocks("c"):
+        if "excerpt" in block.marks:
+            assert block.text in (REPOSITORY / block.marks["excerpt"]).read_text()
+        elif not {"file", "not run"} & block.marks.keys():
+            eatss.inspect(block.text)
+    checked = {"sh", "python", "text", "toml", "json", "bash", "c", "sql", "make", "cmake"}
+    shown = {"", "c++", "console"}  # diagrams and formulas, a fragment, sessions that are not run
+    assert {block.language for page in PAGES for block in blocks(page)} <= checked | shown
 
 
 def test_queries_of_the_documentation_work(workshop: Path) -> None:
-    (queries,) = _code_blocks(REPOSITORY / "docs" / "results.md", "sql")
+    (queries,) = [block.text for block in all_blocks("sql")]
     with closing(sqlite3.connect(workshop / "2mm.db")) as store:
         found = [store.execute(query).fetchall() for query in queries.split(";") if query.strip()]
     assert found == [
@@ -202,8 +313,8 @@ def test_the_page_of_results_has_all_tables_and_columns(workshop: Path) -> None:
 def test_ci_runs_the_test_command_of_the_readme() -> None:
     (command,) = [
         line
-        for block in _code_blocks(REPOSITORY / "README.md", "sh")
-        for line in block.splitlines()
+        for block in blocks(REPOSITORY / "README.md")
+        for line in block.commands
         if "pytest" in line
     ]
     assert command in (REPOSITORY / ".ci" / "run").read_text()
@@ -216,31 +327,3 @@ def test_every_finding_of_the_front_end_is_documented() -> None:
     for code in Code:
         assert f"| {code.value} | {code.title} |" in page
     assert page.count("| EATSS-F") == len(Code)
-
-
-def _without_times(table: str) -> str:
-    """Leave out what the solver took: no two runs take as long."""
-    return re.sub(r", \d+ ms\)", ", N ms)", table)
-
-
-def test_the_model_s_page_shows_what_the_command_prints(workshop: Path) -> None:
-    (shown,) = [
-        block
-        for block in _code_blocks(REPOSITORY / "docs" / "model.md", "")
-        if block.startswith("kernel0  S0")
-    ]
-    table = _run("eatss select kernels/trmm.c --gpu h200 --target cuda", workshop).stdout
-    assert _without_times(shown).rstrip() in _without_times(table)
-
-
-def test_outputs_in_the_readme_are_what_the_commands_print(workshop: Path) -> None:
-    first, program, second = _code_blocks(REPOSITORY / "README.md", "")
-    table = _run("eatss select kernels/gemm.c --gpu a100", workshop).stdout
-    assert _without_times(first) == _without_times(table)
-    (command,) = [line for _, line in _commands() if "--tile" in line and "A=shared" in line]
-    assert program == _run(command, workshop).stdout
-    source = _code_blocks(REPOSITORY / "README.md", "c")[0]
-    (workshop / "histogram.c").write_text(source)
-    findings = _run("eatss select histogram.c --gpu a100", workshop)
-    assert findings.returncode == 2
-    assert second == findings.stderr

@@ -50,8 +50,7 @@ def files() -> dict[str, str]:
 
 
 def commands() -> list[str]:
-    lines = [line for block in blocks("console") for line in block.splitlines()]
-    return [line.removeprefix("$ ") for line in lines]
+    return [line for block in blocks("sh") for line in block.splitlines()]
 
 
 @pytest.fixture

@@ -1,0 +1,48 @@
+"""What the site is made of: the picture of results, the Python API, the navigation."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import eatss
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCS = REPOSITORY / "docs"
+ANNOTATIONS = {"f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}
+
+
+def test_the_picture_shows_what_the_stores_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(REPOSITORY / "scripts"), *sys.path])
+    described = import_module("results_picture").description()
+    drawn = ElementTree.parse(DOCS / "images" / "sweeps.svg")
+    texts = [text.strip() for text in drawn.getroot().itertext()]
+    assert described in texts
+    assert "the EATSS paper's model 34.9 ms and 9.75 J" in described
+
+
+def test_the_api_page_has_every_public_name() -> None:
+    page = (DOCS / "api.md").read_text()
+    shown = set(re.findall(r"^::: eatss\.(\w+)$", page, re.MULTILINE))
+    assert shown == set(eatss.__all__) - ANNOTATIONS - {"__version__"}
+    assert all(f"`{name}`" in page for name in ANNOTATIONS)
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r": (\S+\.md)$", (REPOSITORY / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert {page.name for page in DOCS.glob("*.md")} <= listed
+    made = {"commands.md", "profiles.md", "schemas.md"}
+    for name in listed - made:
+        assert (DOCS / name).is_file() or (REPOSITORY / name).is_file(), name
+
+
+def test_the_home_page_and_the_readme_show_the_same_picture() -> None:
+    texts = [(REPOSITORY / "README.md").read_text(), (DOCS / "index.md").read_text()]
+    first, second = (re.findall(r"!\[(.*?)\]\((?:docs/)?(.*?)\)", text) for text in texts)
+    assert first == second
+    assert len(first) == 1
