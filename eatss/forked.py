@@ -31,6 +31,7 @@ from types import FrameType
 from typing import NoReturn, ParamSpec, TypeVar
 
 from eatss.diagnostics import EatssError, input_error
+from eatss.missing_packages import missing_packages_named
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -322,10 +323,14 @@ def in_bounds(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _load() -> None:
-    """Load what calls need: a process that is forked while a thread loads a module never can."""
+    """Load what calls need: a process that is forked while a thread loads a module never can.
+
+    Raises:
+        InputError: ``EATSS-C040``, a package is not installed that only generating needs.
+    """
     if _loaded:
         return
-    with _loading:
+    with _loading, missing_packages_named():
         for package in _NEEDED:
             for module in iter_modules([str(Path(__file__).parent / package)]):
                 import_module(f"eatss.{package}.{module.name}")

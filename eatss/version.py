@@ -1,3 +1,3 @@
-"""The version of eatss; ``pyproject.toml`` has the same."""
+"""The version of eatss; the packages are built with it."""
 
 __version__ = "0.1.0"

@@ -72,13 +72,14 @@ def command() -> int:
     from eatss.cli.talk import current, talk_of_words  # noqa: PLC0415
     from eatss.diagnostics import EatssError, ExitCode  # noqa: PLC0415
     from eatss.interrupts import ended_as_interrupted  # noqa: PLC0415
+    from eatss.missing_packages import missing_packages_named  # noqa: PLC0415
     from eatss.streams import standard_streams  # noqa: PLC0415
 
     before = current.set(talk_of_words(sys.argv[1:]))
     try:
         with standard_streams():
             try:
-                with ended_as_interrupted():
+                with ended_as_interrupted(), missing_packages_named():
                     app(prog_name="eatss")
             except EatssError as error:
                 report_error(error, current.get())

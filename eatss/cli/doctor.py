@@ -55,11 +55,11 @@ def doctor(
 
 
 def _sensor_checks(device: int | str, *, with_load: bool) -> tuple[Check, ...]:
-    """Look at the energy sensors, unless NumPy or SciPy is missing, which is said elsewhere."""
+    """Look at the energy sensors, unless NumPy is missing, which is said elsewhere."""
     try:
         from eatss.measurement.sensors import examine_sensors  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in {"numpy", "scipy"}:
+        if error.name is None or error.name.partition(".")[0] != "numpy":
             raise
         return ()
     return examine_sensors(device, with_load=with_load)

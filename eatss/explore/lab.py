@@ -201,7 +201,11 @@ class LocalLab:
             thread.join()
 
     def _make(self, workshop: Callable[[], Workshop]) -> None:
-        own = workshop()
+        try:
+            own = workshop()
+        except BaseException as error:
+            self._done.put(error)
+            return
         self._busy.append(own)
         try:
             own.warm()

@@ -33,7 +33,7 @@ def import_cupy() -> Any:
         raise input_error(
             "EATSS-E021",
             f"CuPy does not load: {_one_line(error)}",
-            hint="pip install 'eatss[gpu]' (cupy-cuda13x for CUDA 13)",
+            hint="pip install 'eatss[cuda13]', or 'eatss[cuda12]' where the driver is of CUDA 12",
         ) from None
 
 

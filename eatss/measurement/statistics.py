@@ -13,14 +13,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 
 from eatss.measurement.estimate import Estimate, Ratio
-
-
-def student_quantile(confidence: float, freedom: float) -> float:
-    """Return how many standard errors the half-width of a two-sided interval is."""
-    return float(stdtrit(freedom, (1 + confidence) / 2))
+from eatss.measurement.student_t import two_sided_quantile
 
 
 def mean_estimate(values: Sequence[float], confidence: float) -> Estimate:
@@ -29,7 +24,7 @@ def mean_estimate(values: Sequence[float], confidence: float) -> Estimate:
     count = len(values)
     if count < 2:
         return Estimate(mean=mean, low=None, high=None, count=count)
-    half = student_quantile(confidence, count - 1) * _standard_error(values)
+    half = two_sided_quantile(confidence, count - 1) * _standard_error(values)
     return Estimate(mean=mean, low=mean - half, high=mean + half, count=count)
 
 

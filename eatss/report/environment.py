@@ -20,9 +20,7 @@ _MARKS = {
     None: Text("note", style="yellow"),
 }
 
-_MEASURING = frozenset(
-    {"Python", "numpy", "scipy", "typer", "rich", "NVIDIA driver", "cards", "CuPy"}
-)
+_MEASURING = frozenset({"Python", "numpy", "typer", "rich", "NVIDIA driver", "cards", "CuPy"})
 _METER = "energy meter"
 
 

@@ -19,7 +19,7 @@ from tests.end_to_end.scripted_for_any import AT_ONCE, INTERRUPTED, PATH, WRONG,
 pytestmark = pytest.mark.usefixtures("heeded_signals")
 
 GEMM = KERNELS / "gemm.c"
-BLOCKED = ("z3", "islpy", "clang", "networkx", "cupy", "pynvml")
+BLOCKED = ("z3", "islpy", "clang", "networkx", "scipy", "cupy", "pynvml")
 """Typer itself imports pydantic, if it is there."""
 
 BLOCKER = f"""\

@@ -98,7 +98,9 @@ def test_at_80_columns_a_command_to_copy_has_a_line_of_its_own(
     monkeypatch.setattr(environment, "installed_cupy", lambda: {"cupy-cuda13x": "14.0.1"})
     lines = render_checks(card_checks(newer), "table").splitlines()
     command = next(line for line in lines if "pip uninstall" in line)
-    assert command.strip().startswith("pip uninstall -y cupy-cuda13x && pip install 'cupy-cuda12x")
+    assert command.strip().startswith(
+        "pip uninstall -y cupy-cuda13x && pip install 'eatss[cuda12]'"
+    )
     assert len(command) < 80
 
 

@@ -1,0 +1,96 @@
+"""What is packaged: everything there is, once, under one version."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import tomllib
+from configparser import ConfigParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eatss
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ("gpu_profiles", "kernels")
+"""Folders of the repository that travel inside ``eatss._data``."""
+
+
+def project(path: str = "pyproject.toml") -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / path).read_text())["project"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def options() -> ConfigParser:
+    parser = ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    return parser
+
+
+def source_files() -> list[Path]:
+    files = (path for path in (ROOT / "eatss").rglob("*") if path.is_file())
+    return [path for path in files if "__pycache__" not in path.parts]
+
+
+def test_every_folder_with_code_is_a_package_that_is_listed(options: ConfigParser) -> None:
+    listed = options["options"]["packages"].split()
+    folders = {path.parent for path in source_files() if path.suffix == ".py"}
+    there = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert sorted(listed) == sorted(there | {f"eatss._data.{name}" for name in DATA})
+
+
+def test_every_other_file_is_package_data(options: ConfigParser) -> None:
+    listed = options["options"]["packages"].split()
+    places = {name: ROOT.joinpath(*name.split(".")) for name in listed}
+    places |= {f"eatss._data.{name}": ROOT / name for name in DATA}
+    packed = {
+        path
+        for name, patterns in options["options.package_data"].items()
+        for pattern in patterns.split(",")
+        for path in places[name].glob(pattern.strip())
+    }
+    others = {path for path in source_files() if path.suffix != ".py"}
+    others |= {path for name in DATA for path in (ROOT / name).iterdir()}
+    assert {str(path) for path in others - packed} == set()
+
+
+def test_what_is_installed_is_what_is_there() -> None:
+    installed = importlib.metadata.distribution("eatss").files or []
+    names = {str(path) for path in installed if path.parts[0] == "eatss"}
+    if not names:
+        pytest.skip("installed as editable: the tree itself is what is there")
+    wanted = {path.relative_to(ROOT).as_posix() for path in source_files()}
+    wanted |= {
+        f"eatss/_data/{name}/{path.name}" for name in DATA for path in (ROOT / name).iterdir()
+    }
+    assert {name for name in names if not name.endswith(".pyc")} == wanted
+
+
+def test_the_version_stands_in_one_place() -> None:
+    assert "version" in project()["dynamic"]
+    assert "version" in project("distributions/measure/pyproject.toml")["dynamic"]
+    assert importlib.metadata.version("eatss") == eatss.__version__
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|rc\d+)?", eatss.__version__)
+
+
+def test_the_light_install_leaves_out_what_generates_and_nothing_else() -> None:
+    whole, light = project(), project("distributions/measure/pyproject.toml")
+    left_out = {re.split(r"[<>=]", one)[0] for one in whole["dependencies"]}
+    left_out -= {re.split(r"[<>=]", one)[0] for one in light["dependencies"]}
+    assert left_out == {"z3-solver", "islpy", "libclang"}
+    assert set(light["dependencies"]) < set(whole["dependencies"])
+    assert light["scripts"] == whole["scripts"]
+    assert light["requires-python"] == whole["requires-python"]
+
+
+def test_extras_of_the_light_install_are_those_of_the_whole() -> None:
+    whole, light = project(), project("distributions/measure/pyproject.toml")
+    extras = light["optional-dependencies"]
+    assert extras.pop("gpu") == ["eatss-measure[cuda13]"]
+    assert whole["optional-dependencies"]["gpu"] == ["eatss[cuda13]"]
+    assert set(extras) == {"cuda12", "cuda13", "report"}
+    for name, wanted in extras.items():
+        assert wanted == whole["optional-dependencies"][name]
