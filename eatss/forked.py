@@ -27,10 +27,10 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from traceback import format_exception
-from types import FrameType
 from typing import NoReturn, ParamSpec, TypeVar
 
 from eatss.diagnostics import EatssError, input_error
+from eatss.held_signals import ENDING, HeldSignals
 from eatss.missing_packages import missing_packages_named
 
 T = TypeVar("T")
@@ -70,9 +70,6 @@ _NEEDED = (
 )
 _loading = threading.Lock()
 _loaded: list[bool] = []
-
-_ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
-"""Signals that ask a process to end."""
 
 _NO_MEMORY = 3
 _PR_SET_PDEATHSIG = 1
@@ -138,46 +135,6 @@ if sys.platform == "linux":
     os.register_at_fork(after_in_child=_forks.renew)
 
 
-class _HeldSignals:
-    """Signals that ask this process to end, kept back while a child is not known yet.
-
-    What Python does about a signal it does in the main thread, between any two steps of it: also
-    between a fork and the note of the child's number. Elsewhere, and for signals that end the
-    process at once or are ignored, there is nothing to keep back.
-    """
-
-    def __init__(self) -> None:
-        self._usual: dict[int, Callable[[int, FrameType | None], object]] = {}
-        self._came: list[int] = []
-
-    def hold(self) -> None:
-        """Keep signals back."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in _ENDING:
-            handler = signal.getsignal(number)
-            if callable(handler) and not isinstance(handler, signal.Handlers):
-                self._usual[number] = handler
-                signal.signal(number, self._note)
-
-    def let_go(self) -> None:
-        """Let signals do what they do, those that came too."""
-        try:
-            self._restore()
-        finally:
-            self._restore()
-        while self._came:
-            number = self._came.pop(0)
-            self._usual[number](number, None)
-
-    def _restore(self) -> None:
-        for number, handler in self._usual.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self._came.append(number)
-
-
 class Cause(Enum):
     """Why a forked process ended without a result."""
 
@@ -226,7 +183,7 @@ def run_forked(work: Callable[[], T], limits: Limits) -> T:
     if sys.platform != "linux":
         return work()
     parent = os.getpid()
-    held = _HeldSignals()
+    held = HeldSignals()
     try:
         held.hold()
         child, pipe = _forks.fork()
@@ -247,7 +204,7 @@ def run_forked(work: Callable[[], T], limits: Limits) -> T:
     raise result
 
 
-def _waited_for(child: int, pipe: int, limits: Limits, held: _HeldSignals) -> bytes:
+def _waited_for(child: int, pipe: int, limits: Limits, held: HeldSignals) -> bytes:
     """Return the answer of a process that has ended; end it where this one is interrupted.
 
     Signals that were ``held`` since before the fork come now.
@@ -505,7 +462,7 @@ def _bound(limits: Limits) -> None:
     import resource  # noqa: PLC0415 - only some systems have it
 
     faulthandler.disable()
-    for number in _ENDING:
+    for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, usual)

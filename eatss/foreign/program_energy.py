@@ -12,8 +12,8 @@ PROGRAM_ENERGY_SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardEnergy:
-    """What one card drew while a program ran, all of it: idle power and other programs included.
+class Drawn:
+    """What a card or a CPU package drew while a program ran, all of it: idle power, other programs.
 
     The true energy lies within ``energy_j ± uncertainty_j``, as far as the sensor is right.
     ``energy_j`` is of all runs together. ``power_w`` is the mean, ``peak_power_w`` the largest
@@ -22,7 +22,6 @@ class CardEnergy:
     What is ``None`` stands in ``missing`` with the reason.
     """
 
-    device: DeviceInfo
     energy_j: float | None
     uncertainty_j: float | None
     power_w: float | None
@@ -35,22 +34,17 @@ class CardEnergy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CpuEnergy:
-    """What one CPU package drew while a program ran, all of it; as of a card.
+class CardEnergy(Drawn):
+    """What one card drew while a program ran."""
 
-    ``name`` is ``CPU package 0``, or ``CPU`` where none can be read.
-    """
+    device: DeviceInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuEnergy(Drawn):
+    """What one CPU package drew; ``name`` is ``CPU package 0``, ``CPU`` where none can be read."""
 
     name: str
-    energy_j: float | None
-    uncertainty_j: float | None
-    power_w: float | None
-    peak_power_w: float | None
-    idle_power_w: float | None
-    meter: str | None
-    updates: int
-    missing: tuple[Missing, ...]
-    trace: tuple[PowerSample, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from io import StringIO
 from rich.text import Text
 
 from eatss.documents import json_text
-from eatss.foreign.program_energy import CardEnergy, CpuEnergy, ProgramEnergy
+from eatss.foreign.program_energy import CardEnergy, Drawn, ProgramEnergy
 from eatss.report.render import indented_table, render
 
 _ENOUGH_S = 2.0
@@ -49,7 +49,7 @@ def render_program_energy(found: ProgramEnergy, output: str) -> str:
     return render(head, table, *(Text(f"  {note}") for note in (*notes, *longer)))
 
 
-def _named(found: ProgramEnergy) -> list[tuple[str, CardEnergy | CpuEnergy]]:
+def _named(found: ProgramEnergy) -> list[tuple[str, Drawn]]:
     """Return cards and CPU packages with their names."""
     several = len(found.cards) > 1
     return [
@@ -58,7 +58,7 @@ def _named(found: ProgramEnergy) -> list[tuple[str, CardEnergy | CpuEnergy]]:
     ]
 
 
-def _sum(parts: Sequence[CardEnergy | CpuEnergy], found: ProgramEnergy) -> tuple[str, str]:
+def _sum(parts: Sequence[Drawn], found: ProgramEnergy) -> tuple[str, str]:
     """Return the energy and the mean power of all together; unknown where one of them is."""
     energies = [one.energy_j for one in parts if one.energy_j is not None]
     if len(energies) < len(parts):
@@ -84,7 +84,7 @@ def _name(card: CardEnergy, *, several: bool) -> str:
     return f"{card.device.name} {uuid[:12]}".strip() if several else card.device.name
 
 
-def _energy(card: CardEnergy | CpuEnergy, runs: int) -> str:
+def _energy(card: Drawn, runs: int) -> str:
     if card.energy_j is None or card.uncertainty_j is None:
         return "unknown"
     return _joules(card.energy_j, card.uncertainty_j, runs)
@@ -99,14 +99,14 @@ def _watts(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4g} W"
 
 
-def _vague(card: CardEnergy | CpuEnergy) -> bool:
+def _vague(card: Drawn) -> bool:
     """Return whether a longer run would tell more: a sensor answers, and tells little."""
     if card.energy_j is None or card.uncertainty_j is None:
         return card.peak_power_w is not None
     return card.uncertainty_j > _VAGUE * card.energy_j
 
 
-def _notes(card: CardEnergy | CpuEnergy) -> list[str]:
+def _notes(card: Drawn) -> list[str]:
     if card.energy_j is None or card.uncertainty_j is None:
         reasons = [one.reason for one in card.missing if one.what.startswith("energy")]
         return list(dict.fromkeys(f"no energy: {reason}" for reason in reasons))
