@@ -20,6 +20,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import wraps
@@ -219,9 +220,11 @@ def _waited_for(child: int, pipe: int, limits: Limits, held: HeldSignals) -> byt
             if _forks.pipe is not None:
                 _set_timer()
     finally:
-        os.close(pipe)
-        if code is None:
-            _end(child)
+        try:
+            os.close(pipe)
+        finally:
+            if code is None:
+                _end(child)
     if code is None:
         raise ForkEndedError(Cause.TIME, "it waits for nothing that comes")
     if answer is not None:
@@ -360,7 +363,20 @@ def _set_timer() -> None:
 
 
 def _end(child: int) -> None:
-    """Wait for a process that was asked to end, as by Ctrl-C, or ask it; kill it at last."""
+    """Wait for a process that was asked to end, as by Ctrl-C, or ask it; kill it at last.
+
+    Interrupted again, it is killed at once.
+    """
+    try:
+        _ask_to_end(child)
+    except BaseException:
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        raise
+
+
+def _ask_to_end(child: int) -> None:
     for number, seconds in ((None, 0.2), (signal.SIGTERM, 1.0), (signal.SIGKILL, math.inf)):
         if number is not None:
             os.kill(child, number)

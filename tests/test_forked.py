@@ -240,6 +240,34 @@ def test_ctrl_c_in_the_instant_of_the_fork_ends_it_there(monkeypatch: pytest.Mon
     assert signal.getsignal(signal.SIGINT) is usual
 
 
+def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+
+    def work() -> None:
+        note.write_text(str(os.getpid()))
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        spin()
+
+    def interrupt_twice() -> None:
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.01)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        thread = threading.Thread(target=interrupt_twice)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            run_forked(work, AMPLE)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
 def test_work_that_goes_on_is_allowed_more() -> None:
     def work() -> str:
         allow(5)

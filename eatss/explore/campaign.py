@@ -195,7 +195,9 @@ class Campaign:
             for row in self._rows
             if row.stage not in BESIDE and {name for name, _ in row.values} == names
         ]
-        strategy = Distinct(make(options.strategy, job), self._plan.decide)
+        strategy = Distinct(
+            make(options.strategy, job), self._plan.decide, lambda: self._is_spent(first=True)
+        )
         for point, cost in told:
             strategy.tell(point, cost)
         for wanted in pending:

@@ -8,23 +8,30 @@ from eatss.point import Point, Value, variant_key
 from eatss.strategies.guarded import Guarded
 from eatss.strategies.strategy import Asked
 
-_REPEATS = 1000
+_BETWEEN_LOOKS = 1000
+"""Points that are answered without being measured between two looks at whether to go on."""
 
 
 class Distinct:
     """A strategy that asks for one point of those that decide the same.
 
-    The others are answered with what that one costs. After a thousand of them in a row nothing
-    new is expected, and the strategy has nothing left.
+    The others are answered with what that one costs.
 
     Args:
         strategy: the strategy.
         decide: says what the variant of a point decides.
+        is_over: whether the budget is spent; asked now and then while nothing new comes.
     """
 
-    def __init__(self, strategy: Guarded, decide: Callable[[Point], Point]) -> None:
+    def __init__(
+        self,
+        strategy: Guarded,
+        decide: Callable[[Point], Point],
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._strategy = strategy
         self._decide = decide
+        self._is_over = is_over
         self._costs: dict[str, float] = {}
         self._waiting: dict[str, list[dict[str, Value]]] = {}
 
@@ -34,7 +41,11 @@ class Distinct:
         Raises:
             InputError: as :meth:`eatss.strategies.Guarded.ask`.
         """
-        for _ in range(_REPEATS):
+        number = 0
+        while True:
+            number += 1
+            if number % _BETWEEN_LOOKS == 0 and self._is_over():
+                return None
             asked = self._strategy.ask()
             if not isinstance(asked, dict):
                 return asked
@@ -46,7 +57,6 @@ class Distinct:
             else:
                 self._waiting[key] = []
                 return asked
-        return None
 
     def expect(self, point: Point) -> None:
         """Learn that a point is measured already and is told later."""

@@ -67,10 +67,28 @@ def test_what_was_measured_before_stands_for_all_that_decide_the_same() -> None:
     assert not isinstance(strategy.ask(), dict)
 
 
-def test_a_space_that_decides_nothing_new_ends() -> None:
-    space = grid(60, 60)
-    strategy = Distinct(Listening(space, "random", 1), lambda _point: {"tile": 1})
+def test_what_is_new_comes_however_much_is_the_same_before_it() -> None:
+    space = grid(2, 3000)
+    strategy = Distinct(Listening(space, "exhaustive", 0), lambda point: {"tile": point["a0"]})
+    for wanted in (0, 1):
+        asked = strategy.ask()
+        assert isinstance(asked, dict)
+        assert asked["a0"] == wanted
+        strategy.tell(asked, 1.0)
+    assert strategy.ask() is None
+
+
+def test_it_ends_with_the_budget_where_nothing_new_comes() -> None:
+    looks = []
+
+    def is_over() -> bool:
+        looks.append(1)
+        return len(looks) == 2
+
+    inner = Listening(grid(60, 60), "random", 1)
+    strategy = Distinct(inner, lambda _point: {"tile": 1}, is_over)
     asked = strategy.ask()
     assert isinstance(asked, dict)
     strategy.tell(asked, 1.0)
     assert strategy.ask() is None
+    assert 1999 <= len(inner.heard) <= 2001
