@@ -18,7 +18,14 @@ from eatss.measurement.meters.interval_energy import (
 )
 from eatss.measurement.meters.meter import Meter, MeterError, Trace
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
-from eatss.measurement.meters.rapl import RaplMeter, rapl_packages
+from eatss.measurement.meters.rapl import (
+    RAPL_NAME,
+    Package,
+    RaplMeter,
+    RaplPackage,
+    package_title,
+    rapl_packages,
+)
 from eatss.measurement.power_trace import power_samples
 
 OVERSHOOT = 2.0
@@ -151,12 +158,18 @@ class Source:
 
 
 def cpu_sources(root: Path = Path("/")) -> tuple[Source, ...]:
-    """Return the CPU packages of this machine; one that only says why where none can be read."""
+    """Return the CPU packages of this machine; one that only says why where there are none."""
     try:
-        packages = rapl_packages(root)
+        return tuple(map(_package_source, rapl_packages(root)))
     except MeterError as error:
-        return (Source("CPU", "cpu", missing=[missing_energy("RAPL", error)]),)
-    return tuple(Source(one.title, "cpu", (RaplMeter(one),)) for one in packages)
+        return (Source("CPU", "cpu", missing=[missing_energy(RAPL_NAME, error)]),)
+
+
+def _package_source(package: Package) -> Source:
+    if isinstance(package, RaplPackage):
+        return Source(package_title(package), "cpu", (RaplMeter(package),))
+    refused = missing_energy(RAPL_NAME, package.error)
+    return Source(package_title(package), "cpu", missing=[refused])
 
 
 def missing_of(what: str, error: MeterError) -> Missing:

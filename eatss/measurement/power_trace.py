@@ -14,6 +14,9 @@ from eatss.measurement.meters.meter import Sample, Trace
 STEP_S = 0.1
 """Power is told from a counter of energy over at least so long."""
 
+LATE_SHARE = 0.1
+"""And over so long that its ends may be late by at most this share."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerSample:
@@ -85,7 +88,8 @@ def _from_counter(trace: Trace | None) -> Iterator[Sample]:
     last = trace.samples[0]
     for sample in trace.samples[1:]:
         passed_s = sample.time_s - last.time_s
-        if passed_s < STEP_S * 0.95:
+        late_s = max(last.late_s or 0.0, sample.late_s or 0.0)
+        if passed_s < max(STEP_S * 0.95, late_s / LATE_SHARE):
             continue
         if sample.value >= last.value:
             middle_s = (sample.time_s + last.time_s) / 2

@@ -13,7 +13,7 @@ from eatss.measurement.meters.meter import Meter, MeterError, Sample, Trace, Tra
 from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
 from eatss.measurement.meters.nvml_errors import NvmlError
 from eatss.measurement.meters.power import PowerMeter
-from eatss.measurement.meters.rapl import RaplMeter, RaplPackage, rapl_packages
+from eatss.measurement.meters.rapl import RaplMeter, RaplPackage, RefusedPackage, rapl_packages
 from eatss.measurement.meters.reading import Period, read, steady, update_period_s
 from eatss.measurement.meters.replay import ReplayMeter, load_traces, save_traces
 
@@ -32,6 +32,7 @@ __all__ = [
     "PowerMeter",
     "RaplMeter",
     "RaplPackage",
+    "RefusedPackage",
     "ReplayMeter",
     "Sample",
     "Trace",

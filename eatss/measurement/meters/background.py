@@ -59,10 +59,7 @@ class ThreadTicker:
 class BackgroundMeter:
     """A meter that runs a sampler in a daemon thread; base of those that poll."""
 
-    def __init__(
-        self, name: str, kind: TraceKind, sample: Sampler, *, late_s: float | None = None
-    ) -> None:
-        self._late_s = late_s
+    def __init__(self, name: str, kind: TraceKind, sample: Sampler) -> None:
         self._name = name
         self._kind: TraceKind = kind
         self._sample = sample
@@ -123,5 +120,4 @@ class BackgroundMeter:
                 f"{self._name} failed: {type(self._failure).__name__}: {self._failure}",
                 "choose another meter (`--meter`)",
             ) from self._failure
-        samples = tuple(self._samples)
-        return Trace(meter=self._name, kind=self._kind, samples=samples, late_s=self._late_s)
+        return Trace(meter=self._name, kind=self._kind, samples=tuple(self._samples))

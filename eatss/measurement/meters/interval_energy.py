@@ -73,13 +73,16 @@ def interval_energy(trace: Trace, begin_s: float, end_s: float) -> IntervalEnerg
 class Course:
     """A trace, ready to be asked for many spans; ``fault`` says why it can tell none.
 
-    ``ceiling_w`` is a power that is never exceeded, infinite where none is known. ``period_s`` is
-    the usual time between two values of the sensor, ``None`` if it is not known.
+    ``certain`` are times, rising: what was drawn before ``certain[k]`` is in ``values[k]``, since a
+    sample may be stamped late. ``ceiling_w`` is a power that is never exceeded, infinite where none
+    is known. ``period_s`` is the usual time between two values of the sensor, ``None`` if it is not
+    known.
     """
 
     trace: Trace
     times: _Floats
     values: _Floats
+    certain: _Floats
     power_w: float = 0.0
     fault: str = ""
     ceiling_w: float = math.inf
@@ -90,9 +93,11 @@ class Course:
         """Return the course of a trace."""
         times = np.array([sample.time_s for sample in trace.samples])
         values = np.array([sample.value for sample in trace.samples])
+        late = [SHARP_S if sample.late_s is None else sample.late_s for sample in trace.samples]
+        certain = np.maximum.accumulate(times - np.array(late))
         period = update_period_s(trace)
         period_s = period.median_s if isinstance(period, Period) else None
-        course = cls(trace, times, values, ceiling_w=ceiling_w, period_s=period_s)
+        course = cls(trace, times, values, certain, ceiling_w=ceiling_w, period_s=period_s)
         if trace.kind != "energy" or len(times) < 2:
             return course
         whole = read(trace, times[0], times[-1], settle_s=0.0, least_intervals=1)
@@ -195,10 +200,9 @@ def _counter_at(moment_s: float, course: Course) -> _Bounds:
     if moment_s < first_s:
         first_j, before_j = float(joules[0]), power_w * (first_s - moment_s)
         return _Bounds(first_j - 2 * before_j, first_j - before_j, first_j)
-    # An update is stamped up to so much late, so the next one may lie before this moment.
-    late_s = SHARP_S if course.trace.late_s is None else course.trace.late_s
-    after = bisect_left(times, moment_s + late_s)
-    beyond_j = power_w * (moment_s + late_s - last_s)
+    # An update may be stamped late, so the next one may lie before this moment.
+    after = bisect_left(course.certain, moment_s)
+    beyond_j = power_w * (moment_s - float(course.certain[-1]))
     most_j = float(joules[after]) if after < len(joules) else last_j + beyond_j
     if moment_s > last_s:
         since_j = power_w * (moment_s - last_s)

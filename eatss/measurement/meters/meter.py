@@ -10,10 +10,15 @@ TraceKind: TypeAlias = Literal["energy", "power"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A value of a sensor at a time of ``time.perf_counter``: joules of a counter, or watts."""
+    """A value of a sensor at a time of ``time.perf_counter``: joules of a counter, or watts.
+
+    ``late_s`` is how long before ``time_s`` a counter may have had this value already; ``None`` for
+    what :mod:`eatss.measurement.meters.counter` allows.
+    """
 
     time_s: float
     value: float
+    late_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +27,11 @@ class Trace:
 
     ``samples`` are in the order of time. Samples of an ``energy`` trace are the first readings
     after each update; those of a ``power`` trace are the first readings of each new value.
-    ``late_s`` is how long after an update its sample may be stamped, ``None`` for what
-    :mod:`eatss.measurement.meters.counter` allows.
     """
 
     meter: str
     kind: TraceKind
     samples: tuple[Sample, ...]
-    late_s: float | None = None
 
 
 class Meter(Protocol):

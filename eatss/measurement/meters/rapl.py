@@ -8,10 +8,13 @@ readings can tell secrets of other programs.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from eatss.measurement.meters.background import BackgroundMeter, Ticker
 from eatss.measurement.meters.meter import MeterError, Sample
@@ -21,12 +24,8 @@ RAPL_NAME = "RAPL"
 POLL_S = 0.01
 """Time between two readings; a sample is as good as an update, which is a millisecond old."""
 
-READ_S = 0.002
-"""A reading that took longer is left out: this thread was not scheduled, and nobody knows when
-the counter had that value."""
-
-LATE_S = READ_S + 0.002
-"""How old the value of a counter may be when it is stamped: it moves about every millisecond."""
+UPDATE_S = 0.002
+"""How old a counter's value may be when it is read: it moves about every millisecond."""
 
 _FOLDER = "sys/class/powercap"
 _PACKAGE = re.compile(r"package-\d+(-die-\d+)?")
@@ -36,9 +35,9 @@ _READABLE = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class RaplPackage:
-    """A CPU package, and the joules that it has drawn since it was first asked.
+    """A CPU package whose counter can be read.
 
     Attributes:
         name: ``package-0``, as the kernel calls it.
@@ -49,37 +48,64 @@ class RaplPackage:
     name: str
     folder: Path
     range_j: float
-    _last_j: float | None = field(default=None, init=False)
-    _rounds: int = field(default=0, init=False)
 
-    @property
-    def title(self) -> str:
-        """Name for people: ``CPU package 0``."""
-        return f"CPU {self.name.replace('-', ' ')}"
+    @contextmanager
+    def counter(self) -> Iterator[Callable[[], float]]:
+        """Hold the counter open, and give what reads it.
 
-    def energy_j(self) -> float:
-        """Return the counter, with what it lost whenever it began anew between two readings.
+        That returns joules, with what the counter lost whenever it began anew between two readings.
 
         Raises:
-            MeterError: it cannot be read.
+            MeterError: it cannot be opened; likewise each reading.
         """
-        raw_j = _number(self.folder / "energy_uj") / 1e6
-        if self._last_j is not None and raw_j < self._last_j:
-            self._rounds += 1
-        self._last_j = raw_j
-        return raw_j + self._rounds * self.range_j
+        file = self.folder / "energy_uj"
+        with _told(file):
+            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        last_j, rounds = 0.0, 0
+
+        def read_j() -> float:
+            nonlocal last_j, rounds
+            raw_j = _microjoules(descriptor, file) / 1e6
+            rounds += raw_j < last_j
+            last_j = raw_j
+            return raw_j + rounds * self.range_j
+
+        try:
+            yield read_j
+        finally:
+            os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPackage:
+    """A CPU package that the kernel shows and whose energy cannot be read.
+
+    Attributes:
+        name: ``package-0``, as the kernel calls it.
+        error: Why.
+    """
+
+    name: str
+    error: MeterError
+
+
+Package: TypeAlias = RaplPackage | RefusedPackage
+
+
+def package_title(package: Package) -> str:
+    """Return its name for people: ``CPU package 0``."""
+    return f"CPU {package.name.replace('-', ' ')}"
 
 
 class RaplMeter(BackgroundMeter):
     """A meter of one package."""
 
     def __init__(self, package: RaplPackage, *, poll_s: float = POLL_S) -> None:
-        super().__init__(
-            RAPL_NAME,
-            "energy",
-            lambda ticker, record: follow_quick_counter(package.energy_j, ticker, record, poll_s),
-            late_s=LATE_S,
-        )
+        def sample(ticker: Ticker, record: Callable[[Sample], None]) -> None:
+            with package.counter() as read_j:
+                follow_quick_counter(read_j, ticker, record, poll_s)
+
+        super().__init__(RAPL_NAME, "energy", sample)
 
 
 def follow_quick_counter(
@@ -88,47 +114,54 @@ def follow_quick_counter(
     record: Callable[[Sample], None],
     poll_s: float = POLL_S,
 ) -> None:
-    """Record a counter that moves faster than it is asked, where it has moved."""
+    """Record a counter that moves faster than it is asked, where it has moved.
+
+    A sample is stamped when the reading was answered. It may be late by as long as the reading
+    took, which is milliseconds where other threads of this process compute: each waits for the
+    interpreter's lock.
+    """
     last_j: float | None = None
     while not ticker.ended():
         asked_s = ticker.now()
         value_j = read_j()
         answered_s = ticker.now()
-        if value_j != last_j and answered_s - asked_s <= READ_S:
-            record(Sample(time_s=answered_s, value=value_j))
+        if value_j != last_j:
+            late_s = answered_s - asked_s + UPDATE_S
+            record(Sample(time_s=answered_s, value=value_j, late_s=late_s))
             last_j = value_j
         ticker.sleep(max(0.0, poll_s - (ticker.now() - asked_s)))
 
 
-def rapl_packages(root: Path = Path("/")) -> tuple[RaplPackage, ...]:
-    """Return the CPU packages of this machine whose counters can be read, each once.
+def rapl_packages(root: Path = Path("/")) -> tuple[Package, ...]:
+    """Return the CPU packages of this machine, each once; those that cannot be read say why.
 
     Args:
         root: where ``/sys`` is looked for.
 
     Raises:
-        MeterError: there are none, or they may not be read.
+        MeterError: there are none.
     """
-    found: dict[str, RaplPackage] = {}
-    refused: MeterError | None = None
-    # intel-rapl-mmio:0 tells of a package that intel-rapl:0 tells of as well: the first counts.
+    found: dict[str, Package] = {}
+    # intel-rapl-mmio:0 tells of a package that intel-rapl:0 tells of as well: the first that can
+    # be read counts.
     for folder in sorted((root / _FOLDER).glob("intel-rapl*:*"), key=_place):
         try:
             name = (folder / "name").read_text(encoding="utf-8").strip()
         except OSError:
             continue
-        if name in found or not _PACKAGE.fullmatch(name):
+        if not _PACKAGE.fullmatch(name) or isinstance(found.get(name), RaplPackage):
             continue
         try:
-            package = RaplPackage(name, folder, _number(folder / "max_energy_range_uj") / 1e6)
-            package.energy_j()
+            package = RaplPackage(name, folder, _range_j(folder))
+            with package.counter() as read_j:
+                read_j()
         except MeterError as error:
-            refused = refused or error
+            found.setdefault(name, RefusedPackage(name, error))
         else:
             found[name] = package
     if found:
         return tuple(found.values())
-    raise refused or MeterError(
+    raise MeterError(
         f"the kernel shows no energy of CPUs: no package under {root / _FOLDER}",
         "virtual machines and containers mostly have none; on the machine itself: "
         "sudo modprobe intel_rapl_msr",
@@ -140,15 +173,32 @@ def _place(folder: Path) -> tuple[str, list[int]]:
     return family, [int(part) if part.isdigit() else -1 for part in place.split(":")]
 
 
-def _number(file: Path) -> int:
+def _range_j(folder: Path) -> float:
+    file = folder / "max_energy_range_uj"
+    with _told(file):
+        return _number(file.read_bytes(), file) / 1e6
+
+
+def _microjoules(descriptor: int, file: Path) -> int:
+    """Return what a counter tells; the interpreter's lock is given away once."""
+    with _told(file):
+        return _number(os.pread(descriptor, 64, 0), file)
+
+
+def _number(told: bytes, file: Path) -> int:
     try:
-        text = file.read_text(encoding="ascii")
+        return int(told)
+    except ValueError:
+        text = told.decode("ascii", "replace").strip()[:40]
+        raise MeterError(f"{file} holds no number: {text!r}") from None
+
+
+@contextmanager
+def _told(file: Path) -> Iterator[None]:
+    """Turn what the system says against reading a file into a reason."""
+    try:
+        yield
     except PermissionError:
         raise MeterError(f"{file} may be read by root only", _READABLE) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise MeterError(f"{file} cannot be read: {reason}") from None
-    try:
-        return int(text)
-    except ValueError:
-        raise MeterError(f"{file} holds no number: {text.strip()[:40]!r}") from None
+    except OSError as error:
+        raise MeterError(f"{file} cannot be read: {error.strerror or error}") from None

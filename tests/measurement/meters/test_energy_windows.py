@@ -233,15 +233,13 @@ def test_cpu_packages_are_told_beside_cards_and_summed(
     fake: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packages(tmp_path, 2)
-    watts, range_uj, begin_s = {"0": 50, "1": 100}, 262_143_000_000, time.perf_counter()
+    watts, range_uj, begin_s = {"0": 50, "1": 100}, 2_000_000, time.perf_counter()
 
-    def number(file: Path) -> int:  # both begin anew after 0.2 s or less
-        if file.name == "max_energy_range_uj":
-            return range_uj
+    def microjoules(_: int, file: Path) -> int:  # both begin anew after 40 ms or less
         drawn_uj = 1e6 * watts[file.parent.name[-1]] * (time.perf_counter() - begin_s)
-        return int(range_uj - 10_000_000 + drawn_uj) % range_uj
+        return int(drawn_uj) % range_uj
 
-    monkeypatch.setattr("eatss.measurement.meters.rapl._number", number)
+    monkeypatch.setattr("eatss.measurement.meters.rapl._microjoules", microjoules)
     with EnergyMeter(cpu=True, module=fake, margin_s=0.1, environment={}, root=tmp_path) as meter:
         time.sleep(0.3)
     found = meter.result

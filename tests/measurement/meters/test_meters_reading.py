@@ -183,8 +183,9 @@ def test_no_narrower_bound_of_several_spans_holds(
     spans = list(zip(inside[::2], inside[1::2], strict=True))
     if not spans or sum(end - begin for begin, end in spans) < 1e-6:
         return
-    samples = tuple(Sample(time_s=t, value=v) for t, v in zip(times, joules, strict=True))
-    told = Trace(meter="m", kind="energy", samples=samples, late_s=0.0)
+    pairs = zip(times, joules, strict=True)
+    samples = tuple(Sample(time_s=t, value=v, late_s=0.0) for t, v in pairs)
+    told = Trace(meter="m", kind="energy", samples=samples)
     ceiling_w = ceiling * max(steps) / 0.1
     energy = energy_of_spans(Course.of(told, ceiling_w=ceiling_w), spans)
     assert isinstance(energy, IntervalEnergy)
