@@ -15,7 +15,7 @@ from eatss.foreign.child import Child
 from eatss.foreign.program_energy import CardEnergy, CpuEnergy, ProgramEnergy
 from eatss.measurement.energy_measurement import SourceEnergy
 from eatss.measurement.energy_meter import MARGIN_S
-from eatss.measurement.energy_source import Source, cpu_sources
+from eatss.measurement.energy_source import Source, cpu_sources, reason_of
 from eatss.measurement.meters.choose import METERS, choose_meters
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
@@ -166,23 +166,19 @@ def _card(named: NamedCard, options: MeterOptions, closing: ExitStack, module: A
     except MeterError as error:
         raise no_card(error) from None
     closing.callback(card.close)
+    source = Source(named.name, "card", info=device_info(card))
     try:
-        chosen = choose_meters(options.meter, card.uuid, nvml=card)
-    except MeterError as error:
+        source.take(choose_meters(options.meter, card.uuid, nvml=card))
+    except Exception as error:  # a meter that was registered may raise anything
+        remedy = error.remedy if isinstance(error, MeterError) else ""
+        said = error if isinstance(error, MeterError) else reason_of(error)
         raise input_error(
             "EATSS-E074",
-            f"the meter '{options.meter}' does not work here: {error}",
-            hint=error.remedy or "take --meter auto",
+            f"the meter '{options.meter}' does not work here: {said}",
+            hint=remedy or "take --meter auto",
         ) from None
-    tracer = PowerMeter(card.power_w, name=_TRACE, poll_s=options.interval_s)
-    return Source(
-        named.name,
-        "card",
-        chosen.meters,
-        info=device_info(card),
-        tracer=tracer,
-        missing=list(chosen.missing),
-    )
+    source.tracer = PowerMeter(card.power_w, name=_TRACE, poll_s=options.interval_s)
+    return source
 
 
 def _card_energy(source: Source, begin_s: float, end_s: float) -> CardEnergy:

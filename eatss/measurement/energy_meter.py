@@ -17,19 +17,19 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from eatss.diagnostics import EatssError, input_error
+from eatss.diagnostics import input_error
 from eatss.measurement.energy_measurement import EnergyMeasurement
 from eatss.measurement.energy_result import OpenedWindow, energy_result
-from eatss.measurement.energy_source import Source, cpu_sources, missing_energy, missing_of
+from eatss.measurement.energy_source import Source, cpu_sources, guarded
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.choose import METERS, MeterTarget, OpenMeters, choose_meters
-from eatss.measurement.meters.meter import Meter, MeterError
+from eatss.measurement.meters.meter import Meter
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
 from eatss.measurement.named_cards import Gpus, NamedCard, checked_gpus, named_cards
 from eatss.measurement.waiting import wait_for_frameworks
@@ -186,7 +186,7 @@ class EnergyMeter:
 
     @property
     def result(self) -> EnergyMeasurement:
-        """What the last block took.
+        """What the last block took; of one that did not begin there is none.
 
         Raises:
             InputError: ``EATSS-E062``: no block has ended yet.
@@ -243,13 +243,12 @@ class EnergyMeter:
                     hint="make one for each block: `with energy_meter() as inner:`; or name a part "
                     'of this one: `with meter.window("inner"):`',
                 )
-            self._run = run
+            self._run, self._result = run, None
         try:
             self._begin(run)
         except BaseException:
             try:
-                for source in run.sources:
-                    source.close()
+                _close(run)
             finally:
                 self._run = None
             raise
@@ -292,7 +291,7 @@ class EnergyMeter:
         if self._cpu:
             run.sources.extend(cpu_sources(self._root))
         for own in self._own:
-            run.sources.extend(self._opened_own(run, own))
+            run.sources.append(self._opened_own(run, own))
         for source in run.sources:
             source.start()
         if any(source.recording for source in run.sources):
@@ -306,44 +305,28 @@ class EnergyMeter:
         if card.reason:
             source.missing.append(Missing(what="energy", reason=card.reason))
             return
-        try:
+        with guarded("device", source.missing):
             source.card = NvmlDevice(card.device, module=self._module)
-        except MeterError as error:
-            source.missing.append(missing_of("device", error))
-        else:
             source.info = device_info(source.card)
         if self._meters is not None:
             source.meters = self._meters if first else ()
             return
-        try:
-            chosen = choose_meters(self._choice, card.device, nvml=source.card, root=self._root)
-        except MeterError as error:
-            source.missing.append(missing_of("energy", error))
-        else:
-            source.missing.extend(chosen.missing)
-            source.meters = chosen.meters
+        with guarded("energy", source.missing):
+            source.take(choose_meters(self._choice, card.device, nvml=source.card, root=self._root))
 
-    def _opened_own(self, run: _Run, own: OwnMeter) -> Iterator[Source]:
-        """Yield the sources of one of the user's meters; one that does not open says why."""
-        if not isinstance(own, str) and not callable(own):
-            yield Source(str(own.name), "own", (own,))
-            return
-        cards = [source.card for source in run.sources if source.card is not None]
+    def _opened_own(self, run: _Run, own: OwnMeter) -> Source:
+        """Return the source of one of the user's meters; one that does not open says why."""
         name = own if isinstance(own, str) else getattr(own, "__name__", "own meter")
-        target = MeterTarget(opened=cards[0] if cards else None, root=self._root)
-        try:
-            opener = METERS.get(own) if isinstance(own, str) else own
-            chosen = opener(target)
-        except (MeterError, EatssError) as error:
-            reason = error if isinstance(error, MeterError) else MeterError(str(error))
-            yield Source(name, "own", missing=[missing_energy(name, reason)])
-        except Exception as error:  # the user's code may raise anything
-            said = " ".join(str(error).split())[:200]
-            failed = MeterError(f"it failed: {type(error).__name__}: {said}")
-            yield Source(name, "own", missing=[missing_energy(name, failed)])
-        else:
-            told = " ".join(one.name for one in chosen.meters[:1])
-            yield Source(told or name, "own", chosen.meters, missing=list(chosen.missing))
+        source = Source(name, "own")
+        with guarded(f"energy by {name}", source.missing):
+            if not isinstance(own, str) and not callable(own):
+                source.meters, source.name = (own,), str(own.name)
+                return source
+            cards = [one.card for one in run.sources if one.card is not None]
+            target = MeterTarget(opened=cards[0] if cards else None, root=self._root)
+            source.take((METERS.get(own) if isinstance(own, str) else own)(target))
+            source.name = str(source.meters[0].name) if source.meters else name
+        return source
 
     def _wait(self, run: _Run) -> None:
         if self._synchronize is not None:
@@ -359,8 +342,7 @@ class EnergyMeter:
             run.note("synchronisation", failure)
 
     def _finish(self, run: _Run, end_s: float, error: BaseException | None) -> None:
-        for source in run.sources:
-            source.close()
+        _close(run)
         for window in run.windows:
             if window.end_s is None or window.end_s > end_s:
                 window.end_s = end_s
@@ -375,6 +357,12 @@ class EnergyMeter:
             waited_for=tuple(run.waited_for),
             counted=run.counted,
         )
+
+
+def _close(run: _Run) -> None:
+    with ExitStack() as closing:  # the others are closed if one is interrupted
+        for source in reversed(run.sources):
+            closing.callback(source.close)
 
 
 def _sentence(error: BaseException) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eatss.diagnostics import EatssError
 from eatss.measurement.energy_measurement import SourceEnergy, SourceKind
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
+from eatss.measurement.meters.choose import ChosenMeters
 from eatss.measurement.meters.interval_energy import (
     Course,
     IntervalEnergy,
@@ -60,20 +63,26 @@ class Source:
     _courses: list[Course] = field(default_factory=list)
     _power: list[Trace] = field(default_factory=list)
 
+    def take(self, chosen: object) -> None:
+        """Take the meters that were chosen for it.
+
+        Raises:
+            MeterError: what chose them returned something else.
+        """
+        if not isinstance(chosen, ChosenMeters):
+            raise MeterError(
+                f"what opens its meters returned {type(chosen).__name__} in place of ChosenMeters"
+            )
+        self.meters = tuple(chosen.meters)
+        self.missing.extend(chosen.missing)
+
     def start(self) -> None:
         """Begin to record."""
         if self.card is not None:
             self._before = card_state(self.card)
         for meter in (*self.meters, *((self.tracer,) if self.tracer is not None else ())):
-            try:
+            with self._guarded(meter):
                 meter.start()
-            except MeterError as error:
-                self.missing.append(self._missing(meter, error))
-            except Exception as error:  # a user's meter may raise anything
-                if self.kind != "own":
-                    raise
-                self.missing.append(missing_energy(self.name, _failed(error)))
-            else:
                 self._recording.append(meter)
 
     @property
@@ -86,32 +95,31 @@ class Source:
         recording, self._recording = self._recording, []
         if self.card is not None and self._after is None:
             self._after = card_state(self.card)
-        for meter in recording:
-            try:
-                trace = meter.stop()
-            except MeterError as error:
-                self.missing.append(self._missing(meter, error))
-            except Exception as error:  # likewise
-                if self.kind != "own":
-                    raise
-                self.missing.append(missing_energy(self.name, _failed(error)))
-            else:
-                (self._power if meter is self.tracer else self.traces).append(trace)
         limit_w = None if self.info is None else self.info.power_limit_w
         ceiling_w = math.inf if limit_w is None else OVERSHOOT * limit_w
-        self._courses = [
-            Course.of(trace, ceiling_w=ceiling_w if self.kind == "card" else math.inf)
-            for trace in self.traces
-        ]
+        with ExitStack() as stopping:  # the others stop if one is interrupted
+            for meter in reversed(recording):
+                stopping.callback(self._stop, meter, ceiling_w if self.kind == "card" else math.inf)
+
+    def _stop(self, meter: Meter, ceiling_w: float) -> None:
+        with self._guarded(meter):
+            trace: object = meter.stop()
+            if not isinstance(trace, Trace):
+                raise MeterError(f"stop() returned {type(trace).__name__} in place of a Trace")
+            course = Course.of(trace, ceiling_w=ceiling_w)
+            if meter is self.tracer:
+                self._power.append(trace)
+            else:
+                self.traces.append(trace)
+                self._courses.append(course)
 
     def close(self) -> None:
         """Stop what records, and give the card back."""
-        self.stop()
-        if self.card is not None:
-            try:
-                self.card.close()
-            except MeterError as error:
-                self.missing.append(missing_of("device", error))
+        with ExitStack() as closing:
+            if self.card is not None:
+                closing.enter_context(guarded("device", self.missing))
+                closing.callback(self.card.close)
+            self.stop()
 
     def energies(self, spans: Sequence[Span]) -> tuple[list[IntervalEnergy], list[Missing]]:
         """Return what each meter tells of some spans, and why others tell nothing."""
@@ -128,10 +136,9 @@ class Source:
             missing.append(Missing(what="energy", reason="no meter was given"))
         return told, missing
 
-    def _missing(self, meter: Meter, error: MeterError) -> Missing:
-        if meter is self.tracer:
-            return missing_of(meter.name, error)
-        return missing_energy(meter.name, error)
+    def _guarded(self, meter: Meter) -> AbstractContextManager[None]:
+        name = self.name if self.kind == "own" else str(getattr(meter, "name", self.name))
+        return guarded(name if meter is self.tracer else f"energy by {name}", self.missing)
 
     def result(self, begin_s: float, end_s: float) -> SourceEnergy:
         """Return what was drawn between two moments, after :meth:`stop`."""
@@ -162,26 +169,40 @@ def cpu_sources(root: Path = Path("/")) -> tuple[Source, ...]:
     try:
         return tuple(map(_package_source, rapl_packages(root)))
     except MeterError as error:
-        return (Source("CPU", "cpu", missing=[missing_energy(RAPL_NAME, error)]),)
+        return (Source("CPU", "cpu", missing=[_no_rapl(error)]),)
 
 
 def _package_source(package: Package) -> Source:
     if isinstance(package, RaplPackage):
         return Source(package_title(package), "cpu", (RaplMeter(package),))
-    refused = missing_energy(RAPL_NAME, package.error)
-    return Source(package_title(package), "cpu", missing=[refused])
+    return Source(package_title(package), "cpu", missing=[_no_rapl(package.error)])
 
 
-def missing_of(what: str, error: MeterError) -> Missing:
-    """Return what is missing because a sensor does not work, and what to do about it."""
-    return Missing(what=what, reason=f"{error} ({error.remedy})" if error.remedy else str(error))
+def _no_rapl(error: MeterError) -> Missing:
+    return Missing(what=f"energy by {RAPL_NAME}", reason=reason_of(error))
 
 
-def missing_energy(meter: str, error: MeterError) -> Missing:
-    """Return the energy that one meter does not tell."""
-    return missing_of(f"energy by {meter}", error)
+@contextmanager
+def guarded(what: str, missing: list[Missing]) -> Iterator[None]:
+    """Make a reason of what a sensor raises: the block that it records goes on.
+
+    Meters come from users and packages as well, and theirs may raise anything.
+
+    Args:
+        what: is missing then.
+        missing: gets the reason.
+    """
+    try:
+        yield
+    except Exception as error:  # of the meter's own making
+        missing.append(Missing(what=what, reason=reason_of(error)))
 
 
-def _failed(error: Exception) -> MeterError:
-    said = " ".join(str(error).split())[:200]
-    return MeterError(f"it failed: {type(error).__name__}: {said}".removesuffix(": "))
+def reason_of(error: Exception) -> str:
+    """Return why a sensor does not work, and what to do about it."""
+    said = " ".join(str(error).split())[:400]
+    if isinstance(error, MeterError):
+        return f"{error} ({error.remedy})" if error.remedy else str(error)
+    if isinstance(error, EatssError):
+        return said
+    return f"it failed: {type(error).__name__}: {said}".removesuffix(": ")

@@ -16,6 +16,7 @@ from eatss.codec import decode, encode
 from eatss.foreign.child import Child, NotStartedError
 from eatss.foreign.meter import MeterOptions, meter_program
 from eatss.foreign.program_energy import ProgramEnergy
+from eatss.measurement.meters import METERS
 from eatss.report.program_energy import power_csv, render_program_energy
 from tests.end_to_end.in_process import eatss as in_process
 from tests.measurement.meters.conftest import FakeNvml
@@ -132,6 +133,18 @@ def test_a_meter_that_does_not_work_here_is_told() -> None:
     with pytest.raises(eatss.InputError) as caught:
         meter_program(["true"], MeterOptions(meter="guess"), module=FakeNvml())
     assert caught.value.code == "EATSS-X005"
+
+
+def test_a_registered_meter_that_breaks_is_told() -> None:
+    METERS.register("breaking-of-test", lambda _: 1 // 0)  # type: ignore[arg-type,return-value]
+    module = FakeNvml()
+    try:
+        with pytest.raises(eatss.InputError, match="it failed: ZeroDivisionError") as caught:
+            meter_program(["true"], MeterOptions(meter="breaking-of-test"), module=module)
+    finally:
+        METERS.remove("breaking-of-test")
+    assert caught.value.code == "EATSS-E074"
+    assert module.users == 0
 
 
 def test_no_meter_is_time_and_power_alone() -> None:

@@ -355,8 +355,85 @@ def test_own_meters_may_be_functions_or_names(fake: FakeNvml) -> None:
     found = meter.result
     assert [one.name for one in found.sources] == ["card 0", "lamp", "breaks", "refuses"]
     reasons = [one.reason for one in found.missing]
-    assert "breaks: it failed: ZeroDivisionError: " in reasons
+    assert "breaks: it failed: ZeroDivisionError" in reasons
     assert "refuses: it is unplugged (plug it in)" in reasons
+
+
+def wrong_samples() -> Any:
+    return Trace(meter="odd", kind="power", samples=(("no", "sample"),))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (SimpleNamespace(name="odd", start=int, stop=lambda: None), "NoneType in place of a Trace"),
+        (SimpleNamespace(name="odd", start=int, stop=wrong_samples), "it failed: AttributeError"),
+        (lambda _: None, "NoneType in place of ChosenMeters"),
+        (lambda _: ChosenMeters(meters=(None,)), "it failed: AttributeError"),  # type: ignore[arg-type]
+        (lambda _: ChosenMeters(meters=None), "it failed: TypeError"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_an_odd_meter_does_is_a_reason_and_the_blocks_own_error_goes_on(
+    fake: FakeNvml, own: Any, said: str
+) -> None:
+    def work() -> None:
+        time.sleep(0.05)
+        raise LookupError("the block's own")
+
+    meter = EnergyMeter(own=[own], module=fake, margin_s=0.02, environment={})
+    with pytest.raises(LookupError, match="the block's own"), meter:
+        work()
+    assert meter.result.error == "LookupError: the block's own"
+    assert meter.result.energy_j is not None
+    assert said in meter.result.sources[1].missing[0].reason
+    assert fake.users == 0
+
+
+def test_a_registered_meter_of_cards_that_breaks_leaves_the_block_alone(fake: FakeNvml) -> None:
+    def breaks(_: MeterTarget) -> ChosenMeters:
+        raise ValueError("no such port")
+
+    METERS.register("breaking-of-test", breaks)
+    try:
+        with EnergyMeter(choice="breaking-of-test", module=fake, environment={}) as meter:
+            pass
+    finally:
+        METERS.remove("breaking-of-test")
+    assert meter.result.missing == (
+        Missing(what="energy", reason="it failed: ValueError: no such port"),
+    )
+    assert fake.users == 0
+
+
+def test_the_result_is_never_that_of_the_block_before(fake: FakeNvml) -> None:
+    class Interrupting(Wall):
+        def start(self) -> None:
+            raise KeyboardInterrupt
+
+    meter = EnergyMeter(module=fake, margin_s=0, environment={})
+    with meter:
+        pass
+    assert meter.result.time_s > 0
+    meter._own = [Interrupting(), Wall()]
+    with pytest.raises(KeyboardInterrupt), meter:
+        pytest.fail("the block must not run")
+    with pytest.raises(InputError, match="EATSS-E062"):
+        _ = meter.result
+    assert fake.users == 0
+
+
+def test_a_meter_that_is_interrupted_while_it_ends_leaves_no_other_open(fake: FakeNvml) -> None:
+    class Interrupting(Wall):
+        def stop(self) -> Trace:
+            raise KeyboardInterrupt
+
+    threads = threading.active_count()
+    own: list[OwnMeter] = [Interrupting(), PowerMeter(lambda: 1.0, name="lamp")]
+    meter = EnergyMeter(own=own, module=fake, margin_s=0, environment={})
+    with pytest.raises(KeyboardInterrupt), meter:
+        pass
+    assert threading.active_count() == threads
+    assert fake.users == 0
 
 
 def test_what_is_no_meter_is_refused_before_the_block() -> None:
