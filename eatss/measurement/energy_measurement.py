@@ -31,7 +31,8 @@ class SourceEnergy:
     """What one source drew during a block: a card, a CPU package, or a user's meter.
 
     Attributes:
-        name: ``"card 0"`` as CUDA counts, ``"CPU package 0"``, or the name of the meter.
+        name: ``"card 0"`` as CUDA counts, ``"CPU package 0"``, or the name of the meter. No two
+            of a block are called the same: the second ``"wall"`` is ``"wall (2)"``.
         kind: ``"card"``, ``"cpu"`` or ``"own"``.
         energy_j: Joules, gross; ``None`` with a reason in ``missing``.
         uncertainty_j: Joules that ``energy_j`` may be off, as far as the sensor is right.
@@ -219,9 +220,9 @@ class EnergyMeasurement(Tabular):
         """Return the windows of a name; ``KeyError`` if there were none."""
         return {one.name: one for one in self.windows}[name]
 
-    def power_traces(self) -> dict[str, PowerTrace]:
-        """Return power over time as arrays, by the names of the sources that tell it."""
-        return {one.name: PowerTrace.of(one.name, one.trace) for one in self.sources if one.trace}
+    def power_traces(self) -> tuple[PowerTrace, ...]:
+        """Return power over time as arrays, of each source that tells it."""
+        return tuple(PowerTrace.of(one.name, one.trace) for one in self.sources if one.trace)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw power over time, and the named windows below it.
@@ -247,9 +248,10 @@ class EnergyMeasurement(Tabular):
     def __str__(self) -> str:
         told = [f"{self.time_s:.4g} s", self._of_cards()]
         if self.cpu_energy_j is not None:
-            told.append(f"CPU {self.cpu_energy_j:.4g} J")
+            told.append(f"CPU {_joules(self.cpu_energy_j, self.cpu_uncertainty_j)}")
         elif self.cpus:
             told.append(f"CPU energy unknown: {_why(self.cpus)}")
+        told += _of_own((one.name, one) for one in self.sources if one.kind == "own")
         return ", ".join(filter(None, told))
 
     def _of_cards(self) -> str:
@@ -278,8 +280,19 @@ def _joules(energy_j: float | None, uncertainty_j: float | None) -> str:
 
 def _of_window(one: WindowEnergy) -> str:
     """Return a line of all windows of a name."""
-    told = _joules(one.energy_j, one.uncertainty_j)
-    return f"{one.name}: {one.count} x, {one.time_s:.4g} s, {told}"
+    kinds = {share.kind for share in one.sources}
+    told = [f"{one.name}: {one.count} x", f"{one.time_s:.4g} s"]
+    if "card" in kinds:
+        told.append(_joules(one.energy_j, one.uncertainty_j))
+    if "cpu" in kinds:
+        told.append(f"CPU {_joules(one.cpu_energy_j, one.cpu_uncertainty_j)}")
+    told += _of_own((share.source, share) for share in one.sources if share.kind == "own")
+    return ", ".join(told)
+
+
+def _of_own(named: Iterable[tuple[str, SourceEnergy | WindowShare]]) -> list[str]:
+    """Return what meters of the user tell, each by itself."""
+    return [f"{name} {_joules(one.energy_j, one.uncertainty_j)}" for name, one in named]
 
 
 def summed(values: Iterable[float | None]) -> float | None:

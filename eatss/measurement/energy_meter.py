@@ -26,7 +26,7 @@ from typing import Self, TypeAlias
 from eatss.diagnostics import input_error
 from eatss.measurement.energy_measurement import EnergyMeasurement
 from eatss.measurement.energy_result import OpenedWindow, energy_result
-from eatss.measurement.energy_source import Source, cpu_sources, guarded
+from eatss.measurement.energy_source import Source, cpu_sources, guarded, told_apart
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.choose import METERS, MeterTarget, OpenMeters, choose_meters
 from eatss.measurement.meters.meter import Meter
@@ -292,6 +292,7 @@ class EnergyMeter:
             run.sources.extend(cpu_sources(self._root))
         for own in self._own:
             run.sources.append(self._opened_own(run, own))
+        told_apart(run.sources)
         for source in run.sources:
             source.start()
         if any(source.recording for source in run.sources):

@@ -99,6 +99,8 @@ def _window(
                 )
                 for one in why or source.missing
             ]
+    if not sources:
+        missing.append(Missing(what="energy", reason="no card, CPU or meter records it"))
     energy_j, uncertainty_j = _sums(shares, "card")
     cpu_energy_j, cpu_uncertainty_j = _sums(shares, "cpu")
     return WindowEnergy(

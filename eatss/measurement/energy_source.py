@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 
 from eatss.diagnostics import EatssError
@@ -162,6 +163,15 @@ class Source:
             missing=(*self.missing, *missing),
             trace=trace,
         )
+
+
+def told_apart(sources: Sequence[Source]) -> None:
+    """Number sources of one name: the second ``wall`` becomes ``wall (2)``."""
+    names: set[str] = set()
+    for source in sources:
+        numbered = (f"{source.name} ({number})" for number in count(2))
+        source.name = next(name for name in chain((source.name,), numbered) if name not in names)
+        names.add(source.name)
 
 
 def cpu_sources(root: Path = Path("/")) -> tuple[Source, ...]:

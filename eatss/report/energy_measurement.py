@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.measurement.energy_measurement import EnergyMeasurement
+from eatss.measurement.energy_measurement import EnergyMeasurement, WindowEnergy
 from eatss.report.figures import NONE, figure
 from eatss.report.render import indented_table
 
@@ -26,21 +28,35 @@ def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
             one.meter or NONE,
         )
     for window in found.windows:
-        table.add_row(
-            f"window {window.name}",
-            str(window.count),
-            figure(window.time_s),
-            figure(window.energy_j),
-            figure(window.uncertainty_j, 2),
-            figure(window.power_w),
-            "",
-        )
+        for name, energy_j, uncertainty_j in _drawn(window):
+            table.add_row(
+                name,
+                str(window.count),
+                figure(window.time_s),
+                figure(energy_j),
+                figure(uncertainty_j, 2),
+                figure(None if energy_j is None else energy_j / window.time_s),
+                "",
+            )
     reasons = [one.reason for one in found.missing]
     reasons += [f"window {w.name}: {one.reason}" for w in found.windows for one in w.missing]
     notes = [Text(f"  {reason}") for reason in dict.fromkeys(reasons)]
     if found.error:
         notes.append(Text(f"  ended by {found.error}", style="red"))
     return [Text(str(found), style="bold"), table, *notes]
+
+
+def _drawn(window: WindowEnergy) -> Iterator[tuple[str, float | None, float | None]]:
+    """Yield a line for each kind of source in a window: all cards, all CPUs, each other meter."""
+    name = f"window {window.name}"
+    kinds = {share.kind for share in window.sources}
+    if "card" in kinds or not kinds:
+        yield name, window.energy_j, window.uncertainty_j
+    if "cpu" in kinds:
+        yield f"{name}, CPU", window.cpu_energy_j, window.cpu_uncertainty_j
+    for share in window.sources:
+        if share.kind == "own":
+            yield f"{name}, {share.source}", share.energy_j, share.uncertainty_j
 
 
 def _name(source: str, card: str) -> str:

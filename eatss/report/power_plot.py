@@ -44,7 +44,7 @@ def draw_power(found: EnergyMeasurement, ax: Axes | None = None) -> Axes:
         (one.name, tuple((run.begin_s, run.begin_s + run.time_s) for run in one.runs))
         for one in found.windows
     ]
-    return _draw(ax, list(found.power_traces().values()), strips, found.time_s)
+    return _draw(ax, found.power_traces(), strips, found.time_s)
 
 
 def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:

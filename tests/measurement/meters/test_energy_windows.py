@@ -253,7 +253,9 @@ def test_cpu_packages_are_told_beside_cards_and_summed(
     assert found.energy_j is not None, found.missing
     assert found.cpu_energy_j is not None
     assert found.total_energy_j == pytest.approx(found.energy_j + found.cpu_energy_j)
-    assert found.power_traces()["CPU package 1"].power_w.mean() == pytest.approx(100, rel=0.1)
+    *_, last = found.power_traces()
+    assert last.source == "CPU package 1"
+    assert last.power_w.mean() == pytest.approx(100, rel=0.1)
 
 
 def test_cpus_that_cannot_be_read_have_a_reason_and_leave_the_card_alone(
@@ -359,6 +361,43 @@ def test_own_meters_may_be_functions_or_names(fake: FakeNvml) -> None:
     assert "refuses: it is unplugged (plug it in)" in reasons
 
 
+def test_sources_of_one_name_are_told_apart(fake: FakeNvml) -> None:
+    own = [PowerMeter(lambda: 10.0, name="wall"), PowerMeter(lambda: 20.0, name="wall")]
+    card = PowerMeter(lambda: 30.0, name="card 0")
+    with EnergyMeter(own=[*own, card], module=fake, margin_s=0.03, environment={}) as meter:
+        time.sleep(0.05)
+    found = meter.result
+    assert [one.name for one in found.sources] == ["card 0", "wall", "wall (2)", "card 0 (2)"]
+    traces = {trace.source: trace.power_w.mean() for trace in found.power_traces()}
+    assert (traces["wall"], traces["wall (2)"], traces["card 0 (2)"]) == (10, 20, 30)
+    assert found.source("card 0").kind == "card"
+
+
+def test_windows_show_each_kind_that_was_asked_for(fake: FakeNvml, tmp_path: Path) -> None:
+    packages(tmp_path, 1)
+    meter = EnergyMeter(device=[], cpu=True, own=[Wall()], margin_s=0.02, root=tmp_path)
+    with meter, meter.window("part"):
+        time.sleep(0.1)
+    (line,) = repr(meter.result).splitlines()[1:]
+    assert ", CPU energy unknown, wall socket 50" in line
+    assert line.count("energy unknown") == 1
+    assert "wall socket 50" in str(meter.result)
+    table = "\n".join(meter.result._repr_html_().splitlines())
+    assert "window part, CPU" in table
+    assert "window part, wall socket" in table
+    with EnergyMeter(module=fake, margin_s=0.02, environment={}) as meter, meter.window("part"):
+        time.sleep(0.1)
+    assert " ± " in repr(meter.result).splitlines()[1]
+
+
+def test_a_window_of_no_source_has_a_reason(fake: FakeNvml) -> None:
+    with EnergyMeter(device=[], module=fake, environment={}) as meter, meter.window("part"):
+        pass
+    part = meter.result.window("part")
+    assert part.missing == (Missing(what="energy", reason="no card, CPU or meter records it"),)
+    assert "no card, CPU or meter records it" in meter.result._repr_html_()
+
+
 def wrong_samples() -> Any:
     return Trace(meter="odd", kind="power", samples=(("no", "sample"),))  # type: ignore[arg-type]
 
@@ -451,8 +490,8 @@ def test_power_over_time_is_arrays_and_not_in_the_json(fake: FakeNvml) -> None:
     with EnergyMeter(device=[0, 1], module=fake, margin_s=0.05, environment={}) as meter:
         time.sleep(0.2)
     traces = meter.result.power_traces()
-    assert list(traces) == ["card 0", "card 1"]
-    for trace in traces.values():
+    assert [trace.source for trace in traces] == ["card 0", "card 1"]
+    for trace in traces:
         assert len(trace.time_s) == len(trace.power_w) > 3
         assert (np.diff(trace.time_s) > 0).all()
         assert trace.time_s[0] < 0 < trace.time_s[-1] <= meter.result.time_s
@@ -466,7 +505,7 @@ def test_a_counter_alone_tells_power_too(virtual: tuple[VirtualTime, Make]) -> N
     clock, make = virtual
     with make(counter(300, period_s=0.01)) as meter:
         clock.sleep(1.0)
-    trace = meter.result.power_traces()["card 0"]
+    (trace,) = meter.result.power_traces()
     assert trace.power_w == pytest.approx(300)
     assert np.diff(trace.time_s) == pytest.approx(0.1, abs=0.011)
     assert meter.result.sources[0].peak_power_w == pytest.approx(300)
