@@ -21,6 +21,9 @@ _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 _STRIP, _ROOM = 0.04, 0.03
 """Height of the strip of a window's name, and room above the strips: shares of the axes."""
 
+_MOST = 0.4
+"""Share of the axes that all strips have at most; of many names each is thinner."""
+
 Strip = tuple[str, tuple[tuple[float, float], ...]]
 """A name, and when its windows began and ended."""
 
@@ -83,16 +86,19 @@ def _draw(ax: Axes, traces: Sequence[PowerTrace], strips: Sequence[Strip], end_s
     for number, trace in enumerate(traces):
         colour = _COLOURS[number % len(_COLOURS)]
         ax.step(trace.time_s, trace.power_w, where="pre", color=colour, label=trace.source)
-    highest_w = max((float(trace.power_w.max()) for trace in traces), default=1.0)
-    below = len(strips) * _STRIP + (_ROOM if strips else 0.0)
+    highest_w = max((float(trace.power_w.max()) for trace in traces), default=0.0)
+    if highest_w <= 0:
+        highest_w = 1.0
+    height = min(_STRIP, _MOST / max(1, len(strips)))
+    below = len(strips) * height + (_ROOM if strips else 0.0)
     ax.set_ylim(bottom=-1.1 * highest_w * below / (1 - below), top=1.1 * highest_w)
     ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.1 * highest_w])
     for number, (name, spans) in enumerate(strips):
-        low = (len(strips) - 1 - number) * _STRIP
+        low = (len(strips) - 1 - number) * height
         colour = _COLOURS[(len(traces) + number) % len(_COLOURS)]
         for first, (begin_s, until_s) in enumerate(spans):
             ax.axvspan(
-                begin_s, until_s, ymin=low, ymax=low + 0.8 * _STRIP, color=colour, linewidth=0,
+                begin_s, until_s, ymin=low, ymax=low + 0.8 * height, color=colour, linewidth=0,
                 label=None if first else name,
             )  # fmt: skip
     for moment_s in (0.0, end_s):
