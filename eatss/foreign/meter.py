@@ -137,7 +137,8 @@ def _named(
     """
     found = named_cards(options.devices, environment, module=module)
     if not found.cards and options.devices:
-        raise no_card(MeterError("; ".join(one.reason for one in found.missing)))
+        reasons = "; ".join(one.reason for one in found.missing)
+        raise no_card(MeterError(reasons), cpu=options.cpu)
     return found.cards
 
 
@@ -146,25 +147,26 @@ def _readable(word: str) -> str:
     return os.fsencode(word).decode("utf-8", "backslashreplace")
 
 
-def no_card(error: MeterError) -> InputError:
-    """Return the error of a card that cannot be metered."""
+def no_card(error: MeterError, *, cpu: bool = False) -> InputError:
+    """Return the error of a card that cannot be metered, maybe beside CPUs."""
+    alone = "for the CPUs alone: --gpus none" if cpu else "for time alone: time -p PROGRAM"
     hint = f"{error.remedy}; " if error.remedy else ""
     told = str(error).startswith("there is no card")
     return input_error(
         "EATSS-E090",
         str(error) if told else f"there is no card to meter: {error}",
-        hint=f"{hint}for time alone: time -p PROGRAM",
+        hint=f"{hint}{alone}",
     )
 
 
 def _card(named: NamedCard, options: MeterOptions, closing: ExitStack, module: Any) -> Source:
     """Return what records a card; a meter that was asked for and does not work is an error."""
     if named.reason:
-        raise no_card(MeterError(named.reason))
+        raise no_card(MeterError(named.reason), cpu=options.cpu)
     try:
         card = NvmlDevice(named.device, module=module)
     except MeterError as error:
-        raise no_card(error) from None
+        raise no_card(error, cpu=options.cpu) from None
     closing.callback(card.close)
     source = Source(named.name, "card", info=device_info(card))
     try:
@@ -184,28 +186,40 @@ def _card(named: NamedCard, options: MeterOptions, closing: ExitStack, module: A
 def _card_energy(source: Source, begin_s: float, end_s: float) -> CardEnergy:
     found = source.result(begin_s, end_s)
     assert found.device is not None
-    return CardEnergy(device=found.device, **_of_source(found))
+    return CardEnergy(
+        device=found.device,
+        energy_j=found.energy_j,
+        uncertainty_j=found.uncertainty_j,
+        power_w=found.power_w,
+        peak_power_w=found.peak_power_w,
+        idle_power_w=_idle_power_w(found),
+        meter=found.meter,
+        updates=found.updates,
+        missing=found.missing,
+        trace=found.trace,
+    )
 
 
 def _cpu_energy(source: Source, begin_s: float, end_s: float) -> CpuEnergy:
     found = source.result(begin_s, end_s)
-    return CpuEnergy(name=found.name, **_of_source(found))
+    return CpuEnergy(
+        name=found.name,
+        energy_j=found.energy_j,
+        uncertainty_j=found.uncertainty_j,
+        power_w=found.power_w,
+        peak_power_w=found.peak_power_w,
+        idle_power_w=_idle_power_w(found),
+        meter=found.meter,
+        updates=found.updates,
+        missing=found.missing,
+        trace=found.trace,
+    )
 
 
-def _of_source(found: SourceEnergy) -> dict[str, Any]:
-    """Return what cards and CPU packages have in common."""
+def _idle_power_w(found: SourceEnergy) -> float | None:
+    """Return the mean power before the program began."""
     idle = [sample.power_w for sample in found.trace if sample.time_s < 0]
-    return {
-        "energy_j": found.energy_j,
-        "uncertainty_j": found.uncertainty_j,
-        "power_w": found.power_w,
-        "peak_power_w": found.peak_power_w,
-        "idle_power_w": sum(idle) / len(idle) if idle else None,
-        "meter": found.meter,
-        "updates": found.updates,
-        "missing": found.missing,
-        "trace": found.trace,
-    }
+    return sum(idle) / len(idle) if idle else None
 
 
 def without_trace(found: ProgramEnergy) -> ProgramEnergy:

@@ -116,6 +116,16 @@ def test_no_card_is_an_error_before_the_program_runs(tmp_path: Path) -> None:
     assert caught.value.code == "EATSS-E090"
 
 
+def test_without_a_card_cpus_can_be_metered_alone() -> None:
+    module = FakeNvml()
+    module.failing["nvmlInit"] = 12
+    for devices in ((0,), "all", ("GPU-7",)):
+        options = MeterOptions(devices=devices, cpu=True)
+        with pytest.raises(eatss.InputError) as caught:
+            meter_program(["true"], options, module=module)
+        assert "for the CPUs alone: --gpus none" in (caught.value.diagnostics[0].hint or "")
+
+
 def test_without_a_counter_power_is_integrated_or_said_to_be_too_slow() -> None:
     module = FakeNvml()
     module.failing["nvmlDeviceGetTotalEnergyConsumption"] = 3
