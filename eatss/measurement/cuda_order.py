@@ -2,9 +2,10 @@
 
 NVML lists all cards by their place on the bus. CUDA lists those that ``CUDA_VISIBLE_DEVICES``
 names, in that order; its own order is the fastest first unless ``CUDA_DEVICE_ORDER`` is
-``PCI_BUS_ID``. Where CuPy or PyTorch has CUDA loaded, CUDA is asked. Else the variables are read,
-and only where cards of several kinds are counted the fastest first is CUDA asked, in a process
-of its own, so that this one stays as it is.
+``PCI_BUS_ID``. Where the program has imported CuPy, or uses CUDA through PyTorch, CUDA is asked
+through it. A CuPy that was only imported begins to use the driver then, but no card. Else the
+variables are read, and only where numbers of cards of several kinds are counted the fastest first
+is CUDA asked, in a process of its own, so that this one stays as it is.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def cuda_order(
         environment: where ``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER`` are looked for.
         module: what stands in for ``pynvml``.
         loaded: asks CUDA if this process has it loaded already; ``None`` if it has not.
-        ask: asks CUDA in another process.
+        ask: asks CUDA in another process; by default once for the same variables and cards.
 
     Raises:
         MeterError: neither CUDA nor the driver can be asked, and no variable names cards.
@@ -86,8 +87,9 @@ def cuda_order(
             raise
         return CudaOrder(cards=tuple(_named(visible, None)), how=how)
     doubt = ""
-    if len(set(driver.names)) > 1 and environment.get(ORDER, "").strip() != "PCI_BUS_ID":
-        asked = (ask or ask_cuda)(environment)
+    mixed = len(set(driver.names)) > 1 and environment.get(ORDER, "").strip() != "PCI_BUS_ID"
+    if mixed and (visible is None or _has_numbers(visible)):
+        asked = ask(environment) if ask is not None else _ask_once(environment, driver.uuids)
         if asked is not None:
             return CudaOrder(cards=asked, how="CUDA's order, as CUDA tells it")
         doubt = (
@@ -167,6 +169,10 @@ def _named(visible: str, driver: _Driver | None) -> Iterator[str | int]:
         yield card
 
 
+def _has_numbers(visible: str) -> bool:
+    return any(re.fullmatch(r"[+-]?\d+", entry.strip()) for entry in visible.split(","))
+
+
 def full_uuid(begun: str, module: Any = None) -> str:
     """Return the UUID of the one card whose UUID begins so, or that has this instance (MIG).
 
@@ -176,6 +182,19 @@ def full_uuid(begun: str, module: Any = None) -> str:
         return _Driver.of(module).card(begun) or begun
     except MeterError:
         return begun
+
+
+_KEPT: dict[tuple[str | None, str | None, tuple[str, ...]], tuple[str, ...]] = {}
+"""What CUDA told before, by all that it depends on: asking takes a process."""
+
+
+def _ask_once(environment: Mapping[str, str], uuids: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Ask CUDA, unless it has told of the same variables and the same cards."""
+    key = environment.get(VISIBLE), environment.get(ORDER), uuids
+    told = _KEPT.get(key) or ask_cuda(environment)
+    if told is not None:
+        _KEPT[key] = told
+    return told
 
 
 def ask_cuda(

@@ -82,14 +82,14 @@ def energy_meter(
         margin_s: seconds recorded before and after the block (they are waited).
 
     Raises:
-        InputError: ``EATSS-X005``: there is no such meter; ``EATSS-E064``: ``gpus`` names no cards,
-            or one of ``meters`` is no meter.
+        InputError: ``EATSS-X005``: there is no such meter; ``EATSS-E064``: ``gpus`` or ``device``
+            names no cards, or one of ``meters`` is no meter.
     """
     METERS.get(meter)
     for own in meters:
         check_own_meter(own)
     return EnergyMeter(
-        device=device if gpus is None else checked_gpus(gpus),
+        device=checked_gpus(device, "device") if gpus is None else checked_gpus(gpus),
         choice=meter,
         cpu=cpu,
         own=tuple(meters),

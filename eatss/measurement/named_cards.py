@@ -43,27 +43,31 @@ class NamedCards:
     missing: tuple[Missing, ...] = ()
 
 
-def checked_gpus(gpus: Gpus) -> Gpus:
+def checked_gpus(gpus: Gpus, argument: str = "gpus") -> Gpus:
     """Return cards that are named as cards can be; whole numbers of any type as ``int``.
+
+    Args:
+        gpus: cards as a user names them.
+        argument: what the user gave them as.
 
     Raises:
         InputError: ``EATSS-E064``.
     """
     if isinstance(gpus, str):
-        return gpus if gpus == ALL else _checked(gpus)
-    if isinstance(gpus, Iterable):
-        return tuple(_checked(one) for one in gpus)
-    return _checked(gpus)
+        return gpus if gpus == ALL else _checked(gpus, argument)
+    if isinstance(gpus, Iterable) and not isinstance(gpus, bytes | bytearray | memoryview):
+        return tuple(_checked(one, argument) for one in gpus)
+    return _checked(gpus, argument)
 
 
-def _checked(one: object) -> int | str:
+def _checked(one: object, argument: str) -> int | str:
     if isinstance(one, SupportsIndex) and not isinstance(one, bool) and index(one) >= 0:
         return index(one)
     if isinstance(one, str) and one.startswith(("GPU-", "MIG-")):
         return one
     raise input_error(
         "EATSS-E064",
-        f"gpus has {one!r}, which names no card",
+        f"{argument} has {one!r}, which names no card",
         hint="give numbers as CUDA counts from 0, UUIDs as nvidia-smi -L lists them, "
         'a list of them, "all", or [] for none',
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import eatss
 from eatss.diagnostics import InputError
 from eatss.measurement.cuda_order import CudaOrder, ask_cuda, cuda_order
 from eatss.measurement.meters import MeterError
@@ -88,6 +89,37 @@ def test_of_several_kinds_cuda_is_asked_which_is_the_fastest(four: FakeNvml) -> 
     assert "counted by their place on the bus" in doubtful.doubt
     by_bus = order(four, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "3,0"}, asked)
     assert (by_bus.cards, by_bus.doubt) == (("GPU-3", "GPU-0"), "")
+
+
+def test_cuda_is_asked_once_for_the_same_variables_and_cards(
+    four: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four.names = {"GPU-0": "NVIDIA T4"}
+    asked: list[str | None] = []
+
+    def ask(environment: Mapping[str, str]) -> tuple[str, ...] | None:
+        asked.append(environment.get("CUDA_VISIBLE_DEVICES"))
+        return ("GPU-1",) if len(asked) > 1 else None
+
+    monkeypatch.setattr("eatss.measurement.cuda_order.ask_cuda", ask)
+    monkeypatch.setattr("eatss.measurement.cuda_order._KEPT", {})
+    for visible in ("0", "0", "0", "1"):
+        cuda_order({"CUDA_VISIBLE_DEVICES": visible}, module=four, loaded=lambda: None)
+    assert asked == ["0", "0", "1"]  # that it did not answer is not kept
+    four.count = 3
+    cuda_order({"CUDA_VISIBLE_DEVICES": "1"}, module=four, loaded=lambda: None)
+    assert asked == ["0", "0", "1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("visible", "cards"), [("", ()), ("GPU-3,GPU-0", ("GPU-3", "GPU-0")), ("MIG-5c0f", ("GPU-2",))]
+)
+def test_where_the_variable_has_no_numbers_cuda_is_not_asked(
+    four: FakeNvml, visible: str, cards: tuple[str, ...]
+) -> None:
+    four.names = {"GPU-0": "NVIDIA T4"}
+    found = order(four, {"CUDA_VISIBLE_DEVICES": visible}, ("GPU-1",))
+    assert (found.cards, found.doubt) == (cards, "")
 
 
 def test_a_process_of_its_own_asks_with_the_same_variables() -> None:
@@ -169,8 +201,15 @@ def test_numbers_of_any_type_are_numbers() -> None:
     assert (checked_gpus("all"), checked_gpus([]), checked_gpus("GPU-1")) == ("all", (), "GPU-1")
 
 
-@pytest.mark.parametrize("wrong", ["alll", [0, "all"], [True], -1, [1.5], [None]])
+@pytest.mark.parametrize("wrong", ["alll", [0, "all"], [True], -1, [1.5], [None], b"01"])
 def test_what_names_no_card_is_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match="which names no card") as caught:
+    with pytest.raises(InputError, match=r"gpus has .* which names no card") as caught:
         checked_gpus(wrong)
+    assert caught.value.code == "EATSS-E064"
+
+
+@pytest.mark.parametrize("wrong", [True, "foo", -1])
+def test_a_device_that_names_no_card_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"device has .* which names no card") as caught:
+        eatss.energy_meter(device=wrong)
     assert caught.value.code == "EATSS-E064"
