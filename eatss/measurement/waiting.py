@@ -19,14 +19,14 @@ class Waited:
     failures: tuple[str, ...] = ()
 
 
-def wait_for_frameworks(in_use: Callable[[int], bool] | None = None) -> Waited:
+def wait_for_frameworks(in_use: Callable[[], Numbers | None] | None = None) -> Waited:
     """Wait for the cards that CuPy and PyTorch use, if the program has imported them.
 
-    Each waits for its current card, and for others that are in use. A card that the program has
-    not touched is left alone: waiting for it would begin to use it.
+    A card that the program has not touched is left alone: waiting for it would begin to use it.
+    Where CUDA does not tell which cards are in use, each framework waits for its current card.
 
     Args:
-        in_use: tells whether this process uses the card of a number.
+        in_use: tells which cards this process uses, as :func:`cards_in_use`.
     """
     by: list[str] = []
     failures: list[str] = []
@@ -35,7 +35,7 @@ def wait_for_frameworks(in_use: Callable[[int], bool] | None = None) -> Waited:
         if module is None:
             continue
         try:
-            cards = wait(module, in_use or card_in_use)
+            cards = wait(module, (in_use or cards_in_use)())
         except Exception as error:  # of the framework's own making
             said = " ".join(str(error).split())[:200]
             failures.append(f"{name} could not be waited for: {said}")
@@ -45,39 +45,54 @@ def wait_for_frameworks(in_use: Callable[[int], bool] | None = None) -> Waited:
     return Waited(by=tuple(by), failures=tuple(failures))
 
 
-def card_in_use(number: int, cuda: Any = None) -> bool:
-    """Return whether this process has begun to use a card: whether it has a CUDA context there."""
-    flags, active, device = ctypes.c_uint(), ctypes.c_int(), ctypes.c_int()
+def cards_in_use(cuda: Any = None) -> Numbers | None:
+    """Return the cards that this process uses: where it has a CUDA context.
+
+    Args:
+        cuda: what stands in for the driver's library.
+
+    Returns:
+        Their numbers; none if the process has not begun to use CUDA; ``None`` if it is not known.
+    """
+    count = ctypes.c_int()
     try:
         library = cuda if cuda is not None else ctypes.CDLL("libcuda.so.1")
-        if library.cuDeviceGet(ctypes.byref(device), number):
-            return False
-        state = library.cuDevicePrimaryCtxGetState
-        failed = state(device, ctypes.byref(flags), ctypes.byref(active))
+        if library.cuDeviceGetCount(ctypes.byref(count)):
+            return ()
+        return tuple(number for number in range(count.value) if _in_use(number, library))
     except (OSError, AttributeError):
+        return None
+
+
+def _in_use(number: int, library: Any) -> bool:
+    flags, active, device = ctypes.c_uint(), ctypes.c_int(), ctypes.c_int()
+    if library.cuDeviceGet(ctypes.byref(device), number):
         return False
+    failed = library.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active))
     return not failed and bool(active.value)
 
 
-def _wait_for_cupy(cupy: Any, in_use: Callable[[int], bool]) -> Numbers:
+def _wait_for_cupy(cupy: Any, in_use: Numbers | None) -> Numbers:
+    if in_use == ():
+        return ()
     runtime = cupy.cuda.runtime
-    current = int(runtime.getDevice()) if hasattr(runtime, "getDevice") else 0
-    runtime.deviceSynchronize()
-    count = int(runtime.getDeviceCount()) if hasattr(runtime, "getDeviceCount") else 1
-    others = [number for number in range(count) if number != current and in_use(number)]
-    for number in others:
+    cards = _current_first(int(runtime.getDevice()), in_use)
+    for number in cards:
         with cupy.cuda.Device(number):
             runtime.deviceSynchronize()
-    return (current, *others)
+    return cards
 
 
-def _wait_for_torch(torch: Any, in_use: Callable[[int], bool]) -> Numbers:
-    if not torch.cuda.is_initialized():
+def _wait_for_torch(torch: Any, in_use: Numbers | None) -> Numbers:
+    if in_use == () or not torch.cuda.is_initialized():
         return ()
-    current = int(torch.cuda.current_device()) if hasattr(torch.cuda, "current_device") else 0
-    torch.cuda.synchronize()
-    count = int(torch.cuda.device_count()) if hasattr(torch.cuda, "device_count") else 1
-    others = [number for number in range(count) if number != current and in_use(number)]
-    for number in others:
+    cards = _current_first(int(torch.cuda.current_device()), in_use)
+    for number in cards:
         torch.cuda.synchronize(number)
-    return (current, *others)
+    return cards
+
+
+def _current_first(current: int, in_use: Numbers | None) -> Numbers:
+    if in_use is None:
+        return (current,)
+    return tuple(sorted(in_use, key=lambda number: (number != current, number)))

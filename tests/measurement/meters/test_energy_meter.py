@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -281,16 +282,16 @@ def test_cupy_and_pytorch_are_waited_for_if_the_program_uses_them(
 ) -> None:
     clock, make = virtual
     waited: list[str] = []
-    cupy = SimpleNamespace(
-        cuda=SimpleNamespace(
-            runtime=SimpleNamespace(deviceSynchronize=lambda: waited.append("cupy"))
-        )
-    )
+    runtime = SimpleNamespace(getDevice=lambda: 0, deviceSynchronize=lambda: waited.append("cupy"))
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=nullcontext))
     torch = SimpleNamespace(
         cuda=SimpleNamespace(
-            is_initialized=lambda: True, synchronize=lambda: waited.append("torch")
+            is_initialized=lambda: True,
+            current_device=lambda: 0,
+            synchronize=lambda _: waited.append("torch"),
         )
     )
+    monkeypatch.setattr("eatss.measurement.waiting.cards_in_use", lambda: (0,))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "torch", torch)
     with make(counter()):
@@ -303,6 +304,7 @@ def test_a_framework_that_cannot_be_waited_for_is_noted(
 ) -> None:
     clock, make = virtual
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
+    monkeypatch.setattr("eatss.measurement.waiting.cards_in_use", lambda: (0,))
     with make(counter()) as meter:
         clock.sleep(1.0)
     assert [missing.what for missing in meter.result.missing] == ["synchronisation"]

@@ -29,7 +29,7 @@ from eatss.measurement.meters import (
     Sample,
     Trace,
 )
-from eatss.measurement.waiting import card_in_use, wait_for_frameworks
+from eatss.measurement.waiting import cards_in_use, wait_for_frameworks
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml, VirtualTime
@@ -531,14 +531,12 @@ def frameworks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     runtime = SimpleNamespace(
         getDevice=lambda: current[0],
-        getDeviceCount=lambda: 3,
         deviceSynchronize=lambda: waited.append(f"cupy {current[0]}"),
     )
     cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=Device))
     cuda = SimpleNamespace(
         is_initialized=lambda: True,
         current_device=lambda: 0,
-        device_count=lambda: 3,
         synchronize=lambda number=0: waited.append(f"torch {number}"),
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
@@ -550,10 +548,21 @@ def test_every_card_in_use_is_waited_for_and_no_other_is_touched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waited = frameworks(monkeypatch)
-    found = wait_for_frameworks(in_use=lambda number: number != 2)
+    found = wait_for_frameworks(in_use=lambda: (0, 1))
     assert waited == ["cupy 1", "cupy 0", "torch 0", "torch 1"]
     assert found.by == ("cupy: cards 1, 0", "torch: cards 0, 1")
     assert found.failures == ()
+
+
+@pytest.mark.parametrize(
+    ("in_use", "waited"), [((), []), ((2,), ["cupy 2", "torch 2"]), (None, ["cupy 1", "torch 0"])]
+)
+def test_the_current_card_too_is_left_alone_if_it_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, in_use: tuple[int, ...] | None, waited: list[str]
+) -> None:
+    done = frameworks(monkeypatch)
+    assert wait_for_frameworks(in_use=lambda: in_use).failures == ()
+    assert done == waited
 
 
 def test_the_result_says_what_was_waited_for(
@@ -567,21 +576,28 @@ def test_the_result_says_what_was_waited_for(
         clock.sleep(1.0)
     assert meter.result.waited_for == ()
     waited = frameworks(monkeypatch)
+    monkeypatch.setattr("eatss.measurement.waiting.cards_in_use", lambda: None)
     with make() as meter, meter.window("part"):
         clock.sleep(1.0)
     assert meter.result.waited_for == ("cupy: card 1", "torch: card 0")
     assert waited == ["cupy 1", "torch 0"] * 4
 
 
-@pytest.mark.parametrize(("status", "active", "used"), [(0, 1, True), (0, 0, False), (3, 1, False)])
+@pytest.mark.parametrize(("status", "active", "used"), [(0, 1, (0, 1)), (0, 0, ()), (3, 1, ())])
 def test_a_card_is_in_use_if_this_process_has_a_context_there(
-    status: int, active: int, used: bool
+    status: int, active: int, used: tuple[int, ...]
 ) -> None:
+    def count(told: Any) -> int:
+        told._obj.value = 2
+        return 0
+
     def state(_: Any, __: Any, told: Any) -> int:
         told._obj.value = active
         return status
 
-    cuda = SimpleNamespace(cuDeviceGet=lambda *_: 0, cuDevicePrimaryCtxGetState=state)
-    assert card_in_use(1, cuda) is used
-    assert card_in_use(1, SimpleNamespace(cuDeviceGet=lambda *_: 3)) is False
-    assert card_in_use(1, SimpleNamespace()) is False
+    cuda = SimpleNamespace(
+        cuDeviceGetCount=count, cuDeviceGet=lambda *_: 0, cuDevicePrimaryCtxGetState=state
+    )
+    assert cards_in_use(cuda) == used
+    assert cards_in_use(SimpleNamespace(cuDeviceGetCount=lambda _: 3)) == ()  # not begun
+    assert cards_in_use(SimpleNamespace()) is None
