@@ -32,7 +32,6 @@ from eatss.report.card_plots import (
     block_figure,
     energy_figure,
     memory_figure,
-    new_figure,
     predicted_against_measured,
     roofline_figure,
 )
@@ -44,7 +43,7 @@ from eatss.report.card_tables import (
     memory_table,
     runs_table,
 )
-from eatss.report.plot_file import save_figure
+from eatss.report.plot_file import new_figure, save_figure
 from eatss.report.render import render
 from eatss.report.roofline import CardRoofline
 

@@ -23,24 +23,23 @@ from eatss.characterize.energy_roofline import EnergyRoofline
 from eatss.characterize.power_limited_roofline import PowerLimitedRoofline
 from eatss.characterize.result import Record, Result
 from eatss.characterize.roofline_points import RooflinePoint
-from eatss.diagnostics import input_error
 from eatss.gpu.calibration import Calibration, Coefficient
 from eatss.report.figures import figure as shown
+from eatss.report.plot_file import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    new_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-BLACK = "#000000"
-ORANGE = "#e69f00"
-SKY = "#56b4e9"
-GREEN = "#009e73"
-BLUE = "#0072b2"
-VERMILION = "#d55e00"
-PURPLE = "#cc79a7"
-"""Okabe and Ito's colours, which people with colour blindness can tell apart."""
-
-GREY = "#8c8c8c"
 
 SHOWN_FLOP_BYTE = (0.125, 256.0)
 """Intensities that are always in view."""
@@ -66,26 +65,6 @@ class Roofs:
     lowered: PowerLimitedRoofline | None = None
     results: tuple[Result, ...] = ()
     programs: tuple[RooflinePoint, ...] = ()
-
-
-def new_figure(width_in: float = 6.4, height_in: float = 4.8) -> Figure:
-    """Return an empty figure that needs no window; sizes in inches.
-
-    Raises:
-        InputError: ``EATSS-E052`` matplotlib is not installed.
-    """
-    try:
-        from matplotlib import figure as drawing  # noqa: PLC0415 - optional
-        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-    except ImportError:
-        raise input_error(
-            "EATSS-E052",
-            "plots need matplotlib, which is not installed",
-            hint="install it with: pip install 'eatss[plot]'",
-        ) from None
-    figure = drawing.Figure(figsize=(width_in, height_in), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def roofline_figure(rows: Sequence[Roofs], title: str) -> Figure:

@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING
 
 from eatss.measurement.comparison import Comparison, ComparisonRow
 from eatss.measurement.estimate import Ratio
-from eatss.report.plot_file import check_plot_file, save_figure
+from eatss.report.plot_file import GREY, LINES, YELLOW, check_plot_file, new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
-"""Okabe and Ito's colours, which people with colour blindness can tell apart."""
-
-_BASELINE_COLOUR = "#8c8c8c"
+_COLOURS = (*LINES, YELLOW)
 _LOG_FROM = 4.0
 """Ratios beyond this factor, or below its inverse, get a logarithmic axis."""
 
@@ -62,16 +59,12 @@ def plot_comparisons(comparisons: Sequence[Comparison], path: str | PathLike[str
     """
     file = Path(fspath(path))
     check_plot_file(file)
-    from matplotlib import figure as drawing  # noqa: PLC0415 - optional
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-
     variants = _variants(comparisons)
     groups = [comparison.program for comparison in comparisons]
     if len(groups) > 1:
         groups.append(_MEAN)
     width = max(6.4, 1.6 + len(groups) * (0.22 * (len(variants) + 1) + 0.25))
-    figure = drawing.Figure(figsize=(width, 7.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(width, 7.2)
     axes = figure.subplots(len(_PANELS), 1, sharex=True)
     for panel, axis in zip(_PANELS, axes, strict=True):
         _draw(axis, panel, comparisons, variants)
@@ -110,7 +103,7 @@ def _legend(figure: Figure, axes: Sequence[Axes], names: Sequence[str]) -> None:
 
 def _colour(number: int) -> str:
     """Return the colour of a variant; number 0 is the baseline."""
-    return _COLOURS[(number - 1) % len(_COLOURS)] if number else _BASELINE_COLOUR
+    return _COLOURS[(number - 1) % len(_COLOURS)] if number else GREY
 
 
 def _variants(comparisons: Sequence[Comparison]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Files of plots: whether one can be drawn here, asked before time goes into it, and writing it."""
+"""What all plots share: whether one can be drawn here, new figures, colours, and writing files."""
 
 from __future__ import annotations
 
@@ -13,6 +13,21 @@ from eatss.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+BLACK = "#000000"
+ORANGE = "#e69f00"
+SKY = "#56b4e9"
+GREEN = "#009e73"
+YELLOW = "#f0e442"
+BLUE = "#0072b2"
+VERMILION = "#d55e00"
+PURPLE = "#cc79a7"
+"""Okabe and Ito's colours, which people with colour blindness can tell apart."""
+
+GREY = "#8c8c8c"
+
+LINES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
+"""Colours of things that are told apart, in order."""
 
 DPI = 150
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -52,6 +67,21 @@ def check_matplotlib() -> None:
             "plots need matplotlib, which is not installed",
             hint="install it with: pip install 'eatss[plot]'",
         )
+
+
+def new_figure(width_in: float = 6.4, height_in: float = 4.8) -> Figure:
+    """Return an empty figure that needs no window; sizes in inches.
+
+    Raises:
+        InputError: ``EATSS-E052`` matplotlib is not installed.
+    """
+    check_matplotlib()
+    from matplotlib import figure as drawing  # noqa: PLC0415 - optional
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+
+    figure = drawing.Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def save_figure(figure: Figure, path: str | PathLike[str]) -> None:

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING
 from eatss.foreign.program_energy import ProgramEnergy
 from eatss.measurement.energy_measurement import EnergyMeasurement
 from eatss.measurement.power_trace import PowerTrace
-from eatss.report.plot_file import check_matplotlib, check_plot_file, save_figure
+from eatss.report.plot_file import (
+    GREY,
+    LINES,
+    check_matplotlib,
+    check_plot_file,
+    new_figure,
+    save_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-"""Okabe and Ito's colours, which people with colour blindness can tell apart."""
 
 _STRIP, _ROOM = 0.04, 0.03
 """Height of the strip of a window's name, and room above the strips: shares of the axes."""
@@ -63,9 +67,7 @@ def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:
     """
     file = Path(fspath(path))
     check_plot_file(file)
-    from matplotlib.figure import Figure  # noqa: PLC0415 - optional
-
-    figure = Figure(figsize=(8, 4), layout="constrained")
+    figure = new_figure(8, 4)
     _draw(figure.add_subplot(), program_traces(found), [], found.time_s)
     save_figure(figure, file)
 
@@ -84,7 +86,7 @@ def program_traces(found: ProgramEnergy) -> list[PowerTrace]:
 
 def _draw(ax: Axes, traces: Sequence[PowerTrace], strips: Sequence[Strip], end_s: float) -> Axes:
     for number, trace in enumerate(traces):
-        colour = _COLOURS[number % len(_COLOURS)]
+        colour = LINES[number % len(LINES)]
         ax.step(trace.time_s, trace.power_w, where="pre", color=colour, label=trace.source)
     highest_w = max((float(trace.power_w.max()) for trace in traces), default=0.0)
     if highest_w <= 0:
@@ -95,14 +97,14 @@ def _draw(ax: Axes, traces: Sequence[PowerTrace], strips: Sequence[Strip], end_s
     ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.1 * highest_w])
     for number, (name, spans) in enumerate(strips):
         low = (len(strips) - 1 - number) * height
-        colour = _COLOURS[(len(traces) + number) % len(_COLOURS)]
+        colour = LINES[(len(traces) + number) % len(LINES)]
         for first, (begin_s, until_s) in enumerate(spans):
             ax.axvspan(
                 begin_s, until_s, ymin=low, ymax=low + 0.8 * height, color=colour, linewidth=0,
                 label=None if first else name,
             )  # fmt: skip
     for moment_s in (0.0, end_s):
-        ax.axvline(moment_s, color="#8c8c8c", linewidth=0.8, linestyle=":")
+        ax.axvline(moment_s, color=GREY, linewidth=0.8, linestyle=":")
     ax.set_xlabel("seconds since the begin")
     ax.set_ylabel("power (W)")
     if traces or strips:

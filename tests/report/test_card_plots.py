@@ -26,14 +26,13 @@ from eatss.report.card_plots import (
     coalescing_curve,
     flop_energies,
     instruction_energies,
-    new_figure,
     power_line,
     predicted_against_measured,
     roofline_figure,
     stride_curve,
     time_roofline,
 )
-from eatss.report.plot_file import save_figure
+from eatss.report.plot_file import new_figure, save_figure
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
 RECORD = read_record(RESULTS / "characterize-1.jsonl")

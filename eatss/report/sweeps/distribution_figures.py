@@ -9,7 +9,7 @@ import numpy as np
 from eatss.evaluation.frontier import convex_hull, pareto_front, weighted_winners
 from eatss.evaluation.population import Floats, Population, of_role
 from eatss.evaluation.tradeoff import fastest, thriftiest
-from eatss.report.card_plots import BLACK, BLUE, GREY, ORANGE, VERMILION
+from eatss.report.plot_file import BLACK, BLUE, GREY, ORANGE, VERMILION
 from eatss.report.sweeps.style import (
     cloud,
     grid,

@@ -16,14 +16,8 @@ from eatss.evaluation.correlations import (
 )
 from eatss.evaluation.population import Population
 from eatss.evaluation.prediction_check import Objective, predicted
-from eatss.report.card_plots import (
-    BLACK,
-    BLUE,
-    GREEN,
-    VERMILION,
-    new_figure,
-    predicted_against_measured,
-)
+from eatss.report.card_plots import predicted_against_measured
+from eatss.report.plot_file import BLACK, BLUE, GREEN, VERMILION, new_figure
 from eatss.report.sweeps.style import (
     cloud,
     grid,

@@ -12,8 +12,8 @@ from eatss.evaluation.population import Floats, size_words
 from eatss.evaluation.progress import BestSoFar
 from eatss.evaluation.standing import ChoiceName
 from eatss.evaluation.studies import HeatMap, SizePoint, SplitBar
-from eatss.report.card_plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from eatss.report.figures import figure as shown
+from eatss.report.plot_file import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from eatss.report.sweeps.style import (
     CHOICE_COLOURS,
     CHOICE_MARKS,

@@ -12,7 +12,7 @@ import numpy as np
 
 from eatss.evaluation.population import Floats, Population, of_role
 from eatss.evaluation.standing import ChoiceName
-from eatss.report.card_plots import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, new_figure
+from eatss.report.plot_file import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, new_figure
 from eatss.store.nouns import Role
 
 if TYPE_CHECKING:
