@@ -28,6 +28,7 @@ from eatss.cli import (
     schema,
     select,
     settings,
+    settings_in_force,
     space,
     sweep,
     verify,
@@ -136,13 +137,13 @@ def root(
             hint="leave one of them out",
         )
     try:
-        in_force = None if no_config else settings.in_force(context, config)
+        in_force = None if no_config else settings_in_force.in_force(context, config)
     except EatssError:
         if not _asks_for_help(sys.argv[1:]):
             raise
         in_force = None
     context.obj = in_force
-    context.default_map = settings.default_map(
+    context.default_map = settings_in_force.default_map(
         context, () if in_force is None else in_force.defaults, quiet=quiet, verbose=verbose
     )
 

@@ -98,7 +98,7 @@ def defaults_of(file: SettingsFile, root: typer.Context) -> tuple[Default, ...]:
     return tuple(found.values())
 
 
-def default_map(defaults: Sequence[Default]) -> Defaults:
+def as_click_has_it(defaults: Sequence[Default]) -> Defaults:
     """Return defaults as Click takes them."""
     found: Defaults = {}
     for one in defaults:

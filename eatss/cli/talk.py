@@ -70,7 +70,7 @@ def talking(function: Callable[..., Any]) -> Callable[..., Any]:
                 verbose=verbose,
                 as_json=options.get("diagnostics") == "json",
                 debug=bool(options.get("debug")),
-                settings=str(found.obj.path) if found.obj is not None else "",
+                settings=str(found.obj.file.path) if found.obj is not None else "",
                 defaults=tuple(max(one.opts, key=len) for one in used),
             )
         )
