@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eatss.cli.talk import FromSettings, is_from_settings
+
 if TYPE_CHECKING:
     from eatss.cli.default_options import Default
     from eatss.cli.settings_file import SettingsFile
@@ -24,6 +26,20 @@ class InForce:
 
     file: SettingsFile
     defaults: tuple[Default, ...]
+
+    def of(self, context: typer.Context) -> tuple[FromSettings, ...]:
+        """Return what a command has from the file and not from its command line."""
+        path: list[str] = []
+        above: Any = context
+        while above.parent is not None:
+            path.insert(0, above.info_name or "")
+            above = above.parent
+        shown = {one.name: max(one.opts, key=len) for one in context.command.params}
+        return tuple(
+            FromSettings(file=self.file, option=shown[one.option], key=one.key)
+            for one in self.defaults
+            if one.command == tuple(path) and is_from_settings(context, one.option)
+        )
 
 
 def in_force(context: typer.Context, config: Path | None) -> InForce | None:
