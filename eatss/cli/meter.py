@@ -11,7 +11,7 @@ import typer
 
 from eatss.cli.measure_options import parse_device
 from eatss.cli.option_values import check_writable, write_text
-from eatss.cli.options import Debug, Diagnostics, TableOrJson, of_output
+from eatss.cli.options import Debug, Diagnostics, TableOrJson, meter_option, of_output
 from eatss.diagnostics import InputError, input_error
 
 EXAMPLES = """
@@ -51,14 +51,7 @@ def meter(
         int,
         typer.Option(metavar="N", min=1, help="Run it N times; energy is of all runs together."),
     ] = 1,
-    sensor: Annotated[
-        str,
-        typer.Option(
-            "--meter",
-            metavar="NAME",
-            help="What energy is read from: auto, counter, power, nvidia-smi, jetson, none.",
-        ),
-    ] = "auto",
+    sensor: Annotated[str, meter_option()] = "auto",
     interval: Annotated[
         float,
         typer.Option(metavar="SECONDS", min=0.001, help="Time between two looks at the power."),
