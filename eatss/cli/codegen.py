@@ -13,7 +13,6 @@ from eatss.cli.messages import read, report_warnings, say
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import read_selection, read_text, write_text
 from eatss.cli.options import (
-    NVCC_HELP,
     Card,
     Debug,
     Diagnostics,
@@ -23,6 +22,7 @@ from eatss.cli.options import (
     TableOrJson,
     cache_options,
     code_options,
+    nvcc_option,
     of_code,
     of_output,
     reading_options,
@@ -118,7 +118,7 @@ def codegen(
             "--compile", help="Compile with nvcc and check that every kernel can be launched."
         ),
     ] = False,
-    nvcc: Annotated[str | None, of_output(metavar="PATH", help=NVCC_HELP)] = None,
+    nvcc: Annotated[str | None, nvcc_option(rich_help_panel="Output")] = None,
     force: Force = False,
     output: Annotated[
         TableOrJson, of_output("--format", "-f", help="What to print; json: the plan.")

@@ -28,6 +28,7 @@ from eatss.cli import (
     schema,
     select,
     settings,
+    settings_in_force,
     space,
     sweep,
     verify,
@@ -65,8 +66,28 @@ app = typer.Typer(
 )
 
 
-def _add(panel: str, function: Callable[..., Any], examples: str) -> None:
-    app.command(cls=Command, epilog=examples, rich_help_panel=panel)(talking(function))
+_COMMANDS: tuple[tuple[str, Callable[..., Any], str], ...] = (
+    ("Sizes and code", select.select, select.EXAMPLES),
+    ("Sizes and code", codegen.codegen, codegen.EXAMPLES),
+    ("Sizes and code", predict.predict, predict.EXAMPLES),
+    ("Sizes and code", inspect.inspect, inspect.EXAMPLES),
+    ("Sizes and code", ppcg.ppcg, ppcg.EXAMPLES),
+    ("Sizes and code", kernels.kernels, kernels.EXAMPLES),
+    ("Programs on a card", verify.verify, verify.EXAMPLES),
+    ("Programs on a card", measure.measure, measure.EXAMPLES),
+    ("Programs on a card", compare.compare, compare.EXAMPLES),
+    ("Programs on a card", meter.meter, meter.EXAMPLES),
+    ("Many variants", space.space, space.EXAMPLES),
+    ("Many variants", sweep.sweep, sweep.EXAMPLES),
+    ("Many variants", report.report, report.EXAMPLES),
+    ("Cards", profiles.profiles, profiles.EXAMPLES),
+    ("Cards", characterize.characterize, characterize.EXAMPLES),
+    ("Cards", roofline.roofline, roofline.EXAMPLES),
+    ("This installation", doctor.doctor, doctor.EXAMPLES),
+    ("This installation", settings.settings, settings.EXAMPLES),
+    ("This installation", schema.schema, schema.EXAMPLES),
+)
+"""The commands in the order of the help: panel, function, examples. Groups are added below."""
 
 
 def _add_group(panel: str, group: typer.Typer, name: str) -> None:
@@ -76,27 +97,10 @@ def _add_group(panel: str, group: typer.Typer, name: str) -> None:
     app.add_typer(group, cls=Group, name=name, rich_help_panel=panel)
 
 
-_add("Sizes and code", select.select, select.EXAMPLES)
-_add("Sizes and code", codegen.codegen, codegen.EXAMPLES)
-_add("Sizes and code", predict.predict, predict.EXAMPLES)
-_add("Sizes and code", inspect.inspect, inspect.EXAMPLES)
-_add("Sizes and code", ppcg.ppcg, ppcg.EXAMPLES)
-_add("Sizes and code", kernels.kernels, kernels.EXAMPLES)
-_add("Programs on a card", verify.verify, verify.EXAMPLES)
-_add("Programs on a card", measure.measure, measure.EXAMPLES)
-_add("Programs on a card", compare.compare, compare.EXAMPLES)
-_add("Programs on a card", meter.meter, meter.EXAMPLES)
-_add("Many variants", space.space, space.EXAMPLES)
-_add("Many variants", sweep.sweep, sweep.EXAMPLES)
+for _panel, _function, _examples in _COMMANDS:
+    app.command(cls=Command, epilog=_examples, rich_help_panel=_panel)(talking(_function))
 _add_group("Many variants", results.app, "results")
-_add("Many variants", report.report, report.EXAMPLES)
-_add("Cards", profiles.profiles, profiles.EXAMPLES)
-_add("Cards", characterize.characterize, characterize.EXAMPLES)
-_add("Cards", roofline.roofline, roofline.EXAMPLES)
-_add("This installation", doctor.doctor, doctor.EXAMPLES)
-_add("This installation", settings.settings, settings.EXAMPLES)
 _add_group("This installation", cache.app, "cache")
-_add("This installation", schema.schema, schema.EXAMPLES)
 
 
 @app.callback(invoke_without_command=True)
@@ -136,13 +140,13 @@ def root(
             hint="leave one of them out",
         )
     try:
-        in_force = None if no_config else settings.in_force(context, config)
+        in_force = None if no_config else settings_in_force.in_force(context, config)
     except EatssError:
         if not _asks_for_help(sys.argv[1:]):
             raise
         in_force = None
     context.obj = in_force
-    context.default_map = settings.default_map(
+    context.default_map = settings_in_force.default_map(
         context, () if in_force is None else in_force.defaults, quiet=quiet, verbose=verbose
     )
 

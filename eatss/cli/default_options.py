@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,6 +17,9 @@ from eatss.diagnostics import Diagnostic, EatssError, InputError
 
 Defaults: TypeAlias = dict[str, Any]
 """What ``default_map`` of Click takes: by command, by parameter."""
+
+Value: TypeAlias = bool | str | tuple[str, ...]
+"""A default as Click takes it: what is no flag as one types it."""
 
 OF_ONE_COMMAND = frozenset(
     (
@@ -36,6 +40,11 @@ OF_ONE_COMMAND = frozenset(
 
 _OPPOSITE = {"quiet": "verbose", "verbose": "quiet"}
 
+_TABLE = "[{0}] is a table with the options of eatss {0}"
+
+_TEXT = re.compile(r"(NAME|CARD|FORMAT|PATH|FILE|DIR|STORE)\b")
+"""How the metavar of an option begins that takes no number."""
+
 _FILES = frozenset(("gpu", "ppcg", "nvcc", "cc", "cxx"))
 """Options that take a path or a name; whatever is written like a path is one."""
 
@@ -51,7 +60,7 @@ class Default:
     command: tuple[str, ...]
     option: str
     key: tuple[str, ...]
-    value: Any
+    value: Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +99,7 @@ def defaults_of(file: SettingsFile, root: typer.Context) -> tuple[Default, ...]:
     reader = _Reader(file, commands)
     for key, value in file.table.items():
         reader.read((), key, value)
+    reader.check_talk()
     if reader.findings:
         raise InputError(*reader.findings)
     outdone = {(one.command, _OPPOSITE.get(one.option)) for one in reader.of_one if one.value}
@@ -98,7 +108,7 @@ def defaults_of(file: SettingsFile, root: typer.Context) -> tuple[Default, ...]:
     return tuple(found.values())
 
 
-def default_map(defaults: Sequence[Default]) -> Defaults:
+def as_click_has_it(defaults: Sequence[Default]) -> Defaults:
     """Return defaults as Click takes them."""
     found: Defaults = {}
     for one in defaults:
@@ -147,6 +157,20 @@ class _Reader:
         else:
             self._of_all(key, value)
 
+    def check_talk(self) -> None:
+        """Find tables that ask for ``quiet`` and ``verbose`` at once."""
+        on = dict.fromkeys(one.key for one in (*self.of_all, *self.of_one) if one.value is True)
+        for key in on:
+            *table, name = key
+            if name == "verbose" and (*table, "quiet") in on:
+                for one in ("quiet", "verbose"):
+                    self._find(
+                        (*table, one),
+                        "EATSS-C033",
+                        f"'{one}' and '{_OPPOSITE[one]}' exclude each other",
+                        "leave one of them out",
+                    )
+
     def _names(self, path: tuple[str, ...]) -> Iterator[str]:
         known = {one[: len(path) + 1] for one in self._commands if one[: len(path)] == path}
         yield from sorted(one[-1] for one in known)
@@ -157,9 +181,10 @@ class _Reader:
         if option is None:
             self._unknown((*path, key), "option", _words(command.options), " ".join(path))
             return
-        made = self._value(command, option, value)
-        if isinstance(made, _Refusal):
-            self._refuse((*path, key), made)
+        try:
+            made = self._value(command, option, value)
+        except _RefusedError as refused:
+            self._refuse((*path, key), refused)
             return
         self.of_one.append(Default(command=path, option=option.name, key=(*path, key), value=made))
 
@@ -179,38 +204,44 @@ class _Reader:
                 f"write it into the table of one: {', '.join(f'[{_dotted(n)}]' for n in names)}",
             )
             return
-        refused: _Refusal | None = None
+        refused: _RefusedError | None = None
         taken = []
         for command, option in having:
-            made = self._value(command, option, value)
-            if isinstance(made, _Refusal):
-                refused = made
+            try:
+                made = self._value(command, option, value)
+            except _RefusedError as error:
+                refused = error
                 continue
             taken.append(Default(command=command.path, option=option.name, key=(key,), value=made))
-        if not taken:
-            assert refused is not None
-            self._refuse((key,), refused)
+        if refused is not None and not taken:
+            also = _TABLE.format(key) if key in self._names(()) else None
+            self._refuse((key,), refused, also)
         self.of_all += taken
 
-    def _value(self, command: _Command, option: _Option, value: Any) -> Any:
-        """Return a value as Click takes it, or why it is none of the option."""
+    def _value(self, command: _Command, option: _Option, value: Any) -> Value:
+        """Return a value as Click takes it.
+
+        Raises:
+            _RefusedError: it is none of the option.
+        """
         parameter = option.parameter
-        refusal = _misfit(option, value)
-        if refusal is not None or parameter.is_flag:
-            return refusal or value
+        _check_kind(option, value)
+        if parameter.is_flag:
+            return bool(value)
         several = value if isinstance(value, list) else [value]
         texts = [self._text(option, one) for one in several]
-        made: Any = texts if parameter.multiple else texts[0]
+        made = texts if parameter.multiple else texts[0]
         try:
             checked = parameter.process_value(command.context, made)
         except typer.BadParameter as error:
             said = error.message.removeprefix("Value error, ").rstrip(".")
-            return _Refusal(f"{option.shown}: {said}", _wanted(parameter))
+            raise _RefusedError(f"{option.shown}: {said}", _wanted(parameter)) from None
         except EatssError as error:
-            return _Refusal(error.diagnostics[0].message, error.diagnostics[0].hint)
+            first = error.diagnostics[0]
+            raise _RefusedError(first.message, first.hint) from None
         if _is_path(parameter, checked):
             texts = [os.path.normpath(self._file.path.parent / text) for text in texts]
-        return texts if parameter.multiple else texts[0]
+        return tuple(texts) if parameter.multiple else texts[0]
 
     def _text(self, option: _Option, value: str | float) -> str:
         """Return a value as one types it; paths are relative to the file they stand in."""
@@ -219,8 +250,9 @@ class _Reader:
             return os.path.normpath(self._file.path.parent / Path(text).expanduser())
         return text
 
-    def _refuse(self, key: tuple[str, ...], why: _Refusal) -> None:
-        self._find(key, "EATSS-C033", why.message, why.hint)
+    def _refuse(self, key: tuple[str, ...], why: _RefusedError, also: str | None = None) -> None:
+        hint = "; ".join(one for one in (why.hint, also) if one) or None
+        self._find(key, "EATSS-C033", why.message, hint)
 
     def _unknown(
         self,
@@ -234,7 +266,7 @@ class _Reader:
         close = get_close_matches(name.replace("_", "-"), [*known, *also], n=1)
         whose = f"eatss {of}" if of else "eatss"
         if name in also:  # a command's name, with a value
-            hint = f"[{name}] is a table with the options of eatss {name}"
+            hint = _TABLE.format(name)
         elif close:
             hint = f"did you mean {close[0]}?"
         else:
@@ -254,10 +286,13 @@ class _Reader:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    message: str
-    hint: str | None
+class _RefusedError(Exception):
+    """A value is none of an option: why, and what to do."""
+
+    def __init__(self, message: str, hint: str | None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
 
 
 def _is_path(parameter: Any, value: Any) -> bool:
@@ -267,19 +302,24 @@ def _is_path(parameter: Any, value: Any) -> bool:
     return named == "path" or any(isinstance(one, Path) for one in several)
 
 
-def _misfit(option: _Option, value: Any) -> _Refusal | None:
-    """Return why TOML's kind of value is none of an option."""
+def _check_kind(option: _Option, value: Any) -> None:
+    """Check that TOML's kind of value is one of an option.
+
+    Raises:
+        _RefusedError: it is not.
+    """
     parameter = option.parameter
     if parameter.is_flag:
         if isinstance(value, bool):
-            return None
-        return _Refusal(f"{option.shown} is on or off", "write true or false")
+            return
+        raise _RefusedError(f"{option.shown} is on or off", "write true or false")
     if isinstance(value, list) and not parameter.multiple:
-        return _Refusal(f"{option.shown} takes one value", "write one value without brackets")
+        raise _RefusedError(f"{option.shown} takes one value", "write one value without brackets")
+    words = _TEXT.match(parameter.metavar or "") is not None
     for one in value if isinstance(value, list) else [value]:
-        if not isinstance(one, str | int | float) or isinstance(one, bool):
-            return _Refusal(f"{option.shown} takes no {_kind(one)}", _wanted(parameter))
-    return None
+        known = isinstance(one, str) or (isinstance(one, int | float) and not words)
+        if not known or isinstance(one, bool):
+            raise _RefusedError(f"{option.shown} takes no {_kind(one)}", _wanted(parameter))
 
 
 def _commands(command: Any, context: Any, path: tuple[str, ...]) -> Iterator[_Command]:
@@ -319,9 +359,11 @@ def _wanted(parameter: Any) -> str | None:
 
 
 def _kind(value: object) -> str:
-    """Return what TOML calls a value that no option takes."""
+    """Return what TOML calls a value that an option does not take."""
     if isinstance(value, bool):
         return "true or false"
+    if isinstance(value, int | float):
+        return "number"
     if isinstance(value, list):
         return "list"
     return "table" if isinstance(value, dict) else "date"

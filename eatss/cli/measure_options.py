@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from eatss.cli import completion
 from eatss.cli.cards import given_card
 from eatss.cli.measure_progress import showing
 from eatss.cli.messages import report_warnings
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
     CARD_HELP,
-    NVCC_HELP,
+    CompilerChoice,
     Diagnostics,
     FindingsFormat,
     Force,
     card_option,
+    compiler_option,
+    meter_option,
     named_nvcc,
+    nvcc_option,
     of_output,
     reading_options,
 )
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
     from eatss.measurement.tile_choice import TileChoice
     from eatss.session.variants import SourceOptions
 
-_of_measuring = partial(typer.Option, rich_help_panel="Measuring")
+_PANEL = "Measuring"
+_of_measuring = partial(typer.Option, rich_help_panel=_PANEL)
 
 DEVICE_HELP = (
     "Which card: its number as CUDA counts the cards it sees (CUDA_VISIBLE_DEVICES changes that), "
@@ -167,20 +170,9 @@ def measuring_options(
         ),
     ] = None,
     seed: Annotated[int, _of_measuring(metavar="N", min=0, help="Seed of the random data.")] = 0,
-    meter: Annotated[
-        str,
-        _of_measuring(
-            metavar="NAME",
-            autocompletion=completion.registered("eatss.meters"),
-            help="What energy is read from: auto (the best the card has), counter, power, "
-            "nvidia-smi, jetson, none, or a meter that a package adds.",
-        ),
-    ] = "auto",
-    compiler: Annotated[
-        Literal["auto", "nvrtc", "nvcc"],
-        _of_measuring(help="What compiles the CUDA text; auto: NVRTC where it is there."),
-    ] = "auto",
-    nvcc: Annotated[str | None, _of_measuring(metavar="PATH", help=NVCC_HELP)] = None,
+    meter: Annotated[str, meter_option(rich_help_panel=_PANEL)] = "auto",
+    compiler: Annotated[CompilerChoice, compiler_option(rich_help_panel=_PANEL)] = "auto",
+    nvcc: Annotated[str | None, nvcc_option(rich_help_panel=_PANEL)] = None,
     device: Annotated[str, _of_measuring(metavar="N|UUID", help=DEVICE_HELP)] = "0",
     window: Annotated[
         float,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import traceback as traceback_module
 from collections.abc import Sequence
@@ -11,12 +10,17 @@ from typing import TYPE_CHECKING
 import typer
 
 from eatss.cli.progress import working
-from eatss.cli.talk import Talk, current
+from eatss.cli.talk import FromSettings, Talk, current
 from eatss.diagnostics import Diagnostic, EatssError, ExitCode, Severity
 
 if TYPE_CHECKING:
     from eatss.cli.options import FindingsFormat
     from eatss.session.session import Session
+
+_TALK = ("--quiet", "--verbose", "--diagnostics", "--debug")
+"""Options that are at fault in no error."""
+
+_UNUSED_MACRO = "EATSS-F095"
 
 
 def read(session: Session, diagnostics: FindingsFormat) -> None:
@@ -31,8 +35,13 @@ def read(session: Session, diagnostics: FindingsFormat) -> None:
 
 def report_warnings(warnings: Sequence[Diagnostic], diagnostics: FindingsFormat) -> None:
     """Print warnings on stderr, if there are any and nobody asked for quiet."""
-    if warnings and not current.get().quiet:
-        _print_diagnostics(warnings, as_json=diagnostics == "json")
+    talk = current.get()
+    if not warnings or talk.quiet:
+        return
+    notes: Sequence[Diagnostic] = ()
+    if any(one.code == _UNUSED_MACRO for one in warnings):  # nobody typed it for this file
+        notes = _set_by_a_file([one for one in talk.from_settings if one.option == "-D"])
+    _print_diagnostics([*warnings, *notes], as_json=diagnostics == "json")
 
 
 def say(text: str, *, nl: bool = True) -> None:
@@ -64,18 +73,29 @@ def internal_fault(error: Exception, talk: Talk) -> None:
 
 
 def _of_settings(error: EatssError, talk: Talk) -> Sequence[Diagnostic]:
-    """Return a note of options that an error speaks of and that nobody has typed."""
+    """Return a note of the options that nobody has typed, where the user's input is at fault.
+
+    All are named: which of them an error is about, it does not know.
+    """
     if error.exit_code is not ExitCode.USER_INPUT:
         return ()
-    said = " ".join(f"{one.message} {one.hint or ''}".lower() for one in error.diagnostics)
-    words = set(re.findall(r"[a-z][a-z-]*", said))
-    named = [one for one in talk.defaults if one.lstrip("-") in words]
-    if not named:
+    return _set_by_a_file([one for one in talk.from_settings if one.option not in _TALK])
+
+
+def _set_by_a_file(options: Sequence[FromSettings]) -> Sequence[Diagnostic]:
+    """Return a note that says in which lines of a file options are set, nothing if none is."""
+    if not options:
         return ()
-    message = f"{talk.settings} sets {', '.join(named)}"
-    hint = "eatss --no-config leaves it out"
-    note = Severity.NOTE
-    return (Diagnostic(code="EATSS-C034", message=message, severity=note, hint=hint),)
+    places = ((one.option, one.file.place(*one.key)) for one in options)
+    shown = [f"{name} (line {place.span.line})" if place else name for name, place in places]
+    return (
+        Diagnostic(
+            code="EATSS-C034",
+            message=f"{options[0].file.path} sets {', '.join(shown)}",
+            severity=Severity.NOTE,
+            hint="eatss --no-config leaves settings out",
+        ),
+    )
 
 
 def _print_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from eatss.cli.measure_options import parse_device
 from eatss.cli.option_values import check_writable, write_text
-from eatss.cli.options import Debug, Diagnostics, TableOrJson, of_output
+from eatss.cli.options import Debug, Diagnostics, TableOrJson, meter_option, of_output
 from eatss.diagnostics import InputError, input_error
+
+if TYPE_CHECKING:
+    from eatss.foreign.meter import MeterOptions
+    from eatss.foreign.program_energy import ProgramEnergy
 
 EXAMPLES = """
 Examples:
@@ -51,14 +55,7 @@ def meter(
         int,
         typer.Option(metavar="N", min=1, help="Run it N times; energy is of all runs together."),
     ] = 1,
-    sensor: Annotated[
-        str,
-        typer.Option(
-            "--meter",
-            metavar="NAME",
-            help="What energy is read from: auto, counter, power, nvidia-smi, jetson, none.",
-        ),
-    ] = "auto",
+    sensor: Annotated[str, meter_option()] = "auto",
     interval: Annotated[
         float,
         typer.Option(metavar="SECONDS", min=0.001, help="Time between two looks at the power."),
@@ -91,22 +88,13 @@ def meter(
     The program's standard streams, signals and exit code are its own: results go to standard
     error, or to a file (-o). Exits with 127 if there is no such program.
     """
-    from eatss.cli.messages import report_error  # noqa: PLC0415 - keeps --help fast
-    from eatss.cli.talk import current  # noqa: PLC0415
-    from eatss.foreign.child import NotStartedError  # noqa: PLC0415
-    from eatss.foreign.meter import (  # noqa: PLC0415
-        MeterOptions,
-        meter_program,
-        without_trace,
-    )
+    from eatss.foreign.meter import MeterOptions, without_trace  # noqa: PLC0415 - keeps --help fast
     from eatss.report.plot_file import check_plot_file  # noqa: PLC0415
-    from eatss.report.power_plot import plot_program  # noqa: PLC0415
-    from eatss.report.program_energy import power_csv, render_program_energy  # noqa: PLC0415
+    from eatss.report.program_energy import render_program_energy  # noqa: PLC0415
 
     _check_files((("--output", file), ("--trace", trace), ("--plot", plot)))
     if plot is not None:
         check_plot_file(plot)
-    module = None if nvml is None else resolve_name(nvml)
     options = MeterOptions(
         devices=_devices(gpus or ["0"]),
         meter=sensor,
@@ -115,12 +103,39 @@ def meter(
         idle_s=idle,
         cpu=cpu,
     )
+    found = _metered(command, options, nvml)
+    text = render_program_energy(without_trace(found), output)
+    written = _written(found, text, trace=trace, plot=plot, file=file)
+    if file is None or not written:
+        typer.echo(text, err=True, nl=False)
+    if found.exit_code or not written:
+        raise typer.Exit(found.exit_code or InputError.exit_code)
+
+
+def _metered(command: Sequence[str], options: MeterOptions, nvml: str | None) -> ProgramEnergy:
+    """Run the program; one that cannot be started ends the command as a shell would."""
+    from eatss.cli.messages import report_error  # noqa: PLC0415 - keeps --help fast
+    from eatss.cli.talk import current  # noqa: PLC0415
+    from eatss.foreign.child import NotStartedError  # noqa: PLC0415
+    from eatss.foreign.meter import meter_program  # noqa: PLC0415
+
+    module = None if nvml is None else resolve_name(nvml)
     try:
-        found = meter_program(command, options, module=module)
+        return meter_program(command, options, module=module)
     except NotStartedError as error:
         report_error(error, current.get())
         raise typer.Exit(error.status) from None
-    text = render_program_energy(without_trace(found), output)
+
+
+def _written(
+    found: ProgramEnergy, text: str, *, trace: Path | None, plot: Path | None, file: Path | None
+) -> bool:
+    """Write the files that are asked for, and tell whether all could be: each is tried."""
+    from eatss.cli.messages import report_error  # noqa: PLC0415 - keeps --help fast
+    from eatss.cli.talk import current  # noqa: PLC0415
+    from eatss.report.power_plot import plot_program  # noqa: PLC0415
+    from eatss.report.program_energy import power_csv  # noqa: PLC0415
+
     writing: list[tuple[Path | None, Callable[[Path], None]]] = [
         (trace, lambda path: write_text("--trace", path, power_csv(found))),
         (plot, lambda path: plot_program(found, path)),
@@ -134,10 +149,7 @@ def meter(
         except InputError as error:
             report_error(error, current.get())
             failed = True
-    if file is None or failed:
-        typer.echo(text, err=True, nl=False)
-    if found.exit_code or failed:
-        raise typer.Exit(found.exit_code or InputError.exit_code)
+    return not failed
 
 
 def _devices(named: Sequence[str]) -> tuple[int | str, ...] | Literal["all"]:

@@ -59,8 +59,22 @@ Force = Annotated[
     bool, of_output("--force", help="Replace files that were edited or that eatss did not write.")
 ]
 Diagnostics = Annotated[FindingsFormat, of_output(help="How findings are printed on stderr.")]
-NVCC_HELP = "The CUDA compiler; default: nvcc on the path."
-Nvcc = Annotated[str | None, typer.Option(metavar="PATH", help=NVCC_HELP)]
+nvcc_option = partial(
+    typer.Option, "--nvcc", metavar="PATH", help="The CUDA compiler; default: nvcc on the path."
+)
+Nvcc = Annotated[str | None, nvcc_option()]
+CompilerChoice: TypeAlias = Literal["auto", "nvrtc", "nvcc"]
+compiler_option = partial(
+    typer.Option, "--compiler", help="What compiles the CUDA text; auto: NVRTC where it is there."
+)
+meter_option = partial(
+    typer.Option,
+    "--meter",
+    metavar="NAME",
+    autocompletion=completion.registered("eatss.meters"),
+    help="What energy is read from: auto (the best the card has), counter, power, nvidia-smi, "
+    "jetson, none, or a meter that a package adds.",
+)
 Debug = Annotated[bool, of_output("--debug", help="Show a traceback for our own faults.")]
 
 

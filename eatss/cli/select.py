@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,7 @@ from eatss.cli.options import (
     Card,
     Debug,
     Diagnostics,
+    FindingsFormat,
     SourceFile,
     TargetChoice,
     cache_options,
@@ -31,7 +33,9 @@ from eatss.diagnostics import input_error
 if TYPE_CHECKING:
     from eatss.cache.options import CachingKeywords
     from eatss.frontend.options import PpcgReadingKeywords
-    from eatss.model.options import SelectKeywords
+    from eatss.gpu import GpuProfile
+    from eatss.model.options import SelectKeywords, SelectOptions
+    from eatss.session.kept import FoundSelection, Kept
     from eatss.session.session import Session
 
 EXAMPLES = """
@@ -92,7 +96,7 @@ def select(
     from eatss.model import sizes_alone  # noqa: PLC0415
     from eatss.model.options import SelectOptions, check_target  # noqa: PLC0415
     from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415
-    from eatss.session.kept import FoundSelection, kept_selection  # noqa: PLC0415
+    from eatss.session.kept import kept_selection  # noqa: PLC0415
 
     render = FORMATS.get(output)
     check_target(
@@ -116,30 +120,46 @@ def select(
         return Session(file, Reading(**reading), cut=cut_for(target), volume=volume)
 
     kept = kept_selection(Caching(**caching).chosen(), file, Reading(**reading), profile, options)
-    found = kept.get()
-    if found is None:
-        read(session(), diagnostics)
-        with working(f"solving for {profile.title}") as step:
-            selection = session().select(profile, options, told=step.at)
-        found = FoundSelection(selection=selection, warnings=session().warnings)
-        kept.put(found)
-    else:
-        report_warnings(found.warnings, diagnostics)
+    found = _found(kept, session, profile, options, diagnostics)
     if output == "ppcg":
         report_warnings(sizes_alone(found.selection), diagnostics)
-    text = render(
-        Selected(
-            selection=found.selection,
-            analysed=lambda: session().analysed,
-            profile=profile,
-            explain=explain,
-        )
+    shown = Selected(
+        selection=found.selection,
+        analysed=lambda: session().analysed,
+        profile=profile,
+        explain=explain,
     )
+    text = render(shown)
     if not isinstance(text, str):
         raise input_error("EATSS-X006", f"the format '{output}' returned no text")
     if save_ppcg_schedule is not None:
-        from eatss.session.steps import ppcg_schedule_of  # noqa: PLC0415 - it needs isl
-
-        schedule = ppcg_schedule_of(session().analysed)
-        write_text("--save-ppcg-schedule", save_ppcg_schedule, schedule)
+        _save_schedule(save_ppcg_schedule, session())
     typer.echo(text, nl=False)
+
+
+def _found(
+    kept: Kept[FoundSelection],
+    session: Callable[[], Session],
+    profile: GpuProfile,
+    options: SelectOptions,
+    diagnostics: FindingsFormat,
+) -> FoundSelection:
+    """Take what was found before, else solve; print the warnings of either."""
+    from eatss.session.kept import FoundSelection  # noqa: PLC0415 - keeps --help fast
+
+    found = kept.get()
+    if found is not None:
+        report_warnings(found.warnings, diagnostics)
+        return found
+    read(session(), diagnostics)
+    with working(f"solving for {profile.title}") as step:
+        selection = session().select(profile, options, told=step.at)
+    found = FoundSelection(selection=selection, warnings=session().warnings)
+    kept.put(found)
+    return found
+
+
+def _save_schedule(path: Path, session: Session) -> None:
+    from eatss.session.steps import ppcg_schedule_of  # noqa: PLC0415 - it needs isl
+
+    write_text("--save-ppcg-schedule", path, ppcg_schedule_of(session.analysed))

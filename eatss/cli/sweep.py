@@ -105,12 +105,16 @@ def sweep(
     from eatss.explore.prepared import is_prepared  # noqa: PLC0415 - keeps --help fast
 
     measured = _given(
-        **{"-o": output, "--counters": searched.options.counters or None, "--scheduler": scheduler}
+        ("-o", output),
+        ("--counters", searched.options.counters or None),
+        ("--scheduler", scheduler),
     )
-    typed = (*typed_options(context), "a source")  # settings are no reason to refuse
+    prepares = _given(("--prepare", prepare))
+    typed = typed_options(context)  # settings are no reason to refuse
     if replay is not None:
-        others = _given(**{"a source": source, "--prepare": prepare})
-        _refuse("--replay", (*made.given, *measured, *others), typed)
+        if source is not None:
+            raise _useless("--replay", "a source")
+        _refuse("--replay", (*made.given, *measured, *prepares), typed)
         with working(f"replaying {replay}"):
             text = _replayed(replay, searched, seeds, format_)
         typer.echo(text, nl=False)
@@ -118,7 +122,7 @@ def sweep(
     if source is None:
         raise _missing("a C file, or a folder of --prepare", "eatss sweep FILE.c -o STORE")
     if is_prepared(source):
-        _refuse("a folder of --prepare", (*made.given, *_given(**{"--prepare": prepare})), typed)
+        _refuse("a folder of --prepare", (*made.given, *prepares), typed)
     if prepare is not None:
         _refuse("--prepare", measured, typed)
         _prepare(source, prepare, searched.options, made.generation)
@@ -195,9 +199,9 @@ def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Gene
     say(f"measure them where the card is: eatss sweep {folder} -o STORE")
 
 
-def _given(**options: object) -> tuple[str, ...]:
+def _given(*options: tuple[str, object]) -> tuple[str, ...]:
     """Return the names of options that have a value."""
-    return tuple(name for name, value in options.items() if value is not None)
+    return tuple(name for name, value in options if value is not None)
 
 
 def _refuse(what: str, given: Sequence[str], typed: Sequence[str]) -> None:
@@ -207,7 +211,11 @@ def _refuse(what: str, given: Sequence[str], typed: Sequence[str]) -> None:
         InputError: ``EATSS-W007``.
     """
     for option in (one for one in given if one in typed):
-        raise input_error("EATSS-W007", f"{what} has no use for {option}", hint="leave it out")
+        raise _useless(what, option)
+
+
+def _useless(what: str, given: str) -> InputError:
+    return input_error("EATSS-W007", f"{what} has no use for {given}", hint="leave it out")
 
 
 def _missing(what: str, example: str) -> InputError:

@@ -13,8 +13,11 @@ from eatss.cli.measure_options import DEVICE_HELP, parse_device
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
     CARD_HELP,
+    CompilerChoice,
     Nvcc,
     card_option,
+    compiler_option,
+    meter_option,
     named_nvcc,
     of_output,
     of_source,
@@ -147,17 +150,8 @@ def search_options(
         int | None,
         typer.Option(metavar="N", min=1, help="Processes that generate; default: by the cores."),
     ] = None,
-    meter: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=completion.registered("eatss.meters"),
-            help="What energy is read from, as for measure.",
-        ),
-    ] = "auto",
-    compiler: Annotated[
-        Literal["auto", "nvrtc", "nvcc"], typer.Option(help="What compiles the CUDA text.")
-    ] = "auto",
+    meter: Annotated[str, meter_option()] = "auto",
+    compiler: Annotated[CompilerChoice, compiler_option()] = "auto",
     nvcc: Nvcc = None,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.01, help="Limit of one run.")

@@ -11,12 +11,24 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from eatss.cli.option_groups import parameters_of
 from eatss.diagnostics import input_error
+
+if TYPE_CHECKING:
+    from eatss.cli.settings_file import SettingsFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromSettings:
+    """An option as it is typed that a file of settings gave, and the key that stands there."""
+
+    file: SettingsFile
+    option: str
+    key: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,16 +36,15 @@ class Talk:
     """What is said on stderr besides errors.
 
     ``quiet``: nothing. ``verbose``: each step with its time. ``as_json``: findings are JSON.
-    ``debug``: our own faults have a traceback. ``defaults`` are the options that a file of
-    settings gave, as they are typed, and ``settings`` its name.
+    ``debug``: our own faults have a traceback. ``from_settings`` are the options that a file
+    of settings gave.
     """
 
     quiet: bool = False
     verbose: bool = False
     as_json: bool = False
     debug: bool = False
-    settings: str = ""
-    defaults: tuple[str, ...] = ()
+    from_settings: tuple[FromSettings, ...] = ()
 
 
 current: ContextVar[Talk] = ContextVar("talk", default=Talk())  # noqa: B039 - it is frozen
@@ -63,15 +74,13 @@ def talking(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(**options: Any) -> Any:
         found: typer.Context = options[context or "context"]
         quiet, verbose = chosen(found, quiet=options["quiet"], verbose=options["verbose"])
-        used = [one for one in found.command.params if _from_settings(found, one.name)]
         current.set(
             Talk(
                 quiet=quiet,
                 verbose=verbose,
                 as_json=options.get("diagnostics") == "json",
                 debug=bool(options.get("debug")),
-                settings=str(found.obj.path) if found.obj is not None else "",
-                defaults=tuple(max(one.opts, key=len) for one in used),
+                from_settings=() if found.obj is None else found.obj.of(found),
             )
         )
         return function(**{name: one for name, one in options.items() if name not in asked})
@@ -97,8 +106,8 @@ def chosen(context: typer.Context, *, quiet: bool, verbose: bool) -> tuple[bool,
         InputError: ``EATSS-C030``, both are asked for.
     """
     if quiet and verbose:
-        quiet = not _from_settings(context, "quiet")
-        verbose = not _from_settings(context, "verbose")
+        quiet = not is_from_settings(context, "quiet")
+        verbose = not is_from_settings(context, "verbose")
         if quiet == verbose:
             raise input_error(
                 "EATSS-C030",
@@ -129,6 +138,7 @@ def typed_options(context: typer.Context) -> tuple[str, ...]:
     return tuple(word for one in typed for word in one.opts)
 
 
-def _from_settings(context: typer.Context, name: str | None) -> bool:
-    source = None if name is None else context.get_parameter_source(name)
+def is_from_settings(context: typer.Context, name: str) -> bool:
+    """Return whether an option has its value from settings."""
+    source = context.get_parameter_source(name)
     return source is not None and source.name == "DEFAULT_MAP"

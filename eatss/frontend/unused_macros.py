@@ -109,7 +109,7 @@ def _warn_of_no_use(name: str, unit: Unit, source: SourceText, findings: Finding
         hint = "no macro of this file can be set with -D: #ifndef before its #define lets it be"
     findings.warn(
         Code.UNUSED_MACRO,
-        f"-D {name} changes nothing: nothing in '{source.file}' uses it",
+        f"-D {name} changes nothing: nothing that is compiled in '{source.file}' uses it",
         hint=hint,
     )
 

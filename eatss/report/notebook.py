@@ -10,6 +10,7 @@ from rich.segment import Segment, Segments
 from rich.terminal_theme import TerminalTheme
 
 from eatss.printable import printable
+from eatss.report.render import hanging
 
 WIDTH = 110
 """Characters of a line; what is wider is folded."""
@@ -48,7 +49,7 @@ def html_of(parts: Iterable[RenderableType]) -> str:
         legacy_windows=False,
     )
     for part in parts:
-        segments = console.render(part)
+        segments = console.render(hanging(part))
         console.print(Segments(_shown(segment) for segment in segments), end="")
     return console.export_html(
         theme=_THEME, inline_styles=True, code_format=f'<pre style="{_STYLE}">{{code}}</pre>'

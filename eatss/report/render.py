@@ -7,7 +7,8 @@ import shutil
 import sys
 from io import StringIO
 
-from rich.console import Console, JustifyMethod, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.padding import Padding
 from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
@@ -43,6 +44,21 @@ def page_width() -> int:
     return max(_LEAST_WIDTH, width)
 
 
+def hanging(part: RenderableType) -> RenderableType:
+    """Return prose so that a line that is too wide goes on below where it began."""
+    text = Text(part) if isinstance(part, str) else part
+    if not isinstance(text, Text) or text.no_wrap:
+        return part
+    lines = text.split("\n", allow_blank=True)
+    indents = [len(line.plain) - len(line.plain.lstrip(" ")) for line in lines]
+    return Group(
+        *(
+            Padding(line[indent:], (0, 0, 0, indent), expand=False) if indent else line
+            for line, indent in zip(lines, indents, strict=True)
+        )
+    )
+
+
 def uncut(text: str) -> Text:
     """Return a line that stays one, however narrow the page is: an address to be copied."""
     return Text(text, no_wrap=True, overflow="ignore")
@@ -62,7 +78,7 @@ def render(*renderables: RenderableType) -> str:
         legacy_windows=False,
     )
     for renderable in renderables:
-        segments = console.render(renderable)
+        segments = console.render(hanging(renderable))
         console.print(Segments(_shown(segment) for segment in segments), end="", crop=False)
     lines = buffer.getvalue().splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"

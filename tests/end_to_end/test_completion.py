@@ -97,6 +97,7 @@ def test_all_kernels_are_offered_and_files_are_left_to_the_shell(
         ("eatss measure --meter n", ["nvidia-smi", "none"]),
         ("eatss sweep --strategy m", ["model"]),
         ("eatss sweep --meter a", ["auto"]),
+        ("eatss meter --meter n", ["nvidia-smi", "none"]),
         ("eatss profiles --format t", ["table", "toml"]),
         ("eatss sel", ["select"]),
         ("eatss select --dty", ["--dtype"]),

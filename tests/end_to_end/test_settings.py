@@ -251,6 +251,13 @@ def test_what_nobody_typed_is_no_reason_to_refuse(folder: Path) -> None:
         ("[verify]\nseed = 2026-01-01", "2:1", "--seed takes no date", "N"),
         ("[tool.eatss]\ngpu = 'x'", "1:2", "do not stand below 'tool' here", "pyproject.toml"),
         ("gpu = {a = 1}", "1:1", "eatss has no command 'gpu'", ""),
+        ("gpu = 3", "1:1", "--gpu takes no number", "CARD"),
+        ("[select]\nobjective = 3", "2:1", "--objective takes no number", "NAME"),
+        ("D = [3]", "1:1", "-D takes no number", "NAME[=VALUE]"),
+        ("select = 3", "1:1", "--select is on or off", "[select] is a table with the options"),
+        ("quiet = true\nverbose = true", "1:1", "exclude each other", "leave one of them out"),
+        ("quiet = true\nverbose = true", "2:1", "exclude each other", "leave one of them out"),
+        ("[sweep]\nquiet = true\nverbose = true", "3:1", "exclude each other", "leave one"),
     ],
 )
 def test_a_mistake_is_shown_where_it_stands(
@@ -270,6 +277,43 @@ def test_all_mistakes_are_told_at_once(folder: Path) -> None:
     done = eatss("profiles", "--diagnostics", "json")
     codes = [one["code"] for one in json.loads(done.stderr)["diagnostics"]]
     assert codes == ["EATSS-C032"] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code", "said"),
+    [
+        ('gpu = "./x.toml"', (), "EATSS-G002", "--gpu (line 1)"),
+        ("[select]\nscop = 3", ("--gpu", "h200"), "EATSS-F048", "--scop (line 2)"),
+        ('param = ["Q=3"]', ("--gpu", "h200"), "EATSS-F049", "--param (line 1)"),
+        ('quiet = true\nD = ["9x"]', ("--gpu", "h200"), "EATSS-F050", "-D (line 2)"),
+        ('gpu = "h200"\n[select]\nobjective = "x"', (), "EATSS-X005",
+         "--gpu (line 1), --objective (line 3)"),
+    ],
+)  # fmt: skip
+def test_an_error_names_the_settings_that_the_command_has(
+    folder: Path, text: str, options: tuple[str, ...], code: str, said: str
+) -> None:
+    file = sets(folder, text)
+    done = eatss("select", GEMM, *options)
+    assert (done.returncode, code in done.stderr) == (2, True), done.stderr
+    assert f"note: {file} sets {said} [EATSS-C034]" in done.stderr
+
+
+def test_what_is_typed_is_no_setting_in_an_error(folder: Path) -> None:
+    sets(folder, 'gpu = "h200"\nverbose = true\n[codegen]\nobjective = "time"')
+    done = eatss("--quiet", "select", GEMM, "--gpu", "nope")
+    assert (done.returncode, "EATSS-G001" in done.stderr) == (2, True)
+    assert "EATSS-C034" not in done.stderr
+
+
+def test_macros_of_settings_that_change_nothing_are_told_with_their_place(folder: Path) -> None:
+    file = sets(folder, '[inspect]\nD = ["NSS=30"]')
+    done = eatss("inspect", GEMM)
+    assert "-D NSS changes nothing" in done.stderr
+    assert f"note: {file} sets -D (line 2) [EATSS-C034]" in done.stderr
+    typed = eatss("inspect", GEMM, "-D", "NSS=30")
+    assert "-D NSS changes nothing" in typed.stderr
+    assert "EATSS-C034" not in typed.stderr
 
 
 def test_options_that_differ_among_commands_are_not_for_all() -> None:

@@ -24,6 +24,7 @@ from eatss.point import variant_key
 from eatss.store.nouns import Sweep
 from eatss.store.store import Store
 from eatss.strategies.budget import Budget
+from tests.end_to_end.in_process import eatss
 from tests.explore.priced_card import PATH, price
 
 ROOT = Path(__file__).parents[2]
@@ -264,3 +265,20 @@ def test_without_a_card_it_says_so(space: Path, tmp_path: Path) -> None:
             GEMM, output=tmp_path / "x.db", options=options(), generation=generation, card=nowhere
         )
     assert caught.value.code == "EATSS-E022"
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        ((str(GEMM), "--replay", "none.db"), "--replay has no use for a source"),
+        (("--replay", "none.db", "-o", "x.db"), "--replay has no use for -o"),
+        (("--replay", "none.db", "--prepare", "x"), "--replay has no use for --prepare"),
+        (("--replay", "none.db", "--gpu", "h200"), "--replay has no use for --gpu"),
+        ((str(GEMM), "--prepare", "x", "--counters", "2"), "--prepare has no use for --counters"),
+    ],
+)
+def test_options_that_something_has_no_use_for_are_refused(
+    words: tuple[str, ...], refused: str
+) -> None:
+    done = eatss("sweep", *words)
+    assert (done.returncode, f"error: {refused} [EATSS-W007]" in done.stderr) == (2, True)

@@ -25,6 +25,7 @@ void f(double A[N]) {
 #pragma endscop
 }
 """
+NO_USE = "nothing that is compiled in '<source>' uses it"
 GUARDED = "#ifndef N\n#define N 100\n#endif\n"
 
 
@@ -59,7 +60,7 @@ def test_a_macro_that_the_file_defines_all_the_same_is_told_with_its_place() -> 
 def test_a_misspelt_macro_is_told_with_what_may_be_meant(name: str, hint: str) -> None:
     text = "#ifdef SMALL_DATASET\n#define N 10\n#endif\n" + GUARDED + LOOPS
     (found,) = warned(text, f"{name}=3")
-    assert "nothing in '<source>' uses it" in found.message
+    assert NO_USE in found.message
     assert (found.span, found.hint) == (None, hint)
 
 
@@ -105,10 +106,12 @@ def test_what_the_preprocessor_uses_is_not_told(before: str, define: str) -> Non
         ("#undef M\n#define N 9\n", "M=4", "'M' is undefined here"),
         ("#undef N\n#define N 9\n", "N=4", "'N' is defined here all the same"),
         ("#define N 9\n#define SIZE N\n", "N=4", "'N' is defined here all the same"),
-        ("#define N 9\n#if 0\nint M;\n#endif\n", "M", "nothing in '<source>' uses it"),
-        ("#define N 9\n", "M", "nothing in '<source>' uses it"),
-        ("#define N 9\nint F;\n", "F(x)=x", "nothing in '<source>' uses it"),
-        ("#define N 9\n", "F(x)=x", "nothing in '<source>' uses it"),
+        ("#define N 9\n#if 0\nint M;\n#endif\n", "M", NO_USE),
+        ("#define N 9\n", "M", NO_USE),
+        ("#define N 9\n#define UNUSED (M + 1)\n", "M",
+         NO_USE),
+        ("#define N 9\nint F;\n", "F(x)=x", NO_USE),
+        ("#define N 9\n", "F(x)=x", NO_USE),
         ("#define DROP(x) 9\n#define N DROP(M)\n#define STR(x) #x\nconst char *s = STR(M);\n",
          "STR(x)=x", "'STR' is defined here all the same"),
     ],
