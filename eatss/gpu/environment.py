@@ -142,6 +142,7 @@ def _needed_parts() -> tuple[_Part, ...]:
         _package("scipy", lambda: _imported("scipy"), "intervals, integrals"),
         _package("networkx", lambda: _imported("networkx"), "the graph of statements"),
         _package("pydantic", lambda: _imported("pydantic"), "reading GPU profiles"),
+        _package("packaging", lambda: _imported("packaging"), "comparing versions"),
         _package("platformdirs", lambda: _imported("platformdirs"), "the folder of the cache"),
         _package("tomlkit", lambda: _imported("tomlkit"), "search spaces"),
         _package("typer", lambda: _imported("typer"), "the command line"),

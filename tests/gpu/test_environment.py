@@ -21,6 +21,7 @@ import eatss.gpu.environment as environment
 from eatss import schema
 from eatss.gpu.driver_access import DriverFacts
 from eatss.gpu.environment import Check, card_checks, examine
+from eatss.gpu.requirements import requirements
 from eatss.report.environment import render_checks
 
 NEEDED = {
@@ -31,6 +32,7 @@ NEEDED = {
     "numpy",
     "scipy",
     "networkx",
+    "packaging",
     "pydantic",
     "platformdirs",
     "tomlkit",
@@ -83,6 +85,11 @@ def test_what_the_suite_runs_with_is_in_order() -> None:
         assert checks[name].ok is True, checks[name]
         assert checks[name].remedy == ""
         assert checks[name].found
+
+
+def test_each_package_that_everybody_needs_is_looked_at() -> None:
+    needed = {one.name for one in requirements() if not one.extra}
+    assert NEEDED - {"Python", "GPU profiles", "kernels"} == needed
 
 
 def test_what_doctor_prints_has_its_schema() -> None:
