@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+BYTES_OF_UNIT = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+"""Bytes of each unit that sizes are told in, the smallest first."""
+
 
 def bytes_text(size: int) -> str:
     """Return a size as people say it: ``48 KiB``, ``40 MiB``, ``100 bytes``."""
     scale, unit = 1, "bytes"
-    for power, name in enumerate(("KiB", "MiB", "GiB", "TiB"), start=1):
-        if size >= 1 << 10 * power:
-            scale, unit = 1 << 10 * power, name
+    for name, one in BYTES_OF_UNIT.items():
+        if size >= one:
+            scale, unit = one, name
     amount = Fraction(size, scale)
     if amount >= 1 << 20:
         return f"over a million {unit}"

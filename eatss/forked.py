@@ -286,7 +286,7 @@ def _load() -> None:
     """Load what calls need: a process that is forked while a thread loads a module never can.
 
     Raises:
-        InputError: ``EATSS-C040``, a package is not installed that only generating needs.
+        InputError: ``EATSS-C030``, a package is not installed that only generating needs.
     """
     if _loaded:
         return

@@ -20,7 +20,7 @@ def missing_packages_named() -> Iterator[None]:
     """Say in words in the block that a package is not there, if an installation may leave it out.
 
     Raises:
-        InputError: ``EATSS-C040``, such a package is missing.
+        InputError: ``EATSS-C030``, such a package is missing.
     """
     try:
         yield
@@ -38,7 +38,7 @@ def _in_words(error: ModuleNotFoundError) -> InputError | None:
         hint = "pip install eatss; programs are verified and measured without"
     else:
         return None
-    return input_error("EATSS-C040", f"this needs {named}, not installed here", hint=hint)
+    return input_error("EATSS-C030", f"this needs {named}, not installed here", hint=hint)
 
 
 def _installed(name: str) -> bool:

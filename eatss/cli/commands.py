@@ -135,7 +135,7 @@ def root(
         raise typer.Exit
     if no_config and config is not None:
         raise input_error(
-            "EATSS-C030",
+            "EATSS-C040",
             "--config and --no-config exclude each other",
             hint="leave one of them out",
         )

@@ -103,14 +103,14 @@ def chosen(context: typer.Context, *, quiet: bool, verbose: bool) -> tuple[bool,
     """Return what holds of ``--quiet`` and ``--verbose``: what is typed outdoes settings.
 
     Raises:
-        InputError: ``EATSS-C030``, both are asked for.
+        InputError: ``EATSS-C040``, both are asked for.
     """
     if quiet and verbose:
         quiet = not is_from_settings(context, "quiet")
         verbose = not is_from_settings(context, "verbose")
         if quiet == verbose:
             raise input_error(
-                "EATSS-C030",
+                "EATSS-C040",
                 "--quiet and --verbose exclude each other",
                 hint="leave one of them out",
             )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 from eatss.diagnostics import Diagnostic, InternalError
 
@@ -13,7 +15,7 @@ ENTRY_POINTS = "eatss.cards"
 
 
 @lru_cache(maxsize=4)
-def shipped_names(folder: Path) -> dict[str, str]:
+def shipped_names(folder: Path) -> Mapping[str, str]:
     """Map each name and alias of a card of eatss to its name, reading only the head of its file."""
     cards: dict[str, str] = {}
     for path in sorted(folder.glob("*.toml")):
@@ -24,4 +26,4 @@ def shipped_names(folder: Path) -> dict[str, str]:
                 message = f"{path.stem} and {cards[name]} are both called {name}"
                 raise InternalError(Diagnostic(code="EATSS-G021", message=message))
             cards[name] = path.stem
-    return cards
+    return MappingProxyType(cards)

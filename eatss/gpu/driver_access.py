@@ -10,7 +10,7 @@ import ctypes
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,7 +22,10 @@ _NVIDIA = "0x10de"
 _DISPLAY = "0x03"
 """PCI class of display controllers, which cards without a display are too."""
 
+_NVML, _CUDA = "libnvidia-ml.so.1", "libcuda.so.1"
+
 _OK = 0
+_STUB = 34
 _NO_DEVICE = 100
 _NOT_READY = 802
 _NVML_NO_PERMISSION = 4
@@ -38,8 +41,9 @@ class DriverFacts:
     the files of the cards (``/dev/nvidia0``), ``closed`` those that this user may not open.
     ``nvml_code`` and ``cuda_code`` are what ``nvmlInit`` and ``cuInit`` return, ``None`` where
     their library is not there. ``nvml_cards`` and ``cuda_cards`` count the cards that they list;
-    ``mig`` says that one of them is split and has no instance. ``cuda`` is the newest CUDA that the
-    driver knows. ``visible`` is ``CUDA_VISIBLE_DEVICES``.
+    ``mig`` says that each of them is split and has no instance. ``cuda`` is the newest CUDA that
+    the driver knows. ``visible`` is ``CUDA_VISIBLE_DEVICES``. ``nvml_lacks`` and ``cuda_lacks`` are
+    functions that were asked for and that the libraries have not: old ones, or stubs.
     """
 
     pci_cards: int | None = None
@@ -55,6 +59,8 @@ class DriverFacts:
     cuda: Version | None = None
     visible: str | None = None
     container: bool = False
+    nvml_lacks: tuple[str, ...] = ()
+    cuda_lacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +101,32 @@ def driver_verdict(facts: DriverFacts) -> Verdict:
             "start NVIDIA's fabric manager",
             "sudo systemctl start nvidia-fabricmanager",
         )
+    if facts.cuda_code == _STUB:
+        return _bad(
+            f"{_CUDA} is a stub, which is there to link programs and runs none",
+            "take the folder of stubs out of the path of libraries",
+            _WHICH,
+        )
     version = facts.kernel_driver or facts.library or "of unknown version"
     newest = f", runs CUDA up to {facts.cuda[0]}.{facts.cuda[1]}" if facts.cuda else ""
-    return Verdict(good=True, found=f"{version}{newest}")
+    lacks = [
+        _lacking(library, names)
+        for library, names in ((_NVML, facts.nvml_lacks), (_CUDA, facts.cuda_lacks))
+        if names
+    ]
+    return Verdict(good=True, found="; ".join([f"{version}{newest}", *lacks]))
+
+
+_WHICH = "ldconfig -p | grep -E 'libcuda|libnvidia-ml'; echo $LD_LIBRARY_PATH"
+
+
+def nvml_lacking(facts: DriverFacts) -> str:
+    """Return what NVML's library lacks, in words; "" if it has all that was asked for."""
+    return _lacking(_NVML, facts.nvml_lacks) if facts.nvml_lacks else ""
+
+
+def _lacking(library: str, names: tuple[str, ...]) -> str:
+    return f"{library} is old or a stub: it has no {', '.join(names)}"
 
 
 def cards_verdict(facts: DriverFacts) -> Verdict:
@@ -108,30 +137,41 @@ def cards_verdict(facts: DriverFacts) -> Verdict:
         rest = f" of {facts.nvml_cards}" if hidden else ""
         why = f" (CUDA_VISIBLE_DEVICES={facts.visible})" if hidden else ""
         return Verdict(good=True, found=f"CUDA sees {count}{rest}{why}")
-    if facts.visible is not None:
-        what = "empty" if not facts.visible.strip() else f"'{facts.visible}'"
-        there = facts.nvml_cards or len(facts.devices)
-        return _bad(
-            f"hidden: CUDA_VISIBLE_DEVICES is {what}" + (f", {there} there" if there else ""),
-            "take the variable away, or name a card by its number, 0 for the first",
-            "unset CUDA_VISIBLE_DEVICES",
-        )
     if facts.mig:
         return _bad(
             "the card is split (MIG) and has no instance",
             "make an instance, or switch MIG off; needs the administrator",
             "sudo nvidia-smi mig -cgi 0 -C",
         )
-    if facts.cuda_code not in (_OK, _NO_DEVICE, None):
+    if facts.cuda_code not in (_OK, _NO_DEVICE):
+        return _silent(f"CUDA does not start: cuInit returns {facts.cuda_code}")
+    there = facts.nvml_cards or len(facts.devices)
+    if facts.cuda_code == _NO_DEVICE and facts.visible is not None and _hides(facts.visible, there):
+        what = "empty" if not facts.visible.strip() else f"'{facts.visible}'"
         return _bad(
-            f"CUDA does not start: cuInit returns {facts.cuda_code}",
-            "see what the kernel says of the card, and restart the machine",
-            "sudo dmesg | grep -iE 'nvrm|xid'",
+            f"hidden: CUDA_VISIBLE_DEVICES is {what}, {there} there",
+            "take the variable away, or name a card by its number, 0 for the first",
+            "unset CUDA_VISIBLE_DEVICES",
         )
+    if facts.nvml_cards:
+        return _silent(f"CUDA sees none, though NVML lists {facts.nvml_cards}")
     return _bad(
         "the driver lists none",
         _OF_HOST if facts.container else "see that the card is seated and has its power cables",
         _DOCKER if facts.container else "lspci | grep -i nvidia",
+    )
+
+
+def _hides(visible: str, there: int) -> bool:
+    """Return whether the variable may hide all cards: 0 names one wherever there are cards."""
+    return there > 0 and visible.partition(",")[0].strip() != "0"
+
+
+def _silent(found: str) -> Verdict:
+    return _bad(
+        found,
+        "see what the kernel says of the card, and restart the machine",
+        "sudo dmesg | grep -iE 'nvrm|xid'",
     )
 
 
@@ -141,20 +181,44 @@ _DOCKER = "docker run --gpus all …"
 
 def _absent(facts: DriverFacts) -> Verdict | None:
     """Return why there is no driver to ask, ``None`` where there is one."""
-    if facts.cuda_code is not None and (facts.kernel_driver or facts.devices or facts.cuda_cards):
+    answers = facts.kernel_driver or facts.devices or facts.cuda_cards or facts.nvml_cards
+    if not answers:
+        return _no_driver(facts)
+    if facts.cuda_code is not None:
         return None
-    if facts.kernel_driver is not None and facts.container:
+    if facts.cuda_lacks:
         return _bad(
-            f"the host has driver {facts.kernel_driver}, which this container was not given",
+            _lacking(_CUDA, facts.cuda_lacks),
+            "see which library is found, and install that of the driver",
+            _WHICH,
+        )
+    if facts.kernel_driver is not None:
+        return _no_library(facts.kernel_driver, facts.container)
+    if facts.nvml_cards:
+        return _bad(
+            f"NVML lists {facts.nvml_cards}, but {_CUDA} is not found",
+            "install the driver's libraries, or name their folder in LD_LIBRARY_PATH",
+            _WHICH,
+        )
+    return _no_driver(facts)
+
+
+def _no_library(kernel_driver: str, container: bool) -> Verdict:
+    """Return what to do where the kernel has a driver and no library of CUDA is found."""
+    if container:
+        return _bad(
+            f"the host has driver {kernel_driver}, which this container was not given",
             _OF_HOST,
             _DOCKER,
         )
-    if facts.kernel_driver is not None:
-        return _bad(
-            f"the kernel has driver {facts.kernel_driver}, but libcuda.so.1 is not found",
-            "install the driver's libraries of the same version",
-            f"sudo apt-get install libnvidia-compute-{facts.kernel_driver.partition('.')[0]}",
-        )
+    return _bad(
+        f"the kernel has driver {kernel_driver}, but {_CUDA} is not found",
+        "install the driver's libraries of the same version",
+        f"sudo apt-get install libnvidia-compute-{kernel_driver.partition('.')[0]}",
+    )
+
+
+def _no_driver(facts: DriverFacts) -> Verdict:
     if facts.container:
         return _bad("there is none in this container", _OF_HOST, _DOCKER)
     if facts.pci_cards:
@@ -189,23 +253,15 @@ def look(
         visible: the value of ``CUDA_VISIBLE_DEVICES``, ``None`` if it is not set.
     """
     devices = tuple(sorted(str(one) for one in (root / "dev").glob("nvidia[0-9]*")))
-    nvml_code, nvml_cards, library, mig = _nvml(load)
-    cuda_code, cuda_cards, cuda = _cuda(load)
-    return DriverFacts(
+    facts = DriverFacts(
         pci_cards=_pci_cards(root / "sys/bus/pci/devices"),
         kernel_driver=_kernel_driver(root / "proc/driver/nvidia/version"),
-        library=library,
         devices=devices,
         closed=tuple(one for one in devices if not os.access(one, os.R_OK | os.W_OK)),
-        nvml_code=nvml_code,
-        nvml_cards=nvml_cards,
-        cuda_code=cuda_code,
-        cuda_cards=cuda_cards,
-        mig=mig,
-        cuda=cuda,
         visible=visible,
         container=in_container(root),
     )
+    return _with_cuda(_with_nvml(facts, load), load)
 
 
 def _pci_cards(folder: Path) -> int | None:
@@ -229,44 +285,91 @@ def _kernel_driver(file: Path) -> str | None:
     return found[1] if found else None
 
 
-def _nvml(load: Callable[[str], Any]) -> tuple[int | None, int, str | None, bool]:
-    """Return what ``nvmlInit`` says, how many cards there are, the version, and whether MIG is."""
+class _Library:
+    """A library of the driver; functions that it has not are listed in place of being called."""
+
+    def __init__(self, loaded: Any) -> None:
+        self._loaded = loaded
+        self._lacks: dict[str, None] = {}
+
+    def call(self, name: str, *values: Any) -> int | None:
+        """Return the code that a function returns, ``None`` if there is no such function."""
+        try:
+            function = getattr(self._loaded, name)
+        except AttributeError:
+            self._lacks[name] = None
+            return None
+        return int(function(*values))
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """The functions that were not there, in the order they were asked for."""
+        return tuple(self._lacks)
+
+
+def _with_nvml(facts: DriverFacts, load: Callable[[str], Any]) -> DriverFacts:
+    """Add what NVML says: its code, how many cards there are, the version, whether MIG is."""
     try:
-        nvml = load("libnvidia-ml.so.1")
+        nvml = _Library(load(_NVML))
     except OSError:
-        return None, 0, None, False
-    code = int(nvml.nvmlInit_v2())
+        return facts
+    code = nvml.call("nvmlInit_v2")
     if code != _OK:
-        return code, 0, None, False
+        return replace(facts, nvml_code=code, nvml_lacks=nvml.lacks)
     count, version = ctypes.c_uint(), ctypes.create_string_buffer(96)
     try:
-        nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
-        named = nvml.nvmlSystemGetDriverVersion(version, ctypes.c_uint(len(version))) == _OK
-        mig = any(_is_split(nvml, number) for number in range(count.value))
+        nvml.call("nvmlDeviceGetCount_v2", ctypes.byref(count))
+        asked = nvml.call("nvmlSystemGetDriverVersion", version, ctypes.c_uint(len(version)))
+        mig = count.value > 0 and all(_is_unusable(nvml, number) for number in range(count.value))
     finally:
-        nvml.nvmlShutdown()
-    return code, count.value, version.value.decode() if named else None, mig
+        nvml.call("nvmlShutdown")
+    return replace(
+        facts,
+        nvml_code=code,
+        nvml_cards=count.value,
+        library=version.value.decode() if asked == _OK else None,
+        mig=mig,
+        nvml_lacks=nvml.lacks,
+    )
 
 
-def _is_split(nvml: Any, number: int) -> bool:
-    """Return whether a card is in MIG mode."""
-    handle, now, later = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint()
-    if nvml.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(number), ctypes.byref(handle)) != _OK:
+def _is_unusable(nvml: _Library, number: int) -> bool:
+    """Return whether a card is in MIG mode and has no instance."""
+    card, now, later = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint()
+    if nvml.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(number), ctypes.byref(card)) != _OK:
         return False
-    asked = nvml.nvmlDeviceGetMigMode(handle, ctypes.byref(now), ctypes.byref(later))
-    return bool(asked == _OK and now.value == 1)
+    mode = nvml.call("nvmlDeviceGetMigMode", card, ctypes.byref(now), ctypes.byref(later))
+    if mode != _OK or now.value != 1:
+        return False
+    most, instance = ctypes.c_uint(), ctypes.c_void_p()
+    nvml.call("nvmlDeviceGetMaxMigDeviceCount", card, ctypes.byref(most))
+    return not any(
+        nvml.call(
+            "nvmlDeviceGetMigDeviceHandleByIndex",
+            card,
+            ctypes.c_uint(place),
+            ctypes.byref(instance),
+        )
+        == _OK
+        for place in range(most.value)
+    )
 
 
-def _cuda(load: Callable[[str], Any]) -> tuple[int | None, int, Version | None]:
-    """Return what ``cuInit`` says, how many cards it sees, and the newest CUDA it runs."""
+def _with_cuda(facts: DriverFacts, load: Callable[[str], Any]) -> DriverFacts:
+    """Add what ``cuInit`` says, how many cards CUDA sees, and the newest CUDA it runs."""
     try:
-        driver = load("libcuda.so.1")
+        driver = _Library(load(_CUDA))
     except OSError:
-        return None, 0, None
+        return facts
     count, number = ctypes.c_int(), ctypes.c_int()
-    known = driver.cuDriverGetVersion(ctypes.byref(number)) == _OK
-    version = (number.value // 1000, number.value % 1000 // 10) if known and number.value else None
-    code = int(driver.cuInit(0))
+    known = driver.call("cuDriverGetVersion", ctypes.byref(number)) == _OK and number.value
+    code = driver.call("cuInit", 0)
     if code == _OK:
-        driver.cuDeviceGetCount(ctypes.byref(count))
-    return code, count.value, version
+        driver.call("cuDeviceGetCount", ctypes.byref(count))
+    return replace(
+        facts,
+        cuda_code=code,
+        cuda_cards=count.value,
+        cuda=(number.value // 1000, number.value % 1000 // 10) if known else None,
+        cuda_lacks=driver.lacks,
+    )

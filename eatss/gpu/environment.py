@@ -19,7 +19,14 @@ from eatss.cache import default_cache
 from eatss.compilers import find_nvcc
 from eatss.diagnostics import EatssError
 from eatss.gpu.cupy_versions import cupy_verdict, installed_cupy
-from eatss.gpu.driver_access import DriverFacts, Verdict, cards_verdict, driver_verdict, look
+from eatss.gpu.driver_access import (
+    DriverFacts,
+    Verdict,
+    cards_verdict,
+    driver_verdict,
+    look,
+    nvml_lacking,
+)
 from eatss.gpu.load import list_profiles, profile_directory
 from eatss.gpu.requirements import requirement, requirements
 from eatss.resources import data_directory
@@ -135,6 +142,7 @@ def _needed_parts() -> tuple[_Part, ...]:
         _package("scipy", lambda: _imported("scipy"), "intervals, integrals"),
         _package("networkx", lambda: _imported("networkx"), "the graph of statements"),
         _package("pydantic", lambda: _imported("pydantic"), "reading GPU profiles"),
+        _package("packaging", lambda: _imported("packaging"), "comparing versions"),
         _package("platformdirs", lambda: _imported("platformdirs"), "the folder of the cache"),
         _package("tomlkit", lambda: _imported("tomlkit"), "search spaces"),
         _package("typer", lambda: _imported("typer"), "the command line"),
@@ -233,7 +241,8 @@ def _nvml_package(facts: DriverFacts) -> Verdict:
         found = f"nvidia-ml-py {version}, and eatss needs {wanted.versions}"
         return Verdict(good=False, found=found, remedy="install a newer one", command=install)
     if facts.nvml_code is None:
-        found = f"nvidia-ml-py {version}, but not libnvidia-ml.so.1, which the driver brings"
+        lacking = nvml_lacking(facts) or "not libnvidia-ml.so.1, which the driver brings"
+        found = f"nvidia-ml-py {version}, but {lacking}"
         return Verdict(good=False, found=found, remedy="see the NVIDIA driver above")
     if facts.nvml_code:
         found = f"nvidia-ml-py {version}; nvmlInit returns {facts.nvml_code}"

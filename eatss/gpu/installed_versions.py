@@ -16,8 +16,8 @@ from eatss.diagnostics import EatssError
 from eatss.gpu.cupy_versions import installed_cupy
 from eatss.gpu.detect import detect
 from eatss.gpu.driver_access import driver_verdict, look
+from eatss.gpu.requirements import requirements
 
-_PACKAGES = ("z3-solver", "islpy", "libclang", "numpy", "scipy", "typer", "nvidia-ml-py")
 _ABSENT = "not installed"
 
 
@@ -37,13 +37,18 @@ def installed_versions() -> tuple[Fact, ...]:
         "installed": _installation(),
         "Python": f"{platform.python_version()} ({sys.executable})",
         "platform": f"{platform.platform()}{', in a container' if facts.container else ''}",
-        **{name: _version(name) for name in _PACKAGES},
+        **{name: _version(name) for name in _packages()},
         "CuPy": cupy or _ABSENT,
         "NVIDIA driver": driver_verdict(facts).found,
         "cards": _cards(),
         "nvcc": _nvcc(),
     }
     return tuple(Fact(name=name, found=text) for name, text in found.items())
+
+
+def _packages() -> tuple[str, ...]:
+    """Return the packages that everybody needs, and the one that asks for cards."""
+    return (*(one.name for one in requirements() if not one.extra), "nvidia-ml-py")
 
 
 def _version(name: str) -> str:

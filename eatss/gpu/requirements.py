@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from importlib import metadata
-from itertools import zip_longest
 
-_REQUIREMENT = re.compile(
-    r"(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*\(?(?P<versions>[^;()]*)\)?\s*"
-    r"(?:;.*?extra\s*==\s*[\"'](?P<extra>[^\"']+)[\"'])?"
-)
-_BOUND = re.compile(r"(>=|<=|==|<|>|!=|~=)\s*([0-9][0-9.]*)")
+from packaging.requirements import Requirement as Line
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+DISTRIBUTIONS = ("eatss", "eatss-measure")
+"""What eatss is installed as; where both are, the first is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,20 +26,23 @@ class Requirement:
 
     def takes(self, version: str) -> bool:
         """Return whether a version is among those that do; what cannot be read does."""
-        own = _numbers(version)
-        return not own or all(
-            _holds(own, operator, _numbers(bound))
-            for operator, bound in _BOUND.findall(self.versions)
-        )
+        try:
+            own = Version(version)
+        except InvalidVersion:
+            return True
+        return SpecifierSet(self.versions).contains(own, prereleases=True)
 
 
-def requirements(distribution: str = "eatss") -> tuple[Requirement, ...]:
-    """Return what a distribution requires; nothing where it is not installed but only found."""
-    try:
-        lines = metadata.requires(distribution) or []
-    except metadata.PackageNotFoundError:
-        return ()
-    return tuple(_requirement(line) for line in lines)
+def requirements(*distributions: str) -> tuple[Requirement, ...]:
+    """Return what eatss, or the first of these that is installed, requires; nothing if none is."""
+    for name in distributions or DISTRIBUTIONS:
+        try:
+            told = metadata.metadata(name)
+        except metadata.PackageNotFoundError:
+            continue
+        extras = told.get_all("Provides-Extra") or []
+        return tuple(_requirement(line, extras) for line in told.get_all("Requires-Dist") or [])
+    return ()
 
 
 def requirement(name: str, among: tuple[Requirement, ...] | None = None) -> Requirement:
@@ -50,31 +52,15 @@ def requirement(name: str, among: tuple[Requirement, ...] | None = None) -> Requ
     return min(found, key=lambda one: one.extra) if found else Requirement(name=name, versions="")
 
 
-def _requirement(line: str) -> Requirement:
-    found = _REQUIREMENT.match(line)
-    assert found is not None, line
+def _requirement(text: str, extras: list[str]) -> Requirement:
+    line = Line(text)
+    marker = line.marker
+    alone = marker is None or marker.evaluate({"extra": ""})
+    asking = [] if alone or marker is None else [
+        extra for extra in extras if marker.evaluate({"extra": extra})
+    ]  # fmt: skip
     return Requirement(
-        name=found["name"],
-        versions=",".join(sorted(found["versions"].replace(" ", "").split(","), reverse=True)),
-        extra=found["extra"] or "",
+        name=line.name,
+        versions=",".join(sorted(map(str, line.specifier), reverse=True)),
+        extra=asking[0] if asking else "",
     )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, found[0].split("."))) if found else ()
-
-
-def _holds(own: tuple[int, ...], operator: str, bound: tuple[int, ...]) -> bool:
-    pairs = list(zip_longest(own, bound, fillvalue=0))
-    left, right = [one for one, _ in pairs], [one for _, one in pairs]
-    if operator == "~=":
-        return left >= right and own[: len(bound) - 1] == bound[:-1]
-    return {
-        ">=": left >= right,
-        "<=": left <= right,
-        "==": left == right,
-        "!=": left != right,
-        "<": left < right,
-        ">": left > right,
-    }[operator]

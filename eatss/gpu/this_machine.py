@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
+from typing import Any
 
 from eatss.diagnostics import Diagnostic, Severity, input_error
 from eatss.forked import ForkEndedError, outside_bounds
+from eatss.gpu.cuda_order import Ask, ListedCards, order_of
 from eatss.gpu.detect import Detection, detect, match_profile, profile_from_device
 from eatss.gpu.device import DetectedGpu
 from eatss.gpu.load import named_profile
@@ -114,14 +119,36 @@ def profile_of_cuda_device(device: int) -> GpuProfile:
     return load_profile(AUTO, device)
 
 
-def in_order_of_cuda(detection: Detection, by_cuda: Detection) -> Detection:
+def in_order_of_cuda(
+    detection: Detection,
+    by_cuda: Detection,
+    environment: Mapping[str, str],
+    *,
+    nvml: Any = None,
+    ask: Ask | None = None,
+) -> Detection:
     """Return the cards that CUDA sees, in its order, which the number of a card refers to.
 
-    ``CUDA_VISIBLE_DEVICES`` hides cards and changes their order; NVML always lists all.
+    ``CUDA_VISIBLE_DEVICES`` hides cards and changes their order; NVML always lists all. Where CUDA
+    lists none, the variables are read as ``eatss meter`` reads them.
+
+    Args:
+        detection: all cards that answer.
+        by_cuda: those that CUDA lists through CuPy, none where it cannot be asked.
+        environment: where the variables of CUDA are looked for.
+        nvml: the module ``pynvml``, which knows instances of cards (MIG); ``None`` if not there.
+        ask: asks CUDA in another process.
     """
     known = {gpu.uuid: gpu for gpu in detection.gpus if gpu.uuid}
-    visible = tuple(known.get(gpu.uuid, gpu) for gpu in by_cuda.gpus)
-    return replace(detection, gpus=visible) if visible else detection
+    if by_cuda.gpus:
+        return replace(detection, gpus=tuple(known.get(gpu.uuid, gpu) for gpu in by_cuda.gpus))
+    if not known:
+        return detection
+    names = tuple(gpu.name for gpu in known.values())
+    order = order_of(ListedCards(uuids=tuple(known), names=names, module=nvml), environment, ask)
+    visible = tuple(known[card] for card in order.cards if card in known)
+    hidden = () if visible else (f"CUDA sees none of {len(known)} ({order.how})",)
+    return replace(detection, gpus=visible, reasons=(*detection.reasons, *hidden))
 
 
 def card_of(detection: Detection, device: int | str) -> CardHere:
@@ -150,7 +177,8 @@ def card_of(detection: Detection, device: int | str) -> CardHere:
 
 
 def _cards() -> Detection:
-    return in_order_of_cuda(detect(), detect(nvml=_NO_NVML))
+    seen, by_cuda = detect(), detect(nvml=_NO_NVML)
+    return in_order_of_cuda(seen, by_cuda, os.environ, nvml=sys.modules.get("pynvml"))
 
 
 def _no_card(reasons: str) -> Exception:

@@ -11,6 +11,7 @@ from typing import Any
 import tomlkit
 from tomlkit.items import InlineTable, Table
 
+from eatss.byte_text import BYTES_OF_UNIT
 from eatss.diagnostics import input_error
 from eatss.files import write_whole
 from eatss.gpu.calibration import COEFFICIENTS, Calibration
@@ -19,7 +20,6 @@ from eatss.gpu.profile import FIGURES_IN_WORDS, GpuProfile
 
 _HEADER = re.compile(r"\s*\[")
 _CALIBRATION = re.compile(r"\s*\[\s*calibration\s*[.\]]")
-_BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _HEAD = """\
 A GPU profile of eatss. Edit it and give its path: eatss select FILE.c --gpu ./{name}.toml
 Units stand in the names. Sizes are bytes, or a text such as "192 KiB" (1024-based).
@@ -106,12 +106,12 @@ def _document(profile: GpuProfile) -> tomlkit.TOMLDocument:
 def _figures(figures: dict[str, dict[str, Any]]) -> Table:
     table = tomlkit.table()
     for name, (title, unit) in FIGURES_IN_WORDS.items():
-        words = title if unit in ("", *_BYTES) else f"{unit}: {title}"
+        words = title if unit in ("", *BYTES_OF_UNIT) else f"{unit}: {title}"
         entry = figures.get(name)
         if entry is None:
             table.add(tomlkit.comment(f"{name} = {{value = …, source = …}}  {words}; not known"))
             continue
-        value = _size(entry["value"]) if unit in _BYTES else entry["value"]
+        value = _size(entry["value"]) if unit in BYTES_OF_UNIT else entry["value"]
         table[name] = _inline({**entry, "value": value})
         table[name].comment(words)
     return table
@@ -119,7 +119,7 @@ def _figures(figures: dict[str, dict[str, Any]]) -> Table:
 
 def _size(number: int) -> int | str:
     """Return a number of bytes in the largest unit that it is whole in."""
-    for unit, size in reversed(_BYTES.items()):
+    for unit, size in reversed(BYTES_OF_UNIT.items()):
         if number % size == 0:
             return f"{number // size} {unit}"
     return number

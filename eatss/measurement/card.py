@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from eatss.measurement.measurement import CardState, DeviceInfo, KernelResources
 from eatss.measurement.meters.meter import Meter
@@ -247,6 +248,16 @@ def open_card(
         InputError: there is no such card, or it cannot be used from here.
         LaunchError: the card does not answer.
     """
-    named = {} if nvcc is None else {"nvcc": nvcc}
-    card: Card = resolve_name(path)(device=device, compiler=compiler, **named)
+    made = resolve_name(path)
+    named = {"nvcc": nvcc} if nvcc is not None and _takes(made, "nvcc") else {}
+    card: Card = made(device=device, compiler=compiler, **named)
     return card
+
+
+def _takes(made: Any, keyword: str) -> bool:
+    """Return whether a class can be called with a keyword; not if it does not tell."""
+    try:
+        known = signature(made).parameters
+    except (TypeError, ValueError):
+        return False
+    return keyword in known or any(one.kind is Parameter.VAR_KEYWORD for one in known.values())

@@ -1,60 +1,14 @@
-"""Which card CUDA means by a number: UUIDs in the order in which CUDA counts cards.
-
-NVML lists all cards by their place on the bus. CUDA lists those that ``CUDA_VISIBLE_DEVICES``
-names, in that order; its own order is the fastest first unless ``CUDA_DEVICE_ORDER`` is
-``PCI_BUS_ID``. Where the program has imported CuPy, or uses CUDA through PyTorch, CUDA is asked
-through it. A CuPy that was only imported begins to use the driver then, but no card. Else the
-variables are read, and only where numbers of cards of several kinds are counted the fastest first
-is CUDA asked, in a process of its own, so that this one stays as it is.
-"""
+"""Which card CUDA means by a number, for meters: NVML is asked by what measures with it."""
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
-from eatss.gpu.cuda_uuid import cuda_uuid
+from eatss.gpu.cuda_order import VISIBLE, Ask, CudaOrder, ListedCards, loaded_order, order_of
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.meters.nvml import NvmlDevice, import_pynvml
-
-VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
-ANSWER_S = 30.0
-
-_ASK = """
-import ctypes, uuid
-cuda = ctypes.CDLL("libcuda.so.1")
-def ok(status):
-    if status: raise SystemExit(f"CUDA error {status}")
-ok(cuda.cuInit(0))
-count = ctypes.c_int()
-ok(cuda.cuDeviceGetCount(ctypes.byref(count)))
-for number in range(count.value):
-    device, raw = ctypes.c_int(), (ctypes.c_ubyte * 16)()
-    ok(cuda.cuDeviceGet(ctypes.byref(device), number))
-    ok(cuda.cuDeviceGetUuid(ctypes.byref(raw), device))
-    print(f"GPU-{uuid.UUID(bytes=bytes(raw))}")
-"""
-
-Ask = Callable[[Mapping[str, str]], tuple[str, ...] | None]
-"""Returns the UUIDs of the cards that CUDA sees, in its order; ``None`` if it cannot be asked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CudaOrder:
-    """The cards that CUDA sees, as CUDA counts them.
-
-    ``cards`` are UUIDs, or the driver's numbers where the driver tells none. ``how`` says what
-    that rests on. ``doubt`` says why the order may be another one, ``""`` if it is sure.
-    """
-
-    cards: tuple[str | int, ...]
-    how: str
-    doubt: str = ""
 
 
 def cuda_order(
@@ -75,102 +29,33 @@ def cuda_order(
     Raises:
         MeterError: neither CUDA nor the driver can be asked, and no variable names cards.
     """
-    told = (loaded or _loaded)()
+    told = loaded_order(loaded)
     if told is not None:
-        return CudaOrder(cards=told, how="CUDA's order, as CUDA tells it")
-    visible = environment.get(VISIBLE)
-    how = f"CUDA's order, {VISIBLE}={visible}" if visible is not None else "CUDA's order"
+        return told
     try:
-        driver = _Driver.of(module)
+        listed = _listed(module)
     except MeterError:
-        if visible is None:
+        if VISIBLE not in environment:
             raise
-        return CudaOrder(cards=tuple(_named(visible, None)), how=how)
-    doubt = ""
-    mixed = len(set(driver.names)) > 1 and environment.get(ORDER, "").strip() != "PCI_BUS_ID"
-    if mixed and (visible is None or _has_numbers(visible)):
-        asked = ask(environment) if ask is not None else _ask_once(environment, driver.uuids)
-        if asked is not None:
-            return CudaOrder(cards=asked, how="CUDA's order, as CUDA tells it")
-        doubt = (
-            f"cards of several kinds are counted the fastest first, and CUDA cannot be asked: "
-            f"counted by their place on the bus instead (as with {ORDER}=PCI_BUS_ID)"
-        )
-    cards = driver.uuids if visible is None else tuple(_named(visible, driver))
-    return CudaOrder(cards=cards, how=how, doubt=doubt)
+        listed = None
+    return order_of(listed, environment, ask)
 
 
-@dataclass(frozen=True, slots=True)
-class _Driver:
-    """The cards as NVML lists them."""
-
-    module: Any
-    uuids: tuple[str, ...]
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, module: Any) -> _Driver:
-        module = module if module is not None else import_pynvml()
-        uuids: list[str] = []
-        names: list[str] = []
-        while True:
-            try:
-                card = NvmlDevice(len(uuids), module=module)
-            except MeterError:
-                if not uuids:
-                    raise
-                return cls(module, tuple(uuids), tuple(names))
-            with closing(card):
-                uuids.append(card.uuid)
-                names.append(card.name)
-
-    def parent(self, instance: str) -> str | None:
-        """Return the card of an instance, ``MIG-…``; ``None`` if there is no such instance."""
-        old = re.match(r"MIG-(GPU-[0-9A-Fa-f-]+)/", instance)
-        if old is not None:
-            return next((uuid for uuid in self.uuids if uuid.lower() == old[1].lower()), None)
-        nvml = self.module
+def _listed(module: Any) -> ListedCards:
+    """Return the cards as NVML lists them."""
+    module = module if module is not None else import_pynvml()
+    uuids: list[str] = []
+    names: list[str] = []
+    while True:
         try:
-            nvml.nvmlInit()
-            try:
-                found = nvml.nvmlDeviceGetHandleByUUID(instance)
-                told = nvml.nvmlDeviceGetUUID(
-                    nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(found)
-                )
-            finally:
-                nvml.nvmlShutdown()
-        except (nvml.NVMLError, AttributeError):
-            return None
-        return told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
-
-    def card(self, word: str) -> str | None:
-        """Return the card that one word of the variable names, ``None`` if it names none."""
-        if re.fullmatch(r"[+-]?\d+", word):
-            number = int(word)
-            return self.uuids[number] if 0 <= number < len(self.uuids) else None
-        if word.startswith("MIG-"):
-            return self.parent(word)
-        begun = [uuid for uuid in self.uuids if uuid.lower().startswith(word.lower())]
-        return begun[0] if word.startswith("GPU-") and len(begun) == 1 else None
-
-
-def _named(visible: str, driver: _Driver | None) -> Iterator[str | int]:
-    """Yield the cards that the variable names, up to the first word that names none."""
-    found: set[str | int] = set()
-    for entry in visible.split(","):
-        word = entry.strip()
-        if driver is not None:
-            card: str | int | None = driver.card(word)
-        else:
-            card = int(word) if re.fullmatch(r"\d+", word) else word or None
-        if card is None or card in found:
-            return
-        found.add(card)
-        yield card
-
-
-def _has_numbers(visible: str) -> bool:
-    return any(re.fullmatch(r"[+-]?\d+", entry.strip()) for entry in visible.split(","))
+            card = NvmlDevice(len(uuids), module=module)
+        except MeterError:
+            if not uuids:
+                raise
+            return ListedCards(uuids=tuple(uuids), names=tuple(names), module=module)
+        with closing(card):
+            uuids.append(card.uuid)
+            names.append(card.name)
 
 
 def full_uuid(begun: str, module: Any = None) -> str:
@@ -179,63 +64,6 @@ def full_uuid(begun: str, module: Any = None) -> str:
     A text that fits no card, or several, or that cannot be looked up, is returned as it is.
     """
     try:
-        return _Driver.of(module).card(begun) or begun
+        return _listed(module).card(begun) or begun
     except MeterError:
         return begun
-
-
-_KEPT: dict[tuple[str | None, str | None, tuple[str, ...]], tuple[str, ...]] = {}
-"""What CUDA told before, by all that it depends on: asking takes a process."""
-
-
-def _ask_once(environment: Mapping[str, str], uuids: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Ask CUDA, unless it has told of the same variables and the same cards."""
-    key = environment.get(VISIBLE), environment.get(ORDER), uuids
-    told = _KEPT.get(key) or ask_cuda(environment)
-    if told is not None:
-        _KEPT[key] = told
-    return told
-
-
-def ask_cuda(
-    environment: Mapping[str, str], command: Sequence[str] = (sys.executable, "-S", "-c", _ASK)
-) -> tuple[str, ...] | None:
-    """Ask CUDA in a process of its own, which sees the same variables."""
-    try:
-        done = subprocess.run(  # noqa: S603  (this Python, and a text of ours)
-            list(command), env=dict(environment), capture_output=True, text=True, check=False,
-            timeout=ANSWER_S, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return tuple(done.stdout.split()) if done.returncode == 0 else None
-
-
-def _loaded() -> tuple[str, ...] | None:
-    """Ask CUDA through CuPy or PyTorch, if this process has loaded one of them."""
-    for ask in (_by_cupy, _by_torch):
-        try:
-            told = ask()
-        except Exception:  # noqa: S112 - of the framework's own making; the next one is asked
-            continue
-        if told is not None and all(told):
-            return tuple(str(uuid) for uuid in told)
-    return None
-
-
-def _by_cupy() -> list[str | None] | None:
-    cupy = sys.modules.get("cupy")
-    if cupy is None:
-        return None
-    runtime = cupy.cuda.runtime
-    count = range(runtime.getDeviceCount())
-    return [cuda_uuid(runtime.getDeviceProperties(number)) for number in count]
-
-
-def _by_torch() -> list[str | None] | None:
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return None
-    count = range(torch.cuda.device_count())
-    told = [str(torch.cuda.get_device_properties(number).uuid) for number in count]
-    return [uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}" for uuid in told]

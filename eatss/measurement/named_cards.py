@@ -8,7 +8,8 @@ from operator import index
 from typing import Any, SupportsIndex, TypeAlias
 
 from eatss.diagnostics import input_error
-from eatss.measurement.cuda_order import CudaOrder, cuda_order, full_uuid
+from eatss.gpu.cuda_order import CudaOrder
+from eatss.measurement.cuda_order import cuda_order, full_uuid
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.meter import MeterError
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.byte_text import bytes_text
-from eatss.gpu.profile import GpuProfile
+from eatss.byte_text import BYTES_OF_UNIT, bytes_text
+from eatss.gpu.profile import FIGURES_IN_WORDS, GpuProfile
 from eatss.report.figures import NONE
 from eatss.report.render import indented_table
+
+_SHOWN = (
+    "sm_count", "l1_shared_bytes", "l2_bytes", "memory_bytes", "bandwidth_gb_s",
+    "peak_fp64_gflops", "peak_fp32_gflops", "tdp_w",
+)  # fmt: skip
+"""The most important figures."""
 
 
 def profile_parts(profile: GpuProfile) -> list[RenderableType]:
@@ -17,20 +23,14 @@ def profile_parts(profile: GpuProfile) -> list[RenderableType]:
     head = Text(profile.title, style="bold")
     head.append(f"  {profile.architecture}, compute capability {major}.{minor}", style="not bold")
     table = indented_table("", "", numbers=("",))
-    for name, value in (
-        ("streaming multiprocessors", str(profile.sm_count)),
-        ("L1 and shared memory an SM", bytes_text(profile.l1_shared_bytes)),
-        ("L2 cache", bytes_text(profile.l2_bytes)),
-        ("memory", NONE if profile.memory_bytes is None else bytes_text(profile.memory_bytes)),
-        ("memory bandwidth", f"{profile.bandwidth_gb_s:g} GB/s"),
-        ("peak FP64", _gflops(profile.peak_fp64_gflops)),
-        ("peak FP32", _gflops(profile.peak_fp32_gflops)),
-        ("thermal design power", NONE if profile.tdp_w is None else f"{profile.tdp_w:g} W"),
-        ("coefficients measured", "yes" if profile.calibrated else "no"),
-    ):
-        table.add_row(name, value)
+    for name in _SHOWN:
+        title, unit = FIGURES_IN_WORDS[name]
+        table.add_row(title.partition(" (")[0], _amount(getattr(profile, name), unit))
+    table.add_row("coefficients measured", "yes" if profile.calibrated else "no")
     return [head, table]
 
 
-def _gflops(value: float | None) -> str:
-    return NONE if value is None else f"{value:g} GFLOP/s"
+def _amount(value: float | None, unit: str) -> str:
+    if value is None:
+        return NONE
+    return bytes_text(int(value)) if unit in BYTES_OF_UNIT else f"{value:g} {unit}".strip()

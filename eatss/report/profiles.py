@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from eatss.byte_text import BYTES_OF_UNIT
 from eatss.gpu import GpuProfile, profile_provider, profile_to_document
 from eatss.gpu.profile import FIGURES_IN_WORDS
 from eatss.report.render import page_width, render, uncut
@@ -24,7 +25,6 @@ _WORDS = {"card": 20, "also": 0, "from": 0}
 """Columns of words, which may take several lines, with the least width that is pleasant."""
 
 _GAP = 2
-_BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
@@ -129,7 +129,7 @@ def render_profile(profile: GpuProfile, output: str) -> str:
 def _amount(value: float | None, unit: str) -> str:
     if value is None:
         return "?"
-    scaled = value / _BYTES.get(unit, 1)
+    scaled = value / BYTES_OF_UNIT.get(unit, 1)
     return f"{scaled:g}" if abs(scaled) < 1e5 else f"{scaled:.0f}"
 
 

@@ -104,7 +104,7 @@ def test_a_file_is_named_or_left_out(folder: Path) -> None:
     assert found("--config", "other.toml") == {"select --gpu": "a100"}
     assert found("--no-config") == {}
     done = eatss("--no-config", "--config", "other.toml", "settings")
-    assert (done.returncode, "EATSS-C030" in done.stderr) == (2, True)
+    assert (done.returncode, "EATSS-C040" in done.stderr) == (2, True)
     done = eatss("--config", "none.toml", "settings")
     assert "cannot read the settings in 'none.toml': there is no such file" in done.stderr
 

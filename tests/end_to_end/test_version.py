@@ -9,6 +9,7 @@ import pytest
 
 import eatss.gpu.installed_versions as versions
 from eatss import __version__
+from eatss.gpu.requirements import requirements
 from tests.end_to_end.in_process import eatss
 
 
@@ -23,9 +24,11 @@ def test_in_full_it_has_what_a_report_needs(words: tuple[str, str]) -> None:
     first, *lines = done.stdout.splitlines()
     assert (done.returncode, first, done.stderr) == (0, f"eatss {__version__}", "")
     names = [line.split("  ")[0] for line in lines]
-    for name in ("installed", "Python", "platform", "z3-solver", "islpy", "libclang", "numpy"):
-        assert name in names
-    assert names[-4:] == ["CuPy", "NVIDIA driver", "cards", "nvcc"]
+    assert names[:3] == ["installed", "Python", "platform"]
+    needed = [one.name for one in requirements() if not one.extra]
+    assert {"z3-solver", "islpy", "libclang", "numpy"} <= set(needed)
+    assert names[3:-5] == needed
+    assert names[-5:] == ["nvidia-ml-py", "CuPy", "NVIDIA driver", "cards", "nvcc"]
 
 
 def test_a_checkout_names_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

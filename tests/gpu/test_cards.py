@@ -11,6 +11,7 @@ import pytest
 import eatss
 from eatss.diagnostics import InputError
 from eatss.gpu import CARDS, list_profiles, load_profile, profile_directory, profile_provider
+from eatss.gpu.card_names import shipped_names
 from eatss.gpu.device import DetectedGpu
 from eatss.gpu.match import match_profile
 from eatss.resources import data_directory
@@ -73,6 +74,13 @@ def test_a_program_registers_a_card(registered: Path) -> None:
     assert "lab-card" in [profile.name for profile in list_profiles()]
     assert eatss.select(GEMM, gpu="mine").gpu == "lab-card"
     assert eatss.predict(GEMM, gpu="mine").gpu == "lab-card"
+
+
+def test_names_that_are_kept_cannot_be_changed() -> None:
+    names = shipped_names(data_directory("gpu_profiles"))
+    assert names["a100"] == "a100-40gb"
+    with pytest.raises(TypeError):
+        names["a100"] = "h200"  # type: ignore[index]
 
 
 def test_an_unknown_name_is_told_with_the_added_ones(registered: Path) -> None:

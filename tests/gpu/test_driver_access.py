@@ -30,6 +30,8 @@ GOOD = DriverFacts(
 )
 NONE = DriverFacts(pci_cards=0)
 UNSEEN = replace(GOOD, cuda_code=100, cuda_cards=0)
+LOST = replace(UNSEEN, nvml_cards=0, devices=())
+WSL = DriverFacts(pci_cards=0, library="580.65.06", nvml_code=0, nvml_cards=1, cuda_code=100)
 
 
 def test_a_card_that_works_needs_nothing() -> None:
@@ -59,6 +61,9 @@ def test_a_card_that_works_needs_nothing() -> None:
         (replace(UNSEEN, nvml_code=4), "may not open the card", "usermod"),
         (replace(UNSEEN, nvml_code=4, container=True), "may not open the card", ""),
         (replace(UNSEEN, cuda_code=802), "links between the cards", "fabricmanager"),
+        (replace(UNSEEN, cuda_code=34), "libcuda.so.1 is a stub", "LD_LIBRARY_PATH"),
+        (replace(UNSEEN, cuda_code=None, cuda_lacks=("cuInit",)), "has no cuInit", "ldconfig"),
+        (replace(WSL, cuda_code=None), "NVML lists 1, but libcuda.so.1 is not", "ldconfig"),
     ],
 )
 def test_what_is_wrong_with_the_driver(facts: DriverFacts, found: str, command: str) -> None:
@@ -77,8 +82,15 @@ def test_what_is_wrong_with_the_driver(facts: DriverFacts, found: str, command: 
         (replace(UNSEEN, visible="7"), "CUDA_VISIBLE_DEVICES is '7', 2 there", "unset"),
         (replace(UNSEEN, mig=True), "split (MIG) and has no instance", "nvidia-smi mig"),
         (replace(UNSEEN, cuda_code=999), "cuInit returns 999", "dmesg"),
-        (UNSEEN, "the driver lists none", "lspci"),
-        (replace(UNSEEN, container=True), "the driver lists none", "docker run --gpus all"),
+        (replace(UNSEEN, mig=True, visible="0"), "split (MIG) and has no instance", "nvidia-smi"),
+        (replace(UNSEEN, cuda_code=999, visible="7"), "cuInit returns 999", "dmesg"),
+        (replace(UNSEEN, cuda_code=0, visible="7"), "CUDA sees none, though NVML lists 2", "dmesg"),
+        (replace(UNSEEN, visible="0,1"), "CUDA sees none, though NVML lists 2", "dmesg"),
+        (replace(WSL, visible=""), "CUDA_VISIBLE_DEVICES is empty, 1 there", "unset"),
+        (UNSEEN, "CUDA sees none, though NVML lists 2", "dmesg"),
+        (LOST, "the driver lists none", "lspci"),
+        (replace(LOST, visible="0"), "the driver lists none", "lspci"),
+        (replace(LOST, container=True), "the driver lists none", "docker run --gpus all"),
     ],
 )
 def test_why_no_card_is_seen(facts: DriverFacts, found: str, command: str) -> None:
@@ -96,12 +108,17 @@ def test_cards_that_are_hidden_beside_others_are_told() -> None:
 
 
 class Library:
-    """A double of a library of the driver: functions by name, with what they return and fill in."""
+    """A double of a library of the driver: functions by name, with what they return and fill in.
 
-    def __init__(self, **codes: Any) -> None:
-        self.codes = codes
+    Those of ``lacks`` it has not.
+    """
+
+    def __init__(self, lacks: tuple[str, ...] = (), **codes: Any) -> None:
+        self.codes, self.lacks = codes, lacks
 
     def __getattr__(self, name: str) -> Any:
+        if name in self.lacks:
+            raise AttributeError(f"undefined symbol: {name}")
         code, *values = self.codes.get(name, (0,))
 
         def function(*places: Any) -> int:
@@ -155,6 +172,64 @@ def test_a_machine_is_looked_at(tmp_path: Path) -> None:
         cuda=(12, 8),
         visible="0",
     )
+
+
+CUDA = Library(cuDriverGetVersion=(0, 11000), cuDeviceGetCount=(0, 1))
+NVML: dict[str, Any] = {
+    "nvmlDeviceGetCount_v2": (0, 1),
+    "nvmlSystemGetDriverVersion": (0, b"440.10"),
+}
+
+
+def seen(nvml: Library, cuda: Library, root: Path = Path("/nowhere")) -> DriverFacts:
+    return look(root, {"libnvidia-ml.so.1": nvml, "libcuda.so.1": cuda}.__getitem__)
+
+
+def test_a_driver_older_than_mig_works_and_is_told() -> None:
+    facts = seen(Library(lacks=("nvmlDeviceGetMigMode",), **NVML), CUDA)
+    assert (facts.nvml_cards, facts.mig, facts.cuda_cards) == (1, False, 1)
+    assert driver_verdict(facts) == Verdict(
+        good=True,
+        found="440.10, runs CUDA up to 11.0; libnvidia-ml.so.1 is old or a stub: "
+        "it has no nvmlDeviceGetMigMode",
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlSystemGetDriverVersion", "nvmlShutdown",
+        "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount",
+        "nvmlDeviceGetMigDeviceHandleByIndex",
+    ],
+)  # fmt: skip
+def test_whatever_nvml_lacks_is_told(name: str) -> None:
+    split: dict[str, Any] = {
+        "nvmlDeviceGetMigMode": (0, 1, 1),
+        "nvmlDeviceGetMaxMigDeviceCount": (0, 7),
+    }
+    facts = seen(Library(lacks=(name,), **NVML, **split), CUDA)
+    assert facts.nvml_lacks == (name,)
+    assert f"it has no {name}" in driver_verdict(facts).found
+
+
+@pytest.mark.parametrize("name", ["cuInit", "cuDriverGetVersion", "cuDeviceGetCount"])
+def test_whatever_cuda_lacks_is_told(name: str) -> None:
+    facts = seen(Library(**NVML), Library(lacks=(name,), **CUDA.codes))
+    assert facts.cuda_lacks == (name,)
+    verdict = driver_verdict(facts)
+    assert f"libcuda.so.1 is old or a stub: it has no {name}" in verdict.found
+    assert verdict.good == (name != "cuInit")
+
+
+@pytest.mark.parametrize(("code", "unusable"), [(0, False), (6, True)])
+def test_a_split_card_with_an_instance_can_be_used(code: int, unusable: bool) -> None:
+    split: dict[str, Any] = {
+        "nvmlDeviceGetMigMode": (0, 1, 1),
+        "nvmlDeviceGetMaxMigDeviceCount": (0, 7),
+    }
+    nvml = Library(nvmlDeviceGetMigDeviceHandleByIndex=(code,), **split, **NVML)
+    assert seen(nvml, CUDA).mig == unusable
 
 
 def test_a_card_of_another_maker_does_not_count(tmp_path: Path) -> None:

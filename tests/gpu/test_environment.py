@@ -21,6 +21,7 @@ import eatss.gpu.environment as environment
 from eatss import schema
 from eatss.gpu.driver_access import DriverFacts
 from eatss.gpu.environment import Check, card_checks, examine
+from eatss.gpu.requirements import requirements
 from eatss.report.environment import render_checks
 
 NEEDED = {
@@ -31,6 +32,7 @@ NEEDED = {
     "numpy",
     "scipy",
     "networkx",
+    "packaging",
     "pydantic",
     "platformdirs",
     "tomlkit",
@@ -83,6 +85,11 @@ def test_what_the_suite_runs_with_is_in_order() -> None:
         assert checks[name].ok is True, checks[name]
         assert checks[name].remedy == ""
         assert checks[name].found
+
+
+def test_each_package_that_everybody_needs_is_looked_at() -> None:
+    needed = {one.name for one in requirements() if not one.extra}
+    assert NEEDED - {"Python", "GPU profiles", "kernels"} == needed
 
 
 def test_what_doctor_prints_has_its_schema() -> None:
@@ -220,6 +227,15 @@ def test_nvml_that_does_not_do_says_why(
     assert check.remedy
 
 
+def test_a_library_without_nvml_is_a_stub(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "_imported", lambda module, package: "13.580")
+    facts = replace(GOOD, nvml_code=None, nvml_lacks=("nvmlInit_v2",))
+    check = next(check for check in card_checks(facts) if check.name == "NVML")
+    assert check.found == (
+        "nvidia-ml-py 13.580, but libnvidia-ml.so.1 is old or a stub: it has no nvmlInit_v2"
+    )
+
+
 def test_a_package_that_is_too_old_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = dict.fromkeys(("networkx",), "2.8")
     real = importlib.metadata.version
@@ -237,9 +253,12 @@ def test_without_any_command_on_the_path_the_tools_are_optional(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("eatss.compilers.USUAL", "/nowhere/nvcc")
     checks = by_name()
-    for name in ("C compiler", "nvcc", "ppcg"):
-        assert checks[name].ok is None
-        assert "not on the path" in checks[name].found or "no CUDA compiler" in checks[name].found
+    for name, found in (
+        ("C compiler", "cc or gcc or clang is not on the path"),
+        ("nvcc", "there is no CUDA compiler 'nvcc'"),
+        ("ppcg", "ppcg is not on the path"),
+    ):
+        assert (checks[name].ok, checks[name].found) == (None, found)
 
 
 def test_a_compiler_is_reported_with_its_version(

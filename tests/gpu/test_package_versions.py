@@ -17,7 +17,11 @@ def test_requirements_are_those_of_the_package_itself() -> None:
     found = {one.name: one for one in requirements()}
     assert found["numpy"] == Requirement(name="numpy", versions=">=1.26,<3")
     assert str(found["numpy"]) == "numpy>=1.26,<3"
-    assert any(one.name == "nvidia-ml-py" and one.extra for one in requirements())
+    assert {one.extra for one in requirements() if one.name == "nvidia-ml-py"} == {
+        "cuda12",
+        "cuda13",
+    }
+    assert requirements("no-such-distribution", "eatss") == requirements()
     assert requirements("no-such-distribution") == ()
     assert requirement("no-such-package").takes("0.1")
 
@@ -45,6 +49,11 @@ def test_what_everybody_needs_goes_before_what_an_extra_asks_for() -> None:
         ("~=2.4", "3.0", False),
         (">=4.13", "4.9", False),
         ("<=4.13", "4.13.1", False),
+        ("==2.*", "2.5", True),
+        ("==2.*", "3.0", False),
+        (">=2", "2.0rc1", False),
+        (">=2", "2.1rc1", True),
+        (">=2", "2.0.post1+cu12", True),
         ("", "anything", True),
         (">=4", "importable, of unknown version", True),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -36,13 +37,35 @@ def test_auto_is_the_shipped_profile_of_the_card_in_the_machine() -> None:
 
 def test_cards_are_counted_as_cuda_counts_them() -> None:
     by_cuda = machine(replace(A100, readers=("CuPy",)), replace(H200, readers=("CuPy",)))
-    found = in_order_of_cuda(machine(H200, A100), by_cuda)
+    found = in_order_of_cuda(machine(H200, A100), by_cuda, {})
     assert found.gpus == (A100, H200)
-    assert in_order_of_cuda(machine(H200, A100), machine(A100)).gpus == (A100,)
+    assert in_order_of_cuda(machine(H200, A100), machine(A100), {}).gpus == (A100,)
 
 
-def test_without_cuda_the_order_of_the_driver_stays() -> None:
-    assert in_order_of_cuda(machine(H200, A100), machine()) == machine(H200, A100)
+BY_BUS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+def without_cupy(environment: Mapping[str, str], asked: tuple[str, ...] | None = None) -> Detection:
+    return in_order_of_cuda(machine(H200, A100), machine(), environment, ask=lambda _: asked)
+
+
+def test_without_cupy_the_variables_are_read() -> None:
+    assert without_cupy(BY_BUS) == machine(H200, A100)
+    assert without_cupy({**BY_BUS, "CUDA_VISIBLE_DEVICES": "1"}).gpus == (A100,)
+    assert without_cupy({**BY_BUS, "CUDA_VISIBLE_DEVICES": "GPU-b,0"}).gpus == (A100, H200)
+    assert without_cupy({}, asked=("GPU-b", "GPU-a")).gpus == (A100, H200)
+    assert in_order_of_cuda(machine(), machine(), {"CUDA_VISIBLE_DEVICES": "0"}) == machine()
+
+
+@pytest.mark.parametrize("visible", ["", "-1", "7", "MIG-none"])
+def test_auto_takes_no_card_that_is_hidden(visible: str) -> None:
+    found = without_cupy({**BY_BUS, "CUDA_VISIBLE_DEVICES": visible})
+    with pytest.raises(InputError) as caught:
+        card_of(found, 0)
+    assert caught.value.code == "EATSS-E046"
+    assert f"CUDA sees none of 2 (CUDA's order, CUDA_VISIBLE_DEVICES={visible})" in str(
+        caught.value
+    )
 
 
 def test_a_named_profile_needs_no_card() -> None:

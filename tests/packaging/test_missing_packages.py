@@ -34,18 +34,18 @@ def test_a_command_names_the_packages_and_what_installs_them(words: tuple[str | 
     done = python(COMMAND, *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        "error: this needs z3-solver, islpy, libclang, not installed here [EATSS-C040]",
+        "error: this needs z3-solver, islpy, libclang, not installed here [EATSS-C030]",
         "  hint: pip install eatss; programs are verified and measured without",
     ]
 
 
 def test_programs_may_read_it_as_json() -> None:
     done = python(COMMAND, "select", GEMM, "-g", "a100", "--diagnostics", "json")
-    assert "EATSS-C040" in json.dumps(json.loads(done.stderr))
+    assert "EATSS-C030" in json.dumps(json.loads(done.stderr))
 
 
 def test_python_raises_an_error_of_eatss() -> None:
-    assert python(CALL).stdout == "EATSS-C040\n"
+    assert python(CALL).stdout == "EATSS-C030\n"
 
 
 def raised(error: ImportError) -> Exception:

@@ -13,7 +13,10 @@ import pytest
 
 import eatss
 from eatss.diagnostics import InputError
-from eatss.measurement.cuda_order import CudaOrder, ask_cuda, cuda_order
+from eatss.gpu.cuda_order import CudaOrder, ask_cuda
+from eatss.gpu.detect import Detection, detect
+from eatss.gpu.this_machine import in_order_of_cuda
+from eatss.measurement.cuda_order import cuda_order
 from eatss.measurement.meters import MeterError
 from eatss.measurement.named_cards import checked_gpus, named_cards
 
@@ -67,6 +70,18 @@ def test_the_variable_hides_and_renumbers(
     assert four.users == 0
 
 
+@pytest.mark.parametrize("visible", [None, "1", "1,0", "", "GPU-1", "9", "MIG-5c0f,0"])
+def test_auto_and_the_meter_count_alike(four: FakeNvml, visible: str | None) -> None:
+    four.names = {"GPU-0": "NVIDIA H200", "GPU-1": "NVIDIA A100"}
+    environment = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    if visible is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = visible
+    seen = detect(nvml=four, cupy=SimpleNamespace())
+    auto = in_order_of_cuda(seen, Detection(gpus=(), reasons=()), environment, nvml=four)
+    assert len(seen.gpus) == 4
+    assert tuple(gpu.uuid for gpu in auto.gpus) == order(four, environment).cards
+
+
 def test_without_the_variable_cards_of_one_kind_are_in_the_order_of_the_bus(
     four: FakeNvml,
 ) -> None:
@@ -101,8 +116,8 @@ def test_cuda_is_asked_once_for_the_same_variables_and_cards(
         asked.append(environment.get("CUDA_VISIBLE_DEVICES"))
         return ("GPU-1",) if len(asked) > 1 else None
 
-    monkeypatch.setattr("eatss.measurement.cuda_order.ask_cuda", ask)
-    monkeypatch.setattr("eatss.measurement.cuda_order._KEPT", {})
+    monkeypatch.setattr("eatss.gpu.cuda_order.ask_cuda", ask)
+    monkeypatch.setattr("eatss.gpu.cuda_order._KEPT", {})
     for visible in ("0", "0", "0", "1"):
         cuda_order({"CUDA_VISIBLE_DEVICES": visible}, module=four, loaded=lambda: None)
     assert asked == ["0", "0", "1"]  # that it did not answer is not kept

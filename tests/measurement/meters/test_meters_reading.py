@@ -172,10 +172,13 @@ def test_of_spans_close_together_the_sum_is_known_where_power_is_bounded() -> No
     st.lists(st.floats(0.05, 0.65), min_size=4, max_size=10, unique=True),
     st.sampled_from([np.inf, 1.01, 4.0]),
 )
-def test_no_narrower_bound_of_several_spans_holds(
+def test_bounds_of_several_spans_hold_and_without_a_ceiling_none_is_narrower(
     steps: list[float], moments: list[float], ceiling: float
 ) -> None:
-    """The least and the most over all courses that never fall, by linear programming."""
+    """The least and the most over all courses that never fall, by linear programming.
+
+    A ceiling on the power never widens what is told without one.
+    """
     joules = np.concatenate(([0.0], np.cumsum(steps)))
     times = np.arange(len(joules)) / 10
     inside = sorted(t for t in moments if t < times[-1])
@@ -210,6 +213,9 @@ def test_no_narrower_bound_of_several_spans_holds(
     most = -linear.linprog(-signs, **limits).fun
     off = max(most - energy.energy_j, energy.energy_j - least) + 2e-3 * len(spans)
     assert energy.uncertainty_j >= off - 1e-6
+    free = energy_of_spans(Course.of(told), spans)
+    assert isinstance(free, IntervalEnergy)
+    assert energy.uncertainty_j <= free.uncertainty_j + 1e-6
     if not np.isfinite(ceiling_w):
         assert energy.uncertainty_j == pytest.approx(off, abs=1e-6)
 
