@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from eatss.diagnostics import input_error
 from eatss.files import write_whole
 from eatss.progress import Told, nobody
+from eatss.shipped_sweeps import located_sweep
 from eatss.store.not_overwritten import check_no_store
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def sweep_report(
     """Evaluate sweeps: optima, trade-offs, ranks of the choices, correlations, means over sweeps.
 
     Args:
-        sweeps: Files of ``eatss sweep``, or what ``eatss.read_sweep`` returned; one or several.
+        sweeps: Files of ``eatss sweep``, recorded sweeps of eatss (``"@gemm"``), or what
+            ``eatss.read_sweep`` returned; one or several.
         output: A file to write as well: ``.html``, a page that needs nothing outside of itself,
             ``.json`` or ``.txt``.
         figures: A folder to write each figure to, as PNG.
@@ -45,9 +47,9 @@ def sweep_report(
         The numbers of each sweep, and geometric means over all.
 
     Raises:
-        InputError: a store cannot be read (``EATSS-D001`` to ``D007``); the page needs a package
-            that is not installed (``EATSS-H001``); a file cannot be written (``EATSS-H002``);
-            ``output`` is what is read, or a store (``EATSS-D035``).
+        InputError: a store cannot be read (``EATSS-D001`` to ``D007``, ``D017``); the page needs a
+            package that is not installed (``EATSS-H001``); a file cannot be written
+            (``EATSS-H002``); ``output`` is what is read, or a store (``EATSS-D035``).
     """
     if output is not None:
         place = Path(fspath(output))
@@ -89,8 +91,8 @@ def evaluated(
 def _once(sweeps: Sequence[str | PathLike[str] | Sweep]) -> list[str | PathLike[str] | Sweep]:
     found: dict[Path | int, str | PathLike[str] | Sweep] = {}
     for one in sweeps:
-        path = isinstance(one, str | PathLike)
-        found.setdefault(Path(fspath(one)).resolve() if path else id(one), one)  # type: ignore[arg-type]
+        named = isinstance(one, str | PathLike)
+        found.setdefault(Path(located_sweep(one)).resolve() if named else id(one), one)  # type: ignore[arg-type]
     return list(found.values())
 
 

@@ -43,6 +43,20 @@ def sources(incomplete: str) -> list[str]:
     return [MARK + name for name in kernels(incomplete.removeprefix(MARK))]
 
 
+def recorded_sweeps(incomplete: str) -> list[str]:
+    """Offer the recorded sweeps of eatss as ``@gemm``; files are the shell's business."""
+    from eatss.diagnostics import EatssError  # noqa: PLC0415
+    from eatss.shipped_kernels import MARK  # noqa: PLC0415
+    from eatss.shipped_sweeps import sweep_names  # noqa: PLC0415
+
+    if not incomplete.startswith(MARK):
+        return []
+    try:
+        return _beginning([MARK + name for name in sweep_names()], incomplete)
+    except EatssError:
+        return []
+
+
 def kernels(incomplete: str) -> list[str]:
     """Offer the names of the kernels of eatss."""
     from eatss.diagnostics import EatssError  # noqa: PLC0415

@@ -52,6 +52,10 @@ CARD_HELP = "A card by name, a TOML profile, or auto: the card in this machine."
 card_option = partial(
     typer.Option, "--gpu", "-g", metavar=CARD_METAVAR, autocompletion=completion.cards
 )
+store_argument = partial(
+    typer.Argument, metavar="STORE|@KERNEL", autocompletion=completion.recorded_sweeps
+)
+STORE_HELP = "of eatss sweep; @gemm is the sweep of that kernel that comes with eatss."
 card_argument = partial(typer.Argument, autocompletion=completion.cards)
 Card = Annotated[str, card_option(help=CARD_HELP)]
 Format = Annotated[TableOrJson, of_output("--format", "-f", help="What to print.")]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from eatss.cli.options import Debug, Diagnostics, of_output
+from eatss.cli.options import STORE_HELP, Debug, Diagnostics, of_output, store_argument
 from eatss.cli.progress import working
 from eatss.diagnostics import input_error
 
@@ -15,6 +15,8 @@ EXAMPLES = """
 Examples:
 
     eatss report 2mm.db
+
+    eatss report @gemm
 
     eatss report 2mm.db -o 2mm.html
 
@@ -30,9 +32,7 @@ _Figures: TypeAlias = Literal["png", "svg", "pdf"]
 
 
 def report(
-    stores: Annotated[
-        list[Path], typer.Argument(metavar="STORE", help="Files that eatss sweep wrote.")
-    ],
+    stores: Annotated[list[str], store_argument(help=f"Files {STORE_HELP}")],
     output: Annotated[
         Path | None,
         of_output(

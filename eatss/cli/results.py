@@ -8,14 +8,17 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from eatss.cli.messages import say
-from eatss.cli.options import Debug, Format
+from eatss.cli.options import STORE_HELP, Debug, Format, store_argument
 from eatss.cli.progress import working
 from eatss.diagnostics import input_error
+from eatss.shipped_sweeps import store_of_ones_own
 
 EXAMPLES = """
 Examples:
 
     eatss results ls 2mm.db gemm.db
+
+    eatss results show @gemm --top 5
 
     eatss results show 2mm.db --by energy --top 10
 
@@ -29,11 +32,18 @@ Examples:
 OrderChoice: TypeAlias = Literal["time", "energy", "edp", "ppw"]
 ExportChoice: TypeAlias = Literal["csv", "parquet", "json", "t4", "kernel-tuner"]
 
-StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="File of eatss sweep.")]
-StoreFiles = Annotated[list[Path], typer.Argument(metavar="STORE", help="Files of eatss sweep.")]
+StoreFile = Annotated[str, store_argument(help=f"File {STORE_HELP}")]
+StoreFiles = Annotated[list[str], store_argument(help=f"Files {STORE_HELP}")]
 By = Annotated[OrderChoice, typer.Option(help="What is best; edp: energy × time, ppw: GFLOP/J.")]
 NewStore = Annotated[
-    Path, typer.Option("--output", "-o", metavar="STORE", help="The store to make; a new file.")
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="STORE",
+        parser=store_of_ones_own,
+        help="The store to make; a new file.",
+    ),
 ]
 
 app = typer.Typer(
@@ -55,7 +65,7 @@ def ls(stores: StoreFiles, output: Format = "table", debug: Debug = False) -> No
     with working("reading stores") as step:
         for number, path in enumerate(stores):
             step.at(f"reading {path}", number, len(stores))
-            found.append(summary_of(str(path), read_sweep(path, measurements=False)))
+            found.append(summary_of(path, read_sweep(path, measurements=False)))
     typer.echo(render_summaries(found, output), nl=False)
 
 
@@ -116,7 +126,7 @@ def merge(stores: StoreFiles, output: NewStore, debug: Debug = False) -> None:
     with working("reading stores") as step:
         for number, path in enumerate(stores):
             step.at(f"reading {path}", number, len(stores))
-            sweeps.append((str(path), read_sweep(path)))
+            sweeps.append((path, read_sweep(path)))
     with working(f"merging into {output}"):
         found = merged(sweeps)
         Store.write_new(output, found)
@@ -192,7 +202,10 @@ def import_(
 
 @app.command(epilog=EXAMPLES)
 def prune(
-    store: StoreFile,
+    store: Annotated[
+        Path,
+        typer.Argument(metavar="STORE", parser=store_of_ones_own, help="File of eatss sweep."),
+    ],
     failed: Annotated[
         bool, typer.Option("--failed", help="Rows without a time: refused, wrong, too slow.")
     ] = False,

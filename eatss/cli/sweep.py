@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eatss.cli import completion
 from eatss.cli.messages import say
 from eatss.cli.option_groups import takes
 from eatss.cli.options import Debug, TableOrJson, of_output, source_argument
@@ -17,6 +18,7 @@ from eatss.cli.sweep_options import Made, Searched, generation_options, search_o
 from eatss.cli.sweep_progress import sweep_progress
 from eatss.cli.talk import typed_options
 from eatss.diagnostics import InputError, input_error
+from eatss.shipped_sweeps import store_of_ones_own
 
 if TYPE_CHECKING:
     from eatss.explore.generation import Generation
@@ -37,7 +39,7 @@ Examples:
 
     eatss sweep variants -o gemm.db
 
-    eatss sweep --replay gemm.db --strategy random,local,model --seeds 20
+    eatss sweep --replay @gemm --strategy random,local,model --seeds 20
 """
 
 INTERRUPTED = 130
@@ -58,7 +60,11 @@ def sweep(
     output: Annotated[
         Path | None,
         of_output(
-            "--output", "-o", metavar="STORE", help="The store; gone on with if it is there."
+            "--output",
+            "-o",
+            metavar="STORE",
+            parser=store_of_ones_own,
+            help="The store; gone on with if it is there.",
         ),
     ] = None,
     made: Made,
@@ -79,9 +85,10 @@ def sweep(
         ),
     ] = None,
     replay: Annotated[
-        Path | None,
+        str | None,
         of_output(
-            metavar="STORE",
+            metavar="STORE|@KERNEL",
+            autocompletion=completion.recorded_sweeps,
             help="Try strategies on what a store has, without a card, and print what each finds.",
         ),
     ] = None,
@@ -132,7 +139,7 @@ def sweep(
     _sweep(source, output, searched.options, made.generation, scheduler, card, format_)
 
 
-def _replayed(store: Path, searched: Searched, seeds: int, format_: TableOrJson) -> str:
+def _replayed(store: str, searched: Searched, seeds: int, format_: TableOrJson) -> str:
     from eatss.store.sweep_json import read_sweep  # noqa: PLC0415 - keeps --help fast
 
     if searched.objective == "pareto":

@@ -20,6 +20,7 @@ from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.counters import find_ncu
 from eatss.measurement.meters.choose import METERS
 from eatss.python_source.python_scop import PythonScop
+from eatss.shipped_sweeps import store_of_ones_own
 from eatss.store.nouns import Sweep
 from eatss.store.opening import no_folder, real_path
 from eatss.store.store import Store
@@ -62,7 +63,7 @@ def sweep(
         KeyboardInterrupt: the user interrupted; the store has all that was measured.
     """
     chosen, made_by = options or SweepOptions(), generation or Generation()
-    path = Path(fspath(output))
+    path = store_of_ones_own(output)
     _check_place(path)
     METERS.get(chosen.meter)
     _check_options(chosen)

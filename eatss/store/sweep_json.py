@@ -8,6 +8,7 @@ import os
 from eatss.diagnostics import input_error
 from eatss.documents import Document
 from eatss.files import read_regular
+from eatss.shipped_sweeps import located_sweep
 from eatss.store.nouns import Sweep
 from eatss.store.store import Store
 
@@ -32,16 +33,18 @@ def read_sweep(path: str | os.PathLike[str], *, measurements: bool = True) -> Sw
     Another process may be measuring into it: what it has kept by now is there.
 
     Args:
-        path: A store, or a JSON file of ``eatss results export``.
+        path: A store, a JSON file of ``eatss results export``, or the name of a recorded sweep that
+            comes with eatss (``"@gemm"``).
         measurements: Whether rows of a store have their measurements; without them they are read in
             a tenth of the time.
 
     Raises:
-        InputError: ``EATSS-D001`` to ``EATSS-D007``, the store cannot be read; ``EATSS-D020`` or
-            ``EATSS-D021``, the JSON is of another version or damaged.
+        InputError: ``EATSS-D001`` to ``EATSS-D007``, the store cannot be read; ``EATSS-D017``, no
+            sweep of this name comes with eatss; ``EATSS-D020`` or ``EATSS-D021``, the JSON is of
+            another version or damaged.
     """
     if not os.fspath(path).endswith(".json"):
-        return Store.read(path, measurements=measurements)
+        return Store.read(located_sweep(path), measurements=measurements)
     return SWEEP.from_dict(read_json(path))
 
 

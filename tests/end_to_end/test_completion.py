@@ -18,6 +18,7 @@ from eatss.measurement.meters.choose import METERS
 from eatss.model.objectives import OBJECTIVES
 from eatss.report.formats import FORMATS
 from eatss.shipped_kernels import kernel_names
+from eatss.shipped_sweeps import sweep_names
 from eatss.strategies import STRATEGIES
 from eatss.transform import TRANSFORMATIONS
 from tests.end_to_end.in_process import eatss
@@ -72,6 +73,17 @@ def test_kernels_are_offered_wherever_a_file_goes(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert offered(f"eatss {command} @ ge", monkeypatch) == ["@gemm", "@gemver", "@gesummv"]
+
+
+@pytest.mark.parametrize(
+    "before", ["report", "results ls", "results show", "results merge", "results export",
+               "sweep --replay"],
+)  # fmt: skip
+def test_recorded_sweeps_are_offered_wherever_a_store_is_read(
+    before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert offered(f"eatss {before} @", monkeypatch) == [f"@{name}" for name in sweep_names()]
+    assert offered(f"eatss {before} ge", monkeypatch) == []
 
 
 def test_all_kernels_are_offered_and_files_are_left_to_the_shell(

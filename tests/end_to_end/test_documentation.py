@@ -78,10 +78,6 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(REPOSITORY / "gpu_profiles" / "h200.toml", folder / "mycard.toml")
     for block in (block for page in PAGES for block in blocks(page) if "file" in block.marks):
         (folder / block.marks["file"]).write_text(block.text)
-    recorded = Path("benchmarks", "results", "h200", "sweeps")
-    (folder / recorded).mkdir(parents=True)
-    for name in ("gemm", "conv-2d"):
-        shutil.copy(REPOSITORY / recorded / f"{name}.db", folder / recorded)
     for name in ("gemm", "ours", "theirs"):
         eatss.codegen("kernels/gemm.c", gpu="h200", output=folder / "build" / name)
     for name in ("2mm", "gemm"):
@@ -170,7 +166,9 @@ def _with_few_variants(command: str) -> str:
     small = re.sub(r"-o (\S+)\.db", r"-o swept-\1.db", small)
     if "--prepare" in small:
         return small
-    generated = " --gpu h200 --contenders 0 --makers 1" if "kernels/" in small else ""
+    generated = (
+        " --gpu h200 --contenders 0 --makers 1" if "kernels/" in small or "@" in small else ""
+    )
     return f"{small} --card {PRICED}{generated}"
 
 

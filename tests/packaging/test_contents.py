@@ -13,10 +13,17 @@ from typing import Any
 import pytest
 
 import eatss
+from eatss.resources import IN_A_CHECKOUT
+from eatss.shipped_sweeps import sweep_names
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ("gpu_profiles", "kernels")
-"""Folders of the repository that travel inside ``eatss._data``."""
+SWEEPS = [ROOT / IN_A_CHECKOUT["sweeps"] / f"{name}.db" for name in sweep_names()]
+DATA = {
+    "gpu_profiles": list((ROOT / "gpu_profiles").iterdir()),
+    "kernels": list((ROOT / "kernels").iterdir()),
+    "sweeps": SWEEPS,
+}
+"""What travels inside ``eatss._data``, by its folder there."""
 
 
 def project(path: str = "pyproject.toml") -> dict[str, Any]:
@@ -46,7 +53,7 @@ def test_every_folder_with_code_is_a_package_that_is_listed(options: ConfigParse
 def test_every_other_file_is_package_data(options: ConfigParser) -> None:
     listed = options["options"]["packages"].split()
     places = {name: ROOT.joinpath(*name.split(".")) for name in listed}
-    places |= {f"eatss._data.{name}": ROOT / name for name in DATA}
+    places |= {f"eatss._data.{name}": ROOT / folder for name, folder in IN_A_CHECKOUT.items()}
     packed = {
         path
         for name, patterns in options["options.package_data"].items()
@@ -54,8 +61,8 @@ def test_every_other_file_is_package_data(options: ConfigParser) -> None:
         for path in places[name].glob(pattern.strip())
     }
     others = {path for path in source_files() if path.suffix != ".py"}
-    others |= {path for name in DATA for path in (ROOT / name).iterdir()}
-    assert {str(path) for path in others - packed} == set()
+    others |= {path for paths in DATA.values() for path in paths}
+    assert packed == others
 
 
 def test_what_is_installed_is_what_is_there() -> None:
@@ -66,9 +73,7 @@ def test_what_is_installed_is_what_is_there() -> None:
     if not names:
         pytest.skip("installed as editable: the tree itself is what is there")
     wanted = {path.relative_to(ROOT).as_posix() for path in source_files()}
-    wanted |= {
-        f"eatss/_data/{name}/{path.name}" for name in DATA for path in (ROOT / name).iterdir()
-    }
+    wanted |= {f"eatss/_data/{name}/{path.name}" for name, paths in DATA.items() for path in paths}
     assert {name for name in names if not name.endswith(".pyc")} == wanted
 
 
@@ -87,6 +92,24 @@ def test_the_light_install_leaves_out_what_generates_and_nothing_else() -> None:
     assert set(light["dependencies"]) < set(whole["dependencies"])
     assert light["scripts"] == whole["scripts"]
     assert light["requires-python"] == whole["requires-python"]
+
+
+def test_the_light_install_has_the_same_data() -> None:
+    folder = ROOT / "distributions" / "measure"
+    tool = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]
+    packed: dict[str, Path] = {}
+    for source, place in tool["hatch"]["build"]["targets"]["wheel"]["force-include"].items():
+        path = (folder / source).resolve()
+        packed |= (
+            {f"{place}/{one.name}": one for one in path.iterdir()}
+            if path.is_dir()
+            else {place: path}
+        )
+    assert {path: place for place, path in packed.items() if "/_data/" in place} == {
+        path: f"eatss_measure/eatss/_data/{name}/{path.name}"
+        for name, paths in DATA.items()
+        for path in paths
+    }
 
 
 def test_extras_of_the_light_install_are_those_of_the_whole() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import eatss
+from tests.end_to_end.documentation_blocks import blocks
 from tests.packaging.fresh import PYTHONS, Environment, clean_environment, interpreter
 
 pytestmark = pytest.mark.long
@@ -132,7 +134,26 @@ def test_the_light_install_verifies_and_measures_without_what_generates(
     store = ROOT / "benchmarks" / "results" / "h200" / "sweeps" / "conv-2d.db"
     assert "conv-2d" in there.run("eatss", "results", "ls", store)
     assert "conv-2d" in there.run("eatss", "report", store, "--format", "text")
+    assert "gemm" in there.run("eatss", "report", "@gemm")
     assert "h200" in there.run("eatss", "profiles")
+
+
+def test_the_tutorial_works_where_there_is_nothing_but_the_wheel(
+    built: Path, tmp_path: Path
+) -> None:
+    there = fresh(tmp_path)
+    there.install(f"{one(built, 'eatss-*.whl')}[report]")
+    for block in blocks(ROOT / "docs" / "tutorial.md"):
+        if "not run" in block.marks:
+            continue
+        if block.language == "sh":
+            for command in block.commands:
+                measures = command.startswith(("eatss measure", "eatss compare"))
+                said = there.run(*shlex.split(command), code=2 if measures else 0)
+                assert ("EATSS-E021" in said) == measures, command
+        elif block.language == "python":
+            there.run("python", "-c", block.text)
+    assert (there.work / "gemm.html").stat().st_size > 100_000
 
 
 def test_the_light_install_and_the_whole_stand_beside_each_other(
