@@ -41,7 +41,11 @@ def doctor(
     nvcc: Nvcc = None,
     debug: Debug = False,
 ) -> None:
-    """Check what works on this machine and say what to do; exit 1 if `select` cannot run."""
+    """Check what works on this machine and say what to do.
+
+    Exits with 1 if something is missing that this install is for: selecting, or without the
+    solver (eatss-measure) verifying and measuring.
+    """
     from eatss.gpu.environment import examine  # noqa: PLC0415 - keeps --help fast
     from eatss.report.environment import render_checks  # noqa: PLC0415
 

@@ -28,7 +28,8 @@ from eatss.gpu.driver_access import (
     nvml_lacking,
 )
 from eatss.gpu.load import list_profiles, profile_directory
-from eatss.gpu.requirements import requirement, requirements
+from eatss.gpu.requirements import LIGHT, WHOLE, installed_as, requirement, requirements
+from eatss.missing_packages import GENERATING
 from eatss.resources import data_directory
 
 MINIMUM_PYTHON = (3, 11)
@@ -127,7 +128,7 @@ def _broken(error: Exception) -> str:
 
 
 def _needed_parts() -> tuple[_Part, ...]:
-    again = "pip install --force-reinstall eatss"
+    again = f"pip install --force-reinstall {installed_as() or WHOLE}"
     return (
         _Part(
             name="Python",
@@ -135,9 +136,9 @@ def _needed_parts() -> tuple[_Part, ...]:
             needed_for="everything",
             remedy=f"install Python {'.'.join(map(str, MINIMUM_PYTHON))} or later",
         ),
-        _package("z3-solver", _z3, "solving for tile sizes"),
-        _package("islpy", _islpy, "dependences, schedules, footprints"),
-        _package("libclang", _libclang, "reading C"),
+        _generating("z3-solver", _z3, "solving for tile sizes"),
+        _generating("islpy", _islpy, "dependences, schedules, footprints"),
+        _generating("libclang", _libclang, "reading C"),
         _package("numpy", lambda: _imported("numpy"), "enumerating candidates, measuring"),
         _package("scipy", lambda: _imported("scipy"), "intervals, integrals"),
         _package("networkx", lambda: _imported("networkx"), "the graph of statements"),
@@ -214,6 +215,28 @@ def _package(name: str, look: Callable[[], str], needed_for: str) -> _Part:
         needed_for=needed_for,
         remedy=f"install a version that does: {wanted.versions or 'any'}",
         command=f"pip install --force-reinstall '{wanted}'",
+    )
+
+
+def _generating(name: str, look: Callable[[], str], needed_for: str) -> _Part:
+    """Return a package that selecting needs; a light install leaves it out on purpose."""
+    assert name in GENERATING.values()
+    if installed_as() != LIGHT:
+        return _package(name, look, needed_for)
+
+    def left_out() -> str:
+        try:
+            return look()
+        except _NotThereError as error:
+            raise _NotThereError(f"{error}; {LIGHT} does without") from None
+
+    return _Part(
+        name=name,
+        look=left_out,
+        needed_for="reading C, selecting, generating",
+        remedy="install the whole",
+        command=f"pip install {WHOLE}",
+        optional=True,
     )
 
 

@@ -9,8 +9,8 @@ from packaging.requirements import Requirement as Line
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-DISTRIBUTIONS = ("eatss", "eatss-measure")
-"""What eatss is installed as; where both are, the first is used."""
+WHOLE, LIGHT = DISTRIBUTIONS = ("eatss", "eatss-measure")
+"""What eatss is installed as; where both are, the first is used. The light one does not select."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +33,19 @@ class Requirement:
         return SpecifierSet(self.versions).contains(own, prereleases=True)
 
 
+def installed_as(*distributions: str) -> str | None:
+    """Return which of ``DISTRIBUTIONS``, or of these, is used here; ``None``: none is installed."""
+    return next((name for name in distributions or DISTRIBUTIONS if _is_installed(name)), None)
+
+
 def requirements(*distributions: str) -> tuple[Requirement, ...]:
     """Return what eatss, or the first of these that is installed, requires; nothing if none is."""
-    for name in distributions or DISTRIBUTIONS:
-        try:
-            told = metadata.metadata(name)
-        except metadata.PackageNotFoundError:
-            continue
-        extras = told.get_all("Provides-Extra") or []
-        return tuple(_requirement(line, extras) for line in told.get_all("Requires-Dist") or [])
-    return ()
+    name = installed_as(*distributions)
+    if name is None:
+        return ()
+    told = metadata.metadata(name)
+    extras = told.get_all("Provides-Extra") or []
+    return tuple(_requirement(line, extras) for line in told.get_all("Requires-Dist") or [])
 
 
 def requirement(name: str, among: tuple[Requirement, ...] | None = None) -> Requirement:
@@ -50,6 +53,14 @@ def requirement(name: str, among: tuple[Requirement, ...] | None = None) -> Requ
     known = requirements() if among is None else among
     found = [one for one in known if one.name.lower() == name.lower()]
     return min(found, key=lambda one: one.extra) if found else Requirement(name=name, versions="")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.metadata(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _requirement(text: str, extras: list[str]) -> Requirement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -12,6 +13,8 @@ from rich.text import Text
 
 from eatss.documents import json_text
 from eatss.gpu.environment import Check
+from eatss.gpu.requirements import LIGHT
+from eatss.missing_packages import GENERATING
 from eatss.report.render import render
 
 _MARKS = {
@@ -47,24 +50,32 @@ def render_checks(checks: Sequence[Check], output: str) -> str:
 def _remedies(checks: Sequence[Check]) -> list[RenderableType]:
     """Return what to do about what is not in order; a command has a line of its own, to copy."""
     lines: list[RenderableType] = []
-    for check in checks:
-        if check.remedy or check.command:
-            text = Text(f"\n{check.name}", style="bold")
-            text.append(f", for {check.needed_for}: {check.remedy}", style="not bold")
-            lines.append(text)
-        if check.command:
-            lines.append(Padding(Text(check.command, style="cyan", overflow="fold"), (0, 0, 0, 4)))
+    for (needed_for, remedy, command), alike in groupby(
+        (check for check in checks if check.remedy or check.command),
+        key=lambda check: (check.needed_for, check.remedy, check.command),
+    ):
+        text = Text(f"\n{', '.join(check.name for check in alike)}", style="bold")
+        text.append(f", for {needed_for}: {remedy}", style="not bold")
+        lines.append(text)
+        if command:
+            lines.append(Padding(Text(command, style="cyan", overflow="fold"), (0, 0, 0, 4)))
     return lines
 
 
 def _verdict(checks: Sequence[Check]) -> Text:
     """Say which commands work here; measuring needs less than selecting, and a card."""
     broken = [check.name for check in checks if check.ok is False]
+    left_out = [
+        check.name for check in checks if check.name in GENERATING.values() and check.ok is None
+    ]
     lacking = [check.name for check in checks if check.name in _MEASURING and not check.ok]
     blind = any(check.name == _METER and not check.ok for check in checks)
     verdict = Text()
     if broken:
-        verdict.append(f"\neatss select cannot run here without: {', '.join(broken)}", "bold red")
+        what = LIGHT if left_out else "eatss select"
+        verdict.append(f"\n{what} cannot run here without: {', '.join(broken)}", "bold red")
+    elif left_out:
+        verdict.append(f"\n{LIGHT} has all that it needs here; it does not select.", "bold green")
     else:
         verdict.append("\neatss select works here.", "bold green")
     if lacking:

@@ -23,6 +23,7 @@ from eatss.gpu.driver_access import DriverFacts
 from eatss.gpu.environment import Check, card_checks, examine
 from eatss.gpu.requirements import requirements
 from eatss.report.environment import render_checks
+from tests.end_to_end.in_process import eatss as command
 
 NEEDED = {
     "Python",
@@ -145,6 +146,39 @@ def test_a_needed_package_that_is_missing_or_broken_is_reported(
     check = by_name()[name]
     assert check.ok is False
     assert check.found == "broken: OSError: libx.so: cannot open shared object file"
+
+
+LEFT_OUT = {"z3": "z3-solver", "islpy": "islpy", "clang.cindex": "libclang"}
+
+
+def light_install(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
+    """Have eatss installed as eatss-measure, without what that leaves out; more may be broken."""
+    monkeypatch.setattr(environment, "installed_as", lambda: "eatss-measure")
+    left_out = {module: ModuleNotFoundError(name=module.partition(".")[0]) for module in LEFT_OUT}
+    break_imports(monkeypatch, {**left_out, **errors})
+
+
+def test_what_a_light_install_leaves_out_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    light_install(monkeypatch)
+    checks = by_name()
+    for name in LEFT_OUT.values():
+        assert checks[name].ok is None
+        assert checks[name].found == "not installed; eatss-measure does without"
+        assert checks[name].command == "pip install eatss"
+    assert not any(check.ok is False for check in checks.values())
+    text = render_checks(tuple(checks.values()), "table")
+    assert "eatss-measure has all that it needs here; it does not select." in text
+    assert "z3-solver, islpy, libclang, for reading C, selecting, generating" in text
+    assert text.count("pip install eatss\n") == 1
+    done = command("doctor")
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_broken_light_install_is_told_from_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    light_install(monkeypatch, networkx=OSError("libx.so"))
+    done = command("doctor")
+    assert done.returncode == 1
+    assert "eatss-measure cannot run here without: networkx" in done.stdout
 
 
 def test_a_package_whose_own_need_is_missing_is_broken_not_missing(
