@@ -132,11 +132,14 @@ def sweep(
         _refuse("a folder of --prepare", (*made.given, *prepares), typed)
     if prepare is not None:
         _refuse("--prepare", measured, typed)
-        _prepare(source, prepare, searched.options, made.generation)
+        _prepare(source, prepare, searched.options, made.for_card(searched.options.devices[0]))
         return
     if output is None:
         raise _missing("the store, -o STORE", f"eatss sweep {source} -o {source.stem}.db")
-    _sweep(source, output, searched.options, made.generation, scheduler, card, format_)
+    generation = made.generation
+    if not is_prepared(source):
+        generation = made.for_card(searched.options.devices[0])
+    _sweep(source, output, searched.options, generation, scheduler, card, format_)
 
 
 def _replayed(store: str, searched: Searched, seeds: int, format_: TableOrJson) -> str:

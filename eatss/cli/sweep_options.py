@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from eatss.cli import completion
+from eatss.cli.cards import given_card
 from eatss.cli.measure_options import DEVICE_HELP, parse_device
 from eatss.cli.option_groups import takes
 from eatss.cli.options import (
@@ -37,6 +38,17 @@ class Made:
 
     generation: Generation
     given: tuple[str, ...]
+
+    def for_card(self, device: int | str) -> Generation:
+        """Return how variants are made, for a card that is known; which ``auto`` is, is said.
+
+        Raises:
+            InputError: there is no such profile, or no card in this machine.
+        """
+        gpu = self.generation.gpu
+        if not isinstance(gpu, str):
+            return self.generation
+        return replace(self.generation, gpu=given_card(gpu, device=device))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

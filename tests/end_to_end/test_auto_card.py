@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.diagnostics import InputError
+from eatss.diagnostics import InputError, input_error
+from eatss.explore.generation import Generation
 from eatss.gpu.device import DetectedGpu, Detection
 from eatss.gpu.load import named_profile
 from eatss.resources import data_directory
@@ -65,6 +66,32 @@ def test_without_a_card_that_is_told_with_what_to_write(
     assert done.returncode == 2
     assert "no GPU was found in this machine: NVML sees no GPU: Driver Not Loaded" in done.stderr
     assert "name a card instead of auto, such as h200" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("writes", "function"),
+    [
+        (("--prepare", "variants"), "eatss.explore.preparing.prepare_sweep"),
+        (("-o", "mvt.db"), "eatss.explore.sweeping.sweep"),
+    ],
+    ids=["prepare", "sweep"],
+)
+def test_a_sweep_takes_it_too(
+    writes: tuple[str, str], function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+
+    def stop(*_: object, generation: Generation, **__: object) -> None:
+        taken.append(generation.gpu)
+        raise input_error("EATSS-W005", "this is far enough")
+
+    machine(monkeypatch, A100)
+    monkeypatch.setattr(function, stop)
+    done = command("sweep", *MVT, "--gpu", "auto", *writes)
+    assert "this is far enough" in done.stderr
+    assert done.stderr.splitlines().count(NOTE) == 1
+    assert NOTE not in command("sweep", *MVT, "--gpu", "a100", *writes).stderr
+    assert taken == [named_profile("a100")] * 2
 
 
 def test_ppcg_takes_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
