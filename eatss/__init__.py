@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from eatss.api import codegen, inspect, predict, select
     from eatss.building import PpcgBuild, ppcg
+    from eatss.caller_warnings import EatssWarning
     from eatss.calls.api import jit
     from eatss.calls.callable import JitFunction
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
@@ -64,6 +65,7 @@ _HOME = {
     "Comparison": "eatss.measurement.comparison",
     "Diagnostic": "eatss.diagnostics",
     "EatssError": "eatss.diagnostics",
+    "EatssWarning": "eatss.caller_warnings",
     "EnergyMeasurement": "eatss.measurement.energy_measurement",
     "Generation": "eatss.explore.generation",
     "GpuProfile": "eatss.gpu",
@@ -120,6 +122,7 @@ __all__ = [
     "Comparison",
     "Diagnostic",
     "EatssError",
+    "EatssWarning",
     "EnergyMeasurement",
     "Generation",
     "GpuProfile",

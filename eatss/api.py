@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from eatss.cache.options import Caching, CachingKeywords
+from eatss.caller_warnings import warn_caller
+from eatss.diagnostics import Diagnostic
 from eatss.forked import in_bounds
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
 from eatss.gpu import GpuProfile, load_profile
@@ -79,16 +81,40 @@ def select(
         target: What makes code from the sizes: ``"ppcg"``, or ``"cuda"`` for eatss itself.
         **options: Those of :class:`SelectOptions`, :class:`Reading` and :class:`Caching`.
 
+    Warns:
+        EatssWarning: what is hardly meant so, such as a ``-D`` that changes nothing.
+
     Raises:
         InputError: the source, the profile or an option is wrong; carries all
             findings.
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
-    wanted = taken(SelectOptions, options, target=target)
-    reading = taken(Reading, options)
-    profile = load_profile(gpu)
-    kept = kept_selection(taken(Caching, options).chosen(), source, reading, profile, wanted)
-    return kept.found_or(lambda: _selected(source, reading, profile, wanted)).selection
+    found = found_selection(
+        source,
+        load_profile(gpu),
+        reading=taken(Reading, options),
+        wanted=taken(SelectOptions, options, target=target),
+        caching=taken(Caching, options),
+    )
+    warn_caller(found.warnings)
+    return found.selection
+
+
+def found_selection(
+    source: str | PathLike[str] | PythonScop,
+    profile: GpuProfile,
+    *,
+    reading: Reading,
+    wanted: SelectOptions,
+    caching: Caching,
+) -> FoundSelection:
+    """Return what :func:`select` does, and the warnings with it, which nobody has told yet.
+
+    Raises:
+        InputError, NoSolutionError: as :func:`select`.
+    """
+    kept = kept_selection(caching.chosen(), source, reading, profile, wanted)
+    return kept.found_or(lambda: _selected(source, reading, profile, wanted))
 
 
 @in_bounds
@@ -132,6 +158,9 @@ def predict(
         unroll_gpu_tile: Whether PPCG unrolls the points of a thread.
         **options: Those of :class:`CodeRequest` and :class:`Reading`.
 
+    Warns:
+        EatssWarning: what is hardly meant so, such as a ``-D`` that changes nothing.
+
     Raises:
         InputError: the source, the profile or a size is wrong; ``EATSS-C013`` an option does not
             belong to the target.
@@ -148,7 +177,11 @@ def predict(
         cuda={"placements": bool(wanted.placements)},
     )
     profile = load_profile(gpu)
-    return _predicted(source, reading, profile, target, wanted, max_shared_memory, unroll_gpu_tile)
+    found, warnings = _predicted(
+        source, reading, profile, target, wanted, max_shared_memory, unroll_gpu_tile
+    )
+    warn_caller(warnings)
+    return found
 
 
 @in_bounds
@@ -160,13 +193,16 @@ def _predicted(
     wanted: CodeRequest,
     max_shared_memory: int | None,
     unroll_gpu_tile: bool,
-) -> ProgramExpectation:
+) -> tuple[ProgramExpectation, tuple[Diagnostic, ...]]:
     from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
     from eatss.session.session import Session  # noqa: PLC0415
 
-    return Session(source, reading, cut=cut_for(target)).predict(
+    session = Session(source, reading, cut=cut_for(target))
+    found = session.predict(
         profile, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
     )
+    more = tuple(one for one in found.warnings if one not in session.warnings)
+    return found, (*session.warnings, *more)
 
 
 @keywords_of(PpcgReadingKeywords, Reading)
@@ -189,6 +225,9 @@ def inspect(
         cut: Whose kernels: PPCG's (``"ppcg"``), or those that :func:`codegen` makes (``"eatss"``).
         **reading: Those of :class:`Reading`.
 
+    Warns:
+        EatssWarning: what is hardly meant so, such as a ``-D`` that changes nothing.
+
     Raises:
         InputError: the source or an option is wrong; carries all findings.
     """
@@ -197,7 +236,9 @@ def inspect(
 
     one_of("volume", volume, get_args(VolumeName))
     one_of("cut", cut, get_args(Cut))
-    return Session(source, Reading(**reading), cut=cut, volume=volume).analysed
+    analysed = Session(source, Reading(**reading), cut=cut, volume=volume).analysed
+    warn_caller(analysed.warnings)
+    return analysed
 
 
 @keywords_of(_Codegen, CodeRequest, SelectOptions, Reading, Caching)
@@ -235,6 +276,9 @@ def codegen(
         **options: Those of :class:`CodeRequest`, :class:`SelectOptions`, :class:`Reading` and
             :class:`Caching`.
 
+    Warns:
+        EatssWarning: what is hardly meant so, such as a ``-D`` that changes nothing.
+
     Raises:
         InputError: the source, the profile or an option is wrong; carries all
             findings.
@@ -250,6 +294,7 @@ def codegen(
     given = decided or selection
     kept = kept_program(cache, source, reading, profile, choosing, wanted, given)
     found = kept.found_or(lambda: _generated(source, reading, profile, choosing, wanted, given))
+    warn_caller(found.warnings)
     if output is not None:
         write_kept(found.program, source, reading, output, force=force)
     return found.program

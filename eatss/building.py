@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, Unpack
 
-from eatss.api import select
+from eatss.api import found_selection
 from eatss.cache.options import Caching, CachingKeywords
 from eatss.cuda.folder import program_files
 from eatss.cuda.original import OriginalFiles, headers_of
@@ -31,7 +31,7 @@ from eatss.forked import in_bounds
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.gpu.load import profile_file
-from eatss.keywords import keywords_of
+from eatss.keywords import keywords_of, taken
 from eatss.model import Selection
 from eatss.model.options import SelectKeywords, SelectOptions
 from eatss.model.selection import SELECTION
@@ -207,6 +207,7 @@ class _Run:
         self._selection: Selection | None = None
         self._commands: list[tuple[str, ...]] = []
         self._warnings: list[Diagnostic] = []
+        self._source_warnings: tuple[Diagnostic, ...] = ()
         self._work = Path()
 
     # -- running PPCG -------------------------------------------------------------------------
@@ -273,14 +274,15 @@ class _Run:
         return self._select(None), False
 
     def _select(self, schedule: Path | None) -> Selection:
-        return select(
+        found = found_selection(
             self._given.source,
-            gpu=self._profile,
-            defines=self._given.defines,
-            include_dirs=self._given.include_dirs,
-            ppcg_schedule=schedule,
-            **self._options,
+            self._profile,
+            reading=replace(self._reading(), ppcg_schedule=schedule),
+            wanted=taken(SelectOptions, self._options, target="ppcg"),
+            caching=taken(Caching, self._options),
         )
+        self._source_warnings = found.warnings
+        return found.selection
 
     def _reading(self) -> Reading:
         return Reading(
@@ -359,13 +361,14 @@ class _Run:
     def build(self, files: tuple[Path, ...], program: Path | None, said: str = "") -> PpcgBuild:
         """Return what is known now."""
         doubts = () if self._selection is None else self._selection.warnings
+        doubts = tuple(one for one in doubts if one not in self._source_warnings)
         lines = (line for line in said.splitlines() if not is_dump(line))
         return PpcgBuild(
             files=files,
             program=program,
             selection=self._selection,
             commands=tuple(self._commands),
-            warnings=(*doubts, *self._warnings),
+            warnings=(*self._source_warnings, *doubts, *self._warnings),
             said="".join(f"{line}\n" for line in lines),
         )
 

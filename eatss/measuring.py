@@ -12,6 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eatss.caller_warnings import warn_caller
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
 from eatss.measurement.comparable import check_comparable
@@ -77,7 +78,8 @@ def measure(
         else:
             from eatss.session.variants import generate_one  # noqa: PLC0415 - folders need none
 
-            variant, _ = generate_one(source, reading, folder, device=chosen.device)
+            variant, warnings = generate_one(source, reading, folder, device=chosen.device)
+            warn_caller(warnings)
         return measured((variant,), chosen, progress=progress, card=card).measurements[0]
 
 
@@ -133,6 +135,7 @@ def compare(
 
             made = generate_variants(source, choices, reading, folder, device=chosen.device)
             variants = made.variants
+            warn_caller(made.warnings)
         check_comparable(variants, chosen)
         return compared(measured(variants, chosen, progress=progress, card=card), label)
 

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
 from eatss.cache import Cache, key_of
+from eatss.caller_warnings import warn_caller
 from eatss.calls.signature import CallSignature, sizes_of
 from eatss.calls.sizes import class_of, coarse_class_of
 from eatss.diagnostics import InputError
@@ -142,7 +143,9 @@ class SourceMaker:
             InputError: as :meth:`program`.
             NoSolutionError: likewise.
         """
-        return job.kept(self.cache).found_or(lambda: _generated(job)).program
+        found = job.kept(self.cache).found_or(lambda: _generated(job))
+        warn_caller(found.warnings)
+        return found.program
 
     def job(
         self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool

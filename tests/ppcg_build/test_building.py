@@ -46,6 +46,15 @@ def test_what_ppcg_generates_computes_what_the_source_does(
     assert all(not kernel.idle for kernel in found.coverage.kernels or ())
 
 
+def test_a_macro_that_changes_nothing_is_told_in_the_result(
+    script: Callable[[str], Path], recorded: Path, tmp_path: Path
+) -> None:
+    without = 'for word; do shift; [ "$word" = -DMM=3 ] || set -- "$@" "$word"; done'
+    deaf = script(f'{without}; {recorded} "$@"')
+    made = cases.build(GEMM, tmp_path / "out", deaf, arguments=[cases.SMALL, "-DMM=3"])
+    assert [warning.code for warning in made.warnings] == ["EATSS-F095"]
+
+
 def test_the_recorded_default_of_gemm_uses_shared_memory(recorded: Path, tmp_path: Path) -> None:
     made = cases.build(GEMM, tmp_path / "out", recorded, arguments=[cases.SMALL], selects=False)
     assert made.program is not None
