@@ -12,7 +12,7 @@ from eatss.cli.progress import working
 from eatss.diagnostics import ExitCode
 
 if TYPE_CHECKING:
-    from eatss.gpu.environment import Check
+    from eatss.machine.environment import Check
 
 EXAMPLES = """
 Examples:
@@ -46,7 +46,7 @@ def doctor(
     Exits with 1 if something is missing that this install is for: selecting, or without the
     solver (eatss-measure) verifying and measuring.
     """
-    from eatss.gpu.environment import examine  # noqa: PLC0415 - keeps --help fast
+    from eatss.machine.environment import examine  # noqa: PLC0415 - keeps --help fast
     from eatss.report.environment import render_checks  # noqa: PLC0415
 
     with working("looking at packages, compilers and cards") as step:

@@ -13,7 +13,7 @@ def print_version(*, in_full: bool) -> None:
     if not in_full:
         return
     from eatss.cli.progress import working  # noqa: PLC0415
-    from eatss.gpu.installed_versions import installed_versions  # noqa: PLC0415
+    from eatss.machine.installed_versions import installed_versions  # noqa: PLC0415
 
     with working("asking cards and compilers"):
         facts = installed_versions()

@@ -11,7 +11,7 @@ from typing import Any
 
 from eatss.containers import in_container
 from eatss.diagnostics import InputError
-from eatss.gpu.environment import Check
+from eatss.machine.environment import Check
 from eatss.measurement.cupy_module import cuda_card, import_cupy
 from eatss.measurement.measurement import Reading
 from eatss.measurement.meters.choose import choose_meters

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.documents import json_text
-from eatss.gpu.environment import Check
-from eatss.gpu.requirements import LIGHT
+from eatss.machine.environment import Check
+from eatss.machine.requirements import LIGHT
 from eatss.missing_packages import GENERATING
 from eatss.report.render import render
 

@@ -201,7 +201,7 @@ def test_the_tests_of_the_source_distribution_run(built: Path, tmp_path: Path) -
     (tree,) = tmp_path.glob("eatss-*")
     there = fresh(tmp_path)
     there.install(f"{tree}[dev]")
-    quick = ("packaging", "report", "gpu", "measurement/test_recorded_results.py")
+    quick = ("packaging", "report", "gpu", "machine", "measurement/test_recorded_results.py")
     said = there.run("pytest", "-q", "-n", "2", "--rootdir", tree, "-c", tree / "pyproject.toml",
                      *(tree / "tests" / each for each in quick))  # fmt: skip
     assert " passed" in said

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from eatss.diagnostics import input_error
-from eatss.gpu.environment import Check
+from eatss.machine.environment import Check
 from eatss.measurement.meters import MeterError, NvmlDevice
 from eatss.measurement.sensors import SensorTrial, examine_sensors
 from eatss.measurement.steady_load import steady_load
@@ -242,7 +242,7 @@ def test_the_checks_need_no_pydantic() -> None:
     checks = doctor_without(
         (*HIDDEN, "pydantic"),
         """
-from eatss.gpu.environment import examine
+from eatss.machine.environment import examine
 from eatss.measurement.sensors import examine_sensors
 from eatss.report.environment import render_checks
 print(render_checks((*examine(), *examine_sensors()), "json"))

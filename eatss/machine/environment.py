@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from eatss.cache import default_cache
 from eatss.compilers import find_nvcc
 from eatss.diagnostics import EatssError
-from eatss.gpu.cupy_versions import cupy_verdict, installed_cupy
-from eatss.gpu.driver_access import (
+from eatss.gpu.load import list_profiles, profile_directory
+from eatss.machine.cupy_versions import cupy_verdict, installed_cupy
+from eatss.machine.driver_access import (
     DriverFacts,
     Verdict,
     cards_verdict,
@@ -27,8 +28,7 @@ from eatss.gpu.driver_access import (
     look,
     nvml_lacking,
 )
-from eatss.gpu.load import list_profiles, profile_directory
-from eatss.gpu.requirements import LIGHT, WHOLE, installed_as, requirement, requirements
+from eatss.machine.requirements import LIGHT, WHOLE, installed_as, requirement, requirements
 from eatss.missing_packages import GENERATING
 from eatss.resources import data_directory
 

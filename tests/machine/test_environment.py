@@ -17,11 +17,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-import eatss.gpu.environment as environment
+import eatss.machine.environment as environment
 from eatss import schema
-from eatss.gpu.driver_access import DriverFacts
-from eatss.gpu.environment import Check, card_checks, examine
-from eatss.gpu.requirements import requirements
+from eatss.machine.driver_access import DriverFacts
+from eatss.machine.environment import Check, card_checks, examine
+from eatss.machine.requirements import requirements
 from eatss.report.environment import render_checks
 from tests.end_to_end.in_process import eatss as command
 
@@ -336,7 +336,7 @@ def test_lost_data_folders_are_reported(monkeypatch: pytest.MonkeyPatch) -> None
         raise FileNotFoundError(f"eatss is installed without its folder {name}")
 
     monkeypatch.setattr("eatss.gpu.load.data_directory", lost)
-    monkeypatch.setattr("eatss.gpu.environment.data_directory", lost)
+    monkeypatch.setattr("eatss.machine.environment.data_directory", lost)
     checks = by_name()
     for name, folder in (("GPU profiles", "gpu_profiles"), ("kernels", "kernels")):
         assert checks[name].ok is False

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eatss.gpu.driver_access import (
+from eatss.machine.driver_access import (
     DriverFacts,
     Verdict,
     cards_verdict,

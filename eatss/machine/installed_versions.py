@@ -13,10 +13,10 @@ from pathlib import Path
 
 from eatss.compilers import find_nvcc
 from eatss.diagnostics import EatssError
-from eatss.gpu.cupy_versions import installed_cupy
 from eatss.gpu.detect import detect
-from eatss.gpu.driver_access import driver_verdict, look
-from eatss.gpu.requirements import requirements
+from eatss.machine.cupy_versions import installed_cupy
+from eatss.machine.driver_access import driver_verdict, look
+from eatss.machine.requirements import requirements
 
 _ABSENT = "not installed"
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 
-from eatss.gpu.driver_access import Verdict, Version
-from eatss.gpu.requirements import Requirement
+from eatss.machine.driver_access import Verdict, Version
+from eatss.machine.requirements import Requirement
 
 NEWEST = 13
 """The CUDA whose CuPy is proposed where no driver says what it runs."""
