@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from eatss.explore.sweeping import sweep
     from eatss.gpu import GpuProfile, list_profiles, load_profile
     from eatss.measurement.comparison import Comparison
-    from eatss.measurement.energy_measurement import EnergyMeasurement
-    from eatss.measurement.energy_meter import energy_meter
+    from eatss.measurement.energy.measurement import EnergyMeasurement
+    from eatss.measurement.energy.meter import energy_meter
     from eatss.measurement.measured import Interrupted
     from eatss.measurement.measurement import Measurement
     from eatss.measurement.options import MeasureOptions
@@ -66,7 +66,7 @@ _HOME = {
     "Diagnostic": "eatss.diagnostics",
     "EatssError": "eatss.diagnostics",
     "EatssWarning": "eatss.caller_warnings",
-    "EnergyMeasurement": "eatss.measurement.energy_measurement",
+    "EnergyMeasurement": "eatss.measurement.energy.measurement",
     "Generation": "eatss.explore.generation",
     "GpuProfile": "eatss.gpu",
     "InputError": "eatss.diagnostics",
@@ -89,7 +89,7 @@ _HOME = {
     "__version__": "eatss.version",
     "codegen": "eatss.api",
     "compare": "eatss.measuring",
-    "energy_meter": "eatss.measurement.energy_meter",
+    "energy_meter": "eatss.measurement.energy.meter",
     "f32": "eatss.python_source.annotations",
     "f64": "eatss.python_source.annotations",
     "i16": "eatss.python_source.annotations",

@@ -13,9 +13,9 @@ from typing import Any, Literal
 from eatss.diagnostics import InputError, input_error
 from eatss.foreign.child import Child
 from eatss.foreign.program_energy import CardEnergy, CpuEnergy, ProgramEnergy
-from eatss.measurement.energy_measurement import SourceEnergy
-from eatss.measurement.energy_meter import MARGIN_S
-from eatss.measurement.energy_source import Source, cpu_sources, reason_of
+from eatss.measurement.energy.measurement import SourceEnergy
+from eatss.measurement.energy.meter import MARGIN_S
+from eatss.measurement.energy.source import Source, cpu_sources, reason_of
 from eatss.measurement.meters.choose import METERS, choose_meters
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.meters.nvml import NvmlDevice, device_info

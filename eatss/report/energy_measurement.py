@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.measurement.energy_measurement import EnergyMeasurement, WindowEnergy
+from eatss.measurement.energy.measurement import EnergyMeasurement, WindowEnergy
 from eatss.report.figures import NONE, figure
 from eatss.report.render import indented_table
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.measurement.energy_measurement import (
+from eatss.measurement.energy.measurement import (
     SourceEnergy,
     WindowEnergy,
     WindowRun,

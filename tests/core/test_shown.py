@@ -16,7 +16,7 @@ import eatss
 from eatss.building import PpcgBuild
 from eatss.diagnostics import Diagnostic
 from eatss.evaluation.sweep_evaluation import evaluate
-from eatss.measurement.energy_meter import EnergyMeter
+from eatss.measurement.energy.meter import EnergyMeter
 from eatss.model.expectation import ProgramExpectation
 from eatss.report.notebook import _INK, html_of
 from eatss.resources import data_directory

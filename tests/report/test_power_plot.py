@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import eatss
 from eatss.foreign.program_energy import CpuEnergy, ProgramEnergy
-from eatss.measurement.energy_measurement import (
+from eatss.measurement.energy.measurement import (
     EnergyMeasurement,
     SourceEnergy,
     WindowEnergy,

@@ -169,7 +169,7 @@ class EnergyMeasurement(Tabular):
     """
 
     shown_by = "eatss.report.energy_measurement:energy_parts"
-    rows_by = "eatss.measurement.energy_rows:energy_rows"
+    rows_by = "eatss.measurement.energy.rows:energy_rows"
 
     time_s: float
     energy_j: float | None

@@ -24,9 +24,9 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from eatss.diagnostics import input_error
-from eatss.measurement.energy_measurement import EnergyMeasurement
-from eatss.measurement.energy_result import OpenedWindow, energy_result
-from eatss.measurement.energy_source import Source, cpu_sources, guarded, told_apart
+from eatss.measurement.energy.measurement import EnergyMeasurement
+from eatss.measurement.energy.result import OpenedWindow, energy_result
+from eatss.measurement.energy.source import Source, cpu_sources, guarded, told_apart
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.choose import METERS, MeterTarget, OpenMeters, choose_meters
 from eatss.measurement.meters.meter import Meter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eatss.measurement.energy_measurement import (
+from eatss.measurement.energy.measurement import (
     EnergyMeasurement,
     SourceKind,
     WindowEnergy,
@@ -13,7 +13,7 @@ from eatss.measurement.energy_measurement import (
     WindowShare,
     summed,
 )
-from eatss.measurement.energy_source import Source
+from eatss.measurement.energy.source import Source
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.interval_energy import IntervalEnergy, Span, joined
 

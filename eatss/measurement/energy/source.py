@@ -10,7 +10,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from eatss.diagnostics import EatssError
-from eatss.measurement.energy_measurement import SourceEnergy, SourceKind
+from eatss.measurement.energy.measurement import SourceEnergy, SourceKind
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.choose import ChosenMeters
 from eatss.measurement.meters.interval_energy import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from eatss.measurement.energy_measurement import EnergyMeasurement
+from eatss.measurement.energy.measurement import EnergyMeasurement
 
 Cell: TypeAlias = str | int | float | None
 

@@ -16,7 +16,7 @@ import pytest
 
 import eatss
 from eatss.diagnostics import InputError
-from eatss.measurement.energy_meter import EnergyMeter, OwnMeter, check_own_meter
+from eatss.measurement.energy.meter import EnergyMeter, OwnMeter, check_own_meter
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters import (
     METERS,

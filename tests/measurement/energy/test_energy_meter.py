@@ -17,8 +17,8 @@ import pytest
 
 import eatss
 from eatss.diagnostics import InputError
-from eatss.measurement.energy_measurement import EnergyMeasurement
-from eatss.measurement.energy_meter import EnergyMeter, energy_meter
+from eatss.measurement.energy.measurement import EnergyMeasurement
+from eatss.measurement.energy.meter import EnergyMeter, energy_meter
 from eatss.measurement.meters import Meter, MeterError, ReplayMeter, Sample, Trace
 
 if TYPE_CHECKING:
