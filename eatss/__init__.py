@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from eatss.api import codegen, inspect, predict, select
     from eatss.building import PpcgBuild, ppcg
-    from eatss.caller_warnings import EatssWarning
     from eatss.calls.api import jit
     from eatss.calls.callable import JitFunction
     from eatss.diagnostics import Diagnostic, EatssError, InputError, InternalError, NoSolutionError
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from eatss.measurement.options import MeasureOptions
     from eatss.measuring import compare, measure
     from eatss.model.selection import KernelSelection, Selection
+    from eatss.notices import EatssWarning
     from eatss.program import Program
     from eatss.python_source.annotations import (
         Param,
@@ -65,7 +65,7 @@ _HOME = {
     "Comparison": "eatss.measurement.comparison",
     "Diagnostic": "eatss.diagnostics",
     "EatssError": "eatss.diagnostics",
-    "EatssWarning": "eatss.caller_warnings",
+    "EatssWarning": "eatss.notices",
     "EnergyMeasurement": "eatss.measurement.energy.measurement",
     "Generation": "eatss.explore.generation",
     "GpuProfile": "eatss.gpu",

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from eatss.cache.options import Caching, CachingKeywords
-from eatss.caller_warnings import warn_caller
 from eatss.diagnostics import Diagnostic
 from eatss.forked import in_bounds
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
@@ -23,6 +22,7 @@ from eatss.model.options import (
     one_of,
 )
 from eatss.model.selection import Selection
+from eatss.notices import warn_caller
 from eatss.program import Program
 from eatss.python_source.python_scop import PythonScop
 from eatss.recipe.recipe import Recipe

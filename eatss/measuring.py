@@ -12,7 +12,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eatss.caller_warnings import warn_caller
 from eatss.diagnostics import input_error
 from eatss.files import folder_named
 from eatss.measurement.comparable import check_comparable
@@ -28,6 +27,7 @@ from eatss.measurement.measured import compared, measured
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions
 from eatss.measurement.tile_choice import parse_tile_choices
+from eatss.notices import warn_caller
 
 if TYPE_CHECKING:
     from eatss.measurement.card import Card

@@ -8,7 +8,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
 from eatss.cache import Cache, key_of
-from eatss.caller_warnings import warn_caller
 from eatss.calls.signature import CallSignature, sizes_of
 from eatss.calls.sizes import class_of, coarse_class_of
 from eatss.diagnostics import InputError
@@ -16,6 +15,7 @@ from eatss.forked import in_bounds
 from eatss.frontend.options import DtypeName, Reading
 from eatss.gpu import GpuProfile
 from eatss.model.options import SelectOptions
+from eatss.notices import warn_caller
 from eatss.program import Interface, Program
 from eatss.recipe.recipe import Recipe
 from eatss.recipe.requests import CodeRequest

@@ -13,8 +13,8 @@ import pytest
 
 import eatss
 from eatss.cache import Cache
-from eatss.caller_warnings import warn_caller
 from eatss.diagnostics import Diagnostic, Severity, SourceSpan
+from eatss.notices import warn_caller
 from tests.end_to_end.in_process import eatss as command
 
 SCRIPTED = "tests.end_to_end.scripted_for_any:AnyProgram"
