@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from eatss.diagnostics import Diagnostic
 
@@ -37,7 +38,11 @@ class EatssWarning(UserWarning):
         return self.diagnostic.code
 
 
-def warn_caller(findings: Iterable[Diagnostic]) -> None:
+Warned: TypeAlias = Callable[[Sequence[Diagnostic]], None]
+"""Is told of findings that stop nothing."""
+
+
+def warn_caller(findings: Sequence[Diagnostic]) -> None:
     """Warn of findings, at the line outside of eatss from which it was called."""
     for finding in findings:
         warnings.warn(EatssWarning(finding), stacklevel=1 + _frames_of_eatss())

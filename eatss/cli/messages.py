@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eatss.cli.progress import working
+from eatss.cli.progress import cleared, working
 from eatss.cli.talk import FromSettings, Talk, current
 from eatss.diagnostics import Diagnostic, EatssError, ExitCode, Severity
 
@@ -42,6 +42,13 @@ def report_warnings(warnings: Sequence[Diagnostic], diagnostics: FindingsFormat)
     if any(one.code == _UNUSED_MACRO for one in warnings):  # nobody typed it for this file
         notes = _set_by_a_file([one for one in talk.from_settings if one.option == "-D"])
     _print_diagnostics([*warnings, *notes], as_json=diagnostics == "json")
+
+
+def warn_while_working(warnings: Sequence[Diagnostic]) -> None:
+    """Print warnings on stderr above the line of the step that goes on."""
+    if warnings:
+        cleared()
+        report_warnings(warnings, "text")
 
 
 def say(text: str, *, nl: bool = True) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eatss.cli import completion
-from eatss.cli.messages import say
+from eatss.cli.messages import say, warn_while_working
 from eatss.cli.option_groups import takes
 from eatss.cli.options import Debug, TableOrJson, of_output, source_argument
 from eatss.cli.progress import working
@@ -176,6 +176,7 @@ def _sweep(
                 progress=progress,
                 card=card,
                 scheduler=scheduler or ("local" if len(options.devices) > 1 else None),
+                warned=warn_while_working,
             )
         except KeyboardInterrupt:
             interrupted = True
@@ -202,7 +203,12 @@ def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Gene
 
     with working(f"generating variants of {source}") as step:
         made = prepare_sweep(
-            source, output=folder, options=options, generation=generation, told=step.part
+            source,
+            output=folder,
+            options=options,
+            generation=generation,
+            told=step.part,
+            warned=warn_while_working,
         )
     good = sum(one.made.folder is not None for one in made.variants)
     typer.echo(f"{good} of {len(made.variants)} variants in {folder}")

@@ -12,7 +12,7 @@ from itertools import islice
 from math import inf
 
 from eatss.analysis.structure import Structure
-from eatss.diagnostics import EatssError
+from eatss.diagnostics import Diagnostic, EatssError
 from eatss.explore.cuda_maker import default_sizes, selected_under
 from eatss.explore.known_names import check_decisions, cuda_names, ppcg_names
 from eatss.explore.layouts import selection_at
@@ -60,6 +60,7 @@ class Outline:
         choices: What each of them selects, as JSON, where a maker need not find it again.
         sizes: The sizes of the program that the space goes through, at which each choice is
             measured, too.
+        warnings: What is to be said of the source.
     """
 
     space: Space
@@ -69,6 +70,7 @@ class Outline:
     roles: tuple[tuple[Role, dict[str, Value] | None], ...]
     choices: tuple[tuple[Role, str], ...] = ()
     sizes: tuple[Sizes, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 @in_bounds
@@ -131,6 +133,7 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
         roles=tuple(roles),
         choices=tuple(choices),
         sizes=_sizes_of(bound, parameters),
+        warnings=session.warnings,
     )
 
 
@@ -164,6 +167,7 @@ def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
         ranked=_in_order(bound, predicted, PREDICTED_POINTS),
         roles=(("ours", None), ("default", None), ("paper", None)),
         sizes=_sizes_of(bound, parameters),
+        warnings=session.warnings,
     )
 
 

@@ -17,6 +17,7 @@ from eatss.explore.prepared import Prepared, make_all, write_prepared
 from eatss.explore.setting import of_source
 from eatss.files import folder_named
 from eatss.gpu.this_machine import load_profile
+from eatss.notices import Warned, warn_caller
 from eatss.python_source.python_scop import PythonScop
 from eatss.strategies import WAIT, StrategyJob, make
 from eatss.strategies.distinct import Distinct
@@ -32,6 +33,7 @@ def prepare_sweep(
     options: SweepOptions | None = None,
     generation: Generation | None = None,
     told: Callable[[int, int], None] = lambda made, wanted: None,
+    warned: Warned = warn_caller,
 ) -> Prepared:
     """Generate the variants of a sweep into a folder, to be measured on another machine.
 
@@ -41,6 +43,7 @@ def prepare_sweep(
         options: The strategy (``exhaustive``, ``random`` or ``model``) and the budget in variants.
         generation: Who generates them; ``gpu`` is named.
         told: Is told how many of how many are made.
+        warned: As of :func:`sweep`.
 
     Raises:
         InputError: as :func:`sweep`; ``EATSS-W005``, the strategy needs results; ``EATSS-W006``,
@@ -59,6 +62,7 @@ def prepare_sweep(
     with ExitStack() as stack:
         made_by = replace(made_by, keep=folder)
         setting = of_source(source, folder, chosen, made_by, stack, None, ahead=False)
+        warned(setting.warnings)
         plan = setting.plan
         wanted = list(_proposed(plan, chosen))
         lab = stack.enter_context(opened_lab(setting, chosen, [], None))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 
+from eatss.diagnostics import Diagnostic
 from eatss.explore.campaign import Plan
 from eatss.explore.generation import (
     Generation,
@@ -37,11 +38,15 @@ from eatss.strategies import ListedSpace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A plan, and what makes its variants; ``job`` is ``None`` where they were made before."""
+    """A plan, what makes its variants, and what is to be said of the source.
+
+    ``job`` is ``None`` where they were made before.
+    """
 
     plan: Plan
     workshop: Callable[[], Workshop]
     job: MakerJob | None
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 def of_source(
@@ -102,7 +107,9 @@ def of_source(
         varied=varied,
         sizes=outline.sizes,
     )
-    return Setting(plan=plan, workshop=lambda: MakerProcess(job), job=job)
+    return Setting(
+        plan=plan, workshop=lambda: MakerProcess(job), job=job, warnings=outline.warnings
+    )
 
 
 def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str | None) -> Setting:

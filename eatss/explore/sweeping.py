@@ -19,6 +19,7 @@ from eatss.extensions import Origin
 from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.counters import find_ncu
 from eatss.measurement.meters.choose import METERS
+from eatss.notices import Warned, warn_caller
 from eatss.python_source.python_scop import PythonScop
 from eatss.shipped_sweeps import store_of_ones_own
 from eatss.store.nouns import Sweep
@@ -37,6 +38,7 @@ def sweep(
     progress: Callable[[Progress], None] | None = None,
     card: str | None = None,
     scheduler: str | None = None,
+    warned: Warned = warn_caller,
 ) -> Sweep:
     """Measure variants of a program and keep each in a store; go on where a store stopped.
 
@@ -52,6 +54,7 @@ def sweep(
         card: Import path of what stands in for the card, ``MODULE:NAME``.
         scheduler: Address of a Dask scheduler (``tcp://head:8786``) whose workers make and measure,
             or ``"local"`` for a cluster on this machine with one worker a card.
+        warned: Is told what is hardly meant so in the source; by default as ``EatssWarning``.
 
     Returns:
         All of the store.
@@ -78,6 +81,7 @@ def sweep(
             setting = of_prepared(load_prepared(Path(source)), path, chosen, card)
         else:
             setting = of_source(source, path, chosen, made_by, stack, card)
+        warned(setting.warnings)
         _try_strategy(setting.plan)
         benches = [_bench(chosen, device, card) for device in chosen.devices]
         lab = stack.enter_context(opened_lab(setting, chosen, benches, scheduler))

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,8 @@ from eatss.explore.generation import Generation
 from eatss.explore.options import SweepOptions
 from eatss.explore.preparing import prepare_sweep
 from eatss.explore.sweeping import sweep
+from eatss.frontend.options import Reading
+from eatss.notices import EatssWarning
 from eatss.point import variant_key
 from eatss.store.nouns import Sweep
 from eatss.store.store import Store
@@ -201,6 +205,25 @@ def test_prepared_variants_are_measured_elsewhere(space: Path, tmp_path: Path) -
     first = [row for row in found.rows if row.stage == "first"]
     assert {row.variant for row in first} == {one.wanted.variant for one in made.variants}
     assert {row.status for row in first} == {"ok"}
+
+
+@pytest.mark.parametrize("function", [sweep, prepare_sweep])
+def test_what_is_hardly_meant_so_is_told_before_anything_is_made(
+    function: Callable[..., object], space: Path, tmp_path: Path
+) -> None:
+    generation = Generation(gpu="h200", space=space, reading=Reading(defines={"MM": 3}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EatssWarning)
+        with pytest.raises(EatssWarning, match="EATSS-F095"):
+            function(GEMM, output=tmp_path / "gemm", options=options(), generation=generation)
+
+
+def test_the_command_tells_it_once_and_goes_on(space: Path, tmp_path: Path) -> None:
+    words = ("--gpu", "h200", "--space", space, "-D", "MM=3", "-o", tmp_path / "gemm.db")
+    done = eatss("sweep", GEMM, *words, "--strategy", "optuna:none")
+    assert done.stderr.count("EATSS-F095") == 1
+    assert "EatssWarning" not in done.stderr
+    assert "error: " in done.stderr.partition("EATSS-F095")[2]
 
 
 def test_sizes_of_the_program_are_swept(tmp_path: Path) -> None:
