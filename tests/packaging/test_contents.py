@@ -112,6 +112,14 @@ def test_the_light_install_has_the_same_data() -> None:
     }
 
 
+def test_images_are_built_of_all_that_is_packaged() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    taken = [line.removeprefix("!") for line in lines if line.startswith("!")]
+    for path in (ROOT / "eatss", *(path for paths in DATA.values() for path in paths)):
+        place = path.relative_to(ROOT)
+        assert any(place.is_relative_to(one) or place.match(one) for one in taken), place
+
+
 def test_extras_of_the_light_install_are_those_of_the_whole() -> None:
     whole, light = project(), project("distributions/measure/pyproject.toml")
     extras = light["optional-dependencies"]
