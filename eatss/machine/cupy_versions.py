@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 
 from eatss.machine.driver_access import Verdict, Version
-from eatss.machine.requirements import Requirement
+from eatss.machine.requirements import WHOLE, Requirement
 
 NEWEST = 13
 """The CUDA whose CuPy is proposed where no driver says what it runs."""
@@ -27,7 +27,10 @@ def installed_cupy() -> dict[str, str]:
 
 
 def cupy_verdict(
-    installed: Mapping[str, str], cuda: Version | None, required: Sequence[Requirement]
+    installed: Mapping[str, str],
+    cuda: Version | None,
+    required: Sequence[Requirement],
+    distribution: str = WHOLE,
 ) -> Verdict:
     """Return whether what is installed does.
 
@@ -35,9 +38,10 @@ def cupy_verdict(
         installed: packages of CuPy with their versions.
         cuda: the newest CUDA that the driver runs, ``None`` if there is no driver.
         required: what eatss requires, with the extras that have CuPy.
+        distribution: what eatss is installed as, whose extras are named.
     """
     major = cuda[0] if cuda else NEWEST
-    command = install_command(major, required)
+    command = install_command(major, required, distribution)
     if not installed:
         return Verdict(
             good=False, found="not installed", remedy=_install_text(major, cuda), command=command
@@ -72,13 +76,13 @@ def cupy_verdict(
     return Verdict(good=True, found=f"{name} {version}")
 
 
-def install_command(major: int, required: Sequence[Requirement]) -> str:
+def install_command(major: int, required: Sequence[Requirement], distribution: str = WHOLE) -> str:
     """Return what to type for the CuPy of a CUDA: the extra that has it, if there is one."""
     name = f"cupy-cuda{major}x"
     extras = sorted(one.extra for one in required if one.name == name and one.extra)
     chosen = [one for one in extras if one not in _DEVELOPING]
     if chosen:
-        return f"pip install 'eatss[{chosen[0]}]'"
+        return f"pip install '{distribution}[{chosen[0]}]'"
     return f"pip install '{name}{_versions(required)}'"
 
 

@@ -276,7 +276,8 @@ def _nvml_package(facts: DriverFacts) -> Verdict:
 
 def _cupy_package(facts: DriverFacts) -> Verdict:
     """Return whether CuPy is there, loads and is for a CUDA that the driver runs."""
-    fits = cupy_verdict(installed_cupy(), facts.cuda, requirements())
+    used = installed_as() or WHOLE
+    fits = cupy_verdict(installed_cupy(), facts.cuda, requirements(), used)
     if not fits.good:
         return fits
     try:

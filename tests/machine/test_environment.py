@@ -154,6 +154,7 @@ LEFT_OUT = {"z3": "z3-solver", "islpy": "islpy", "clang.cindex": "libclang"}
 def light_install(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
     """Have eatss installed as eatss-measure, without what that leaves out; more may be broken."""
     monkeypatch.setattr(environment, "installed_as", lambda: "eatss-measure")
+    monkeypatch.setattr(environment, "installed_cupy", dict)
     left_out = {module: ModuleNotFoundError(name=module.partition(".")[0]) for module in LEFT_OUT}
     break_imports(monkeypatch, {**left_out, **errors})
 
@@ -170,6 +171,7 @@ def test_what_a_light_install_leaves_out_is_a_note(monkeypatch: pytest.MonkeyPat
     assert "eatss-measure has all that it needs here; it does not select." in text
     assert "z3-solver, islpy, libclang, for reading C, selecting, generating" in text
     assert text.count("pip install eatss\n") == 1
+    assert "pip install 'eatss-measure[cuda1" in text
     done = command("doctor")
     assert done.returncode == 0, done.stdout
 
