@@ -353,7 +353,10 @@ def run(
 
 
 def table(document: Mapping[str, Any]) -> str:
-    """Return the best found, over the best of all runs, after shares of the seconds."""
+    """Return the best found, over the best of all runs, after shares of the seconds.
+
+    Of several runs of a strategy the median, and the best and the worst of them at the end.
+    """
     runs = [one for one in document["runs"] if one.get("steps")]
     lines: list[str] = []
     for objective in dict.fromkeys(one["objective"] for one in runs):
@@ -364,24 +367,27 @@ def table(document: Mapping[str, Any]) -> str:
         least = min(found)
         lines.append(f"{objective}: least {least:.4g}; % above it after a share of the seconds")
         shares = "".join(f"{100 * share:>8g} %" for share in SHARES)
-        lines.append(f"{'strategy':24}{shares}{'variants':>12}")
+        lines.append(f"{'strategy':24}{shares}{'best':>10}{'worst':>10}{'variants':>12}")
         for strategy in dict.fromkeys(one["strategy"] for one in of_it):
             own = [one for one in of_it if one["strategy"] == strategy]
-            cells = "".join(f"{_above(own, share, least):>10}" for share in SHARES)
+            found_at = {share: [_above(one, share, least) for one in own] for share in SHARES}
+            middle = [median(found_at[share]) for share in SHARES]
+            at_end = found_at[SHARES[-1]]
+            cells = "".join(f"{_percent(one):>10}" for one in (*middle, min(at_end), max(at_end)))
             lines.append(f"{strategy:24}{cells}{median(len(one['steps']) for one in own):>12g}")
         lines.append("")
     return "\n".join(lines)
 
 
-def _above(runs: Sequence[Mapping[str, Any]], share: float, least: float) -> str:
-    """Return the median over seeds of how far the best is above the least, in per cent."""
-    found: list[float] = []
-    for one in runs:
-        within = [step for step in one["steps"] if step["spent_s"] <= share * one["seconds"]]
-        best = within[-1]["best"] if within else None
-        found.append(inf if best is None else 100 * (best / least - 1))
-    middle = sorted(found)[(len(found) - 1) // 2]
-    return f"{middle:.1f}" if isfinite(middle) else "-"
+def _above(run: Mapping[str, Any], share: float, least: float) -> float:
+    """Return how far the best of a run is above the least, in per cent; infinite without one."""
+    within = [step for step in run["steps"] if step["spent_s"] <= share * run["seconds"]]
+    best = within[-1]["best"] if within else None
+    return inf if best is None else 100 * (best / least - 1)
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1f}" if isfinite(value) else "-"
 
 
 def of_sweep(store: Path, objective: str, seconds: float) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def test_all_strategies_are_run_on_the_same_variants(
     tuners.main(["show", str(output)])
     shown = capsys.readouterr().out
     assert "time: least" in shown
-    assert re.search(r"eatss:model .* 0.0 +9", shown)
+    assert re.search(r"eatss:model .* 0.0 +0.0 +0.0 +9\b", shown)
 
 
 def test_a_sweep_of_eatss_stands_beside_them(
@@ -157,9 +157,21 @@ def test_a_sweep_of_eatss_stands_beside_them(
     (tmp_path / "r.json").write_text(json.dumps({"runs": [{**theirs, "steps": steps}]}))
     tuners.main(["show", str(tmp_path / "r.json"), "--sweep", str(tmp_path / "s.db")])
     assert [line.split() for line in capsys.readouterr().out.splitlines()[2:4]] == [
-        ["mls", "150.0", "150.0", "150.0", "100.0", "2"],
-        ["eatss", "sweep", "100.0", "100.0", "100.0", "0.0", "3"],
+        ["mls", "150.0", "150.0", "150.0", "100.0", "100.0", "100.0", "2"],
+        ["eatss", "sweep", "100.0", "100.0", "100.0", "0.0", "0.0", "0.0", "3"],
     ]
+
+
+def test_of_two_runs_the_mean_is_shown_and_both_ends() -> None:
+    def run(best: float | None) -> dict[str, object]:
+        steps = [{"best": best, "spent_s": 5.0}]
+        named = {"strategy": "mls", "seed": 0, "objective": "energy", "seconds": 10.0}
+        return {**named, "steps": steps}
+
+    (*_, line, _) = tuners.table({"runs": [run(1.0), run(1.5)]}).split("\n")
+    assert line.split() == ["mls", "-", "-", "25.0", "25.0", "0.0", "50.0", "1"]
+    (*_, line, _) = tuners.table({"runs": [run(1.0), run(None)]}).split("\n")
+    assert line.split() == ["mls", "-", "-", "-", "-", "0.0", "-", "1"]
 
 
 def test_the_texts_are_of_the_points(bundle: tuners.Bundle) -> None:
