@@ -95,9 +95,9 @@ def of_role(rows: Sequence[Row], role: Role) -> Row | None:
     return min(measured, key=lambda row: (row.energy_j or np.inf, row.time_s))
 
 
-def only_a_role(values: Values) -> bool:
-    """Tell whether values name a role and nothing else: such a row is no point of the space."""
-    return [name for name, _ in values] == ["role"]
+def is_choice(values: Values) -> bool:
+    """Tell whether values name a role, maybe at sizes: such a row is no point of the space."""
+    return "role" in dict(values)
 
 
 def explaining_names(rows: Population) -> tuple[str, ...]:

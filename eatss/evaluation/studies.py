@@ -12,8 +12,8 @@ from eatss.evaluation.population import (
     Floats,
     Population,
     by_sizes,
+    is_choice,
     of_role,
-    only_a_role,
     population,
 )
 from eatss.evaluation.standing import ChoiceName
@@ -104,7 +104,7 @@ def influences(found: Population) -> tuple[Influence, ...]:
     many levels explain by chance; 0 where it would be less. Only values with two variants a level
     on average are listed. Rows that have a role and no point are left out.
     """
-    points = population(row for row in found.rows if not only_a_role(row.values))
+    points = population(row for row in found.rows if not is_choice(row.values))
     listed = []
     for name in value_names(points.rows):
         levels = [dict(row.values).get(name) for row in points.rows]

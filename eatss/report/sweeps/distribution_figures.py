@@ -188,7 +188,9 @@ def weighted_choice(found: Population, axes: Axes | None = None) -> Axes:
             label=f"{name} lost",
         )  # fmt: skip
     axes.set_xlim(0, 1)
-    axes.set_ylim(bottom=-0.2)
+    if len(ranges) == 1:
+        axes.set_ylim(top=1.0)  # nothing is lost
+    axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])
     axes.set_xlabel("weight α of time (0: energy alone, 1: time alone)")
     axes.set_ylabel("over the least, in %")
     axes.set_title(f"The best variant for each weight: {len(ranges)} in turn")

@@ -14,7 +14,7 @@ from eatss.evaluation.population import (
     Floats,
     Population,
     by_sizes,
-    only_a_role,
+    is_choice,
     size_words,
     varies,
 )
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 SPLITS = 3
 """So many metrics are drawn split at their mean."""
+
+_NARROW = 8
+"""So many bars or columns can be read in half the width of a page."""
 
 _MOST_LEVELS = 40
 """Values with more levels are no axis of a heat map."""
@@ -167,6 +170,7 @@ def _studies(one: Evaluated) -> Iterable[SweepFigure]:
             "the default.",
             draw=lambda: _figure(studies.split_bars(evaluation.split_study)),
             csv=lambda: split_study_table(evaluation).csv,
+            wide=len(evaluation.split_study) > _NARROW,
         )
     points = evaluation.size_study
     if points:
@@ -195,6 +199,7 @@ def _studies(one: Evaluated) -> Iterable[SweepFigure]:
                 "explain most of the time.",
                 draw=lambda grid=grid: _figure(studies.heat_map_figure(grid)),  # type: ignore[misc]
                 csv=lambda grid=grid: _heat_csv(grid),  # type: ignore[misc]
+                wide=grid.cells.shape[1] > _NARROW,
             )
     progress = best_over_time(
         row
@@ -260,7 +265,7 @@ def _power_metric(one: Evaluated) -> str | None:
 
 def _variants_csv(found: Population, order: Iterable[int] | None = None) -> str:
     """Return variants with their values, in an order."""
-    points = [row for row in found.rows if not only_a_role(row.values)]
+    points = [row for row in found.rows if not is_choice(row.values)]
     names = tuple(dict.fromkeys(name for row in points for name, _ in row.values))
     rows = []
     for k in range(len(found)) if order is None else order:

@@ -117,6 +117,7 @@ def metric_split(
     third.set_xlabel(f"performance in {unit}")
     third.set_ylabel(f"efficiency in {found.efficiency_unit}")
     for one in panels:
+        one.locator_params(axis="x", nbins=5)
         grid(one)
     handles, labels = third.get_legend_handles_labels()
     third.figure.legend(

@@ -21,6 +21,7 @@ def sentences(found: SweepEvaluation) -> tuple[str, ...]:
         return (_counts(found), "Nothing was measured, so there is nothing to compare.")
     listed = (
         _counts(found),
+        _other_sizes(found),
         _fastest(found),
         _thriftiest(found),
         *_trade_off(found),
@@ -41,6 +42,15 @@ def _counts(found: SweepEvaluation) -> str:
     if found.unstable:
         text += f"; of {found.unstable} the times vary more than they should"
     return f"{text}."
+
+
+def _other_sizes(found: SweepEvaluation) -> str:
+    count = len({one.sizes for one in found.size_study})
+    return (
+        f"{count} problem sizes were measured; choices at each of them stand below."
+        if count
+        else ""
+    )
 
 
 def _figures(found: SweepEvaluation, name: str) -> Figures | None:

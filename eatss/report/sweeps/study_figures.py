@@ -39,7 +39,7 @@ def split_bars(bars: Sequence[SplitBar], axes: Axes | None = None) -> Axes:
 
     [EATSS, Fig. 8]: speed-up above 1 and energy below 1 are better.
     """
-    axes = axes or own_axes(width_in=max(6.0, 1.2 + 0.7 * len(bars)))
+    axes = axes or own_axes(width_in=max(6.0, 1.2 + 0.48 * len(bars)))
     x = np.arange(len(bars), dtype=float)
     axes.bar(x - 0.2, [one.speedup for one in bars], 0.38, color=BLUE, label="speed-up (high)")
     if any(one.energy is not None for one in bars):

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.evaluation.correlations import of_target
+from eatss.evaluation.population import size_words
 from eatss.evaluation.sweep_evaluation import SweepEvaluation, SweepReport
 from eatss.report.figures import NONE, figure, scaled
 from eatss.report.render import indented_table, render
@@ -42,6 +43,9 @@ def evaluation_parts(found: SweepEvaluation) -> Iterable[RenderableType]:
     if related is not None:
         yield ""
         yield related
+    if found.size_study:
+        yield ""
+        yield _sizes(found)
     if found.failures:
         yield ""
         yield _failures(found)
@@ -98,6 +102,27 @@ def _strongest(found: SweepEvaluation) -> Table | None:
             str(one.samples),
         )
         last = target
+    return table
+
+
+def _sizes(found: SweepEvaluation) -> Table:
+    """Return the choices at each problem size, named by its parameters that differ."""
+    listed = [dict(one.sizes) for one in found.size_study]
+    differ = [name for name in listed[0] if len({one.get(name) for one in listed}) > 1]
+    numbers = ("ms", "J", found.performance_unit, found.efficiency_unit)
+    table = indented_table("size", "choice", *numbers, numbers=numbers)
+    last = ""
+    for one in found.size_study:
+        size = size_words(tuple((name, size) for name, size in one.sizes if name in differ))
+        table.add_row(
+            "" if size == last else size,
+            one.choice,
+            scaled(one.time_s, 1e3),
+            figure(one.energy_j),
+            figure(one.performance),
+            figure(one.efficiency, 3),
+        )
+        last = size
     return table
 
 

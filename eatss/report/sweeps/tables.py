@@ -10,11 +10,13 @@ from typing import TypeAlias
 
 from eatss.evaluation.correlations import TARGETS, of_target
 from eatss.evaluation.frontier import convex_hull
-from eatss.evaluation.population import only_a_role, size_words
+from eatss.evaluation.population import is_choice, size_words
 from eatss.evaluation.standing import Choice, MeanRatios, Standing
 from eatss.evaluation.sweep_evaluation import Evaluated, SweepEvaluation
 from eatss.evaluation.tradeoff import Figures
+from eatss.point import Values
 from eatss.report.figures import figure
+from eatss.space.decision_names import SELECTING
 from eatss.store.nouns import Row
 
 Cell: TypeAlias = str | int | float | None
@@ -58,8 +60,8 @@ def cell_text(cell: Cell) -> str:
 
 
 def point_text(one: Row | Figures) -> str:
-    """Return a point on one line, ``tile_i=64 tile_j=32``; of a role alone what was decided."""
-    if one.decided and only_a_role(one.values):
+    """Return a point on one line, ``tile_i=64 tile_j=32``; of a choice what it decided."""
+    if one.decided and is_choice(one.values):
         return one.decided
     return " ".join(f"{name}={value}" for name, value in one.values)
 
@@ -230,8 +232,8 @@ def variants_table(found: Evaluated, most: int | None = LISTED) -> Table:
     )
     by_speed = sorted(range(len(population)), key=lambda k: population.rows[k].time_s or 0.0)
     kept = set(order) if most is None else {*order[:most], *by_speed[:most]}
-    points = [row for row in population.rows if not only_a_role(row.values)]
-    alone = len(points) < len(population)
+    points = [row for row in population.rows if not is_choice(row.values)]
+    decides = any(row.decided and _is_selected(row.values) for row in population.rows)
     names = dict.fromkeys(name for row in points for name, _ in row.values)
     metrics: dict[str, None] = {}
     if most is None:
@@ -252,7 +254,7 @@ def variants_table(found: Evaluated, most: int | None = LISTED) -> Table:
                 _known(population.efficiency[k]),
                 row.status if row.status != "ok" else "",
                 row.stage if row.stage != "first" else "",
-                *((row.decided if only_a_role(row.values) else "",) if alone else ()),
+                *((row.decided if _is_selected(row.values) else "",) if decides else ()),
                 *(_spelled(point.get(name)) for name in names),
                 *(numbers.get(name) for name in metrics),
             )
@@ -267,10 +269,15 @@ def variants_table(found: Evaluated, most: int | None = LISTED) -> Table:
         columns=(
             "role", "time in ms", "energy in J", "power in W",
             found.evaluation.performance_unit, found.evaluation.efficiency_unit, "status", "stage",
-            *(("decided",) if alone else ()), *names, *metrics,
+            *(("decided",) if decides else ()), *names, *metrics,
         ),
         rows=tuple(rows),
     )  # fmt: skip
+
+
+def _is_selected(values: Values) -> bool:
+    """Tell whether values do not say the sizes themselves: a choice, or a model that chooses."""
+    return is_choice(values) or any(name in SELECTING for name, _ in values)
 
 
 def correlations_table(found: SweepEvaluation) -> Table:

@@ -284,6 +284,48 @@ def test_a_row_that_is_only_a_role_shows_what_was_decided() -> None:
     assert {one[place] for one in variants.rows} == {"tile[32, 160, 32]", ""}
 
 
+def test_a_choice_at_a_size_is_no_point_and_shows_what_it_decided() -> None:
+    values = (("role", "ours"), ("NI", 500))
+    role = replace(row(0, 1.0, 1.0, role="ours", values=values), decided="tile[32, 160, 32]")
+    found = evaluate(of_rows([role, row(1, 2.0, 3.0), row(2, 3.0, 2.0)]))
+    texts = [one[-1] for one in frontier_table(found).rows]
+    assert "tile[32, 160, 32]" in texts
+    assert not any("role=" in str(text) for text in texts)
+    variants = variants_table(found)
+    assert variants.columns.count("role") == 1
+    assert "NI" not in variants.columns
+
+
+def test_what_a_model_selected_for_a_point_is_listed() -> None:
+    rows = [
+        replace(
+            row(n, 1.0 + n, 2.0, values=(("model", "paper"), ("split", n / 4))), decided=f"t{n}"
+        )
+        for n in range(3)
+    ]
+    variants = variants_table(evaluate(of_rows(rows)))
+    place = variants.columns.index("decided")
+    assert {one[place] for one in variants.rows} == {"t0", "t1", "t2"}
+
+
+def test_a_study_of_sizes_says_so_and_lists_all_of_them() -> None:
+    several = report_text(summed_up([evaluate(sweep(variants=30, sizes=(2000, 500)))]))
+    assert "2 problem sizes were measured" in several
+    assert re.search(r"(?m)^ +N=500 +default .*\n +paper .*\n +ours ", several)
+    assert re.search(r"(?m)^ +N=2000 +default ", several)
+    one = report_text(summed_up([evaluate(sweep(variants=30))]))
+    assert "problem sizes" not in one
+    assert "N=2000 " not in one
+
+
+@pytest.mark.parametrize(("splits", "wide"), [(8, False), (9, True)])
+def test_more_than_eight_splits_take_the_width_of_the_page(splits: int, wide: bool) -> None:
+    rows = [row(n, 1.0 + n, 2.0, values=(("split", n / 10),)) for n in range(splits)]
+    rows.append(row(99, 3.0, 3.0, role="default", values=(("role", "default"),)))
+    figures = {one.name: one for one in sweep_figures(evaluate(of_rows(rows)))}
+    assert figures["splits"].wide == wide
+
+
 def test_a_sweep_that_is_given_twice_counts_once() -> None:
     one, other = programs(2, 20)
     assert [each.sweep for each in evaluated([one, other, one])] == [one, other]
