@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from eatss.diagnostics import input_error
 from eatss.explore.lab import Done, Lab, Work
 from eatss.explore.nouns import Care, Made, Progress, Wanted
 from eatss.explore.options import CAREFUL, REFERENCE, SweepOptions
+from eatss.explore.reserve import Reserve, reserve
 from eatss.explore.rows import contenders, cost_of, row_of, spread_over
 from eatss.point import Point, Value, variant_key
 from eatss.store.nouns import BESIDE, Identity, Role, Row, Sizes, Stage, latest_of
@@ -62,17 +63,18 @@ class Plan:
 
 @dataclass(slots=True)
 class Spent:
-    """What a sweep has taken, all its sessions together."""
+    """What a sweep has taken, all its sessions together; this one began at ``began_s``."""
 
+    clock: Callable[[], float]
+    began_s: float
     before_s: float = 0.0
-    began_s: float = field(default_factory=time.monotonic)
     joules: float = 0.0
     variants: int = 0
 
     @property
     def seconds(self) -> float:
         """Seconds so far."""
-        return self.before_s + time.monotonic() - self.began_s
+        return self.before_s + self.clock() - self.began_s
 
 
 class Campaign:
@@ -82,15 +84,20 @@ class Campaign:
         plan: what it needs to know.
         lab: where variants are made and measured.
         progress: is told how far it is.
+        clock: seconds since some time.
     """
 
     def __init__(
-        self, plan: Plan, lab: Lab, progress: Callable[[Progress], None] | None = None
+        self,
+        plan: Plan,
+        lab: Lab,
+        progress: Callable[[Progress], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan = plan
         self._lab = lab
         self._progress = progress
-        self._spent = Spent()
+        self._spent = Spent(clock=clock, began_s=clock())
         self._rows: list[Row] = []
         self._wanted: dict[str, Wanted] = {}
         self._reference: Made | None = None
@@ -321,18 +328,21 @@ class Campaign:
             shutil.rmtree(Path(folder), ignore_errors=True)
 
     def _is_spent(self, *, first: bool) -> bool:
-        """Tell whether a pass has had its share of the budget."""
-        options = self._plan.options
-        budget = options.limited
-        spent = self._spent
-        share = 1.0
-        if first and options.contenders:
-            share = 1.0 - options.second_share
+        """Tell whether a pass has had what it may have of the budget."""
+        spent, rows = self._spent, [row for row in self._rows if row.stage == "first"]
+        each = self._in_flight / len(rows) if rows else 0.0
+        ahead_s = each * sum(row.card_s for row in rows) / self._lab.cards
+        ahead_j = each * sum(row.card_j or 0.0 for row in rows)
+        kept = self._kept_back() if first else Reserve()
+        seconds = spent.seconds + ahead_s + kept.seconds
+        joules = spent.joules + ahead_j + kept.joules
         variants = spent.variants if first else 0
-        took = [row.card_s for row in self._rows if row.stage == "first"]
-        ahead_s = self._in_flight * sum(took) / len(took) / self._lab.cards if took else 0.0
-        seconds = (spent.seconds + ahead_s) / share
-        return budget.left(variants, seconds, spent.joules / share) is None
+        return self._plan.options.limited.left(variants, seconds, joules) is None
+
+    def _kept_back(self) -> Reserve:
+        """Return what the second pass is expected to take."""
+        choices = len(self._plan.roles) * max(1, len(self._plan.sizes))
+        return reserve(self._plan.options, choices, self._lab.cards, self._rows)
 
     def _tell(self, stage: str) -> None:
         if self._progress is None:

@@ -83,7 +83,7 @@ class SweepOptions:
         timeout_s: Seconds that a single run may take.
         compares: Whether results are compared with those of the reference, and its own with the
             original C.
-        second_share: Share of the budget that the second pass may have.
+        second_share: Share of the budget that is kept for the second pass at most.
     """
 
     strategy: str = "model"
