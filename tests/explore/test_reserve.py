@@ -13,7 +13,7 @@ from eatss.explore.lab import REFERENCE_EVERY, Done, Work
 from eatss.explore.nouns import Care, Made, Tried
 from eatss.explore.options import CAREFUL, FIRST, REFERENCE, SweepOptions
 from eatss.explore.reserve import reserve
-from eatss.store.nouns import CardSeen, Row, Sweep
+from eatss.store.nouns import CardSeen, Row, Stage, Sweep
 from eatss.store.store import Store
 from eatss.strategies import ListedSpace
 from eatss.strategies.budget import Budget
@@ -74,7 +74,7 @@ class TimedLab:
         return Done(work=work, made=made, tried=tried, care=care)
 
 
-def _stage(care: Care) -> str:
+def _stage(care: Care) -> Stage:
     """Return the stage of the care that is meant: the last reference is a careful one."""
     return "careful" if care.least_windows > 1 else care.stage
 
