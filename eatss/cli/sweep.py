@@ -44,6 +44,9 @@ Examples:
 
 INTERRUPTED = 130
 
+MOST_REASONS = 8
+"""So many reasons are told for which variants could not be prepared."""
+
 
 @takes(made=generation_options, searched=search_options)
 def sweep(
@@ -212,6 +215,11 @@ def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Gene
         )
     good = sum(one.made.folder is not None for one in made.variants)
     typer.echo(f"{good} of {len(made.variants)} variants in {folder}")
+    for reason, count in made.left_out[:MOST_REASONS]:
+        say(f"{count} could not be made: {reason or 'no reason is known'}")
+    others = sum(count for _, count in made.left_out[MOST_REASONS:])
+    if others:
+        say(f"{others} could not be made for other reasons")
     say(f"measure them where the card is: eatss sweep {folder} -o STORE")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,6 +60,12 @@ class Prepared:
     def roles(self) -> tuple[Role, ...]:
         """The choices that variants are set beside."""
         return tuple(one.wanted.role for one in self.variants if one.wanted.role)
+
+    @property
+    def left_out(self) -> tuple[tuple[str, int], ...]:
+        """Why variants could not be made, and how many for each reason, the most frequent first."""
+        reasons = Counter(one.made.reason for one in self.variants if one.made.folder is None)
+        return tuple(reasons.most_common())
 
 
 PREPARED = Document(

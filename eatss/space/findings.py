@@ -20,6 +20,7 @@ EATSS-S017 no point is left
 EATSS-S018 that is no point of the space
 EATSS-S019 a generator's arguments
 EATSS-S020 a sample of no size
+EATSS-S023 a value that a decision cannot have
 ========== =====================================================
 """
 

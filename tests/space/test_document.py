@@ -150,6 +150,51 @@ def test_a_mistake_is_pointed_at(
         assert (found.span.line, part) == place
 
 
+CHOICES = """name = "choices"
+[iterators]
+model = ["paper", "eatss", "prediction"]
+at = ["energy", "time"]
+[variant]
+objective = "at"
+volume = "'product'"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "words"),
+    [
+        ('"eatss"', '"calibrated"', (3, '"calibrated"'), "choose one of: prediction, eatss, paper"),
+        ('["paper", "eatss", "prediction"]', "[1]", (3, "model"), "model is 1, which it cannot be"),
+        ('["paper", "eatss", "prediction"]', "{ start = 1, stop = 2 }", (3, "model"), "a number"),
+        (
+            '"time"',
+            '"tim"',
+            (6, "at"),
+            "objective is 'tim', which it cannot be; did you mean time?",
+        ),
+        ("'product'", "'volume'", (7, "'volume'"), "product, footprint"),
+    ],
+)
+def test_a_value_that_a_decision_cannot_have_is_pointed_at(
+    old: str, new: str, place: tuple[int, str], words: str
+) -> None:
+    bind(space_from_text(CHOICES, "own.toml"), {})
+    with pytest.raises(InputError) as raised:
+        bind(space_from_text(CHOICES.replace(old, new), "own.toml"), {})
+    (found,) = raised.value.diagnostics
+    assert found.code == "EATSS-S023"
+    assert words in f"{found.message}; {found.hint}"
+    assert found.span is not None
+    assert found.source_line is not None
+    part = found.source_line[found.span.column - 1 : found.span.end_column - 1]
+    assert (found.span.line, part) == place
+
+
+def test_what_a_point_alone_decides_is_not_guessed() -> None:
+    text = CHOICES.replace('"at"', "\"at if model == 'paper' else 'x'\"")
+    bind(space_from_text(text, "own.toml"), {})
+
+
 def test_all_mistakes_are_told_at_once() -> None:
     wrong = GOOD.replace("dim_m * dim_n <=", "dim_m * <=").replace("bytes = 8", 'bytes = "8 +"')
     with pytest.raises(InputError) as raised:
