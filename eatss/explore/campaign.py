@@ -45,7 +45,7 @@ class Plan:
         space_text: The space, as the store keeps it.
         keeps: Whether the folders of programs stay.
         varied: Parameters of the program that the space varies.
-        sizes: Sizes at which each choice is measured besides.
+        sized_roles: Choices that are measured at other sizes of the program, too.
     """
 
     space: SearchSpace
@@ -58,7 +58,7 @@ class Plan:
     space_text: str
     keeps: bool = False
     varied: tuple[str, ...] = ()
-    sizes: tuple[Sizes, ...] = ()
+    sized_roles: tuple[tuple[Role, Sizes], ...] = ()
 
 
 @dataclass(slots=True)
@@ -191,9 +191,7 @@ class Campaign:
         options, space = self._plan.options, self._plan.space
         known = {row.variant for row in self._rows}
         roles = [of_role(*one) for one in self._plan.roles]
-        roles += [
-            of_role(role, None, at) for at in self._plan.sizes for role, _ in self._plan.roles
-        ]
+        roles += [of_role(role, None, sizes) for role, sizes in self._plan.sized_roles]
         pending = [wanted for wanted in roles if wanted.variant not in known]
         names = set(space.names)
         job = StrategyJob(space=space, seed=options.seed, ranked=self._plan.ranked)
@@ -341,7 +339,7 @@ class Campaign:
 
     def _kept_back(self) -> Reserve:
         """Return what the second pass is expected to take."""
-        choices = len(self._plan.roles) * max(1, len(self._plan.sizes))
+        choices = len(self._plan.roles) + len(self._plan.sized_roles)
         return reserve(self._plan.options, choices, self._lab.cards, self._rows)
 
     def _tell(self, stage: str) -> None:

@@ -58,8 +58,8 @@ class Outline:
         roles: Points of the choices that variants are set beside; a choice that is no point of the
             space has none.
         choices: What each of them selects, as JSON, where a maker need not find it again.
-        sizes: The sizes of the program that the space goes through, at which each choice is
-            measured, too.
+        sizes: The sizes of the program that the space goes through, but for its own, at which each
+            choice is measured, too.
         warnings: What is to be said of the source.
     """
 
@@ -172,7 +172,7 @@ def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
 
 
 def _sizes_of(bound: BoundSpace, parameters: Sequence[tuple[str, int]]) -> tuple[Sizes, ...]:
-    """Return the sizes that a space goes through, none where they are many."""
+    """Return the sizes that a space goes through, but for the program's own; none of many."""
     varied = [name for name, _ in parameters if name in bound.names or name in bound.variant]
     if not varied or bound.count().kept > MOST_POINTS:
         return ()
@@ -180,7 +180,8 @@ def _sizes_of(bound: BoundSpace, parameters: Sequence[tuple[str, int]]) -> tuple
     for point in bound.points():
         decisions = bound.decisions(point)
         found[tuple((name, int(decisions[name])) for name in varied)] = None
-    return tuple(found) if len(found) <= MOST_SIZES else ()
+    own = tuple(one for one in parameters if one[0] in varied)
+    return tuple(at for at in found if at != own) if len(found) <= MOST_SIZES else ()
 
 
 def _parameters(session: Session) -> tuple[tuple[str, int], ...]:

@@ -83,11 +83,15 @@ def prepare_sweep(
 
 
 def _proposed(plan: Plan, options: SweepOptions) -> Iterator[Wanted]:
-    """Yield choices with a role, then what the strategy proposes, within the budget."""
+    """Yield choices with a role, also at other sizes, then what is proposed, within the budget."""
     most = options.limited.variants or 1000
     yielded = set()
     for role, point in plan.roles:
         wanted = of_role(role, point)
+        yielded.add(wanted.variant)
+        yield wanted
+    for role, sizes in plan.sized_roles[: max(0, most - len(yielded))]:
+        wanted = of_role(role, None, sizes)
         yielded.add(wanted.variant)
         yield wanted
     job = StrategyJob(space=plan.space, seed=options.seed, ranked=plan.ranked)

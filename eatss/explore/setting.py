@@ -32,7 +32,7 @@ from eatss.python_source.python_scop import PythonScop
 from eatss.space.bound import bind
 from eatss.space.document import read_space, space_text
 from eatss.space.nouns import Space
-from eatss.store.nouns import Identity, Role
+from eatss.store.nouns import Identity, Role, Sizes
 from eatss.strategies import ListedSpace
 
 
@@ -105,7 +105,7 @@ def of_source(
         space_text=space_text(outline.space),
         keeps=generation.keep is not None,
         varied=varied,
-        sizes=outline.sizes,
+        sized_roles=tuple((role, at) for at in outline.sizes for role, _ in outline.roles),
     )
     return Setting(
         plan=plan, workshop=lambda: MakerProcess(job), job=job, warnings=outline.warnings
@@ -116,10 +116,14 @@ def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str
     """Return the plan of a sweep over prepared variants, and what has them."""
     points: list[dict[str, Value]] = []
     roles: list[tuple[Role, dict[str, Value] | None]] = []
+    sized_roles: list[tuple[Role, Sizes]] = []
     for one in prepared.variants:
         point = dict(one.wanted.values)
         known = set(point) == set(prepared.names)
-        if one.wanted.role:
+        if one.wanted.role and one.wanted.decisions:
+            sizes = tuple((name, int(value)) for name, value in one.wanted.decisions)
+            sized_roles.append((one.wanted.role, sizes))
+        elif one.wanted.role:
             roles.append((one.wanted.role, point if known else None))
         elif known:
             points.append(point)
@@ -147,5 +151,6 @@ def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str
         space_text=prepared.space,
         keeps=True,
         varied=prepared.varied,
+        sized_roles=tuple(sized_roles),
     )
     return Setting(plan=plan, workshop=workshop, job=None)

@@ -18,8 +18,11 @@ from pathlib import Path
 import pytest
 
 from eatss.diagnostics import InputError, NoSolutionError
+from eatss.explore import preparing
 from eatss.explore.generation import Generation
+from eatss.explore.nouns import Made, SourceText, Wanted
 from eatss.explore.options import SweepOptions
+from eatss.explore.prepared import Prepared, PreparedVariant
 from eatss.explore.preparing import prepare_sweep
 from eatss.explore.sweeping import sweep
 from eatss.frontend.options import Reading
@@ -226,19 +229,64 @@ def test_the_command_tells_it_once_and_goes_on(space: Path, tmp_path: Path) -> N
     assert "error: " in done.stderr.partition("EATSS-F095")[2]
 
 
+SIZES = 'name = "sizes"\n[iterators]\nNI = [500, 4000]\n[variant]\nNJ = "NI"\nNK = "NI"\n'
+
+
 def test_sizes_of_the_program_are_swept(tmp_path: Path) -> None:
     file = tmp_path / "sizes.toml"
-    text = 'name = "sizes"\n[iterators]\nNI = [500, 1000]\n[variant]\nNJ = "NI"\nNK = "NI"\n'
-    file.write_text(text)
+    file.write_text(SIZES)
     found = swept(file, tmp_path / "gemm.db", contenders=0)
-    sizes = {
-        dict(row.sizes)["NJ"]: row.flops
-        for row in found.rows
-        if row.stage == "first" and not row.role
-    }
-    assert set(sizes) == {500, 1000}
-    assert sizes[1000] > sizes[500]  # type: ignore[operator]
+    first = [row for row in found.rows if row.stage == "first"]
+    sizes = {dict(row.sizes)["NJ"]: row.flops for row in first if not row.role}
+    assert set(sizes) == {500, 4000}
+    assert sizes[4000] > sizes[500]  # type: ignore[operator]
     assert found.identity.sizes == ()
+    assert Counter((row.role, dict(row.sizes)["NK"]) for row in first) == {
+        (role, size): 1 for role in ("", "ours", "default", "paper") for size in (500, 4000)
+    }
+
+
+def test_choices_are_prepared_and_measured_once_at_each_size(tmp_path: Path) -> None:
+    file, folder = tmp_path / "sizes.toml", tmp_path / "made"
+    file.write_text(SIZES)
+    generation = Generation(gpu="h200", space=file)
+    chosen = options(contenders=0, budget=Budget(variants=7))
+    made = prepare_sweep(GEMM, output=folder, options=chosen, generation=generation)
+    assert [one.wanted.role for one in made.variants] == ["ours", "default", "paper"] * 2 + [""]
+    found = sweep(folder, output=tmp_path / "gemm.db", options=chosen, card=PATH)
+    first = [row for row in found.rows if row.stage == "first"]
+    assert Counter(row.variant for row in first) == {one.wanted.variant: 1 for one in made.variants}
+    assert Counter((row.role, dict(row.sizes)["NK"]) for row in first if row.role) == {
+        (role, size): 1 for role in ("ours", "default", "paper") for size in (500, 4000)
+    }
+
+
+def test_why_variants_could_not_be_prepared_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons = ["too large", "", *(f"reason {n}" for n in range(8)), "too large"]
+    rows = [
+        PreparedVariant(
+            wanted=Wanted(variant=f"{n}", values=(), decisions=()),
+            made=Made(variant=f"{n}", folder=None, status="rejected by the model", reason=reason),
+        )
+        for n, reason in enumerate(reasons)
+    ]
+    good = replace(rows[0], made=Made(variant="0", folder="0"))
+    prepared = Prepared(
+        source=SourceText(source="gemm.c"), target="cuda", generator="", gpu="h200", space="",
+        names=(), varied=(), variants=(good, *rows),
+    )  # fmt: skip
+    monkeypatch.setattr(preparing, "prepare_sweep", lambda *_, **__: prepared)
+    done = eatss("sweep", GEMM, "--gpu", "h200", "--prepare", tmp_path / "made")
+    assert done.stdout == f"1 of 12 variants in {tmp_path / 'made'}\n"
+    told = [line for line in done.stderr.splitlines() if "could not be made" in line]
+    assert told[:2] == [
+        "2 could not be made: too large",
+        "1 could not be made: no reason is known",
+    ]
+    assert told[-1] == "2 could not be made for other reasons"
+    assert len(told) == 9
 
 
 def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:
