@@ -184,6 +184,13 @@ class EnergyMeter:
         self._run: _Run | None = None
         self._result: EnergyMeasurement | None = None
 
+    def __repr__(self) -> str:
+        measured = None if self._run is not None else self._result
+        return f"<EnergyMeter: {self._state() if measured is None else measured}>"
+
+    def _state(self) -> str:
+        return "its block has not ended" if self._run is not None else "it has had no block"
+
     @property
     def result(self) -> EnergyMeasurement:
         """What the last block took; of one that did not begin there is none.
@@ -192,10 +199,9 @@ class EnergyMeter:
             InputError: ``EATSS-E062``: no block has ended yet.
         """
         if self._run is not None or self._result is None:
-            state = "its block has not ended" if self._run is not None else "it has had no block"
             raise input_error(
                 "EATSS-E062",
-                f"the energy meter has no result: {state}",
+                f"the energy meter has no result: {self._state()}",
                 hint="read `meter.result` after the block of `with energy_meter() as meter:`",
             )
         return self._result

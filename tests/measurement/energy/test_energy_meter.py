@@ -60,6 +60,19 @@ def virtual(
     return clock, make
 
 
+def test_a_meter_shows_what_it_measured_or_that_it_has_not_ended(
+    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+) -> None:
+    clock, make = virtual
+    meter = make(counter(), power())
+    assert repr(meter) == "<EnergyMeter: it has had no block>"
+    for told in ("2 s, 800 ± 40 J, 400 W", "3 s, energy unknown"):  # the recording ends
+        with meter:
+            clock.sleep(float(told[0]))
+            assert repr(meter) == "<EnergyMeter: its block has not ended>"
+        assert repr(meter).startswith(f"<EnergyMeter: {told}")
+
+
 def test_a_block_has_time_energy_and_how_sure_they_are(
     virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
 ) -> None:
