@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 
@@ -46,6 +46,8 @@ class Plan:
         keeps: Whether the folders of programs stay.
         varied: Parameters of the program that the space varies.
         sized_roles: Choices that are measured at other sizes of the program, too.
+        proposed_by: The strategies that proposed variants which were prepared, by the variants;
+            others are proposed by that of the options.
     """
 
     space: SearchSpace
@@ -59,6 +61,7 @@ class Plan:
     keeps: bool = False
     varied: tuple[str, ...] = ()
     sized_roles: tuple[tuple[Role, Sizes], ...] = ()
+    proposed_by: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -377,9 +380,10 @@ def of_role(role: Role, point: Point | None, sizes: Sizes = ()) -> Wanted:
 
 def of_point(plan: Plan, point: Point) -> Wanted:
     """Return the variant of a point of the space."""
+    variant = variant_key(point)
     return Wanted(
-        variant=variant_key(point),
+        variant=variant,
         values=tuple(point.items()),
         decisions=tuple(plan.decide(point).items()),
-        strategy=plan.options.strategy,
+        strategy=plan.proposed_by.get(variant, plan.options.strategy),
     )

@@ -128,6 +128,7 @@ def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str
         elif known:
             points.append(point)
     made = {one.wanted.variant: one.made for one in prepared.variants}
+    proposed_by = {one.wanted.variant: one.wanted.strategy for one in prepared.variants}
 
     def identity(done: Done) -> Identity:
         source, target = prepared.source, prepared.target
@@ -152,5 +153,6 @@ def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str
         keeps=True,
         varied=prepared.varied,
         sized_roles=tuple(sized_roles),
+        proposed_by=proposed_by,
     )
     return Setting(plan=plan, workshop=workshop, job=None)

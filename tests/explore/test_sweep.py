@@ -203,11 +203,15 @@ def test_prepared_variants_are_measured_elsewhere(space: Path, tmp_path: Path) -
     made = prepare_sweep(GEMM, output=folder, options=chosen, generation=generation)
     assert len(made.variants) == 6
     assert all(one.made.folder is not None for one in made.variants)
-    found = sweep(folder, output=tmp_path / "gemm.db", options=chosen, card=PATH)
+    measuring = options(contenders=2)
+    found = sweep(folder, output=tmp_path / "gemm.db", options=measuring, card=PATH)
     assert found.identity.target == "cuda"
     first = [row for row in found.rows if row.stage == "first"]
     assert {row.variant for row in first} == {one.wanted.variant for one in made.variants}
     assert {row.status for row in first} == {"ok"}
+    points = [row for row in found.rows if not row.role and row.stage != "reference"]
+    assert {row.stage for row in points} == {"first", "careful"}
+    assert {row.strategy for row in points} == {"random"}  # not that of the session that measured
 
 
 @pytest.mark.parametrize("function", [sweep, prepare_sweep])
