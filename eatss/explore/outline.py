@@ -31,6 +31,7 @@ from eatss.recipe.requests import CodeRequest
 from eatss.session.session import Session
 from eatss.space.bound import BoundSpace, bind
 from eatss.space.card_constants import card_constants
+from eatss.space.known_values import check_known_values
 from eatss.space.nouns import Space
 from eatss.store.nouns import Role, Sizes
 from eatss.tile_space.derived import derived_space, point_of
@@ -104,6 +105,7 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     parameters = _parameters(session)
     constants = {**card_constants(profile), **dict(parameters)}
     bound = bind(chosen, constants)
+    check_known_values(bound)
     bound.require_points()
     check_decisions(bound, cuda_names(facts, structures, profile, dict(parameters)))
     roles: list[tuple[Role, dict[str, Value] | None]] = []

@@ -8,6 +8,7 @@ from statistics import fmean
 
 from eatss.explore.nouns import Care
 from eatss.explore.options import CAREFUL, SweepOptions
+from eatss.explore.rows import expected_contenders
 from eatss.store.nouns import Row
 
 TYPICAL_WINDOWS = 1.5
@@ -29,7 +30,8 @@ def reserve(options: SweepOptions, choices: int, cards: int, rows: Sequence[Row]
     counters are read afterwards, since nobody knows how long that takes.
 
     Args:
-        options: how many contenders there are, and the budget.
+        options: how many contenders there are, at least one for each size of the program, and the
+            budget.
         choices: how many choices are measured beside them.
         cards: how many cards measure.
         rows: what was measured so far.
@@ -40,7 +42,7 @@ def reserve(options: SweepOptions, choices: int, cards: int, rows: Sequence[Row]
     most_s, most_j = share * (budget.seconds or 0.0), share * (budget.joules or 0.0)
     if options.counters:
         return Reserve(seconds=most_s, joules=most_j)
-    again = options.contenders + choices
+    again = choices + expected_contenders(rows, options.contenders)
     seconds, joules = _of_one(rows, options.first)
     return Reserve(
         seconds=min(most_s, seconds * (-(-again // cards) + 1)),

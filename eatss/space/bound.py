@@ -17,7 +17,6 @@ from eatss.space.dimensions import Integers
 from eatss.space.evaluation import constant_of, evaluate, evaluate_one, truth
 from eatss.space.expressions import LARGEST, Expression, ExpressionFault
 from eatss.space.findings import expression_finding, origin_of, placed
-from eatss.space.known_values import unknown_values
 from eatss.space.levels import Block, Levels, Test, root
 from eatss.space.nouns import Space, SpaceCount
 from eatss.space.parsed import ParsedSpace, parsed_space
@@ -53,8 +52,6 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
     if not findings:
         findings += _faults(space, parsed, values, everything)
     findings += _too_large(space, values)
-    if not findings:
-        findings += unknown_values(space, parsed, values)
     if findings:
         raise InputError(*findings)
     position = {name: at for at, name in enumerate(iterators)}

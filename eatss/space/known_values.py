@@ -7,27 +7,31 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import get_args
 
-from eatss.diagnostics import Diagnostic
+from eatss.diagnostics import InputError
 from eatss.model.options import ModelName, VolumeName
 from eatss.point import Value
+from eatss.space.bound import BoundSpace
 from eatss.space.dimensions import Dimension, ListedDimension
 from eatss.space.evaluation import evaluate_one
 from eatss.space.expressions import ExpressionFault
 from eatss.space.findings import expression_finding, origin_of
-from eatss.space.nouns import Space
-from eatss.space.parsed import ParsedSpace
+from eatss.space.parsed import ParsedSpace, parsed_space
 
 
-def unknown_values(
-    space: Space, parsed: ParsedSpace, constants: Mapping[str, Value]
-) -> list[Diagnostic]:
-    """Return a finding for each value of a decision that it does not have: ``EATSS-S023``.
+def check_known_values(bound: BoundSpace) -> None:
+    """Refuse a space of a program that gives a decision a value which it does not have.
 
     Values that an iterator lists are looked at, and those of ``[variant]`` that follow from
-    constants and one such iterator.
+    constants and one such iterator. Where a space is only counted, an iterator may be called
+    ``volume`` and mean anything.
+
+    Raises:
+        InputError: ``EATSS-S023``, a finding for each such value, with its place.
     """
-    faults = (*_listed(parsed), *_mapped(parsed, constants))
-    return [expression_finding(fault, origin_of(space)) for fault in faults]
+    parsed = parsed_space(bound.space)
+    faults = (*_listed(parsed), *_mapped(parsed, bound.constants))
+    if faults:
+        raise InputError(*(expression_finding(one, origin_of(bound.space)) for one in faults))
 
 
 def _known() -> Mapping[str, Sequence[str]]:

@@ -13,6 +13,7 @@ from eatss.explore.lab import REFERENCE_EVERY, Done, Work
 from eatss.explore.nouns import Care, Made, Tried
 from eatss.explore.options import CAREFUL, FIRST, REFERENCE, SweepOptions
 from eatss.explore.reserve import reserve
+from eatss.explore.rows import contenders
 from eatss.store.nouns import CardSeen, Row, Stage, Sweep
 from eatss.store.store import Store
 from eatss.strategies import ListedSpace
@@ -158,6 +159,17 @@ def test_what_is_not_asked_for_is_not_kept_back() -> None:
     assert (counted.seconds, counted.joules) == (0.25 * 355, 0.25 * 20e3)
     unlimited = reserve(options("300"), 3, 1, QUICK)
     assert (unlimited.seconds, unlimited.joules) == (0, 0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 8])
+def test_each_size_of_the_program_has_its_contenders(count: int) -> None:
+    sizes = [(("N", 500 * n),) for n in (1, 2, 3)]
+    rows = [replace(one, sizes=at) for at in sizes for one in QUICK]
+    chosen = contenders(rows, "energy", count)
+    kept = reserve(options("300,9000s,9MJ", contenders=count), 3, 1, rows)
+    (one_s, one_j) = (kept.seconds / (3 + len(chosen) + 1), kept.joules / (3 + len(chosen) + 1))
+    alone = reserve(options("300,9000s,9MJ", contenders=1), 3, 1, QUICK)
+    assert (one_s, one_j) == pytest.approx((alone.seconds / 5, alone.joules / 5))
 
 
 def test_several_cards_share_the_second_pass() -> None:

@@ -265,6 +265,15 @@ def test_choices_are_prepared_and_measured_once_at_each_size(tmp_path: Path) -> 
     }
 
 
+def test_a_model_that_nobody_knows_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    file = tmp_path / "models.toml"
+    file.write_text('name = "models"\n[iterators]\nmodel = ["paper", "calibrated"]\n')
+    with pytest.raises(InputError, match="model is 'calibrated', which it cannot be") as caught:
+        swept(file, tmp_path / "gemm.db")
+    assert caught.value.code == "EATSS-S023"
+    assert not (tmp_path / "gemm.db").exists()
+
+
 def test_why_variants_could_not_be_prepared_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from eatss.gpu import load_profile
 from eatss.space.bound import bind
 from eatss.space.card_constants import card_constants
 from eatss.space.document import read_space, space_from_document, space_from_text, space_text
+from eatss.space.known_values import check_known_values
 from eatss.space.nouns import Generated, Listed, Range
 
 GOOD = """
@@ -178,9 +179,10 @@ volume = "'product'"
 def test_a_value_that_a_decision_cannot_have_is_pointed_at(
     old: str, new: str, place: tuple[int, str], words: str
 ) -> None:
-    bind(space_from_text(CHOICES, "own.toml"), {})
+    check_known_values(bind(space_from_text(CHOICES, "own.toml"), {}))
+    bound = bind(space_from_text(CHOICES.replace(old, new), "own.toml"), {})
     with pytest.raises(InputError) as raised:
-        bind(space_from_text(CHOICES.replace(old, new), "own.toml"), {})
+        check_known_values(bound)
     (found,) = raised.value.diagnostics
     assert found.code == "EATSS-S023"
     assert words in f"{found.message}; {found.hint}"
@@ -192,7 +194,12 @@ def test_a_value_that_a_decision_cannot_have_is_pointed_at(
 
 def test_what_a_point_alone_decides_is_not_guessed() -> None:
     text = CHOICES.replace('"at"', "\"at if model == 'paper' else 'x'\"")
-    bind(space_from_text(text, "own.toml"), {})
+    check_known_values(bind(space_from_text(text, "own.toml"), {}))
+
+
+def test_names_of_decisions_are_free_in_a_space_that_is_only_counted() -> None:
+    text = 'name = "boxes"\n[iterators]\nmodel = [1, 2]\nvolume = [8, 16]\nobjective = ["x"]\n'
+    assert bind(space_from_text(text, "own.toml"), {}).count().kept == 4
 
 
 def test_all_mistakes_are_told_at_once() -> None:
