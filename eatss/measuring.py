@@ -65,6 +65,9 @@ def measure(
     Returns:
         What was measured. A program that fails is a ``Measurement`` with its status and reason.
 
+    Warns:
+        EatssWarning: what is hardly meant so in a source, such as a ``-D`` that changes nothing.
+
     Raises:
         InputError: the source, the folder or an option is wrong, or there is no card.
         NoSolutionError: no tile sizes satisfy the limits of the card.
@@ -114,6 +117,9 @@ def compare(
     Returns:
         The comparison. After Ctrl-C, of the variants that were measured until then, if the baseline
         is among them.
+
+    Warns:
+        EatssWarning: what is hardly meant so in a source, such as a ``-D`` that changes nothing.
 
     Raises:
         InputError: the source, a folder or an option is wrong, the folders are of different

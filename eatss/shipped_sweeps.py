@@ -60,15 +60,17 @@ def store_of_ones_own(store: str | os.PathLike[str]) -> Path:
     """Return the path of a store that is to be written or changed.
 
     Raises:
-        InputError: ``EATSS-D018``, the name is one of eatss's sweeps, which are only read.
+        InputError: ``EATSS-D018``, the name begins with ``@``, as those of eatss's sweeps, which
+            are only read.
     """
     if not _is_marked(store):
         return Path(store)
+    is_one = str(store).removeprefix(MARK) in sweep_names()
+    copy = f"a copy to change: eatss results merge {store} -o copy.db; " if is_one else ""
     raise input_error(
         "EATSS-D018",
         f"'{store}' cannot be written: {MARK} stands before sweeps that come with eatss",
-        hint=f"name a file; a copy to change: eatss results merge {MARK}gemm -o copy.db; "
-        f"a file of that name is ./{store}",
+        hint=f"name a file; {copy}a file of that name is ./{store}",
     )
 
 

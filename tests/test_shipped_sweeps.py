@@ -98,6 +98,16 @@ def test_eatss_sweep_writes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         eatss.sweep("@gemm", output="@gemm")
 
 
+@pytest.mark.parametrize(("name", "copies"), [("@mvt", True), ("@mine", False)])
+def test_a_copy_is_advised_of_what_there_is(name: str, *, copies: bool) -> None:
+    with pytest.raises(InputError) as caught:
+        store_of_ones_own(name)
+    hint = caught.value.diagnostics[0].hint or ""
+    assert (f"eatss results merge {name} -o copy.db" in hint) == copies
+    assert hint.count("merge") == copies
+    assert hint.endswith(f"a file of that name is ./{name}")
+
+
 def test_a_copy_may_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert command("results", "merge", "@gemm", "-o", "copy.db").returncode == 0

@@ -66,6 +66,11 @@ def jit(
         The function. Arrays of CuPy, PyTorch, or anything with DLPack or
         ``__cuda_array_interface__`` are used where they are; arrays of NumPy run on the CPU.
 
+    Warns:
+        EatssWarning: what is hardly meant so in the source, such as a ``-D`` that changes nothing;
+            the first call with a class of sizes tells it.
+        RuntimeWarning: with ``tune``, nothing could be measured; the model's choice stands.
+
     Raises:
         InputError: an option is wrong. What is wrong with the source, the first call says.
     """

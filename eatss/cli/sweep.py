@@ -18,6 +18,7 @@ from eatss.cli.sweep_options import Made, Searched, generation_options, search_o
 from eatss.cli.sweep_progress import sweep_progress
 from eatss.cli.talk import typed_options
 from eatss.diagnostics import InputError, input_error
+from eatss.shipped_kernels import MARK
 from eatss.shipped_sweeps import store_of_ones_own
 
 if TYPE_CHECKING:
@@ -220,7 +221,8 @@ def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Gene
     others = sum(count for _, count in made.left_out[MOST_REASONS:])
     if others:
         say(f"{others} could not be made for other reasons")
-    say(f"measure them where the card is: eatss sweep {folder} -o STORE")
+    place = f"./{folder}" if str(folder).startswith(MARK) else str(folder)  # else it is a kernel
+    say(f"measure them where the card is: eatss sweep {place} -o STORE")
 
 
 def _given(*options: tuple[str, object]) -> tuple[str, ...]:

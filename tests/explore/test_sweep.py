@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -300,6 +301,21 @@ def test_why_variants_could_not_be_prepared_is_told_once(
     ]
     assert told[-1] == "2 could not be made for other reasons"
     assert len(told) == 9
+
+
+def test_prepared_variants_are_not_taken_for_a_kernel(
+    space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("--gpu", "h200", "--space", space, "--budget", "3", "--prepare", "@gemm")
+    made = eatss("sweep", GEMM, *words)
+    advised = re.search(r"eatss (sweep \S+) -o STORE", made.stderr)
+    assert advised is not None, made.stderr
+    again = ("-o", "gemm.db", "--card", PATH, "--contenders", "0", "--makers", "1")
+    done = eatss(*advised[1].split(), *again)
+    assert done.returncode == 0, done.stderr
+    first = [row for row in Store.read(tmp_path / "gemm.db").rows if row.stage == "first"]
+    assert len(first) == 3
 
 
 def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:

@@ -118,6 +118,10 @@ def test_images_are_built_of_all_that_is_packaged() -> None:
     for path in (ROOT / "eatss", *(path for paths in DATA.values() for path in paths)):
         place = path.relative_to(ROOT)
         assert any(place.is_relative_to(one) or place.match(one) for one in taken), place
+    stores = (path for path in ROOT.rglob("benchmarks/results/**/*.db") if path not in SWEEPS)
+    others = [path.relative_to(ROOT) for path in stores]
+    assert others
+    assert not [place for place in others for one in taken if place.match(one)]
 
 
 def test_extras_of_the_light_install_are_those_of_the_whole() -> None:
