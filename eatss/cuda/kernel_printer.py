@@ -14,6 +14,7 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Evaluate,
     Fill,
     For,
     If,
@@ -141,10 +142,12 @@ class _Printer:
         """Return what changes memory."""
         if isinstance(node, Compute):
             return self._compute(node)
+        if isinstance(node, Evaluate):
+            return f"{self._element(node.target)} = {self._part(node)};"
         if isinstance(node, Fill):
             return f"{self._element(node.target)} = {node.value};"
         if isinstance(node, Perform):
-            texts = {name: self._element(element) for name, element in node.operands}
+            texts = {name: ", ".join(map(self._element, own)) for name, own in node.operands}
             return node.instruction.cuda.format(**texts, **dict(node.immediates))
         assert isinstance(node, Copy)
         target, source = self._element(node.target), self._element(node.source)
@@ -170,6 +173,16 @@ class _Printer:
         instruction, parts = node.by
         texts = {name: printer.operand(part) for name, part in parts}
         return instruction.cuda.format(**texts)
+
+    def _part(self, node: Evaluate) -> str:
+        printer = ValuePrinter(
+            statement=node.statement,
+            reads=[self._element(read) for read in node.reads],
+            affine=_no_affine_value,
+            types=node.types,
+            index_bits=self._kernel.index_bits,
+        )
+        return printer.emit(node.part).text
 
     # Expressions -------------------------------------------------------------------------
 
@@ -198,6 +211,10 @@ class _Printer:
         places = "".join(f"[{self._expression(one)}]" for one in buffer.layout.place(subscripts))
         home = f"{SHARED}." if buffer.space == "shared" else ""
         return f"{home}{buffer.name}{places}"
+
+
+def _no_affine_value(_: object) -> IntExpr:
+    raise ValueError("a part of a value is evaluated that depends on counters")
 
 
 def _is_or(expression: IntExpr) -> bool:

@@ -7,14 +7,22 @@ where a recipe names them (``eatss/transform/use_instruction.py``).
 from eatss.extensions import Registry
 from eatss.instructions.arithmetic import FMA
 from eatss.instructions.atomics import ATOMIC_ADD
+from eatss.instructions.matrices import MMA_F64_8X8X4, MMA_F64_16X8X16
 from eatss.instructions.shuffles import SHUFFLE_DOWN_ADD
 from eatss.kernel.instruction import Instruction
 
 INSTRUCTIONS: Registry[Instruction] = Registry(
     "eatss.instructions",
     "instruction",
-    {one.name: one for one in (SHUFFLE_DOWN_ADD, ATOMIC_ADD, FMA)},
+    {one.name: one for one in (SHUFFLE_DOWN_ADD, ATOMIC_ADD, FMA, MMA_F64_8X8X4, MMA_F64_16X8X16)},
     of=Instruction,
 )
 
-__all__ = ["ATOMIC_ADD", "FMA", "INSTRUCTIONS", "SHUFFLE_DOWN_ADD"]
+__all__ = [
+    "ATOMIC_ADD",
+    "FMA",
+    "INSTRUCTIONS",
+    "MMA_F64_8X8X4",
+    "MMA_F64_16X8X16",
+    "SHUFFLE_DOWN_ADD",
+]

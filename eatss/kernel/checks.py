@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from math import prod
 
 from eatss.kernel.nodes import Buffer, Declare, Element, For, Kernel, Let, Node, Perform
 from eatss.kernel.uses import accesses, inside, own_expressions
@@ -94,7 +95,12 @@ def _unknown(expressions: Iterator[IntExpr] | Sequence[IntExpr], known: set[str]
 
 def _missing(node: Perform) -> Iterator[str]:
     instruction = node.instruction
-    wanted = {*(one.name for one in instruction.operands), *instruction.immediates}
+    lanes = instruction.lanes
+    held = {one.name: prod(s.extent for s in one.slots(lanes)) for one in instruction.operands}
+    for name, elements in node.operands:
+        if lanes and len(elements) != held.get(name):
+            yield f"{instruction.name} takes {held.get(name)} elements for {name} of a lane"
+    wanted = {*held, *instruction.immediates}
     given = {*dict(node.operands), *dict(node.immediates)}
     if wanted != given:
         names = ", ".join(sorted(wanted ^ given))

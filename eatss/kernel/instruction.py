@@ -18,14 +18,14 @@ before, and stores or adds it to ``target``. So what an instruction means can be
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from operator import add, floordiv, ge, gt, le, lt, mod, mul, sub, truediv
 from typing import Any, Literal, TypeAlias
 
-from eatss.kernel.distribution import ALONE, Distribution
+from eatss.kernel.distribution import ALONE, Coordinate, Distribution
 from eatss.scops import ElementType
 
 Role: TypeAlias = Literal["in", "out", "inout"]
@@ -51,6 +51,11 @@ class Operand:
     name: str
     role: Role = "in"
     held: Distribution = ALONE
+
+    def slots(self, lanes: Sequence[Coordinate]) -> tuple[Coordinate, ...]:
+        """Return the coordinates that count the elements of one lane, the last one fastest."""
+        names = {lane.name for lane in lanes}
+        return tuple(one for one in self.held.coordinates if one.name not in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +83,7 @@ class Instruction:
         exact: whether results equal those of C's operations in every bit.
         atomic: whether other threads may do the same to the same element at the time.
         together: whether all lanes of a warp run it together.
+        lanes: the coordinates of a lane in operands that many lanes hold, the last one fastest.
         cuda: a statement of CUDA; ``{name}`` stands for an operand or immediate.
         definitions: what ``cuda`` uses, for the top of the file where a GPU compiles it.
         cpu_definitions: the same for a CPU; empty where the header that verification brings has it.
@@ -97,6 +103,7 @@ class Instruction:
     exact: bool = False
     atomic: bool = False
     together: bool = False
+    lanes: tuple[Coordinate, ...] = ()
     definitions: str = ""
     cpu_definitions: str = ""
     capabilities: tuple[Capability, ...] = ()

@@ -130,15 +130,20 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perform:
-    """An instruction, with the element that each operand is and its integers, by their names."""
+    """An instruction, with what each operand is and its integers, by their names.
+
+    An operand is an element, or as many as a lane holds of it, its last slot fastest.
+    ``computes`` is the statement whose place it took, if any.
+    """
 
     instruction: Instruction
-    operands: tuple[tuple[str, Element], ...]
+    operands: tuple[tuple[str, tuple[Element, ...]], ...]
     immediates: tuple[tuple[str, int], ...] = ()
+    computes: str = ""
 
     def named(self, names: Sequence[str]) -> tuple[Element, ...]:
         """Return the operands of these names."""
-        return tuple(element for name, element in self.operands if name in names)
+        return tuple(one for name, elements in self.operands if name in names for one in elements)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +166,17 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluate:
+    """A part of a statement's value goes to ``target``; the rest as in :class:`Compute`."""
+
+    statement: Statement
+    part: Expression
+    target: Element
+    reads: tuple[Element, ...]
+    types: Mapping[str, ElementType]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """What follows comes from this place of the source; no ``file`` means the original in C."""
 
@@ -170,7 +186,7 @@ class Source:
 
 
 Node: TypeAlias = (
-    Let | Declare | For | If | Scope | Barrier | Fill | Copy | Perform | Compute | Source
+    Let | Declare | For | If | Scope | Barrier | Fill | Copy | Perform | Compute | Evaluate | Source
 )
 
 
@@ -184,8 +200,26 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WarpAxis:
+    """How the threads along a loop are lanes of warps: ``thread = lane + lanes * warp``.
+
+    All are names of the kernel: ``point`` counts the thread's points along the loop, ``loop`` is
+    what the loop's own value is called.
+    """
+
+    loop: str
+    thread: str
+    lane: str
+    warp: str
+    lanes: int
+    point: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
     """A kernel: what each thread of each block does.
+
+    ``warps`` are the loops, rows first, whose threads are boxes of lanes; mostly none.
 
     ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
     at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``.
@@ -198,6 +232,7 @@ class Kernel:
     static_shared_bytes: int
     index_bits: Literal[32, 64]
     body: tuple[Node, ...]
+    warps: tuple[WarpAxis, ...] = ()
 
     @property
     def shared_bytes(self) -> int:

@@ -14,6 +14,7 @@ from eatss.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Evaluate,
     Fill,
     For,
     If,
@@ -25,7 +26,7 @@ from eatss.kernel.nodes import (
 )
 from eatss.kernel.values import functions
 from eatss.program import Apply, IntExpr, Operator, names_in
-from eatss.scops import ElementType
+from eatss.scops import ElementType, Expression, Read, preorder
 
 _OPERATORS_OF_FUNCTIONS = {
     "min": Operator.MIN,
@@ -93,8 +94,14 @@ def elements(node: Node) -> tuple[Element, ...]:
     if isinstance(node, Fill):
         return (node.target,)
     if isinstance(node, Perform):
-        return tuple(element for _, element in node.operands)
+        return tuple(one for _, several in node.operands for one in several)
+    if isinstance(node, Evaluate):
+        return (node.target, *(node.reads[read.access] for read in _reads(node.part)))
     return (node.target, *node.reads) if isinstance(node, Compute) else ()
+
+
+def _reads(part: Expression) -> Iterator[Read]:
+    return (one for one in preorder(part) if isinstance(one, Read))
 
 
 def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
@@ -149,11 +156,11 @@ def with_buffers(nodes: Iterable[Node], other: Mapping[Buffer, Buffer]) -> tuple
             return (replace(node, target=element(node.target)),)
         if isinstance(node, Copy):
             return (replace(node, target=element(node.target), source=element(node.source)),)
-        if isinstance(node, Compute):
+        if isinstance(node, Compute | Evaluate):
             reads = tuple(map(element, node.reads))
             return (replace(node, target=element(node.target), reads=reads),)
         if isinstance(node, Perform):
-            operands = tuple((name, element(one)) for name, one in node.operands)
+            operands = tuple((name, tuple(map(element, own))) for name, own in node.operands)
             return (replace(node, operands=operands),)
         return (node,)
 
@@ -195,6 +202,11 @@ def instruction_notes(kernel: Kernel, names: Sequence[str]) -> Iterator[str]:
             node.statement.name: None
             for node in every(kernel.body)
             if isinstance(node, Compute) and node.by is not None and node.by[0].name == name
+        }
+        statements |= {
+            node.computes: None
+            for node in every(kernel.body)
+            if isinstance(node, Perform) and node.computes and node.instruction.name == name
         }
         what = f"computes {', '.join(statements)}" if statements else "fits no statement"
         yield f"{name}: {what}"

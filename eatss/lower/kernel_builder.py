@@ -14,7 +14,8 @@ from eatss.isl_names import (
     coalesced,
     without_parameters,
 )
-from eatss.kernel.nodes import Argument, For, If, Kernel, Let, Node, Perform
+from eatss.kernel.distribution import LANES
+from eatss.kernel.nodes import Argument, For, If, Kernel, Let, Node, Perform, WarpAxis
 from eatss.kernel.uses import buffers_of, names_of, without_unused
 from eatss.lower.assumptions import within
 from eatss.lower.bounds import TileRange, full_tiles, guard, tile_range, union_of
@@ -41,6 +42,7 @@ from eatss.program import (
     minimum,
     multiplied,
     names_in,
+    total,
 )
 from eatss.program.linear import start_plus, strict
 from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
@@ -127,6 +129,17 @@ class KernelBuilder:
                 static_shared_bytes=self._context.static_shared_bytes,
                 index_bits=self._context.index_bits,
                 body=body,
+                warps=tuple(
+                    WarpAxis(
+                        loop=one.loop.name,
+                        thread=one.loop.thread,
+                        lane=one.lane,
+                        warp=one.warp,
+                        lanes=one.lanes,
+                        point=one.loop.point,
+                    )
+                    for one in self._mapping.warps
+                ),
             ),
             grid=self._grid(ranges),
             launch=launch,
@@ -214,12 +227,12 @@ class KernelBuilder:
 
     def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> tuple[Node, ...]:
         threads = self._threads()
-        found: list[Node] = [
+        found: list[Node] = [self._staging.declaration(), *self._lanes()]
+        found += [
             Let(name=loop.thread, value=threads[loop.name])
             for loop in self._mapping.spread
             if loop.threads > 1
         ]
-        found.append(self._staging.declaration())
         found += self._numbered_blocks(ranges)
         return (*found, *self._tiles(self._mapping.mapped, ranges, known))
 
@@ -259,8 +272,31 @@ class KernelBuilder:
             if len(loops := self._mapping.threads_along(axis)) > 1:
                 yield f"{_listed(loops)} share the threads along {axis}"
 
+    def _lanes(self) -> list[Node]:
+        """Declare where the lane of a thread is in its warp, and its warp in the block."""
+        warps = self._mapping.warps
+        if not warps:
+            return []
+        thread = Name(self._staging.thread)
+        lane = Apply(Operator.REMAINDER, (thread, Constant(LANES)))
+        lanes = digits(lane, [Constant(one.lanes) for one in warps], self._span)
+        warp = Apply(Operator.QUOTIENT, (thread, Constant(LANES)))
+        places = digits(warp, [Constant(one.warps) for one in warps], self._span)
+        found: list[Node] = []
+        for one, inside, place in zip(warps, lanes, places, strict=True):
+            found.append(Let(name=one.lane, value=inside, narrow=True))
+            found.append(Let(name=one.warp, value=place, narrow=True))
+        return found
+
     def _threads(self) -> dict[str, IntExpr]:
         """Return each loop's coordinate of a thread; loops that share an axis take it apart."""
+        if self._mapping.warps:
+            return {
+                one.loop.name: total(
+                    Name(one.lane), multiplied(Constant(one.lanes), Name(one.warp))
+                )
+                for one in self._mapping.warps
+            }
         found: dict[str, IntExpr] = {}
         for axis in AXES:
             loops = self._mapping.threads_along(axis)
@@ -331,7 +367,7 @@ class KernelBuilder:
             tuple(
                 Perform(
                     instruction=SHUFFLE_DOWN_ADD,
-                    operands=(("sum", register),),
+                    operands=(("sum", (register,)),),
                     immediates=(("delta", loop.threads >> step), ("width", loop.threads)),
                 )
                 for register in references.register_elements()

@@ -10,6 +10,7 @@ from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.structure import LayoutSizes, SplitK
 from eatss.gpu import GpuProfile
+from eatss.instructions import INSTRUCTIONS
 from eatss.lower.checks import check_launches, crosses_threads
 from eatss.lower.storage import (
     NeedsOneThreadError,
@@ -22,7 +23,7 @@ from eatss.polyhedral import ScheduledScop
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.hoisting import hoistable
 from eatss.schedule.launch_order import may_follow, only_updates
-from eatss.schedule.mapping import Mapping, widened
+from eatss.schedule.mapping import Mapping, in_warps, widened
 from eatss.schedule.names import NameTable
 from eatss.schedule.parts import Part, parts_of
 from eatss.schedule.pieces import Piece
@@ -110,6 +111,10 @@ class UnitPlanner:
         dependences = self._scheduled.dependences
         own = names.inner()
         mapping = layout(piece, facts, selection, self._profile, self._options, own)
+        for name in self._options.instructions:
+            lanes = INSTRUCTIONS.get(name).lanes
+            if lanes and not mapping.warps:
+                mapping = in_warps(mapping, [lane.extent for lane in lanes], own)
         storage = plan_storage(self._scop, piece, mapping.mapped, dependences)
         if crosses_threads(self._scop, piece, mapping, dependences):
             raise NeedsOneThreadError("iterations of parallel loops need one another's memory")

@@ -35,7 +35,8 @@ from eatss.schedule.pieces import Piece
 class PromotionBuilder:
     """Places reads in shared memory and builds the copies.
 
-    ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not.
+    ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not;
+    ``thread`` is the number of a thread in its block.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class PromotionBuilder:
         self._index = index
         self._limit_bytes = limit_bytes
         self._members = NameTable()
-        self._thread = names.fresh("thread")
+        self.thread = names.fresh("thread")
         self._bound = tuple(loop.name for loop in piece.band)
         self._isl = piece.placed[0].get_ctx()
         self.tiles: list[SharedTile] = []
@@ -139,7 +140,7 @@ class PromotionBuilder:
         condition: IntExpr,
         known: isl.Set,
     ) -> Node:
-        walk = copy_loop(tile.sizes, self._mapping.threads, self._thread, self._names.inner())
+        walk = copy_loop(tile.sizes, self._mapping.threads, self.thread, self._names.inner())
         places: list[Node] = []
         for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
             first = value_of(offset, known)
@@ -161,4 +162,4 @@ class PromotionBuilder:
                 terms.append(multiplied(Constant(stride), Name(f"threadIdx.{axis}")))
                 stride *= size
         value = Apply(Operator.ADD, tuple(terms)) if len(terms) > 1 else [*terms, Constant(0)][0]
-        return Let(name=self._thread, value=value, narrow=True)
+        return Let(name=self.thread, value=value, narrow=True)

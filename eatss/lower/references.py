@@ -155,7 +155,7 @@ class References:
         if kind == "load":
             return Copy(target=own, source=element)
         if self.combine_atomically:
-            operands = (("target", element), ("value", own))
+            operands = (("target", (element,)), ("value", (own,)))
             return Perform(instruction=ATOMIC_ADD, operands=operands)
         return Copy(target=element, source=own, adds=self.combine_atomically is not None)
 

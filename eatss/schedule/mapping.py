@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from eatss.analysis.mapping import AXES, Axis
 from eatss.kernel.distribution import Coordinate, Distribution
 from eatss.program.linear import Linear
+from eatss.schedule.names import NameTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,17 +78,37 @@ class SerialTile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WarpLoop:
+    """A mapped loop along which ``lanes`` threads that follow each other are of one warp.
+
+    ``lane`` and ``warp`` are the C names of a thread's place: ``thread = lane + lanes * warp``.
+    """
+
+    loop: MappedLoop
+    lanes: int
+    lane: str
+    warp: str
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block along the loop."""
+        return self.loop.threads // self.lanes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mapping:
     """The layout of a piece.
 
     ``mapped`` are outermost first; a piece that runs in one thread has none. ``split`` is a loop
     of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks.
+    ``warps`` are loops, all that have several threads, whose threads are boxes of lanes.
     """
 
     mapped: tuple[MappedLoop, ...]
     serial: tuple[SerialTile, ...]
     split: MappedLoop | None = None
     chunks: int = 1
+    warps: tuple[WarpLoop, ...] = ()
 
     @property
     def spread(self) -> tuple[MappedLoop, ...]:
@@ -127,6 +149,34 @@ class Mapping:
         """Tile sizes by the loops' names in the source."""
         mapped = tuple((loop.source_name, loop.tile) for loop in self.spread)
         return mapped + tuple((loop.source_name, loop.tile) for loop in self.serial)
+
+
+def in_warps(mapping: Mapping, lanes: Sequence[int], names: NameTable) -> Mapping:
+    """Return a layout whose warps are boxes of lanes along the last loops that have threads.
+
+    Args:
+        mapping: the layout.
+        lanes: lanes along each of the loops, 32 in all.
+        names: where C names come from.
+
+    Returns:
+        The layout as it was where its threads do not fill such boxes.
+    """
+    loops = [loop for loop in mapping.mapped if loop.threads > 1]
+    if mapping.split is not None or len(loops) != len(lanes):
+        return mapping
+    if any(loop.threads % count for loop, count in zip(loops, lanes, strict=True)):
+        return mapping
+    warps = tuple(
+        WarpLoop(
+            loop=loop,
+            lanes=count,
+            lane=names.fresh(f"lane_{loop.name}"),
+            warp=names.fresh(f"warp_{loop.name}"),
+        )
+        for loop, count in zip(loops, lanes, strict=True)
+    )
+    return replace(mapping, warps=warps)
 
 
 def widened(mapping: Mapping, lanes: int, most_threads: int) -> Mapping:

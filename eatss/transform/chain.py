@@ -14,6 +14,7 @@ from eatss.kernel.uses import inexact_instructions, without_unused
 from eatss.transform import TRANSFORMATIONS
 from eatss.transform.barriers import with_barriers
 from eatss.transform.use_instruction import use_instruction
+from eatss.transform.use_warp_instruction import use_warp_instruction
 
 
 def transformed(
@@ -45,7 +46,9 @@ def transformed(
     for name in transformations:
         kernel = _changed(kernel, name, sizes)
     for name in instructions:
-        kernel = use_instruction(kernel, INSTRUCTIONS.get(name))
+        instruction = INSTRUCTIONS.get(name)
+        use = use_warp_instruction if instruction.lanes else use_instruction
+        kernel = use(kernel, instruction)
     inexact = inexact_instructions(kernel)
     if strict_fp and inexact:
         raise input_error(

@@ -39,12 +39,12 @@ def _with(node: Compute, instruction: Instruction) -> Compute:
         return node
     value = node.statement.value
     if instruction.adds:
-        added = _added(node, value)
+        added = added_to_target(node, value)
         if added is None:
             return node
         value = added
     own = Read(access=0)
-    for parts in _matches(instruction.expression, value, {}):
+    for parts in matches(instruction.expression, value, {}):
         before = parts.pop(instruction.target, own)
         operands = [part for one in parts.values() for part in preorder(one)]
         if _is_target(node, before) and not any(_is_target(node, one) for one in operands):
@@ -57,7 +57,7 @@ def _is_target(node: Compute, part: Expression) -> bool:
     return isinstance(part, Read) and node.reads[part.access] == node.target
 
 
-def _added(node: Compute, value: Expression) -> Expression | None:
+def added_to_target(node: Compute, value: Expression) -> Expression | None:
     """Return what a statement adds to its target, ``None`` if it does something else."""
     if not isinstance(value, Binary) or value.operator != "+":
         return None
@@ -67,7 +67,7 @@ def _added(node: Compute, value: Expression) -> Expression | None:
     return None
 
 
-def _matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Parts]:
+def matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Parts]:
     """Return the ways in which a value is what a pattern says.
 
     Operands of sums and products may change places.
@@ -90,8 +90,8 @@ def _matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Par
     return [
         both
         for left, right in sides
-        for first in _matches(pattern.left, left, known)
-        for both in _matches(pattern.right, right, first)
+        for first in matches(pattern.left, left, known)
+        for both in matches(pattern.right, right, first)
     ]
 
 

@@ -93,14 +93,14 @@ BLOCK = Let(name="t", value=applied(Operator.MUL, Constant(32), Name("blockIdx.x
         (
             Perform(
                 instruction=ATOMIC_ADD,
-                operands=(("target", element(A, AT, N)), ("value", element(R, AT))),
+                operands=(("target", (element(A, AT, N),)), ("value", (element(R, AT),))),
             ),
             "eatss_atomic_add(&A[i * m + n], r[i]);",
         ),
         (
             Perform(
                 instruction=SHUFFLE_DOWN_ADD,
-                operands=(("sum", element(R, AT)),),
+                operands=(("sum", (element(R, AT),)),),
                 immediates=(("delta", 8), ("width", 16)),
             ),
             "r[i] += eatss_shuffle_down(r[i], 8, 16);",

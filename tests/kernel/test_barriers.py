@@ -55,7 +55,7 @@ def use(box: Element) -> Copy:
 
 
 ZERO = Constant(0)
-ADD = Perform(instruction=ATOMIC_ADD, operands=(("target", S), ("value", A)))
+ADD = Perform(instruction=ATOMIC_ADD, operands=(("target", (S,)), ("value", (A,))))
 
 
 def loop(*body: Node, first: Name | Constant = ZERO) -> For:

@@ -82,7 +82,7 @@ def loop(*body: Node, lower: Name | Constant = Constant(0)) -> For:  # noqa: B00
         ((Declare(buffer=R), Copy(target=at(A, N), source=at(R))), None),
         ((Copy(target=at(A, N), source=at(buffer("T", "shared", 8), N)),), "T is not there"),
         ((Copy(target=at(A, N), source=at(buffer("Z", "global", 8), N)),), "Z is not there"),
-        ((Perform(instruction=ATOMIC_ADD, operands=(("target", at(A, N)),)),), "or more: value"),
+        ((Perform(instruction=ATOMIC_ADD, operands=(("target", (at(A, N),)),)),), "or more: value"),
     ],
 )
 def test_a_fault_is_said(body: tuple[Node, ...], said: str | None) -> None:

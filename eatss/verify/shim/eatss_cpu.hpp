@@ -608,6 +608,31 @@ inline T shuffle_down(T value, unsigned delta, int width, int line) {
     return result;
 }
 
+// What each lane of a warp holds, passed to all of them: all lanes come here together.
+template <class T, int count>
+struct Passed {
+    static T posted[MAX_THREADS][2][count];
+    unsigned lane, first;
+    bool flip;
+    Passed(const T *own, int line) {
+        int thread = current;
+        lane = (unsigned)thread % WARP;
+        first = (unsigned)thread - lane;
+        if (first + WARP > n_threads) {
+            note(cudaErrorLaunchFailure, "barrier", "kernel %s: warp %u has not 32 lanes for line %d",
+                 kernel_name, first / WARP, line);
+            stop();
+        }
+        flip = threads[thread].flip;
+        for (int k = 0; k < count; k++) posted[thread][flip][k] = own[k];
+        threads[thread].flip = !flip;
+        park(State::at_shuffle, line);
+    }
+    const T *of(int other) const { return posted[first + (unsigned)other][flip]; }
+};
+template <class T, int count>
+T Passed<T, count>::posted[MAX_THREADS][2][count];
+
 }  // namespace eatss
 
 #define EATSS_LAUNCH(kernel, grid, block, bytes, stream, ...)                            \

@@ -1,0 +1,396 @@
+"""Let an instruction that warps run together do what a nest of loops does.
+
+    for (k = k0; k < k0 + 16; ++k)
+        for (ri = 0; ri < 4; ++ri)
+            for (rj = 0; rj < 8; ++rj)
+                C_r[ri][rj] += sh.A[i - i0][k - k0] * sh.B[k - k0][j - j0];
+
+becomes, where the threads of a block are boxes of lanes: each lane loads its elements of ``A`` and
+``B``, and the warp multiplies them. Which row of a tile is which row of a matrix is free, as long
+as the lanes that have a row of ``d`` load that row of ``a``. So a thread keeps the points it had:
+its row of ``d`` is its own point along the first loop, and the columns that it loads of ``b`` are
+those of the lanes that have them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+from eatss.kernel.distribution import Coordinate
+from eatss.kernel.instruction import Instruction, Operand
+from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import (
+    Buffer,
+    Compute,
+    Declare,
+    Element,
+    Evaluate,
+    For,
+    Kernel,
+    Let,
+    Node,
+    Perform,
+    Scope,
+    Source,
+    WarpAxis,
+)
+from eatss.kernel.uses import every, mapped, names_of
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    difference,
+    multiplied,
+    names_in,
+    substitute,
+    total,
+)
+from eatss.program.linear import Linear, linear
+from eatss.scops import Expression, Read, preorder
+from eatss.transform.use_instruction import added_to_target, matches
+
+_AXES = 2
+"""Loops of a target: its rows and its columns."""
+
+_Values = dict[str, IntExpr]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Nest:
+    """A loop over ``k`` around the points of a thread, and the statement in them."""
+
+    around: For
+    points: tuple[For, ...]
+    lets: tuple[Let, ...]
+    source: Source | None
+    compute: Compute
+
+    def at(self, index: IntExpr, changes: Mapping[str, IntExpr]) -> IntExpr:
+        """Return an index in terms of threads and points, with changes made to those."""
+        for let in self.lets:
+            index = substitute(index, {let.name: let.value})
+        index = substitute(index, changes)
+        form = linear(index)
+        return index if form is None else form.expression()
+
+
+def use_warp_instruction(kernel: Kernel, instruction: Instruction) -> Kernel:
+    """Return a kernel in which warps compute nests of loops together.
+
+    Only nests without guards fit, over whole multiples of what the instruction takes.
+    """
+    if not kernel.warps or not instruction.lanes:
+        return kernel
+    user = _User(kernel, instruction)
+    return replace(kernel, body=mapped(kernel.body, user.changed))
+
+
+class _User:
+    def __init__(self, kernel: Kernel, instruction: Instruction) -> None:
+        self._instruction = instruction
+        self._axes: tuple[WarpAxis, ...] = kernel.warps
+        self._target, *_ = (one for one in instruction.operands if one.role == "inout")
+        self._lets = {node.name: node.value for node in every(kernel.body) if isinstance(node, Let)}
+        self._taken = names_of(kernel.body) | set(self._lets)
+        self._taken |= {node.counter for node in every(kernel.body) if isinstance(node, For)}
+
+    def changed(self, node: Node) -> tuple[Node, ...]:
+        """Return what takes the place of a node."""
+        nest = _nest(node) if isinstance(node, For) else None
+        return (node,) if nest is None else self._with(nest) or (node,)
+
+    def _with(self, nest: _Nest) -> tuple[Node, ...] | None:
+        """Return a nest by the instruction, ``None`` where it does not fit."""
+        instruction, compute = self._instruction, nest.compute
+        extents = dict(instruction.instances)
+        trips = _trips(nest.around)
+        tiles = self._tiles(nest)
+        if compute.by is not None or trips is None or trips % extents["k"] or tiles is None:
+            return None
+        if compute.target.buffer.element_type not in instruction.element_types:
+            return None
+        if compute.target.subscripts != tuple(Name(one.counter) for one in nest.points):
+            return None
+        added = added_to_target(compute, compute.statement.value)
+        if added is None:
+            return None
+        for parts in matches(_pattern(instruction.expression), added, {}):
+            if self._fits(nest, parts):
+                return self._made(nest, parts, tiles, trips // extents["k"])
+        return None
+
+    def _tiles(self, nest: _Nest) -> tuple[int, int] | None:
+        """Return how many matrices the points of a warp are, along both axes."""
+        if [one.counter for one in nest.points] != [axis.point for axis in self._axes]:
+            return None
+        found = []
+        for number, points in enumerate(nest.points):
+            count = _trips(points)
+            slots = prod(one.extent for one in self._slots_along(number))
+            if count is None or count % slots:
+                return None
+            found.append(count // slots)
+        return found[0], found[1]
+
+    def _slots_along(self, axis: int) -> tuple[Coordinate, ...]:
+        terms = self._target.held.points[axis].terms
+        slots = self._target.slots(self._instruction.lanes)
+        return tuple(one for one in slots if one.name in terms)
+
+    def _fits(self, nest: _Nest, parts: Mapping[str, Expression]) -> bool:
+        """Tell whether each operand moves along its own axes alone, and ``k``."""
+        k = nest.around.counter
+        rows, columns = ({axis.point, axis.thread} for axis in self._axes)
+        wanted = {"a": (rows, columns), "b": (columns, rows)}
+        for name, part in parts.items():
+            own, other = wanted[name]
+            used = self._names(nest, part)
+            if not used & own or k not in used or used & other:
+                return False
+        return True
+
+    def _names(self, nest: _Nest, part: Expression) -> set[str]:
+        """Return what the elements of a part depend on."""
+        reads = [nest.compute.reads[one.access] for one in preorder(part) if isinstance(one, Read)]
+        found = {n for read in reads for one in read.subscripts for n in names_in(one)}
+        lets = {**self._lets, **{one.name: one.value for one in nest.lets}}
+        todo = list(found)
+        while todo:
+            for name in names_in(lets.get(todo.pop(), Constant(0))):
+                if name not in found:
+                    found.add(name)
+                    todo.append(name)
+        return found
+
+    # -- what takes the place of a nest ---------------------------------------------------------
+
+    def _made(
+        self, nest: _Nest, parts: Mapping[str, Expression], tiles: tuple[int, int], steps: int
+    ) -> tuple[Node, ...]:
+        step = self._fresh(f"{nest.around.counter}_step")
+        at = tuple(self._fresh(f"m{axis.loop}") for axis in self._axes)
+        instruction = self._instruction
+        body: list[Node] = []
+        fragments: dict[str, Buffer] = {}
+        for operand in instruction.operands:
+            if operand is self._target:
+                continue
+            axis = 0 if operand.name == "a" else 1
+            slots = operand.slots(instruction.lanes)
+            count = prod(one.extent for one in slots)
+            buffer = Buffer(
+                name=self._fresh(f"fragment_{operand.name}"),
+                space="register",
+                element_type=nest.compute.target.buffer.element_type,
+                layout=Layout((Constant(tiles[axis]), Constant(count))),
+            )
+            fragments[operand.name] = buffer
+            loads = [
+                Evaluate(
+                    statement=nest.compute.statement,
+                    part=parts[operand.name],
+                    target=Element(buffer=buffer, subscripts=(Name(at[axis]), Constant(number))),
+                    reads=self._reads(nest, operand, axis, at[axis], step, values),
+                    types=nest.compute.types,
+                )
+                for number, values in enumerate(_all_slots(slots))
+            ]
+            body += [Declare(buffer=buffer), _loop(at[axis], tiles[axis], tuple(loads))]
+        perform = Perform(
+            instruction=instruction,
+            computes=nest.compute.statement.name,
+            operands=(
+                (self._target.name, self._own_targets(nest, at)),
+                *(
+                    (name, tuple(
+                        Element(buffer=one, subscripts=(Name(at["ab".index(name)]), Constant(slot)))
+                        for slot in range(_constant(one.layout.extents[1]))
+                    ))
+                    for name, one in fragments.items()
+                ),
+            ),
+        )  # fmt: skip
+        product_of = _loop(at[0], tiles[0], (_loop(at[1], tiles[1], (perform,)),))
+        source = () if nest.source is None else (nest.source,)
+        inside = (*body, *source, product_of)
+        return (_loop(step, steps, inside),) if steps > 1 else (self._once(inside, step),)
+
+    def _once(self, inside: tuple[Node, ...], step: str) -> Node:
+        return Scope(body=(Let(name=step, value=Constant(0), narrow=True), *inside))
+
+    def _own_targets(self, nest: _Nest, at: tuple[str, ...]) -> tuple[Element, ...]:
+        """Return the elements of the target that a lane has of one matrix."""
+        found = []
+        for values in _all_slots(self._target.slots(self._instruction.lanes)):
+            places = tuple(
+                total(
+                    multiplied(Constant(self._count(axis)), Name(at[axis])),
+                    Constant(self._slot(axis, values)),
+                )
+                for axis in range(_AXES)
+            )
+            found.append(Element(buffer=nest.compute.target.buffer, subscripts=places))
+        return tuple(found)
+
+    def _count(self, axis: int) -> int:
+        return prod(one.extent for one in self._slots_along(axis))
+
+    def _slot(self, axis: int, values: Mapping[str, int]) -> int:
+        """Return which of a thread's points along an axis has slots of these values."""
+        number = 0
+        for one in self._slots_along(axis):
+            number = number * one.extent + values[one.name]
+        return number
+
+    def _reads(
+        self,
+        nest: _Nest,
+        operand: Operand,
+        axis: int,
+        tile: str,
+        step: str,
+        values: Mapping[str, int],
+    ) -> tuple[Element, ...]:
+        """Return what a lane reads for one slot of an operand."""
+        along, over = (0, 1) if operand.name == "a" else (1, 0)
+        lanes = self._lane_names()
+        own = _placed(operand.held.points[along], lanes, values)
+        k_inside = _placed(operand.held.points[over], lanes, values)
+        extent = dict(self._instruction.instances)["k"]
+        k = total(total(nest.around.lower, k_inside), multiplied(Constant(extent), Name(step)))
+        changes: _Values = {nest.around.counter: k}
+        lane, slot = self._owner(axis, own)
+        place = self._axes[axis]
+        if lane != Name(place.lane):
+            changes[place.thread] = total(lane, multiplied(Constant(place.lanes), Name(place.warp)))
+        changes[place.point] = total(multiplied(Constant(self._count(axis)), Name(tile)), slot)
+        return tuple(
+            replace(read, subscripts=tuple(nest.at(one, changes) for one in read.subscripts))
+            for read in nest.compute.reads
+        )
+
+    def _lane_names(self) -> dict[str, str]:
+        """Return what the coordinates of a lane are called in the kernel."""
+        pairs = zip(self._instruction.lanes, self._axes, strict=True)
+        return {lane.name: axis.lane for lane, axis in pairs}
+
+    def _owner(self, axis: int, index: IntExpr) -> tuple[IntExpr, IntExpr]:
+        """Return the lane along an axis that has a row (or column) of the target, and its slot."""
+        terms = self._target.held.points[axis].terms
+        names = self._lane_names()
+        lane: IntExpr = Constant(0)
+        slot: IntExpr = Constant(0)
+        for one in (*self._instruction.lanes, *self._target.slots(self._instruction.lanes)):
+            if one.name not in terms:
+                continue
+            digit = self._digit(index, terms[one.name], one, names.get(one.name))
+            if one.name in names:
+                lane = digit
+            else:
+                slot = total(multiplied(Constant(one.extent), slot), digit)
+        return lane, slot
+
+    def _digit(self, index: IntExpr, stride: int, one: Coordinate, own: str | None) -> IntExpr:
+        """Return the digit of an index that a coordinate is; ``own`` is its name, if it has one."""
+        form = linear(index)
+        if form is not None:
+            if own is not None and form.terms.get(own) == stride:
+                return Name(own)
+            extents = {axis.lane: axis.lanes for axis in self._axes}
+            most = sum(value * (extents[name] - 1) for name, value in form.terms.items())
+            if form.constant % stride == 0 and most < stride:
+                return Constant(form.constant // stride % one.extent)
+        found = index if stride == 1 else Apply(Operator.QUOTIENT, (index, Constant(stride)))
+        return Apply(Operator.REMAINDER, (found, Constant(one.extent)))
+
+    def _fresh(self, name: str) -> str:
+        found, number = name, 0
+        while found in self._taken:
+            number += 1
+            found = f"{name}_{number}"
+        self._taken.add(found)
+        return found
+
+
+def _nest(node: For) -> _Nest | None:
+    """Return a loop as a nest, ``None`` if there is more in it, or less."""
+    lets: list[Let] = []
+    points: list[For] = []
+    body: Sequence[Node] = node.body
+    source: Source | None = None
+    while True:
+        own = [one for one in body if not isinstance(one, Let | Source)]
+        lets += [one for one in body if isinstance(one, Let)]
+        source = next((one for one in body if isinstance(one, Source)), source)
+        if len(own) != 1:
+            return None
+        (inner,) = own
+        if isinstance(inner, Compute):
+            found = tuple(points)
+            lets_found = tuple(reversed(lets))
+            return _Nest(around=node, points=found, lets=lets_found, source=source, compute=inner)
+        if not isinstance(inner, For):
+            return None
+        points.append(inner)
+        body = inner.body
+
+
+def _trips(loop: For) -> int | None:
+    """Return how often a loop runs, if that is constant."""
+    condition = loop.condition
+    if not isinstance(condition, Apply) or loop.step != Constant(1):
+        return None
+    counter, last = condition.operands
+    if counter != Name(loop.counter) or condition.operator not in (Operator.LT, Operator.LE):
+        return None
+    form = linear(difference(last, loop.lower))
+    if form is None or form.terms:
+        return None
+    return form.constant + (condition.operator is Operator.LE)
+
+
+def _loop(counter: str, count: int, body: tuple[Node, ...]) -> For:
+    return For(
+        counter=counter,
+        lower=Constant(0),
+        condition=Apply(Operator.LT, (Name(counter), Constant(count))),
+        step=Constant(1),
+        body=body,
+        unroll="whole",
+        narrow=True,
+    )
+
+
+def _all_slots(slots: Sequence[Coordinate]) -> Iterator[dict[str, int]]:
+    for values in product(*(range(one.extent) for one in slots)):
+        yield dict(zip((one.name for one in slots), values, strict=True))
+
+
+def _placed(form: Linear, lanes: Mapping[str, str], slots: Mapping[str, int]) -> IntExpr:
+    """Return an index of an operand at slots, lanes by their names in the kernel."""
+    known = form.constant + sum(c * slots[n] for n, c in form.terms.items() if n in slots)
+    terms = {lanes[name]: c for name, c in form.terms.items() if name not in slots}
+    return Linear(terms, known).expression()
+
+
+def _pattern(value: ast.expr) -> ast.expr:
+    """Return a value with operands in the place of their elements: ``a * b``."""
+    found: ast.expr = _Names().visit(deepcopy(value))
+    return found
+
+
+class _Names(ast.NodeTransformer):
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return node.value
+
+
+def _constant(value: IntExpr) -> int:
+    assert isinstance(value, Constant)
+    return value.value
