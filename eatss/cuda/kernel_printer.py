@@ -151,6 +151,8 @@ class _Printer:
             return node.instruction.cuda.format(**texts, **dict(node.immediates))
         assert isinstance(node, Copy)
         target, source = self._element(node.target), self._element(node.source)
+        if node.clears and node.condition is not None:
+            return f"{target} = {self._expression(node.condition)} ? {source} : 0;"
         prefix = "" if node.condition is None else f"if ({self._expression(node.condition)}) "
         return f"{prefix}{target} {'+=' if node.adds else '='} {source};"
 

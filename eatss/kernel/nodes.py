@@ -119,13 +119,14 @@ class Fill:
 class Copy:
     """``target = source`` where ``condition`` holds, everywhere if it is ``None``.
 
-    With ``adds`` it is ``target += source``.
+    With ``adds`` it is ``target += source``. With ``clears`` the target is zero elsewhere.
     """
 
     target: Element
     source: Element
     condition: IntExpr | None = None
     adds: bool = False
+    clears: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ from eatss.lower.storage import Candidate, StoragePlan
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder, over_points
 from eatss.lower.thread_tree import Node as Tree
+from eatss.lower.whole_tiles import over_whole_tiles
 from eatss.polyhedral.isl_limits import at_most
 from eatss.program import (
     Apply,
@@ -100,6 +101,7 @@ class KernelBuilder:
             names=self._names,
             index=self._index,
             limit_bytes=context.shared_limit_bytes,
+            clears=bool(mapping.warps),
         )
         self._thread = ThreadBuilder(
             references=self._references,
@@ -482,9 +484,12 @@ class KernelBuilder:
         instances = [without_parameters(instance, others) for instance in phase.instances]
         printed = [self._ranges[loop.origin] for loop in loops]
         check_ranges(instances, phase.bound, loops, printed, known, self._span)
-        general = self._checked_code(phase, known.intersect(threads))
+        whole = self._whole(phase, known) if separate else None
+        general = self._checked_code(whole or phase, known.intersect(threads))
         if general is None:
             return ()
+        if whole is not None:
+            return self._thread.nodes(general)
         full = full_tiles(instances, loops, known) if separate else None
         if full is None or full.is_equal(known):
             return self._thread.nodes(general)
@@ -499,6 +504,14 @@ class KernelBuilder:
                 orelse=self._thread.nodes(general),
             ),
         )
+
+    def _whole(self, phase: Phase, known: isl.Set) -> Phase | None:
+        """Return a phase over all points of its tiles, where what is too much does no harm."""
+        if not self._mapping.warps or self._mapping.split is not None:
+            return None
+        references = self._references
+        staged, held, passed = references.staged(), references.held(), references.passed()
+        return over_whole_tiles(phase, self._piece, staged, held, passed, known)
 
     def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:
         """Generate the code of a thread, and check that it runs what it is to run."""

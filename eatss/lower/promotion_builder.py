@@ -36,7 +36,8 @@ class PromotionBuilder:
     """Places reads in shared memory and builds the copies.
 
     ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not;
-    ``thread`` is the number of a thread in its block.
+    ``thread`` is the number of a thread in its block. What of a box is not read is zero if it
+    ``clears`` them.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class PromotionBuilder:
         names: NameTable,
         index: Indices,
         limit_bytes: int,
+        clears: bool = False,
     ) -> None:
         self._piece = piece
         self._mapping = mapping
@@ -59,6 +61,7 @@ class PromotionBuilder:
         self._names = names
         self._index = index
         self._limit_bytes = limit_bytes
+        self._clears = clears
         self._members = NameTable()
         self.thread = names.fresh("thread")
         self._bound = tuple(loop.name for loop in piece.band)
@@ -150,6 +153,7 @@ class PromotionBuilder:
             target=Element(buffer=tile.buffer, subscripts=walk.places),
             source=self._arrays[tile.candidate.array].element([Name(name) for name in at]),
             condition=None if condition == TRUE else self._index(strict(condition)),
+            clears=self._clears and condition != TRUE,
         )
         return walk.around((*places, copy))
 

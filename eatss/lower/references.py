@@ -110,6 +110,23 @@ class References:
         sizes = " x ".join(map(str, tile.sizes))
         self.notes.append(f"{tile.candidate.text}: shared memory, {sizes} elements")
 
+    def staged(self) -> dict[Place, SharedTile]:
+        """Return the references that are staged, with their boxes."""
+        return {p: home for p, home in self._at.items() if isinstance(home, SharedTile)}
+
+    def held(self) -> frozenset[Place]:
+        """Return the references that live in registers."""
+        return frozenset(p for p, home in self._at.items() if isinstance(home, RegisterArray))
+
+    def passed(self) -> frozenset[Place]:
+        """Return the references to scalars that are passed by value."""
+        return frozenset(
+            (statement.name, number)
+            for statement in self._piece.statements
+            for number, access in enumerate(statement.accesses)
+            if self._arrays[access.array].buffer.space == "argument"
+        )
+
     def declarations(self) -> tuple[Declare, ...]:
         """Return the declarations of the registers."""
         return tuple(Declare(buffer=r.buffer) for r in self._registers)

@@ -76,9 +76,7 @@ class _Nest:
         """Return an index in terms of threads and points, with changes made to those."""
         for let in self.lets:
             index = substitute(index, {let.name: let.value})
-        index = substitute(index, changes)
-        form = linear(index)
-        return index if form is None else form.expression()
+        return _sorted(substitute(index, changes))
 
 
 def use_warp_instruction(kernel: Kernel, instruction: Instruction) -> Kernel:
@@ -378,6 +376,23 @@ def _placed(form: Linear, lanes: Mapping[str, str], slots: Mapping[str, int]) ->
     known = form.constant + sum(c * slots[n] for n, c in form.terms.items() if n in slots)
     terms = {lanes[name]: c for name, c in form.terms.items() if name not in slots}
     return Linear(terms, known).expression()
+
+
+def _sorted(index: IntExpr) -> IntExpr:
+    """Return an index as a sum of names, quotients and remainders, what cancels left out."""
+    atoms: dict[IntExpr, str] = {}
+
+    def opaque(one: IntExpr) -> IntExpr:
+        if not isinstance(one, Apply):
+            return one
+        if one.operator in (Operator.ADD, Operator.SUB, Operator.MUL):
+            return replace(one, operands=tuple(map(opaque, one.operands)))
+        return Name(atoms.setdefault(one, f"eatss_atom{len(atoms)}"))
+
+    form = linear(opaque(index))
+    if form is None:
+        return index
+    return substitute(form.expression(), {name: one for one, name in atoms.items()})
 
 
 def _pattern(value: ast.expr) -> ast.expr:

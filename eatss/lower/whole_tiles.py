@@ -1,0 +1,111 @@
+"""Can a tile run as if it were full? Where what is too much adds zeros, or is thrown away.
+
+A sum of products whose factors are staged in boxes that are zero beside what is read may run over
+all points of a tile. Where a row or column has no point of the program, its register is never
+stored. Where the summed loop has none, each factor is zero, so that zero is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import islpy as isl
+
+from eatss.isl_names import coalesced, without_parameters
+from eatss.lower.bounds import union_of
+from eatss.lower.promotion import SharedTile
+from eatss.lower.storage import Place
+from eatss.lower.thread_ast import Phase, tile_set
+from eatss.schedule.mapping import MappedLoop, SerialTile
+from eatss.schedule.pieces import Piece
+from eatss.scops import Binary, Expression, Literal, Read, Statement, Unary
+
+
+def over_whole_tiles(
+    phase: Phase,
+    piece: Piece,
+    tiles: Mapping[Place, SharedTile],
+    held: frozenset[Place],
+    values: frozenset[Place],
+    known: isl.Set,
+) -> Phase | None:
+    """Return a phase that runs all points of each tile, ``None`` where that may do harm.
+
+    Args:
+        phase: one statement, its instances with loops bound to parameters.
+        piece: all statements of the kernel.
+        tiles: where references are staged, in boxes that are zero beside what is read.
+        held: references that live in registers.
+        values: references to scalars that are passed by value.
+        known: what is known of sizes and origins.
+    """
+    if len(phase.instances) != 1 or not phase.mapped:
+        return None
+    (instance,) = phase.instances
+    statement = piece.statement(instance.get_tuple_name())
+    factors = _staged_factors(statement, tiles, held, values)
+    if factors is None:
+        return None
+    loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
+    box = tile_set(instance.get_ctx(), loops).intersect(known)
+    everywhere = isl.Set.from_basic_set(instance.affine_hull()).intersect_params(box)
+    if not box.is_subset(everywhere.params()) or set(phase.bound) - {one.name for one in loops}:
+        return None
+    mapped = {loop.name for loop in phase.mapped}
+    others = [name for name in phase.bound if name not in mapped]
+    live = union_of([without_parameters(one.params(), others) for one in piece.placed])
+    extra = coalesced(everywhere.subtract(instance).intersect_params(live))
+    free = without_parameters(extra, phase.bound)
+    for number in factors:
+        tile = tiles[statement.name, number]
+        read = statement.accesses[number].relation.intersect_range(tile.footprint).domain()
+        if not free.intersect(read).is_empty():
+            return None
+    return replace(phase, instances=(everywhere,))
+
+
+def _staged_factors(
+    statement: Statement,
+    tiles: Mapping[Place, SharedTile],
+    held: frozenset[Place],
+    values: frozenset[Place],
+) -> Sequence[int] | None:
+    """Return the staged factors of a product that is added to a register.
+
+    ``None`` where the statement does something else.
+    """
+    value = statement.value
+    if not isinstance(value, Binary) or value.operator not in ("+", "-"):
+        return None
+    sides = [(value.left, value.right)]
+    if value.operator == "+":
+        sides.append((value.right, value.left))
+    for own, added in sides:
+        if not isinstance(own, Read) or (statement.name, own.access) not in held:
+            continue
+        if statement.accesses[own.access].array != statement.write.array:
+            continue
+        found = _factors(added)
+        if found is None:
+            return None
+        places = {number: (statement.name, number) for number in found}
+        staged = [number for number, place in places.items() if place in tiles]
+        rest = [place for number, place in places.items() if number not in staged]
+        return staged if staged and all(place in values for place in rest) else None
+    return None
+
+
+def _factors(value: Expression) -> list[int] | None:
+    """Return the accesses that a product multiplies, ``None`` where it is no product."""
+    if isinstance(value, Read):
+        return [value.access]
+    if isinstance(value, Literal):
+        return []
+    if isinstance(value, Unary) and value.operator == "-":
+        return _factors(value.operand)
+    if isinstance(value, Binary) and value.operator == "*":
+        sides = [_factors(value.left), _factors(value.right)]
+        known = [side for side in sides if side is not None]
+        return [one for side in known for one in side] if len(known) == len(sides) else None
+    return None
