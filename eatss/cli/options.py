@@ -322,6 +322,16 @@ def code_options(
             "a package adds.",
         ),
     ] = None,
+    stages: Annotated[
+        int,
+        of_code(
+            metavar="N",
+            min=1,
+            max=8,
+            help="Boxes of shared memory that are in use at once: N - 1 are filled ahead "
+            "(compute capability 8.0).",
+        ),
+    ] = 1,
 ) -> CodeRequest:
     """Return what the user wants of generated code."""
     widths: dict[str, Literal[32, 64]] = {"32": 32, "64": 64}
@@ -332,4 +342,5 @@ def code_options(
         line_info=line_info,
         transformations=tuple(transformations or ()),
         instructions=tuple(instructions or ()),
+        stages=stages,
     )

@@ -394,6 +394,8 @@ class _RegionBuilder:
             instructions=self._options.instructions,
             sizes=self._scop.parameters,
             strict_fp=self._options.strict_fp,
+            stages=self._options.stages if self._profile.compute_capability >= (8, 0) else 1,
+            most_shared_bytes=context.shared_limit_bytes,
         )
         kernel = replace(kernel, kernel=code)
         resources = resources_of(code)

@@ -10,6 +10,7 @@ from eatss.kernel.nodes import (
     SHARED,
     Argument,
     Barrier,
+    Commit,
     Compute,
     Copy,
     Declare,
@@ -24,6 +25,7 @@ from eatss.kernel.nodes import (
     Perform,
     Scope,
     Source,
+    Wait,
 )
 from eatss.kernel.values import affine_values
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, c_text, names_in, substitute
@@ -134,8 +136,8 @@ class _Printer:
             if self._line_info:
                 return f'#line {node.line} "{file}"'
             return f"// {file}:{node.line}: {node.text}"
-        if isinstance(node, Barrier):
-            return "__syncthreads();"
+        if isinstance(node, Barrier | Commit | Wait):
+            return _waiting(node)
         return self._action(node)
 
     def _action(self, node: Node) -> str:
@@ -150,11 +152,24 @@ class _Printer:
             texts = {name: ", ".join(map(self._element, own)) for name, own in node.operands}
             return node.instruction.cuda.format(**texts, **dict(node.immediates))
         assert isinstance(node, Copy)
+        return self._copy(node)
+
+    def _copy(self, node: Copy) -> str:
         target, source = self._element(node.target), self._element(node.source)
+        if node.ahead:
+            return self._ahead(node, target, source)
         if node.clears and node.condition is not None:
             return f"{target} = {self._expression(node.condition)} ? {source} : 0;"
         prefix = "" if node.condition is None else f"if ({self._expression(node.condition)}) "
         return f"{prefix}{target} {'+=' if node.adds else '='} {source};"
+
+    def _ahead(self, node: Copy, target: str, source: str) -> str:
+        if node.condition is None:
+            return f"eatss_copy_ahead(&{target}, &{source}, true);"
+        condition = self._expression(node.condition)
+        if node.clears:
+            return f"eatss_copy_ahead(&{target}, &{source}, {condition});"
+        return f"if ({condition}) eatss_copy_ahead(&{target}, &{source}, true);"
 
     def _compute(self, node: Compute) -> str:
         functions = affine_values(node.statement.value)
@@ -213,6 +228,12 @@ class _Printer:
         places = "".join(f"[{self._expression(one)}]" for one in buffer.layout.place(subscripts))
         home = f"{SHARED}." if buffer.space == "shared" else ""
         return f"{home}{buffer.name}{places}"
+
+
+def _waiting(node: Barrier | Commit | Wait) -> str:
+    if isinstance(node, Wait):
+        return f"eatss_wait_for_copies<{node.pending}>();"
+    return "__syncthreads();" if isinstance(node, Barrier) else "eatss_commit_copies();"
 
 
 def _no_affine_value(_: object) -> IntExpr:

@@ -33,6 +33,32 @@ _DYNAMIC_SHARED = """\
     type &name = *reinterpret_cast<type *>(eatss_shared_bytes)
 """
 
+_COPIES_AHEAD = """\
+
+// An element of shared memory gets that of global memory, or zero, while the thread goes on.
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_ahead(Value *to, const Value *from, bool reads)
+{
+    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(target), "l"(from), "n"((int)sizeof(Value)),
+                   "r"(reads ? (int)sizeof(Value) : 0)
+                 : "memory");
+}
+// What was copied since the last one is a group.
+__device__ __forceinline__ void eatss_commit_copies()
+{
+    asm volatile("cp.async.commit_group;" : : : "memory");
+}
+// All groups but the last few are there.
+template <int pending>
+__device__ __forceinline__ void eatss_wait_for_copies()
+{
+    asm volatile("cp.async.wait_group %0;" : : "n"(pending) : "memory");
+}
+"""
+
 _FLOORDIV = """\
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -78,6 +104,7 @@ def preamble(needs: Needs) -> str:
     if needs.shared or needs.dynamic_shared:
         cuda += _TRACKED
     cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
+    cuda += _COPIES_AHEAD * needs.copies_ahead
     order = INSTRUCTIONS.names()
     used = sorted(
         {instruction for instruction, _ in needs.instructions},

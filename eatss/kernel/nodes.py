@@ -119,7 +119,8 @@ class Fill:
 class Copy:
     """``target = source`` where ``condition`` holds, everywhere if it is ``None``.
 
-    With ``adds`` it is ``target += source``. With ``clears`` the target is zero elsewhere.
+    With ``adds`` it is ``target += source``. With ``clears`` the target is zero elsewhere. A copy
+    that goes ``ahead`` is done when a :class:`Wait` says so.
     """
 
     target: Element
@@ -127,6 +128,19 @@ class Copy:
     condition: IntExpr | None = None
     adds: bool = False
     clears: bool = False
+    ahead: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """The copies that a thread has sent ahead since the last one are a group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A thread waits for its groups of copies but the last ``pending``."""
+
+    pending: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +201,20 @@ class Source:
 
 
 Node: TypeAlias = (
-    Let | Declare | For | If | Scope | Barrier | Fill | Copy | Perform | Compute | Evaluate | Source
+    Let
+    | Declare
+    | For
+    | If
+    | Scope
+    | Barrier
+    | Fill
+    | Copy
+    | Commit
+    | Wait
+    | Perform
+    | Compute
+    | Evaluate
+    | Source
 )
 
 

@@ -41,11 +41,12 @@ class Needs:
     """What code needs besides C: of a card, and of the definitions at the top of its file.
 
     ``instructions`` are those it names, each with a type it is for; ``operators`` are those of its
-    integer expressions.
+    integer expressions. ``copies_ahead`` says that copies do not pass through registers.
     """
 
     shared: bool = False
     dynamic_shared: bool = False
+    copies_ahead: bool = False
     instructions: frozenset[tuple[Instruction, ElementType]] = frozenset()
     operators: frozenset[Operator] = frozenset()
 
@@ -54,6 +55,7 @@ class Needs:
         return Needs(
             shared=self.shared or other.shared,
             dynamic_shared=self.dynamic_shared or other.dynamic_shared,
+            copies_ahead=self.copies_ahead or other.copies_ahead,
             instructions=self.instructions | other.instructions,
             operators=self.operators | other.operators,
         )
@@ -149,9 +151,18 @@ def with_buffers(nodes: Iterable[Node], other: Mapping[Buffer, Buffer]) -> tuple
     def element(one: Element) -> Element:
         return replace(one, buffer=other.get(one.buffer, one.buffer))
 
-    def changed(node: Node) -> tuple[Node, ...]:
+    def declared(node: Node) -> tuple[Node, ...]:
         if isinstance(node, Declare):
             return (replace(node, buffer=other.get(node.buffer, node.buffer)),)
+        return (node,)
+
+    return mapped(with_elements(nodes, element), declared)
+
+
+def with_elements(nodes: Iterable[Node], element: Callable[[Element], Element]) -> tuple[Node, ...]:
+    """Return nodes with other elements in the places of theirs."""
+
+    def changed(node: Node) -> tuple[Node, ...]:
         if isinstance(node, Fill):
             return (replace(node, target=element(node.target)),)
         if isinstance(node, Copy):
@@ -165,6 +176,31 @@ def with_buffers(nodes: Iterable[Node], other: Mapping[Buffer, Buffer]) -> tuple
         return (node,)
 
     return mapped(nodes, changed)
+
+
+def with_expressions(
+    nodes: Iterable[Node], change: Callable[[IntExpr], IntExpr]
+) -> tuple[Node, ...]:
+    """Return nodes with other integer expressions in the places of theirs."""
+
+    def element(one: Element) -> Element:
+        return replace(one, subscripts=tuple(map(change, one.subscripts)))
+
+    def changed(node: Node) -> tuple[Node, ...]:
+        if isinstance(node, Let):
+            return (replace(node, value=change(node.value)),)
+        if isinstance(node, For):
+            lower, condition, step = map(change, (node.lower, node.condition, node.step))
+            return (replace(node, lower=lower, condition=condition, step=step),)
+        if isinstance(node, If):
+            return (replace(node, conditions=tuple(map(change, node.conditions))),)
+        if isinstance(node, Copy) and node.condition is not None:
+            return (replace(node, condition=change(node.condition)),)
+        if isinstance(node, Compute):
+            return (replace(node, integers=tuple(map(change, node.integers))),)
+        return (node,)
+
+    return mapped(with_elements(nodes, element), changed)
 
 
 def names_of(nodes: Iterable[Node]) -> set[str]:
@@ -232,6 +268,7 @@ def needs_of(kernel: Kernel) -> Needs:
     return Needs(
         shared=bool(kernel.shared) and not kernel.dynamic_shared,
         dynamic_shared=bool(kernel.shared) and kernel.dynamic_shared,
+        copies_ahead=any(isinstance(node, Copy) and node.ahead for node in nodes),
         instructions=frozenset(one for node in nodes for one in instructions_of(node)),
         operators=frozenset(operators),
     )

@@ -55,6 +55,8 @@ class CodeRequest:
             ``"swizzle"``, and what packages add (``eatss.transform.TRANSFORMATIONS``).
         instructions: Instructions that take the place of statements whose value they compute,
             ``"fma"`` or another name of ``eatss.instructions.INSTRUCTIONS``.
+        stages: Boxes of shared memory that are in use at once, so that all but one are filled
+            ahead.
         shared_limit_bytes: Bound on the shared memory of a block; by default the card's.
     """
 
@@ -66,6 +68,7 @@ class CodeRequest:
     line_info: bool = False
     transformations: Sequence[str] = ()
     instructions: Sequence[str] = ()
+    stages: int = 1
     shared_limit_bytes: int | None = None
 
     def __post_init__(self) -> None:
@@ -108,6 +111,7 @@ class CodeKeywords(SizeKeywords, total=False):
     line_info: bool
     transformations: Sequence[str]
     instructions: Sequence[str]
+    stages: int
 
 
 def checked_options(
@@ -137,6 +141,7 @@ def checked_options(
         shared_limit_bytes=wanted.shared_limit_bytes,
         transformations=tuple(wanted.transformations),
         instructions=tuple(wanted.instructions),
+        stages=wanted.stages,
     )
 
 

@@ -13,6 +13,8 @@ from eatss.kernel.nodes import Kernel
 from eatss.kernel.uses import inexact_instructions, without_unused
 from eatss.transform import TRANSFORMATIONS
 from eatss.transform.barriers import with_barriers
+from eatss.transform.lane_padding import padded_for_lanes
+from eatss.transform.pipeline import pipelined
 from eatss.transform.use_instruction import use_instruction
 from eatss.transform.use_warp_instruction import use_warp_instruction
 
@@ -24,6 +26,8 @@ def transformed(
     instructions: Sequence[str],
     sizes: Collection[str],
     strict_fp: bool,
+    stages: int = 1,
+    most_shared_bytes: int = 0,
 ) -> Kernel:
     """Return a kernel with what a recipe names done to it, and barriers put.
 
@@ -33,6 +37,8 @@ def transformed(
         instructions: names of instructions to use where they fit.
         sizes: names that kernels know without being passed them.
         strict_fp: whether floating-point operations are to be those of the source.
+        stages: how many boxes of each copy there are to be, see :func:`pipelined`.
+        most_shared_bytes: what a block may have.
 
     Raises:
         InputError: ``EATSS-X005``, there is no such transformation or instruction; ``EATSS-X006``,
@@ -49,6 +55,12 @@ def transformed(
         instruction = INSTRUCTIONS.get(name)
         use = use_warp_instruction if instruction.lanes else use_instruction
         kernel = use(kernel, instruction)
+    if kernel.warps:
+        kernel = padded_for_lanes(kernel, most_shared_bytes)
+    if stages > 1:
+        kernel = pipelined(kernel, stages, most_shared_bytes)
+        for fault in kernel_faults(kernel, sizes):
+            raise _internal("EATSS-K904", kernel, f"after copying ahead: {fault}")
     inexact = inexact_instructions(kernel)
     if strict_fp and inexact:
         raise input_error(

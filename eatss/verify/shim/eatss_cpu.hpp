@@ -98,6 +98,7 @@ struct Fibre {
 // A word of shared memory: who touched it last, and in which interval between barriers.
 struct Shadow {
     uint32_t written_in, read_in;
+    uint32_t awaited_in;  // the block, by its first interval, in which a copy to it is on the way
     int16_t writer, reader;
 };
 constexpr int16_t SEVERAL = -2;
@@ -528,6 +529,8 @@ struct Tracked {
 
     T read() const {
         Shadow &s = shadow();
+        if (s.awaited_in == first_interval)
+            shared_error("reads an element to which a copy is on the way", place());
         if (s.written_in < first_interval)
             shared_error("reads an element that no thread of the block wrote", place());
         if (s.written_in == interval && s.writer != current)
@@ -539,6 +542,17 @@ struct Tracked {
             s.reader = SEVERAL;
         }
         return value;
+    }
+    // A copy is on the way: it may come at any moment until it is waited for.
+    void await() {
+        Shadow &s = shadow();
+        if (s.read_in == interval && s.reader != current)
+            shared_error("copies to an element that another one read since the last barrier", place());
+        s.awaited_in = first_interval;
+    }
+    void arrive(T next) {
+        shadow().awaited_in = 0;
+        write(next);
     }
     void write(T next) {
         Shadow &s = shadow();
@@ -608,6 +622,54 @@ inline T shuffle_down(T value, unsigned delta, int width, int line) {
     return result;
 }
 
+// Copies that were sent ahead: read at once, written when they are waited for.
+struct Sent {
+    void (*write)(const Sent &);
+    void *target;
+    alignas(8) unsigned char value[8];
+};
+constexpr int MAX_GROUPS = 16;
+struct Group {
+    Sent *copies;
+    int used, room;
+};
+static Group groups[MAX_THREADS][MAX_GROUPS];
+static unsigned n_committed[MAX_THREADS], n_done[MAX_THREADS];
+static uint32_t sent_in[MAX_THREADS];  // the block whose copies these are, by its first interval
+
+EATSS_UNSEEN static Group &open_group() {
+    if (sent_in[current] != first_interval) {
+        sent_in[current] = first_interval;
+        n_committed[current] = n_done[current] = 0;
+        for (Group &group : groups[current]) group.used = 0;
+    }
+    return groups[current][n_committed[current] % MAX_GROUPS];
+}
+EATSS_UNSEEN static void send(const Sent &copy) {
+    Group &group = open_group();
+    if (group.used == group.room) {
+        group.room = group.room ? 2 * group.room : 16;
+        group.copies = (Sent *)realloc(group.copies, (size_t)group.room * sizeof(Sent));
+        if (!group.copies) abort();
+    }
+    group.copies[group.used++] = copy;
+}
+EATSS_UNSEEN static void commit_copies() {
+    open_group();
+    n_committed[current]++;
+    Group &next = open_group();
+    if (n_committed[current] - n_done[current] >= (unsigned)MAX_GROUPS) abort();
+    next.used = 0;
+}
+EATSS_UNSEEN static void wait_for_copies(unsigned pending) {
+    open_group();
+    while (n_done[current] + pending < n_committed[current]) {
+        Group &group = groups[current][n_done[current]++ % MAX_GROUPS];
+        for (int k = 0; k < group.used; k++) group.copies[k].write(group.copies[k]);
+        group.used = 0;
+    }
+}
+
 // What each lane of a warp holds, passed to all of them: all lanes come here together.
 template <class T, int count>
 struct Passed {
@@ -648,6 +710,24 @@ T Passed<T, count>::posted[MAX_THREADS][2][count];
 #define __syncwarp() ((void)0)
 #define eatss_shuffle_down(value, delta, width) \
     eatss::shuffle_down(value, delta, width, __LINE__)
+
+template <class T>
+inline void eatss_copy_ahead(eatss::Tracked<T> *target, const T *source, bool reads) {
+    eatss::Sent copy;
+    copy.target = target;
+    T value = reads ? *source : T();
+    memcpy(copy.value, &value, sizeof(T));
+    copy.write = [](const eatss::Sent &sent) {
+        T value;
+        memcpy(&value, sent.value, sizeof(T));
+        ((eatss::Tracked<T> *)sent.target)->arrive(value);
+    };
+    target->await();
+    eatss::send(copy);
+}
+inline void eatss_commit_copies() { eatss::commit_copies(); }
+template <int pending>
+inline void eatss_wait_for_copies() { eatss::wait_for_copies(pending); }
 
 template <class T, class U>
 EATSS_UNSEEN void eatss_atomic_add(T *pointer, U value) {

@@ -1,0 +1,80 @@
+"""Rows of boxes padded so that lanes that load fragments of them meet different banks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from eatss.kernel.nodes import Buffer, Element, Evaluate, Kernel
+from eatss.kernel.uses import elements, every, with_buffers
+from eatss.program import evaluate, names_in
+
+_BANK_BYTES = 4
+_BANKS = 32
+
+
+def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
+    """Return a kernel whose boxes have the padding with the fewest conflicts between lanes.
+
+    Only boxes that fragments are loaded from change, and only as far as shared memory is left.
+    """
+    for buffer in kernel.shared:
+        loads = [
+            one
+            for node in every(kernel.body)
+            if isinstance(node, Evaluate)
+            for one in elements(node)
+            if one.buffer == buffer
+        ]
+        if not loads or buffer.layout.swizzle:
+            continue
+        best = min(_paddings(buffer), key=lambda one: (_waves(kernel, loads, one), one))
+        other = replace(buffer, layout=replace(buffer.layout, padding=best))
+        changed = replace(
+            kernel,
+            shared=tuple(other if one == buffer else one for one in kernel.shared),
+            body=with_buffers(kernel.body, {buffer: other}),
+        )
+        if changed.shared_bytes <= most_shared_bytes:
+            kernel = changed
+    return kernel
+
+
+def _paddings(buffer: Buffer) -> range:
+    return range(_BANKS * _BANK_BYTES // buffer.element_type.size_bytes)
+
+
+def _waves(kernel: Kernel, loads: Sequence[Element], padding: int) -> int:
+    """Return how often the banks are asked for all loads of a warp."""
+    return sum(_waves_of(kernel, one, padding) for one in dict.fromkeys(loads))
+
+
+def _waves_of(kernel: Kernel, load: Element, padding: int) -> int:
+    size = load.buffer.element_type.size_bytes
+    layout = replace(load.buffer.layout, padding=padding)
+    address = layout.address(load.subscripts)
+    places = [evaluate(address, _others(names_in(address), lane)) for lane in _lanes(kernel)]
+    together = min(len(places), _BANKS * _BANK_BYTES // size)
+    waves = 0
+    for first in range(0, len(places), together):
+        asked: dict[int, int] = {}
+        for place in set(places[first : first + together]):
+            bank = place * size // _BANK_BYTES % _BANKS
+            asked[bank] = asked.get(bank, 0) + 1
+        waves += max(asked.values())
+    return waves
+
+
+def _others(names: Iterator[str] | Sequence[str], lane: Mapping[str, int]) -> dict[str, int]:
+    """Return values of all names: those of a lane, and zero for what all lanes have."""
+    return {name: lane.get(name, 0) for name in names}
+
+
+def _lanes(kernel: Kernel) -> Iterator[dict[str, int]]:
+    """Yield what each lane of the first warp calls its place, in their order."""
+    for values in product(*(range(axis.lanes) for axis in kernel.warps)):
+        named: dict[str, int] = {}
+        for axis, value in zip(kernel.warps, values, strict=True):
+            named |= {axis.lane: value, axis.thread: value}
+        yield named

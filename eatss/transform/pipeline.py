@@ -1,0 +1,178 @@
+"""Boxes in shared memory are copied some turns of a loop ahead, while others are computed with.
+
+    for (k0 = 0; k0 < NK; k0 += 16) { copy A, B; compute; }
+
+becomes, with three stages: copies of the first two turns; then in each turn a wait for its own
+copies, the start of those of two turns later into the boxes that are free, and what is computed.
+Copies do not pass through registers (``cp.async``), so they go on while threads compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+
+from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import (
+    Buffer,
+    Commit,
+    Copy,
+    Element,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Wait,
+)
+from eatss.kernel.uses import (
+    accesses,
+    every,
+    mapped,
+    names_of,
+    with_elements,
+    with_expressions,
+)
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    difference,
+    substitute,
+    total,
+)
+
+_SIZES = (4, 8)
+"""Bytes of elements that can be copied without registers."""
+
+
+def pipelined(kernel: Kernel, stages: int, most_shared_bytes: int) -> Kernel:
+    """Return a kernel whose innermost copying loops run ahead by ``stages - 1`` turns.
+
+    Where fewer stages fit into shared memory, there are fewer; with less than two, or where a loop
+    does more with its boxes than to fill and to read them, it stays as it is.
+    """
+    found = kernel
+    for loop in [node for node in every(kernel.body) if isinstance(node, For)]:
+        ahead = _Ahead.of(loop, found)
+        if ahead is None:
+            continue
+        for number in range(stages, 1, -1):
+            changed = ahead.with_stages(found, number)
+            if changed.shared_bytes <= most_shared_bytes:
+                found = changed
+                break
+    return found
+
+
+class _Ahead:
+    """A loop that copies boxes, and then computes with them."""
+
+    def __init__(self, loop: For, copies: Sequence[Node], rest: Sequence[Node]) -> None:
+        self.loop, self.copies, self.rest = loop, tuple(copies), tuple(rest)
+        self.buffers = frozenset(_written(copies))
+
+    @classmethod
+    def of(cls, loop: For, kernel: Kernel) -> _Ahead | None:
+        """Return a loop as one that can copy ahead."""
+        at = 0
+        while at < len(loop.body) and _written([loop.body[at]]):
+            at += 1
+        found = cls(loop, loop.body[:at], loop.body[at:])
+        if not found.buffers or not isinstance(loop.step, Constant):
+            return None
+        inside = {id(node) for node in every(loop.body)}
+        for node in every(kernel.body):
+            written, read = accesses(node)
+            used = {one.buffer for one in (*written, *read)} & found.buffers
+            if used and id(node) not in inside:
+                return None
+        if _written(found.rest) & found.buffers or _read(found.copies) & found.buffers:
+            return None
+        copied = [node for node in every(found.copies) if isinstance(node, Copy)]
+        sizes = {node.target.buffer.element_type.size_bytes for node in copied}
+        plain = all(not node.adds and node.source.buffer.space == "global" for node in copied)
+        return found if plain and sizes <= set(_SIZES) else None
+
+    def with_stages(self, kernel: Kernel, stages: int) -> Kernel:
+        """Return a kernel in which the loop copies ahead."""
+        staged = {one: _with_stages(one, stages) for one in self.buffers}
+        taken = names_of(kernel.body)
+        slot = next(name for n in count() if (name := f"stage{n or ''}") not in taken)
+
+        def changed(node: Node) -> tuple[Node, ...]:
+            return self._loop(staged, stages, slot) if node == self.loop else (node,)
+
+        return replace(
+            kernel,
+            shared=tuple(staged.get(one, one) for one in kernel.shared),
+            body=mapped(kernel.body, changed),
+        )
+
+    def _loop(self, staged: dict[Buffer, Buffer], stages: int, slot: str) -> tuple[Node, ...]:
+        loop = self.loop
+        assert isinstance(loop.step, Constant)
+        step = loop.step.value
+        turn = Apply(Operator.QUOTIENT, (difference(Name(loop.counter), loop.lower), loop.step))
+        first = [
+            self._copies(staged, total(loop.lower, Constant(step * number)), Constant(number))
+            for number in range(stages - 1)
+        ]
+        later = total(Name(loop.counter), Constant(step * (stages - 1)))
+        free = Apply(
+            Operator.REMAINDER, (total(Name(slot), Constant(stages - 1)), Constant(stages))
+        )
+        body = (
+            Let(name=slot, value=Apply(Operator.REMAINDER, (turn, Constant(stages))), narrow=True),
+            Wait(pending=stages - 2),
+            *self._copies(staged, later, free),
+            *_in_stage(self.rest, staged, Name(slot)),
+        )
+        prologue = tuple(node for copies in first for node in copies)
+        return (*prologue, replace(loop, body=body))
+
+    def _copies(
+        self, staged: dict[Buffer, Buffer], counter: IntExpr, slot: IntExpr
+    ) -> tuple[Node, ...]:
+        """Return the copies of a turn, if there is such a turn."""
+        change = {self.loop.counter: counter}
+        nodes = with_expressions(self.copies, lambda one: substitute(one, change))
+
+        def started(node: Node) -> tuple[Node, ...]:
+            return (replace(node, ahead=True) if isinstance(node, Copy) else node,)
+
+        copies = mapped(_in_stage(nodes, staged, slot), started)
+        condition = substitute(self.loop.condition, change)
+        return (If(conditions=(condition,), body=copies), Commit())
+
+
+def _with_stages(buffer: Buffer, stages: int) -> Buffer:
+    layout = buffer.layout
+    return replace(
+        buffer, layout=Layout((Constant(stages), *layout.extents), layout.padding, layout.swizzle)
+    )
+
+
+def _in_stage(
+    nodes: Sequence[Node], staged: dict[Buffer, Buffer], slot: IntExpr
+) -> tuple[Node, ...]:
+    def element(one: Element) -> Element:
+        buffer = staged.get(one.buffer)
+        if buffer is None:
+            return one
+        return Element(buffer=buffer, subscripts=(slot, *one.subscripts))
+
+    return with_elements(nodes, element)
+
+
+def _written(nodes: Sequence[Node]) -> set[Buffer]:
+    written = (accesses(node)[0] for node in every(nodes))
+    return {one.buffer for own in written for one in own if one.buffer.space == "shared"}
+
+
+def _read(nodes: Sequence[Node]) -> set[Buffer]:
+    read = (accesses(node)[1] for node in every(nodes))
+    return {one.buffer for own in read for one in own if one.buffer.space == "shared"}
