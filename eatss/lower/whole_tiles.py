@@ -59,7 +59,11 @@ def over_whole_tiles(
     free = without_parameters(extra, phase.bound)
     for number in factors:
         tile = tiles[statement.name, number]
-        read = statement.accesses[number].relation.intersect_range(tile.footprint).domain()
+        # the relation holds in the domain only: which element it is elsewhere, its hull says
+        element = isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
+        if not element.is_single_valued():
+            return None
+        read = element.intersect_range(tile.footprint).domain()
         if not free.intersect(read).is_empty():
             return None
     return replace(phase, instances=(everywhere,))
