@@ -40,33 +40,58 @@ def over_whole_tiles(
         values: references to scalars that are passed by value.
         known: what is known of sizes and origins.
     """
-    if len(phase.instances) != 1 or not phase.mapped:
-        return None
-    (instance,) = phase.instances
-    statement = piece.statement(instance.get_tuple_name())
-    factors = _staged_factors(statement, tiles, held, values)
-    if factors is None:
-        return None
-    loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
-    box = tile_set(instance.get_ctx(), loops).intersect(known)
-    everywhere = isl.Set.from_basic_set(instance.affine_hull()).intersect_params(box)
-    if not box.is_subset(everywhere.params()) or set(phase.bound) - {one.name for one in loops}:
+    if not phase.mapped:
         return None
     mapped = {loop.name for loop in phase.mapped}
     others = [name for name in phase.bound if name not in mapped]
     live = union_of([without_parameters(one.params(), others) for one in piece.placed])
-    extra = coalesced(everywhere.subtract(instance).intersect_params(live))
-    free = without_parameters(extra, phase.bound)
-    for number in factors:
-        tile = tiles[statement.name, number]
-        # the relation holds in the domain only: which element it is elsewhere, its hull says
-        element = isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
-        if not element.is_single_valued():
+    found = []
+    for instance in phase.instances:
+        whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known)
+        if whole is None:
             return None
-        read = element.intersect_range(tile.footprint).domain()
-        if not free.intersect(read).is_empty():
+        statement = piece.statement(instance.get_tuple_name())
+        factors = _staged_factors(statement, tiles, held, values) or ()
+        extra = coalesced(whole.subtract(instance).intersect_params(live))
+        free = without_parameters(extra, phase.bound)
+        if any(_is_read(free, statement, number, tiles) for number in factors):
             return None
-    return replace(phase, instances=(everywhere,))
+        found.append(whole)
+    return replace(phase, instances=tuple(found))
+
+
+def _over_whole_tile(
+    phase: Phase,
+    piece: Piece,
+    instance: isl.Set,
+    tiles: Mapping[Place, SharedTile],
+    held: frozenset[Place],
+    values: frozenset[Place],
+    known: isl.Set,
+) -> isl.Set | None:
+    """Return all points of a tile as instances of a statement that adds a product to a register."""
+    statement = piece.statement(instance.get_tuple_name())
+    if _staged_factors(statement, tiles, held, values) is None:
+        return None
+    loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
+    box = tile_set(instance.get_ctx(), loops).intersect(known)
+    everywhere = isl.Set.from_basic_set(instance.affine_hull()).intersect_params(box)
+    inside = {one.name for one in loops}
+    if not set(phase.bound) <= inside or not box.is_subset(everywhere.params()):
+        return None
+    return everywhere
+
+
+def _is_read(
+    instances: isl.Set, statement: Statement, number: int, tiles: Mapping[Place, SharedTile]
+) -> bool:
+    """Tell whether a factor of some instances may be other than zero: it is read for others."""
+    # the relation holds in the domain only: which element it is elsewhere, its hull says
+    element = isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
+    if not element.is_single_valued():
+        return True
+    footprint = tiles[statement.name, number].footprint
+    return not instances.intersect(element.intersect_range(footprint).domain()).is_empty()
 
 
 def _staged_factors(

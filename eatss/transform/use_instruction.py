@@ -44,7 +44,7 @@ def _with(node: Compute, instruction: Instruction) -> Compute:
             return node
         value = added
     own = Read(access=0)
-    for parts in matches(instruction.expression, value, {}):
+    for parts in _matches(instruction.expression, value, {}):
         before = parts.pop(instruction.target, own)
         operands = [part for one in parts.values() for part in preorder(one)]
         if _is_target(node, before) and not any(_is_target(node, one) for one in operands):
@@ -67,7 +67,7 @@ def added_to_target(node: Compute, value: Expression) -> Expression | None:
     return None
 
 
-def matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Parts]:
+def _matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Parts]:
     """Return the ways in which a value is what a pattern says.
 
     Operands of sums and products may change places.
@@ -90,8 +90,8 @@ def matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Part
     return [
         both
         for left, right in sides
-        for first in matches(pattern.left, left, known)
-        for both in matches(pattern.right, right, first)
+        for first in _matches(pattern.left, left, known)
+        for both in _matches(pattern.right, right, first)
     ]
 
 

@@ -14,9 +14,7 @@ those of the lanes that have them.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -53,8 +51,8 @@ from eatss.program import (
     total,
 )
 from eatss.program.linear import Linear, linear
-from eatss.scops import Expression, Read, preorder
-from eatss.transform.use_instruction import added_to_target, matches
+from eatss.scops import Binary, Expression, Read, preorder
+from eatss.transform.use_instruction import added_to_target
 
 _AXES = 2
 """Loops of a target: its rows and its columns."""
@@ -64,7 +62,7 @@ _Values = dict[str, IntExpr]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Nest:
-    """A loop over ``k`` around the points of a thread, and the statement in them."""
+    """A loop over ``k`` around the points of a thread, and a statement in them."""
 
     around: For
     points: tuple[For, ...]
@@ -101,8 +99,13 @@ class _User:
 
     def changed(self, node: Node) -> tuple[Node, ...]:
         """Return what takes the place of a node."""
-        nest = _nest(node) if isinstance(node, For) else None
-        return (node,) if nest is None else self._with(nest) or (node,)
+        nests = _nests(node) if isinstance(node, For) else ()
+        if not nests or len({nest.compute.target for nest in nests}) > 1:
+            return (node,)
+        made = [self._with(nest) for nest in nests]
+        if any(one is None for one in made):
+            return (node,)
+        return tuple(node for one in made if one is not None for node in one)
 
     def _with(self, nest: _Nest) -> tuple[Node, ...] | None:
         """Return a nest by the instruction, ``None`` where it does not fit."""
@@ -119,10 +122,8 @@ class _User:
         added = added_to_target(compute, compute.statement.value)
         if added is None:
             return None
-        for parts in matches(_pattern(instruction.expression), added, {}):
-            if self._fits(nest, parts):
-                return self._made(nest, parts, tiles, trips // extents["k"])
-        return None
+        parts = self._parts(nest, added)
+        return None if parts is None else self._made(nest, parts, tiles, trips // extents["k"])
 
     def _tiles(self, nest: _Nest) -> tuple[int, int] | None:
         """Return how many matrices the points of a warp are, along both axes."""
@@ -142,17 +143,35 @@ class _User:
         slots = self._target.slots(self._instruction.lanes)
         return tuple(one for one in slots if one.name in terms)
 
-    def _fits(self, nest: _Nest, parts: Mapping[str, Expression]) -> bool:
-        """Tell whether each operand moves along its own axes alone, and ``k``."""
+    def _parts(self, nest: _Nest, product_: Expression) -> dict[str, Expression] | None:
+        """Return what each operand is: the factors that move along its own axis alone.
+
+        Factors that move along neither go to the first operand.
+        """
         k = nest.around.counter
-        rows, columns = ({axis.point, axis.thread} for axis in self._axes)
-        wanted = {"a": (rows, columns), "b": (columns, rows)}
-        for name, part in parts.items():
-            own, other = wanted[name]
-            used = self._names(nest, part)
-            if not used & own or k not in used or used & other:
-                return False
-        return True
+        moving = [{axis.point, axis.thread} for axis in self._axes]
+        groups: dict[str, list[Expression]] = {"a": [], "b": []}
+        uses: dict[str, set[str]] = {"a": set(), "b": set()}
+        for factor in _factors(product_):
+            used = self._names(nest, factor)
+            along = [bool(used & own) for own in moving]
+            if all(along) or not self._loads(nest, factor):
+                return None
+            name = "b" if along[1] else "a"
+            groups[name].append(factor)
+            uses[name] |= used
+        if not all(
+            k in used and used & own for used, own in zip(uses.values(), moving, strict=True)
+        ):
+            return None
+        return {name: _product_of(factors) for name, factors in groups.items()}
+
+    def _loads(self, nest: _Nest, factor: Expression) -> bool:
+        """Tell whether any lane can load a factor: registers are a thread's own."""
+        reads = [
+            nest.compute.reads[one.access] for one in preorder(factor) if isinstance(one, Read)
+        ]
+        return all(one.buffer.space != "register" for one in reads)
 
     def _names(self, nest: _Nest, part: Expression) -> set[str]:
         """Return what the elements of a part depend on."""
@@ -317,27 +336,44 @@ class _User:
         return found
 
 
-def _nest(node: For) -> _Nest | None:
-    """Return a loop as a nest, ``None`` if there is more in it, or less."""
-    lets: list[Let] = []
-    points: list[For] = []
-    body: Sequence[Node] = node.body
-    source: Source | None = None
-    while True:
-        own = [one for one in body if not isinstance(one, Let | Source)]
-        lets += [one for one in body if isinstance(one, Let)]
-        source = next((one for one in body if isinstance(one, Source)), source)
-        if len(own) != 1:
-            return None
-        (inner,) = own
-        if isinstance(inner, Compute):
-            found = tuple(points)
-            lets_found = tuple(reversed(lets))
-            return _Nest(around=node, points=found, lets=lets_found, source=source, compute=inner)
-        if not isinstance(inner, For):
-            return None
-        points.append(inner)
-        body = inner.body
+def _nests(node: For) -> tuple[_Nest, ...]:
+    """Return a loop as nests, one for each statement in it; none if there is more in it."""
+    found: list[_Nest] = []
+
+    def walk(body: Sequence[Node], points: tuple[For, ...], lets: tuple[Let, ...]) -> bool:
+        source: Source | None = None
+        for one in body:
+            if isinstance(one, Let):
+                lets = (one, *lets)
+            elif isinstance(one, Source):
+                source = one
+            elif isinstance(one, For):
+                if not walk(one.body, (*points, one), lets):
+                    return False
+            elif isinstance(one, Compute):
+                found.append(
+                    _Nest(around=node, points=points, lets=lets, source=source, compute=one)
+                )
+            else:
+                return False
+        return True
+
+    return tuple(found) if walk(node.body, (), ()) else ()
+
+
+def _factors(value: Expression) -> Iterator[Expression]:
+    if isinstance(value, Binary) and value.operator == "*":
+        yield from _factors(value.left)
+        yield from _factors(value.right)
+    else:
+        yield value
+
+
+def _product_of(factors: Sequence[Expression]) -> Expression:
+    first, *others = factors
+    for other in others:
+        first = Binary(operator="*", left=first, right=other)
+    return first
 
 
 def _trips(loop: For) -> int | None:
@@ -393,17 +429,6 @@ def _sorted(index: IntExpr) -> IntExpr:
     if form is None:
         return index
     return substitute(form.expression(), {name: one for one, name in atoms.items()})
-
-
-def _pattern(value: ast.expr) -> ast.expr:
-    """Return a value with operands in the place of their elements: ``a * b``."""
-    found: ast.expr = _Names().visit(deepcopy(value))
-    return found
-
-
-class _Names(ast.NodeTransformer):
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        return node.value
 
 
 def _constant(value: IntExpr) -> int:
