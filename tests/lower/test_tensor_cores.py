@@ -67,7 +67,7 @@ def test_a_fault_is_seen(name: str, generate: Generate, broken: Check) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kernel", ["2mm", "3mm", "syrk", "symm", "doitgen", "covariance"])
+@pytest.mark.parametrize("kernel", ["2mm", "3mm", "syrk", "syr2k", "symm", "doitgen", "covariance"])
 @pytest.mark.parametrize(
     ("instruction", "gpu"), [("mma_f64_16x8x16", "h200"), ("mma_f64_8x8x4", "a100")]
 )

@@ -1,0 +1,494 @@
+"""Our time and energy beside those of the vendor's library, by turns in one process.
+
+    python benchmarks/library.py prepare DIR [--only gemm,syrk] [--variants]   # where eatss is
+    python benchmarks/library.py run DIR -o FILE [--seconds 1.2] [--rounds 3]  # where the card is
+    python benchmarks/library.py [FILE]                                        # prints the table
+
+What a user would call instead is PyTorch: cuBLAS and cuDNN, TF32 off. Each round runs every program
+of a workload for a window, in turn, on the same arrays; a result stands once the program's own
+results agree with the library's. Energy is that of the card's counter. ``--variants`` adds layouts
+by hand, so that a call on a card also tells how far the selected one is from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.recorded import RESULTS, geometric_mean
+from eatss.resources import data_directory
+
+FILE = RESULTS / "library.json"
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+LIBRARY = "library"
+SELECTED = "selected"
+MMA = {"instructions": ["mma_f64_16x8x16"], "stages": 3}
+
+Arrays = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A program, its sizes, and what the library does instead.
+
+    ``shapes`` are of its arrays, by names of sizes. ``call`` gets the arrays, PyTorch among them
+    as ``torch``, and writes the result into the array called ``result``.
+    """
+
+    source: Path
+    sizes: Mapping[str, int]
+    shapes: Mapping[str, tuple[str, ...]]
+    result: str
+    call: Callable[..., None]
+    scalars: Mapping[str, float] = field(default_factory=dict)
+
+
+def _gemm(torch: Any, C: Any, A: Any, B: Any, alpha: float, beta: float) -> None:
+    torch.addmm(C, A, B, alpha=alpha, beta=beta, out=C)
+
+
+def _2mm(torch: Any, tmp: Any, D: Any, A: Any, B: Any, C: Any, alpha: float, beta: float) -> None:
+    torch.mm(A, B, out=tmp)
+    torch.addmm(D, tmp, C, alpha=alpha, beta=beta, out=D)
+
+
+def _3mm(torch: Any, E: Any, A: Any, B: Any, F: Any, C: Any, D: Any, G: Any) -> None:
+    torch.mm(A, B, out=E)
+    torch.mm(C, D, out=F)
+    torch.mm(E, F, out=G)
+
+
+def _syrk(torch: Any, C: Any, A: Any, alpha: float, beta: float) -> None:
+    torch.addmm(C, A, A.T, alpha=alpha, beta=beta, out=C)
+
+
+def _syr2k(torch: Any, C: Any, A: Any, B: Any, alpha: float, beta: float) -> None:
+    torch.addmm(C, A, B.T, alpha=alpha, beta=beta, out=C)
+    torch.addmm(C, B, A.T, alpha=alpha, out=C)
+
+
+def _product_tt(torch: Any, C: Any, A: Any, B: Any) -> None:
+    torch.addmm(C, A.T, B.T, out=C)
+
+
+def _batched(torch: Any, C: Any, A: Any, B: Any) -> None:
+    torch.bmm(A, B, out=C)
+
+
+def _tall(torch: Any, C: Any, A: Any, B: Any) -> None:
+    torch.mm(A, B, out=C)
+
+
+def _doitgen(torch: Any, A: Any, C4: Any, sum: Any) -> None:  # noqa: A002 - its name in the program
+    torch.matmul(A, C4, out=sum)
+    A.copy_(sum)
+
+
+def _mttkrp(torch: Any, A: Any, T: Any, B: Any, C: Any) -> None:
+    rows, columns = B.shape[0] * C.shape[0], B.shape[1]
+    both = (B[:, None, :] * C[None, :, :]).reshape(rows, columns)
+    torch.addmm(A, T.reshape(T.shape[0], rows), both, out=A)
+
+
+def _convolution(torch: Any, out: Any, w: Any, **arrays: Any) -> None:
+    out += torch.nn.functional.conv2d(arrays["in"], w)
+
+
+def _contraction(torch: Any, C: Any, A: Any, B: Any) -> None:
+    C += torch.einsum("aeb,ecd->abcd", A, B)
+
+
+_FACTORS = {"alpha": 0.75, "beta": 0.5}
+
+
+def _square(source: str, shapes: Mapping[str, tuple[str, ...]], result: str, call: Any) -> Any:
+    names = sorted({name for shape in shapes.values() for name in shape})
+
+    def at(size: int, *, scalars: bool = True) -> Workload:
+        return Workload(
+            source=data_directory("kernels") / f"{source}.c",
+            sizes=dict.fromkeys(names, size),
+            shapes=shapes,
+            result=result,
+            call=call,
+            scalars=_FACTORS if scalars else {},
+        )
+
+    return at
+
+
+_GEMM = _square("gemm", {"C": ("NI", "NJ"), "A": ("NI", "NK"), "B": ("NK", "NJ")}, "C", _gemm)
+_SYRK = _square("syrk", {"C": ("NI", "NI"), "A": ("NI", "NJ")}, "C", _syrk)
+_SYR2K = _square("syr2k", {"C": ("NI", "NI"), "A": ("NI", "NJ"), "B": ("NI", "NJ")}, "C", _syr2k)
+
+
+def workloads() -> dict[str, Workload]:
+    """Return all of them by name."""
+    return {
+        "gemm": _GEMM(4000),
+        "gemm-1111": _GEMM(1111),
+        "gemm-8191": _GEMM(8191),
+        "2mm": _square(
+            "2mm",
+            {
+                "tmp": ("NI", "NJ"),
+                "A": ("NI", "NK"),
+                "B": ("NK", "NJ"),
+                "C": ("NJ", "NL"),
+                "D": ("NI", "NL"),
+            },
+            "D",
+            _2mm,
+        )(4000),
+        "3mm": _square(
+            "3mm",
+            {
+                "E": ("NI", "NJ"),
+                "A": ("NI", "NK"),
+                "B": ("NK", "NJ"),
+                "F": ("NJ", "NL"),
+                "C": ("NJ", "NM"),
+                "D": ("NM", "NL"),
+                "G": ("NI", "NL"),
+            },
+            "G",
+            _3mm,
+        )(4000, scalars=False),
+        "syrk": _SYRK(4000),
+        "syr2k": _SYR2K(4000),
+        "product-tt": Workload(
+            source=PROGRAMS / "product-tt.c",
+            sizes={"NI": 3000, "NJ": 3000, "NK": 3000},
+            shapes={"C": ("NI", "NJ"), "A": ("NK", "NI"), "B": ("NJ", "NK")},
+            result="C",
+            call=_product_tt,
+        ),
+        "batched-product": Workload(
+            source=PROGRAMS / "batched-product.c",
+            sizes={"NB": 20000, "N": 32},
+            shapes={"C": ("NB", "N", "N"), "A": ("NB", "N", "N"), "B": ("NB", "N", "N")},
+            result="C",
+            call=_batched,
+        ),
+        "tall-product": Workload(
+            source=PROGRAMS / "tall-product.c",
+            sizes={"NI": 1000000, "NJ": 32, "NK": 32},
+            shapes={"C": ("NI", "NJ"), "A": ("NI", "NK"), "B": ("NK", "NJ")},
+            result="C",
+            call=_tall,
+        ),
+        "doitgen": Workload(
+            source=data_directory("kernels") / "doitgen.c",
+            sizes={"NR": 512, "NQ": 512, "NP": 128},
+            shapes={"A": ("NR", "NQ", "NP"), "C4": ("NP", "NP"), "sum": ("NR", "NQ", "NP")},
+            result="sum",
+            call=_doitgen,
+        ),
+        "mttkrp": Workload(
+            source=data_directory("kernels") / "mttkrp.c",
+            sizes={"NI": 512, "NJ": 512, "NK": 512, "NR": 64},
+            shapes={
+                "A": ("NI", "NR"),
+                "T": ("NI", "NJ", "NK"),
+                "B": ("NJ", "NR"),
+                "C": ("NK", "NR"),
+            },
+            result="A",
+            call=_mttkrp,
+        ),
+        "convolution-layer": Workload(
+            source=PROGRAMS / "convolution-layer.c",
+            sizes={"NN": 16, "NK": 128, "NC": 128, "NY": 56, "NX": 56, "NR": 3, "NS": 3},
+            shapes={
+                "out": ("NN", "NK", "NY", "NX"),
+                "in": ("NN", "NC", "NY + NR - 1", "NX + NS - 1"),
+                "w": ("NK", "NC", "NR", "NS"),
+            },
+            result="out",
+            call=_convolution,
+        ),
+        "contraction": Workload(
+            source=PROGRAMS / "contraction.c",
+            sizes=dict.fromkeys(("NA", "NB", "NC", "ND", "NE"), 96),
+            shapes={
+                "C": ("NA", "NB", "NC", "ND"),
+                "A": ("NA", "NE", "NB"),
+                "B": ("NE", "NC", "ND"),
+            },
+            result="C",
+            call=_contraction,
+        ),
+    }
+
+
+_BY_HAND: dict[str, dict[str, Any]] = {
+    "64x64": {"tiles": {"i": 64, "j": 64, "k": 16}, "block": (16, 8)},
+    "128x64": {"tiles": {"i": 128, "j": 64, "k": 16}, "block": (32, 8)},
+    "64x128": {"tiles": {"i": 64, "j": 128, "k": 16}, "block": (16, 16)},
+    "128x128": {"tiles": {"i": 128, "j": 128, "k": 16}, "block": (32, 8)},
+    "128x128-wide": {"tiles": {"i": 128, "j": 128, "k": 16}, "block": (16, 16)},
+    "128x64-k32": {"tiles": {"i": 128, "j": 64, "k": 32}, "block": (16, 8)},
+}
+_PLACES = {"A": "shared", "B": "shared"}
+
+
+def variants(name: str, dtype: str) -> dict[str, dict[str, Any]]:
+    """Return options of ``eatss.codegen`` by what they are called."""
+    if dtype != "double":
+        return {}
+    found: dict[str, dict[str, Any]] = {"mma": MMA}
+    if name.partition("-")[0] in ("gemm", "syrk", "product"):
+        for size, given in _BY_HAND.items():
+            for stages in (1, 2, 3, 4):
+                options = {**given, "placements": _PLACES, **MMA, "stages": stages}
+                found[f"mma-{size}-s{stages}"] = options
+    return found
+
+
+def prepare(folder: Path, only: Sequence[str], dtypes: Sequence[str], *, by_hand: bool) -> None:
+    """Generate every program of every workload, for an H200."""
+    import eatss  # noqa: PLC0415 - not on the machine with the card
+
+    for name, workload in workloads().items():
+        if only and name not in only:
+            continue
+        for dtype in dtypes:
+            wanted: dict[str, dict[str, Any]] = {SELECTED: {}}
+            wanted |= variants(name, dtype) if by_hand else {}
+            for label, options in wanted.items():
+                place = folder / f"{name}-{dtype}" / label
+                defines: dict[str, str | int] = {"DATA_TYPE": dtype, **workload.sizes}
+                try:
+                    eatss.codegen(
+                        workload.source, gpu="h200", defines=defines, output=place, **options
+                    )
+                except eatss.EatssError as error:
+                    print(f"{name} {dtype} {label}: {error.diagnostics[0].message}")
+            print(f"{name} {dtype}: {len(wanted)} programs")
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """What was measured of one program of a workload."""
+
+    workload: str
+    dtype: str
+    program: str
+    status: str = "ok"
+    difference: float = 0.0
+    times_s: list[float] = field(default_factory=list)
+    energies_j: list[float] = field(default_factory=list)
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of a run, the middle of the windows."""
+        return statistics.median(self.times_s)
+
+    @property
+    def energy_j(self) -> float:
+        """Joules of a run, the middle of the windows."""
+        return statistics.median(self.energies_j)
+
+
+def measured(folder: Path, seconds: float, rounds: int) -> Iterator[Row]:
+    """Measure what was prepared, workload by workload."""
+    import torch  # noqa: PLC0415 - only where the card is
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    known = workloads()
+    for place in sorted(folder.iterdir()):
+        name, _, dtype = place.name.rpartition("-")
+        yield from _of_workload(torch, known[name], name, dtype, place, seconds, rounds)
+
+
+def _of_workload(
+    torch: Any, of: Workload, name: str, dtype: str, place: Path, seconds: float, rounds: int
+) -> list[Row]:
+    arrays = _arrays(torch, of, dtype)
+    wanted = {key: array.clone() for key, array in arrays.items()}
+    of.call(torch, **wanted, **of.scalars)
+    allowed = 1e-9 if dtype == "double" else 1e-3
+    calls: dict[str, Callable[[], object]] = {
+        LIBRARY: lambda: of.call(torch, **wanted, **of.scalars)
+    }
+    rows = {LIBRARY: Row(workload=name, dtype=dtype, program=LIBRARY)}
+    for one in sorted(place.iterdir()):
+        rows[one.name] = row = Row(workload=name, dtype=dtype, program=one.name)
+        try:
+            call = _ours(one, arrays, of)
+            fresh = {key: array.clone() for key, array in arrays.items()}
+            call(fresh)
+            torch.cuda.synchronize()
+        except Exception as error:
+            row.status = f"{type(error).__name__}: {error}"[:200]
+            continue
+        expected = {key: array.clone() for key, array in arrays.items()}
+        of.call(torch, **expected, **of.scalars)
+        found, other = fresh[of.result], expected[of.result]
+        row.difference = float((found - other).abs().max() / other.abs().max())
+        if row.difference > allowed:
+            row.status = "wrong"
+            continue
+        calls[one.name] = lambda call=call, fresh=fresh: call(fresh)  # type: ignore[misc]
+    for _ in range(rounds):
+        for key, run in calls.items():
+            time_s, energy_j = _window(torch, run, seconds)
+            rows[key].times_s.append(time_s)
+            rows[key].energies_j.append(energy_j)
+    return list(rows.values())
+
+
+def _arrays(torch: Any, of: Workload, dtype: str) -> Arrays:
+    torch.manual_seed(0)
+    kind = torch.float64 if dtype == "double" else torch.float32
+    shapes = {name: [_extent(one, of.sizes) for one in own] for name, own in of.shapes.items()}
+    return {name: torch.rand(own, dtype=kind, device="cuda") - 0.5 for name, own in shapes.items()}
+
+
+def _extent(text: str, sizes: Mapping[str, int]) -> int:
+    """Return the value of ``NY + NR - 1``."""
+    value, sign = 0, 1
+    for word in text.split():
+        if word in "+-":
+            sign = 1 if word == "+" else -1
+        else:
+            value += sign * (sizes[word] if word in sizes else int(word))
+    return value
+
+
+def _ours(folder: Path, arrays: Arrays, of: Workload) -> Callable[[Arrays], object]:
+    from eatss.program import load_program  # noqa: PLC0415 - as above
+
+    compiled = load_program(folder).compile()
+    return lambda given: compiled(**given, **of.scalars)
+
+
+def _window(torch: Any, run: Callable[[], object], seconds: float) -> tuple[float, float]:
+    """Return seconds and joules of a run, over a window that starts and ends with the counter."""
+    run()
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    run()
+    torch.cuda.synchronize()
+    each = max(time.perf_counter() - begin, 1e-6)
+    burst = max(1, int(0.02 / each))
+    _spin(torch, run, burst, 0.15)
+    start_s, start_j = _next_value(torch, run, burst)
+    runs = 0
+    while time.perf_counter() - start_s < seconds:
+        for _ in range(burst):
+            run()
+        torch.cuda.synchronize()
+        runs += burst
+    end_s, end_j, more = _next_value_counting(torch, run, burst)
+    runs += more
+    return (end_s - start_s) / runs, (end_j - start_j) / runs
+
+
+def _spin(torch: Any, run: Callable[[], object], burst: int, seconds: float) -> None:
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        for _ in range(burst):
+            run()
+        torch.cuda.synchronize()
+
+
+def _energy_j() -> float:
+    import pynvml  # noqa: PLC0415 - as above
+
+    if not hasattr(_energy_j, "card"):
+        pynvml.nvmlInit()
+        _energy_j.card = pynvml.nvmlDeviceGetHandleByIndex(0)  # type: ignore[attr-defined]
+    millijoules = pynvml.nvmlDeviceGetTotalEnergyConsumption(_energy_j.card)  # type: ignore[attr-defined]
+    return float(millijoules) / 1e3
+
+
+def _next_value(torch: Any, run: Callable[[], object], burst: int) -> tuple[float, float]:
+    at_s, joules, _ = _next_value_counting(torch, run, burst)
+    return at_s, joules
+
+
+def _next_value_counting(
+    torch: Any, run: Callable[[], object], burst: int
+) -> tuple[float, float, int]:
+    """Run until the counter moves; return when it did, its value, and the runs until then."""
+    before, runs = _energy_j(), 0
+    while True:
+        for _ in range(max(1, burst // 8)):
+            run()
+        torch.cuda.synchronize()
+        runs += max(1, burst // 8)
+        now = _energy_j()
+        if now != before:
+            return time.perf_counter(), now, runs
+
+
+def report(rows: Sequence[Row]) -> None:
+    """Print ratios: of the library to ours, above 1 is better than it."""
+    print(
+        f"{'workload':24} {'program':22} {'ms':>9} {'J':>9} {'W':>5} "
+        f"{'library ms':>10} {'library J':>9}  {'time':>5} {'energy':>6}"
+    )
+    selected: list[float] = []
+    for name, dtype in dict.fromkeys((row.workload, row.dtype) for row in rows):
+        own = [row for row in rows if (row.workload, row.dtype) == (name, dtype)]
+        (library,) = [row for row in own if row.program == LIBRARY]
+        for row in own:
+            if row.program == LIBRARY:
+                continue
+            head = f"{name + ' ' + dtype:24} {row.program:22}"
+            if row.status != "ok":
+                print(f"{head} {row.status}")
+                continue
+            time_ratio, energy_ratio = library.time_s / row.time_s, library.energy_j / row.energy_j
+            print(
+                f"{head} {1e3 * row.time_s:9.4f} {row.energy_j:9.4f} "
+                f"{row.energy_j / row.time_s:5.0f} {1e3 * library.time_s:10.4f} "
+                f"{library.energy_j:9.4f}  {time_ratio:5.2f} {energy_ratio:6.2f}"
+            )
+            if row.program == SELECTED:
+                selected.append(energy_ratio)
+    if selected:
+        mean = geometric_mean(selected)
+        print(f"\nselected, energy of the library over ours: {mean:.3f} in the geometric mean")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("words", nargs="*", help="prepare DIR, run DIR, or a file of results")
+    parser.add_argument("-o", "--output", type=Path, default=FILE)
+    parser.add_argument("--only", default="", help="workloads, with commas")
+    parser.add_argument("--dtypes", default="double,float")
+    parser.add_argument("--variants", action="store_true")
+    parser.add_argument("--seconds", type=float, default=1.2)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args(arguments)
+    what, *rest = given.words or [""]
+    if what == "prepare":
+        only = [word for word in given.only.split(",") if word]
+        prepare(Path(rest[0]), only, given.dtypes.split(","), by_hand=given.variants)
+    elif what == "run":
+        rows = []
+        for row in measured(Path(rest[0]), given.seconds, given.rounds):
+            rows.append(row)
+            lines = ",\n".join(json.dumps(asdict(one)) for one in rows)
+            given.output.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+        report(rows)
+    else:
+        path = Path(what) if what else FILE
+        report([Row(**one) for one in json.loads(path.read_text(encoding="utf-8"))])
+
+
+if __name__ == "__main__":
+    main()
