@@ -229,12 +229,16 @@ class KernelBuilder:
 
     def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> tuple[Node, ...]:
         threads = self._threads()
-        found: list[Node] = [self._staging.declaration(), *self._lanes()]
-        found += [
+        found: list[Node] = [
             Let(name=loop.thread, value=threads[loop.name])
             for loop in self._mapping.spread
             if loop.threads > 1
         ]
+        number = self._staging.declaration()
+        if self._mapping.warps:
+            found = [number, *self._lanes(), *found]
+        else:
+            found.append(number)
         found += self._numbered_blocks(ranges)
         return (*found, *self._tiles(self._mapping.mapped, ranges, known))
 
