@@ -166,6 +166,7 @@ def _candidates(
         staged={group: np.array([on]) for group, on in staged.items()},
         lanes=np.array([lanes]),
         sum_tile=np.array([sum_tile]),
+        stages=np.ones(1),
         chunks=np.array([chunks]),
     )
 

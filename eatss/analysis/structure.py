@@ -44,6 +44,48 @@ class SplitK:
     chunks: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpInstruction:
+    """An instruction by which a warp adds a product of two small matrices to a third.
+
+    The matrices are ``rows`` × ``steps`` and ``steps`` × ``columns``. The ``lanes`` of the warp,
+    along rows and columns, are a box; each has every so many points of the third one.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    steps: int
+    lanes: tuple[int, int]
+
+    @property
+    def multiply_adds(self) -> int:
+        """Products that it adds."""
+        return self.rows * self.columns * self.steps
+
+    @property
+    def points(self) -> tuple[int, int]:
+        """Points of the third matrix that a lane has, along rows and columns."""
+        return self.rows // self.lanes[0], self.columns // self.lanes[1]
+
+    @property
+    def elements(self) -> tuple[int, int]:
+        """Elements of the first and of the second matrix that a lane holds."""
+        lanes = self.lanes[0] * self.lanes[1]
+        return self.rows * self.steps // lanes, self.columns * self.steps // lanes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpUse:
+    """How a launch uses an instruction of warps.
+
+    ``stages`` are the boxes of shared memory in use at once: all but one are filled ahead.
+    """
+
+    instruction: str
+    stages: int
+
+
 class LayoutSizes(Protocol):
     """The sizes and cuts that the generator carries out for one kernel.
 
@@ -72,6 +114,11 @@ class LayoutSizes(Protocol):
         """A loop of the band that runs on the host."""
         ...
 
+    @property
+    def warps(self) -> WarpUse | None:
+        """The instruction that warps compute products by."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainSizes:
@@ -81,6 +128,22 @@ class PlainSizes:
     block: tuple[tuple[str, int], ...] = ()
     spread: SplitK | None = None
     host_loop: str | None = None
+    warps: WarpUse | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductFacts:
+    """Sums of products of a statement that an instruction of warps computes.
+
+    ``rows`` and ``columns`` are the mapped loops along which the first and the second factor move,
+    ``sum_loop`` is the serial one of the sums. ``references`` are those of both, by index.
+    """
+
+    statement: str
+    rows: str
+    columns: str
+    sum_loop: str
+    references: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +175,8 @@ class LaunchFacts:
     ``mapped`` are the loops that go to blocks and threads, in the order of threads: along ``x``
     last. ``stageable`` are groups of references, by index, that may be copied to shared memory
     together; ``copies`` says how many copies each of them takes, one for each part that reads it.
-    ``sum_loop`` is the loop of the sums that are spread over lanes and chunks.
+    ``sum_loop`` is the loop of the sums that are spread over lanes and chunks. ``products`` are the
+    statements that the structure's instruction computes.
     """
 
     mapped: tuple[str, ...]
@@ -121,6 +185,7 @@ class LaunchFacts:
     stageable: tuple[tuple[int, ...], ...]
     copies: tuple[int, ...]
     sum_loop: str | None = None
+    products: tuple[ProductFacts, ...] = ()
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -133,9 +198,16 @@ class Structure:
     """One way to cut a kernel into launches.
 
     ``host_loop`` is a loop of the band that runs on the host; all launches run once for each of its
-    iterations. A structure that ``spreads`` has sums spread over lanes or chunks.
+    iterations. A structure that ``spreads`` has sums spread over lanes or chunks. ``instruction``
+    is what warps compute products by.
     """
 
     launches: tuple[LaunchFacts, ...]
     spreads: bool = False
     host_loop: str | None = None
+    instruction: WarpInstruction | None = None
+
+    @property
+    def products(self) -> tuple[ProductFacts, ...]:
+        """What ``instruction`` computes, in all launches."""
+        return tuple(one for launch in self.launches for one in launch.products)

@@ -55,7 +55,7 @@ from eatss.program import (
     Original,
     Program,
 )
-from eatss.recipe.recipe import Recipe
+from eatss.recipe.recipe import KernelRecipe, Recipe
 from eatss.recipe.recipe_json import recipe_to_dict
 from eatss.schedule.errors import input_error_at
 from eatss.schedule.names import NameTable, is_reserved
@@ -71,6 +71,8 @@ FIRST_OPERATIONS = 2_000_000
 """What isl may do for one kernel at first; each of ``kernels/`` takes under half a second."""
 
 KERNEL_OPERATIONS = 6_000_000
+COPIES_AHEAD = (8, 0)
+"""The least compute capability for copies that run ahead of a loop."""
 """What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
 of the user's: seidel-2d with a small tile in shared memory needs more than half of that."""
 
@@ -391,10 +393,10 @@ class _RegionBuilder:
         code = transformed(
             kernel.kernel,
             transformations=self._options.transformations,
-            instructions=self._options.instructions,
+            instructions=self._instructions(decided),
             sizes=self._scop.parameters,
             strict_fp=self._options.strict_fp,
-            stages=self._options.stages if self._profile.compute_capability >= (8, 0) else 1,
+            stages=self._stages(decided),
             most_shared_bytes=context.shared_limit_bytes,
         )
         kernel = replace(kernel, kernel=code)
@@ -415,7 +417,7 @@ class _RegionBuilder:
                 notes=(
                     *unit.notes,
                     *kernel.notes,
-                    *instruction_notes(code, self._options.instructions),
+                    *instruction_notes(code, self._instructions(decided)),
                     *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
                 ),
                 reassociates=unit.mapping.split is not None,
@@ -424,6 +426,21 @@ class _RegionBuilder:
             )
         )
         return kernel
+
+    def _instructions(self, decided: KernelRecipe | None) -> tuple[str, ...]:
+        """Return the instructions that a kernel is to use: what the user wants, and selected."""
+        selected = None if decided is None or self._options.strict_fp else decided.warps
+        own = () if selected is None else (selected.instruction,)
+        return tuple(dict.fromkeys((*self._options.instructions, *own)))
+
+    def _stages(self, decided: KernelRecipe | None) -> int:
+        """Return the boxes of shared memory that are in use at once."""
+        if self._profile.compute_capability < COPIES_AHEAD:
+            return 1
+        selected = None if decided is None else decided.warps
+        if self._options.stages > 1 or selected is None:
+            return self._options.stages
+        return selected.stages
 
 
 def _refuse_reserved(scop: Scop) -> None:

@@ -182,6 +182,7 @@ def _layout(
         lanes=_row(lanes),
         sum_tile=_row(steps),
         chunks=_row(chunks),
+        stages=_row(1),
     )
 
 

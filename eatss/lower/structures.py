@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.mapping import mapped_loops
@@ -13,6 +14,7 @@ from eatss.analysis.structure import (
     LayoutSizes,
     PartFacts,
     PlainSizes,
+    ProductFacts,
     RegisterTileFacts,
     SplitK,
     Structure,
@@ -20,6 +22,7 @@ from eatss.analysis.structure import (
 from eatss.analysis.work import reference_of
 from eatss.gpu import GpuProfile
 from eatss.lower.planning import Unit, UnitPlanner
+from eatss.lower.products import product_loops, products_of, warp_instructions
 from eatss.lower.storage import Place
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import bounded_work
@@ -98,9 +101,12 @@ class _Describing:
         self._piece, self._kernel, self._names = piece, kernel, names
 
     def structures(self) -> Iterator[Structure]:
-        yield self._structure(self._units(None, None), spreads=False, host_loop=None)
+        units = self._units(None, None)
+        plain = self._structure(units, spreads=False, host_loop=None)
+        yield plain
         if self._options.strict_fp:
             return
+        yield from self._with_products(units, plain)
         for host_loop in (None, *self._host_loops()):
             units = self._units(_TRIAL, host_loop)
             if any(unit.mapping.split is not None for unit in units) and (
@@ -137,6 +143,29 @@ class _Describing:
     ) -> Structure:
         launches = tuple(self._launch(unit) for unit in units)
         return Structure(launches=launches, spreads=spreads, host_loop=host_loop)
+
+    def _with_products(self, units: Sequence[Unit], plain: Structure) -> Iterator[Structure]:
+        """Yield the structure with an instruction of warps, for the first loops that it fits."""
+        for instruction in warp_instructions(self._profile):
+            for loops in product_loops([one.name for one in self._kernel.parallel_loops]):
+                launches = tuple(
+                    replace(cut, products=self._products(unit, cut, loops))
+                    for unit, cut in zip(units, plain.launches, strict=True)
+                )
+                if any(cut.products for cut in launches):
+                    yield Structure(launches=launches, instruction=instruction)
+                    break
+
+    def _products(
+        self, unit: Unit, cut: LaunchFacts, loops: tuple[str, str]
+    ) -> tuple[ProductFacts, ...]:
+        if not set(loops) <= set(cut.mapped):
+            return ()
+        return tuple(
+            product
+            for part in unit.parts
+            for product in products_of(unit.piece, self._kernel, part, cut, loops)
+        )
 
     def _launch(self, unit: Unit) -> LaunchFacts:
         mapping = unit.mapping

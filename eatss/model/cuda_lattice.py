@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import AXES, MAX_THREADS_Z, mapped_loops, thread_axes, threads_along
-from eatss.analysis.structure import Structure
+from eatss.analysis.structure import Structure, WarpInstruction
 from eatss.gpu.profile import GpuProfile
 from eatss.polyhedral.kernel import Loop
 from eatss.prediction.cuda_shape import CudaCandidates, trips_of
@@ -53,6 +53,22 @@ LANES = {32: (64, 128, 256), 1: (8, 16, 32, 64)}
 CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Blocks that share a sum."""
 
+PRODUCT_TILES = (16, 32, 48, 64, 96, 128, 192, 256)
+"""Tiles of rows and columns where warps compute products together."""
+
+PRODUCT_STEPS = (16, 32)
+"""Steps of their sums that are staged at a time."""
+
+PRODUCT_THREADS = (64, 128, 256)
+LEAST_PRODUCT_POINTS, MOST_PRODUCT_POINTS = 4, 64
+"""Points of a thread, each with a sum in registers."""
+
+WARPS_ALONG = (1, 2, 4, 8)
+"""Warps of a block along rows or columns."""
+
+STAGES = (1, 2, 3, 4)
+"""Boxes of shared memory in use at once."""
+
 MOST_BLOCKS_PER_SM = 32
 """Blocks for each SM beyond which a sum is not spread further."""
 
@@ -80,6 +96,7 @@ class CudaLattice:
     """The layouts of one kernel under one structure, a row each.
 
     ``tiles`` by loop of the band, ``threads`` by mapped loop, ``staged`` by group of references.
+    ``stages`` are the boxes of shared memory in use at once.
     """
 
     structure: Structure
@@ -89,6 +106,7 @@ class CudaLattice:
     lanes: Integers
     sum_tile: Integers
     chunks: Integers
+    stages: Integers
 
     def __len__(self) -> int:
         """Return the number of layouts."""
@@ -104,6 +122,7 @@ class CudaLattice:
             lanes=self.lanes[keep],
             sum_tile=self.sum_tile[keep],
             chunks=self.chunks[keep],
+            stages=self.stages[keep],
         )
 
     def candidates(self) -> CudaCandidates:
@@ -115,6 +134,7 @@ class CudaLattice:
             lanes=_floats(self.lanes),
             sum_tile=_floats(self.sum_tile),
             chunks=_floats(self.chunks),
+            stages=_floats(self.stages),
         )
 
 
@@ -133,6 +153,8 @@ def lattices(
         if structure.spreads:
             if _has_room(facts, profile):
                 found.append(_spread_lattice(facts, structure, profile))
+        elif structure.instruction is not None:
+            found.append(_product_lattice(facts, structure, structure.instruction))
         elif facts.loops:
             found.append(_plain_lattice(facts, structure))
     return [lattice for lattice in found if len(lattice)]
@@ -180,6 +202,7 @@ def _plain_lattice(facts: KernelFacts, structure: Structure) -> CudaLattice:
         lanes=ones,
         sum_tile=ones,
         chunks=ones,
+        stages=ones,
     )
 
 
@@ -223,7 +246,74 @@ def _spread_lattice(facts: KernelFacts, structure: Structure, profile: GpuProfil
         lanes=table[:, -3],
         sum_tile=table[:, -2],
         chunks=table[:, -1],
+        stages=np.ones(len(rows), dtype=np.int64),
     )
+
+
+def _product_lattice(
+    facts: KernelFacts, structure: Structure, instruction: WarpInstruction
+) -> CudaLattice:
+    """Return the layouts whose warps compute products together: both factors are staged."""
+    product = structure.products[0]
+    mapped = [loop.name for loop in mapped_loops(facts)]
+    trips = {loop.name: loop.trip_count for loop in facts.loops}
+    used = {at for one in structure.products for at in one.references}
+    groups = [group for group in _groups(facts, structure) if used & set(group)]
+    covered = {at for group in groups for at in group}
+    stageable = {at for launch in structure.launches for own in launch.stageable for at in own}
+    rows: list[tuple[int, ...]] = []
+    if used & stageable <= covered and reach(trips[product.sum_loop]) >= instruction.steps:
+        for along_rows in _along(instruction.rows, instruction.lanes[0], trips[product.rows]):
+            for along_columns in _along(
+                instruction.columns, instruction.lanes[1], trips[product.columns]
+            ):
+                threads = along_rows[1] * along_columns[1]
+                points = along_rows[2] * along_columns[2]
+                if threads not in PRODUCT_THREADS or not (
+                    LEAST_PRODUCT_POINTS <= points <= MOST_PRODUCT_POINTS
+                ):
+                    continue
+                rows += [
+                    (*along_rows[:2], *along_columns[:2], steps, stages)
+                    for steps in PRODUCT_STEPS
+                    if steps <= reach(trips[product.sum_loop])
+                    for stages in STAGES
+                ]
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), 6)
+    ones = np.ones(len(rows), dtype=np.int64)
+    own = {product.rows: (0, 1), product.columns: (2, 3)}
+    tiles = {name: table[:, own[name][0]] if name in own else ones for name in mapped}
+    for loop in facts.loops:
+        if loop.name not in mapped:
+            tiles[loop.name] = table[:, 4] if loop.name == product.sum_loop else ones
+    return CudaLattice(
+        structure=structure,
+        tiles=tiles,
+        threads={name: table[:, own[name][1]] if name in own else ones for name in mapped},
+        staged={
+            group: ones * int(group in groups)
+            for launch in structure.launches
+            for group in launch.stageable
+        },
+        lanes=ones,
+        sum_tile=ones,
+        chunks=ones,
+        stages=table[:, 5],
+    )
+
+
+def _along(size: int, lanes: int, trips: int | None) -> Iterator[tuple[int, int, int]]:
+    """Yield tile, threads and points of a thread along rows or columns of products.
+
+    A warp has whole matrices, of two points of a lane at least.
+    """
+    least = max(2 * lanes, size)
+    for tile in PRODUCT_TILES:
+        if tile % least or (trips is not None and tile >= trips + least):
+            continue
+        for warps in WARPS_ALONG:
+            if tile % (least * warps) == 0:
+                yield tile, lanes * warps, tile // (lanes * warps)
 
 
 def _groups(facts: KernelFacts, structure: Structure) -> tuple[Group, ...]:

@@ -28,7 +28,12 @@ def structure_of(structures: Sequence[Structure], kernel: KernelSelection) -> St
     if not spreads and not kernel.tile_sizes:
         return None
     found = (s for s in structures if (s.spreads, s.host_loop) == (spreads, kernel.host_loop))
-    return next(found, None)
+    instruction = None if kernel.warps is None else kernel.warps.instruction
+    return next((s for s in found if _instruction(s) == instruction), None)
+
+
+def _instruction(structure: Structure) -> str | None:
+    return None if structure.instruction is None else structure.instruction.name
 
 
 def candidate_of(
@@ -45,6 +50,7 @@ def candidate_of(
         lanes=_one(1 if spread is None else spread.lanes),
         sum_tile=_one(1 if spread is None else spread.tile),
         chunks=_one(1 if spread is None else spread.chunks),
+        stages=_one(1 if kernel.warps is None else kernel.warps.stages),
     )
 
 

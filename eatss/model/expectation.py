@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import SplitK, Structure
+from eatss.analysis.structure import SplitK, Structure, WarpUse
 from eatss.codec import JsonForm, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.gpu.profile import GpuProfile
@@ -31,7 +31,8 @@ class KernelExpectation:
     ``default`` is what is expected of the sizes and options that the target takes by itself:
     PPCG's own, or those that eatss selects for the energy objective. ``note`` says why nothing is
     expected of these. For generated code ``shared`` are the arrays that are staged, ``spread`` says
-    how sums are spread, and ``host_loop`` is a loop of the band that the host runs.
+    how sums are spread, ``host_loop`` is a loop of the band that the host runs, and ``warps`` the
+    instruction that warps compute products by.
     """
 
     name: str
@@ -45,6 +46,7 @@ class KernelExpectation:
     spread: SplitK | None = None
     sum_loops: tuple[str, ...] = ()
     host_loop: str | None = None
+    warps: WarpUse | None = None
 
     def __repr__(self) -> str:
         block = f"; threads {pairs_text(self.block)}" if self.block else ""
@@ -178,6 +180,7 @@ def expect_cuda(
                 spread=kernel.spread,
                 sum_loops=kernel.sum_loops,
                 host_loop=kernel.host_loop,
+                warps=kernel.warps,
             )
         )
     return tuple(found)

@@ -261,7 +261,7 @@ class SelectOptions:
             warp_fraction=_number("warp_fraction", self.warp_fraction),
             uniform=self.uniform,
             timeout_s=timeout_s,
-            shared_per_block_bytes=profile.shared_per_block_bytes if shared is None else shared,
+            shared_per_block_bytes=shared,
         )
 
 

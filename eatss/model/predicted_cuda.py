@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import SplitK, Structure
+from eatss.analysis.structure import SplitK, Structure, WarpUse
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.cuda_lattice import CudaLattice, lattices
@@ -175,11 +175,23 @@ def _cells(
     cells = []
     for lattice in lattices(facts, structures, profile):
         prediction = model.columns(lattice.structure, lattice.candidates())
-        fits = prediction.fits & (prediction.shared_bytes <= options.shared_per_block(profile))
+        most_bytes = _shared_limit(lattice.structure, profile, options)
+        fits = prediction.fits & (prediction.shared_bytes <= most_bytes)
         fits &= np.isfinite(prediction.total.time_s)
         value = np.where(fits, costs(prediction.total, options.objective), NEVER)
         cells.append(_Cell(lattice, prediction, bool(fits.any()), value))
     return _at_full_speed(cells)
+
+
+def _shared_limit(structure: Structure, profile: GpuProfile, options: ModelOptions) -> int:
+    """Return the shared memory that a block may have, in bytes.
+
+    Boxes that are filled ahead may have all that the card lets a block ask for.
+    """
+    asked = options.shared_per_block(profile)
+    if structure.instruction is None or options.shared_per_block_bytes is not None:
+        return asked
+    return max(asked, profile.shared_per_block_optin_bytes)
 
 
 def _at_full_speed(cells: Sequence[_Cell]) -> list[_Cell]:
@@ -235,8 +247,9 @@ def variables(facts: KernelFacts, cells: Sequence[_Cell]) -> dict[str, _Entries]
     """Return the variables of a row by name, each with its entries in a lattice.
 
     Tiles by loop, ``threads:i``, ``staged:A[i][k]``, ``spread:lanes``, ``spread:steps`` and
-    ``spread:blocks`` of spread sums, ``host:i`` where a loop may run on the host. What a structure
-    does not have is 1 or 0.
+    ``spread:blocks`` of spread sums, ``host:i`` where a loop may run on the host, ``warps:NAME``
+    where warps compute products by an instruction, and ``stages``. What a structure does not have
+    is 1 or 0.
     """
     found: dict[str, _Entries] = {}
     for loop in facts.loops:
@@ -249,6 +262,11 @@ def variables(facts: KernelFacts, cells: Sequence[_Cell]) -> dict[str, _Entries]
         while name in found:
             name += "'"
         found[name] = partial(_staged_of, group=group)
+    for name in dict.fromkeys(
+        one.name for cell in cells if (one := cell.lattice.structure.instruction) is not None
+    ):
+        found[f"warps:{name}"] = partial(_in_warps, name=name)
+        found["stages"] = lambda lattice: lattice.stages
     if any(cell.lattice.structure.spreads for cell in cells):
         found["spread:lanes"] = lambda lattice: lattice.lanes
         found["spread:steps"] = lambda lattice: lattice.sum_tile
@@ -269,6 +287,11 @@ def _threads_of(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
 
 def _staged_of(lattice: CudaLattice, group: tuple[int, ...]) -> npt.NDArray[np.int64]:
     return lattice.staged.get(group, np.zeros(len(lattice), dtype=np.int64))
+
+
+def _in_warps(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
+    own = lattice.structure.instruction
+    return np.full(len(lattice), int(own is not None and own.name == name), dtype=np.int64)
 
 
 def _on_host(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
@@ -296,9 +319,12 @@ def _described(
             - _staged(lattice, row),
             shared=_staged(lattice, row),
         ),
-        shared_limit_bytes=options.shared_per_block(profile),
+        shared_limit_bytes=_shared_limit(structure, profile, options),
         prediction=cell.prediction.at(row),
     )
+    if structure.instruction is not None:
+        use = WarpUse(instruction=structure.instruction.name, stages=int(lattice.stages[row]))
+        return replace(described, warps=use)
     if not structure.spreads:
         return replace(described, host_loop=structure.host_loop)
     sums = dict.fromkeys(one.sum_loop for one in structure.launches if one.sum_loop is not None)

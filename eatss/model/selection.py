@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from eatss.analysis.structure import SplitK
+from eatss.analysis.structure import SplitK, WarpUse
 from eatss.codec import BY_NAME, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
@@ -153,6 +153,7 @@ class KernelSelection(Shown):
         spread: How generated code spreads the sums of the kernel over threads and blocks.
         sum_loops: The loops of these sums.
         host_loop: A loop of the band that its host runs.
+        warps: The instruction by which warps of generated code compute its products.
     """
 
     json_layout = JsonForm(also=("threads_per_block",))
@@ -193,6 +194,7 @@ class KernelSelection(Shown):
     spread: SplitK | None = None
     sum_loops: tuple[str, ...] = ()
     host_loop: str | None = None
+    warps: WarpUse | None = None
 
     def __repr__(self) -> str:
         if not self.tile_sizes and self.spread is None:

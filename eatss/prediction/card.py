@@ -12,6 +12,12 @@ from eatss.gpu.scaled import FALLBACK_LIMIT_W, calibration_of
 SCHEDULERS = 4
 """Of an SM; each issues an instruction a cycle to a quarter of its units [vendor]."""
 
+LARGEST_MMA = 16 * 8 * 16 / 32
+"""Multiply-adds of the priced instruction of 64 bits, m16n8k16, over the lanes of a warp."""
+
+SMALL_MMA = 8 * 8 * 4 / 32
+"""The same before compute capability 9.0, where m8n8k4 is the largest."""
+
 REGISTER_STEP = 8
 """Registers are allotted to threads in multiples of it [CUDA C++ Programming Guide]."""
 
@@ -21,6 +27,7 @@ class Prices:
     """Energies in J at the highest clock, and power in W.
 
     ``instruction_j``, ``fp64_j`` and ``fp32_j`` are of an instruction of a full warp,
+    ``tensor64_j`` of as many multiply-adds on tensor cores,
     ``l1_wavefront_j`` of 128 bytes from L1, ``shared_wavefront_j`` of a cycle of shared memory,
     ``shared_byte_j`` of a byte in it, the other ``*_byte_j`` of a byte. ``voltage_floor`` says how
     prices fall with the clock; those of memory do not.
@@ -29,6 +36,7 @@ class Prices:
     instruction_j: float
     fp64_j: float
     fp32_j: float
+    tensor64_j: float
     l1_wavefront_j: float
     shared_wavefront_j: float
     shared_byte_j: float
@@ -44,7 +52,8 @@ class Card:
 
     ``*_bytes_s`` are bytes a second of the whole card, ``l2_torn_bytes_s`` of sectors that are
     written in parts; ``fp64_per_cycle`` and ``fp32_per_cycle``
-    multiply-adds of one SM in a cycle; ``warp`` threads; ``registers_*`` registers of 32 bits.
+    multiply-adds of one SM in a cycle, ``fp64_tensor_per_cycle`` those of its tensor cores, 0 where
+    it has none for them; ``warp`` threads; ``registers_*`` registers of 32 bits.
     ``shared_per_block_bytes`` is what a block may declare statically, ``shared_optin_bytes`` what
     it may ask for. ``*_cycles`` are latencies; those of L2 and memory count from the level before.
     """
@@ -65,6 +74,7 @@ class Card:
     l2_bytes: int
     fp64_per_cycle: float
     fp32_per_cycle: float
+    fp64_tensor_per_cycle: float
     dram_bytes_s: float
     l2_bytes_s: float
     l2_torn_bytes_s: float
@@ -122,6 +132,7 @@ def card_of(profile: GpuProfile) -> Card:
         l2_bytes=profile.l2_bytes,
         fp64_per_cycle=found["fp64_per_cycle"],
         fp32_per_cycle=found["fp32_per_cycle"],
+        fp64_tensor_per_cycle=_tensor_per_cycle(profile, 1e6 * found["clock_mhz"]),
         dram_bytes_s=1e9 * (found["dram_read_gb_s"] + found["dram_copy_gb_s"]) / 2,
         l2_bytes_s=1e9 * found["l2_gb_s"],
         l2_torn_bytes_s=1e9 * found["l2_torn_gb_s"],
@@ -137,15 +148,28 @@ def card_of(profile: GpuProfile) -> Card:
         barrier_cycles=found["barrier_cycles"],
         atomic_cycles=found["atomic_cycles"],
         launch_s=found["launch_s"],
-        prices=_prices(found),
+        prices=_prices(found, _mma_size(profile)),
     )
 
 
-def _prices(found: Mapping[str, float]) -> Prices:
+def _tensor_per_cycle(profile: GpuProfile, clock_hz: float) -> float:
+    """Return what an SM's tensor cores do in a cycle, by their peak: multiply-adds of 64 bits."""
+    peak = profile.peak_fp64_tensor_gflops or 0.0
+    return 1e9 * peak / 2 / profile.sm_count / clock_hz
+
+
+def _mma_size(profile: GpuProfile) -> float:
+    """Return the multiply-adds of the priced instruction of 64 bits, over the lanes of a warp."""
+    own = profile.calibration is not None and profile.compute_capability < (9, 0)
+    return SMALL_MMA if own else LARGEST_MMA
+
+
+def _prices(found: Mapping[str, float], mma: float) -> Prices:
     return Prices(
         instruction_j=1e-12 * found["instruction_pj"],
         fp64_j=1e-12 * found["fp64_pj"],
         fp32_j=1e-12 * found["fp32_pj"],
+        tensor64_j=1e-12 * found["tensor_fp64_pj"] / mma,
         l1_wavefront_j=1e-12 * found["l1_wavefront_pj"],
         shared_wavefront_j=1e-12 * found["shared_wavefront_pj"],
         shared_byte_j=1e-12 * found["shared_byte_pj"],

@@ -45,7 +45,7 @@ def group_boxes(of: CudaLaunch) -> list[GroupBox]:
         boxes.append(
             GroupBox(
                 sizes=_union([box_of(of, f, whole=False) for f in members]),
-                declared=_padded(_union([box_of(of, f, declared=True) for f in members])),
+                declared=_padded(of, _union([box_of(of, f, declared=True) for f in members])),
                 element_bytes=members[0].access.element_bytes,
                 depth=max((p + 1 for p, n in enumerate(of.serial_band) if n in moving), default=0),
             )
@@ -59,7 +59,7 @@ def shared_bytes(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Column:
     for at, box in enumerate(boxes):
         elements = prod(box.declared, start=of.ones)
         total = total + of.staged(at) * of.cut.copies[at] * elements * box.element_bytes
-    return total
+    return total * of.candidates.stages
 
 
 def extent(of: CudaLaunch, name: str, *, whole: bool = False, declared: bool = False) -> Column:
@@ -146,7 +146,9 @@ def _union(boxes: Sequence[list[Column]]) -> list[Column]:
     return [np.maximum.reduce(extents) for extents in zip(*boxes, strict=True)]
 
 
-def _padded(sizes: list[Column]) -> list[Column]:
+def _padded(of: CudaLaunch, sizes: list[Column]) -> list[Column]:
     """Return the extents of a box as declared."""
+    if of.structure.instruction is not None:
+        return [*sizes[:-1], sizes[-1] + of.code.lane_padding]
     rows = prod(sizes[:-1], start=np.ones(len(sizes[-1])))
     return [*sizes[:-1], padded_row(sizes[-1], rows)]

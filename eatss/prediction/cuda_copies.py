@@ -12,6 +12,7 @@ from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_products import tile_cycles
 from eatss.prediction.cuda_resources import CodeResources
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
@@ -23,6 +24,8 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
     of = setting.of
     code, threads = of.code, of.shape.block_threads
     barriers = of.zeros
+    stages, tile = of.candidates.stages, tile_cycles(of)
+    ahead = stages > 1
     for at, box in enumerate(setting.boxes):
         on = of.staged(at) * of.cut.copies[at]
         if not on.any():
@@ -42,12 +45,14 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         demand.l2_bytes += fetched
         demand.copied_bytes += fetched
         even = _copies_rows(of, box.sizes)
-        demand.add_instructions(
-            requests * np.where(even, code.copy_instructions, code.ragged_instructions)
-        )
+        each = np.where(even, code.copy_instructions, code.ragged_instructions)
+        demand.add_instructions(requests * np.where(ahead & even, code.ahead_instructions, each))
         waits = np.ceil(loads / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles
-        demand.chain_cycles += on * times * of.far_cycles * waits
+        alone = of.far_cycles * waits
+        # what is sent ahead is waited for as far as the tiles before it do not take as long
+        behind = np.maximum(0.0, of.far_cycles + loads * wave - (stages - 1.0) * tile)
+        demand.chain_cycles += on * times * np.where(ahead, behind, alone)
         barriers = np.maximum(barriers, on * times * 2)
     demand.chain_cycles += barriers * code.barrier_wait * of.card.barrier_cycles
     demand.add_instructions(barriers * 2)
@@ -113,11 +118,14 @@ def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
             demand.instructions / SCHEDULERS,
             demand.fp64 * card.warp / card.fp64_per_cycle,
             demand.fp32 * card.warp / card.fp32_per_cycle,
+            demand.tensor64 * card.warp / max(1.0, card.fp64_tensor_per_cycle),
             demand.l1_wavefronts + demand.shared_wavefronts,
         ]
     )
     l2_bytes_cycle = card.l2_bytes_s / card.sms / card.clock_hz
-    demand.chain_cycles += on * (busy + demand.copied_bytes / l2_bytes_cycle) / of.active
+    copied = demand.copied_bytes / l2_bytes_cycle
+    together = np.where(of.candidates.stages > 1, np.maximum(busy, copied), busy + copied)
+    demand.chain_cycles += on * together / of.active
 
 
 def _copies_rows(of: CudaLaunch, sizes: Sequence[Column]) -> npt.NDArray[np.bool_]:

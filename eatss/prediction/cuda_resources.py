@@ -12,6 +12,7 @@ from eatss.analysis.structure import MOST_POINTS, RegisterTileFacts, held_words
 from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
 from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_products import fragment_words, is_product
 from eatss.prediction.demand import Column
 from eatss.prediction.occupancy import resident_blocks
 from eatss.prediction.uniform_references import UniformSet
@@ -109,6 +110,8 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
         needed = needed + _held_words(of, own)
     most = of.zeros
     for statement in of.statements:
+        if is_product(of, statement):
+            continue
         serial = bool(of.serial(statement))
         words = of.zeros
         for uniform in of.uniform_sets[statement.name]:
@@ -117,7 +120,7 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
                 each = distinct(of, uniform) if serial else of.ones * uniform.count / 2
                 words = words + each * width
         most = np.maximum(most, words)
-    return needed + of.code.operand_registers * most, needed
+    return needed + np.maximum(of.code.operand_registers * most, fragment_words(of)), needed
 
 
 def _held_words(of: CudaLaunch, own: RegisterTileFacts) -> Column:

@@ -21,7 +21,8 @@ class CudaCandidates:
 
     ``tiles`` by loop of the band, in iterations; ``threads`` by mapped loop. ``staged`` is 1 for
     each group of references, by index, that is staged in shared memory. ``lanes``, ``sum_tile`` and
-    ``chunks`` say how sums are spread; 1 where they are not.
+    ``chunks`` say how sums are spread; 1 where they are not. ``stages`` are the boxes of shared
+    memory in use at once.
     """
 
     tiles: Mapping[str, Column]
@@ -30,6 +31,7 @@ class CudaCandidates:
     lanes: Column
     sum_tile: Column
     chunks: Column
+    stages: Column
 
     def __len__(self) -> int:
         """Return the number of candidates."""

@@ -11,6 +11,7 @@ from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unrolled_instructions
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
+from eatss.prediction.cuda_products import add_product, is_product
 from eatss.prediction.cuda_resources import CodeResources, distinct
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
@@ -20,7 +21,10 @@ from eatss.prediction.uniform_references import UniformSet
 def add_statements(setting: CodeResources, demand: DemandBuilder) -> None:
     """Add the instances of all statements."""
     for statement in setting.of.statements:
-        _Counting(setting, demand, statement).add()
+        if is_product(setting.of, statement):
+            add_product(setting.of, demand, statement)
+        else:
+            _Counting(setting, demand, statement).add()
 
 
 class _Counting:

@@ -23,6 +23,7 @@ class DemandBuilder:
         self.instructions = zero.copy()
         self.fp64 = zero.copy()
         self.fp32 = zero.copy()
+        self.tensor64 = zero.copy()
         self.l1_wavefronts = zero.copy()
         self.shared_wavefronts = zero.copy()
         self.operand_bytes = zero.copy()
@@ -43,6 +44,11 @@ class DemandBuilder:
         else:
             self.fp32 += total
         self.instructions += total
+
+    def add_products(self, each: Column, instructions: Column) -> None:
+        """Add multiply-adds of tensor cores of each warp, over its lanes, by instructions."""
+        self.tensor64 += self._warps * each
+        self.instructions += self._warps * instructions
 
     def add_global(
         self, requests: Column, waves: Column, sectors: Column, missing: Column | float = 1.0

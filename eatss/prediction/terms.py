@@ -96,6 +96,12 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
         "issue": demand.instructions * per_sm / busy / SCHEDULERS / cycles,
         "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / busy / cycles,
         "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / busy / cycles,
+        "fp64 tensor cores": demand.tensor64
+        * per_sm
+        * card.warp
+        / max(1.0, card.fp64_tensor_per_cycle)
+        / busy
+        / cycles,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
         "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
         + demand.torn_bytes / card.l2_torn_bytes_s,
@@ -112,7 +118,8 @@ def _energies(demand: Demand, card: Card) -> tuple[dict[str, Column], Column]:
     others = np.maximum(0.0, demand.instructions - demand.fp64 - demand.fp32)
     spent = {
         "instructions": others * lanes * prices.instruction_j,
-        "arithmetic": lanes * (demand.fp64 * prices.fp64_j + demand.fp32 * prices.fp32_j),
+        "arithmetic": lanes * (demand.fp64 * prices.fp64_j + demand.fp32 * prices.fp32_j)
+        + demand.tensor64 * prices.tensor64_j,
         "L1 and shared memory": demand.l1_wavefronts * prices.l1_wavefront_j
         + demand.shared_wavefronts * prices.shared_wavefront_j
         + demand.operand_bytes * prices.shared_byte_j,

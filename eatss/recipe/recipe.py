@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from eatss.analysis.structure import SplitK
+from eatss.analysis.structure import SplitK, WarpUse
 from eatss.codec import BY_NAME, JsonForm
 from eatss.recipe.options import CodegenOptions
 
@@ -38,7 +38,8 @@ class KernelRecipe:
 
     ``tile_sizes`` by loop of the band, outermost first; ``block`` threads by mapped loop, the one
     along ``x`` last. ``spread`` is how its sums are spread over threads and blocks, ``host_loop`` a
-    loop of the band that runs on the host.
+    loop of the band that runs on the host. ``warps`` is the instruction that warps compute products
+    by.
     """
 
     name: str
@@ -48,6 +49,7 @@ class KernelRecipe:
     references: tuple[PlacedReference, ...]
     spread: SplitK | None = None
     host_loop: str | None = None
+    warps: WarpUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

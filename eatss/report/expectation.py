@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.analysis.structure import SplitK
+from eatss.analysis.structure import SplitK, WarpUse
 from eatss.documents import json_text
 from eatss.gpu.scaled import REFERENCE
 from eatss.prediction.expected import Prediction
@@ -52,7 +52,7 @@ def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
         head.append(f"\n  tiles {sizes}; block {block} threads", style="default")
         if kernel.shared:
             head.append(f"; {', '.join(kernel.shared)} in shared memory", style="default")
-    for line in cut_lines(kernel.spread, kernel.sum_loops, kernel.host_loop):
+    for line in cut_lines(kernel.spread, kernel.sum_loops, kernel.host_loop, kernel.warps):
         head.append(f"\n  {line}", style="default")
     one = kernel.predicted
     if one is None:
@@ -83,8 +83,16 @@ def uncalibrated(gpu: str) -> str:
     )
 
 
-def cut_lines(spread: SplitK | None, sum_loops: Sequence[str], host_loop: str | None) -> list[str]:
-    """Return how sums of generated code are spread and what its host runs, a line each."""
+def cut_lines(
+    spread: SplitK | None,
+    sum_loops: Sequence[str],
+    host_loop: str | None,
+    warps: WarpUse | None = None,
+) -> list[str]:
+    """Return what a layout of generated code has besides sizes, a line each.
+
+    That is how sums are spread, what its host runs, and what warps compute together.
+    """
     lines = []
     if spread is not None:
         parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []
@@ -93,6 +101,9 @@ def cut_lines(spread: SplitK | None, sum_loops: Sequence[str], host_loop: str | 
         lines.append(f"sum over {', '.join(sum_loops)}: {', '.join(parts)}, {steps}")
     if host_loop is not None:
         lines.append(f"the loop {host_loop} runs on the host")
+    if warps is not None:
+        ahead = "" if warps.stages == 1 else f", {warps.stages - 1} of {warps.stages} boxes ahead"
+        lines.append(f"warps compute products by {warps.instruction}{ahead}")
     return lines
 
 

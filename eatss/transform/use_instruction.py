@@ -10,6 +10,7 @@ from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Compute, Kernel, Node
 from eatss.kernel.uses import mapped
 from eatss.scops import Binary, Expression, Literal, Read, preorder
+from eatss.transform.factors import added_to
 
 _SIGNS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
@@ -59,12 +60,7 @@ def _is_target(node: Compute, part: Expression) -> bool:
 
 def added_to_target(node: Compute, value: Expression) -> Expression | None:
     """Return what a statement adds to its target, ``None`` if it does something else."""
-    if not isinstance(value, Binary) or value.operator != "+":
-        return None
-    for one, other in ((value.left, value.right), (value.right, value.left)):
-        if _is_target(node, one):
-            return other
-    return None
+    return added_to(value, lambda one: _is_target(node, one))
 
 
 def _matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Parts]:

@@ -52,6 +52,7 @@ from eatss.program import (
 )
 from eatss.program.linear import Linear, linear
 from eatss.scops import Binary, Expression, Read, preorder
+from eatss.transform.factors import factors
 from eatss.transform.use_instruction import added_to_target
 
 _AXES = 2
@@ -152,7 +153,7 @@ class _User:
         moving = [{axis.point, axis.thread} for axis in self._axes]
         groups: dict[str, list[Expression]] = {"a": [], "b": []}
         uses: dict[str, set[str]] = {"a": set(), "b": set()}
-        for factor in _factors(product_):
+        for factor in factors(product_):
             used = self._names(nest, factor)
             along = [bool(used & own) for own in moving]
             if all(along) or not self._loads(nest, factor):
@@ -359,14 +360,6 @@ def _nests(node: For) -> tuple[_Nest, ...]:
         return True
 
     return tuple(found) if walk(node.body, (), ()) else ()
-
-
-def _factors(value: Expression) -> Iterator[Expression]:
-    if isinstance(value, Binary) and value.operator == "*":
-        yield from _factors(value.left)
-        yield from _factors(value.right)
-    else:
-        yield value
 
 
 def _product_of(factors: Sequence[Expression]) -> Expression:

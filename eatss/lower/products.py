@@ -1,0 +1,171 @@
+"""Which sums of products of a launch an instruction of warps can compute.
+
+    for (k = 0; k < NK; k++)
+        C[i][j] += alpha * A[i][k] * B[k][j];
+
+The factors of a product are in two groups: one moves along ``i`` and ``k``, the other along ``k``
+and ``j``. This says so of statements, sizes aside;
+:func:`eatss.transform.use_warp_instruction.use_warp_instruction` makes the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import LaunchFacts, ProductFacts, WarpInstruction
+from eatss.analysis.work import StatementFacts, reference_of
+from eatss.gpu import GpuProfile
+from eatss.instructions import INSTRUCTIONS
+from eatss.kernel.instruction import Instruction
+from eatss.polyhedral.kernel import Reference
+from eatss.schedule.parts import Part
+from eatss.schedule.pieces import Piece
+from eatss.scops import ElementType, Expression, Read, Statement, preorder
+from eatss.transform.factors import added_to, factors
+
+
+def warp_instructions(profile: GpuProfile) -> Iterator[WarpInstruction]:
+    """Yield the instructions of warps that a card has and that are faster than plain ones there.
+
+    Of several that compute the same the largest is left.
+    """
+    plain, tensor = profile.peak_fp64_gflops, profile.peak_fp64_tensor_gflops
+    if plain is None or tensor is None or tensor <= plain:
+        return
+    every = [INSTRUCTIONS.get(name) for name in INSTRUCTIONS.names()]
+    found = [
+        described(one)
+        for one in every
+        if one.lanes and one.least(ElementType.DOUBLE).least <= profile.compute_capability
+    ]
+    if found:
+        yield max(found, key=lambda one: one.multiply_adds)
+
+
+def described(instruction: Instruction) -> WarpInstruction:
+    """Return the sizes of an instruction of warps."""
+    extents = dict(instruction.instances)
+    rows, columns = instruction.lanes
+    return WarpInstruction(
+        name=instruction.name,
+        rows=extents["i"],
+        columns=extents["j"],
+        steps=extents["k"],
+        lanes=(rows.extent, columns.extent),
+    )
+
+
+def product_loops(parallel: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of parallel loops that may be rows and columns, the innermost pair first."""
+    yield from reversed(list(combinations(parallel, 2)))
+
+
+def products_of(
+    piece: Piece,
+    facts: KernelFacts,
+    part: Part,
+    cut: LaunchFacts,
+    loops: tuple[str, str],
+) -> tuple[ProductFacts, ...]:
+    """Return the products of a part over rows and columns; none if a statement of it is none.
+
+    Args:
+        piece: the statements.
+        facts: the kernel, whose names of loops are used.
+        part: statements that share serial loops.
+        cut: the launch, for what registers keep and what may be staged.
+        loops: rows and columns.
+    """
+    sources = {loop.name: loop.source_name for loop in piece.band}
+    if not part.serial:
+        return ()
+    sum_loop = sources[part.serial[-1]]
+    found = [_product(piece, facts, name, cut, loops, sum_loop) for name in part.statements]
+    targets = {piece.statement(name).write.text for name in part.statements}
+    if len(targets) > 1 or any(one is None for one in found):
+        return ()
+    return tuple(one for one in found if one is not None)
+
+
+def _product(
+    piece: Piece,
+    facts: KernelFacts,
+    name: str,
+    cut: LaunchFacts,
+    loops: tuple[str, str],
+    sum_loop: str,
+) -> ProductFacts | None:
+    statement = piece.statement(name)
+    work = next(one for one in facts.work.statements if one.name == name)
+    if work.element_bytes != _DOUBLE or not {*loops, sum_loop} <= set(work.loops):
+        return None
+    if any(loop.name in work.loops for loop in facts.inner_loops):
+        return None
+    held = {at for own in cut.held for at in own.references}
+    known = tuple(one for one in piece.kernel.references if one.subscripts)
+    value = added_to(statement.value, lambda one: _is_target(statement, one))
+    if value is None or _reference(known, statement, 0) not in held:
+        return None
+    references = _factors_of(piece, statement, work, cut, known, value, loops, sum_loop)
+    if references is None:
+        return None
+    rows, columns = loops
+    return ProductFacts(
+        statement=name, rows=rows, columns=columns, sum_loop=sum_loop, references=references
+    )
+
+
+def _factors_of(
+    piece: Piece,
+    statement: Statement,
+    work: StatementFacts,
+    cut: LaunchFacts,
+    known: tuple[Reference, ...],
+    value: Expression,
+    loops: tuple[str, str],
+    sum_loop: str,
+) -> tuple[int, ...] | None:
+    """Return the references of a product whose factors are those of two matrices."""
+    held = {at for own in cut.held for at in own.references}
+    stageable = {at for group in cut.stageable for at in group}
+    changing = {one.write.array for one in piece.statements}
+    along: dict[str, set[str]] = {loop: set() for loop in loops}
+    references: list[int] = []
+    for factor in factors(value):
+        reads = [one.access for one in preorder(factor) if isinstance(one, Read)]
+        places = {n: _reference(known, statement, n) for n in reads}
+        own = {at for at in places.values() if at is not None}
+        moving = {loop for at in own for loop in _moving(work, at)}
+        scalars = {statement.accesses[n].array for n, at in places.items() if at is None}
+        inside = bool(moving & set(loops))
+        if set(loops) <= moving or own & held or scalars & changing:
+            return None
+        if inside and not own <= stageable:
+            return None
+        along[loops[int(loops[1] in moving)]] |= moving
+        references += sorted(own)
+    if not all({loop, sum_loop} <= moving for loop, moving in along.items()):
+        return None
+    return tuple(dict.fromkeys(references))
+
+
+_DOUBLE = 8
+
+
+def _is_target(statement: Statement, one: Expression) -> bool:
+    if not isinstance(one, Read):
+        return False
+    access = statement.accesses[one.access]
+    return (access.array, access.text) == (statement.write.array, statement.write.text)
+
+
+def _reference(known: tuple[Reference, ...], statement: Statement, number: int) -> int | None:
+    """Return which reference of the kernel an access is; none for a scalar."""
+    access = statement.accesses[number]
+    return reference_of(access.array, access.text, statement.name, known)
+
+
+def _moving(work: StatementFacts, reference: int) -> set[str]:
+    return {n for one in work.accesses if one.reference == reference for n, _ in one.strides}

@@ -1,0 +1,107 @@
+"""What products ask for that warps compute together, by an instruction for small matrices.
+
+A warp has whole matrices of its tile. For each few steps of the sum every lane loads its elements
+of both factors from shared memory, two elements of 8 bytes a bank cycle, and the warp multiplies.
+Boxes are filled ahead where there are several stages.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eatss.analysis.structure import ProductFacts, WarpInstruction
+from eatss.analysis.work import StatementFacts
+from eatss.prediction.access import LINE_BYTES
+from eatss.prediction.arithmetic import instructions_of
+from eatss.prediction.card import SCHEDULERS
+from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.demand import Column
+from eatss.prediction.demand_builder import DemandBuilder
+
+_WORDS = 2
+"""Words of an element."""
+
+_FUSED = 1.0
+"""Multiply-adds of a plain product and its sum."""
+
+
+def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts) -> None:
+    """Add a statement that the structure's instruction computes."""
+    instruction, product = _used(of, statement)
+    steps = of.share(statement) * of.steps(of.serial(statement))
+    groups = steps / instruction.steps
+    matrices = _matrices(of, instruction, product)
+    loads = groups * loads_of(of, instruction, product)
+    count = groups * matrices
+    demand.add_products(count * instruction.multiply_adds / of.card.warp, count)
+    first, _ = instruction.elements
+    along = of.shape.points[product.rows] / instruction.points[0]
+    extra = max(0.0, instructions_of(statement, of.constants) - _FUSED)
+    demand.add_arithmetic(statement, groups * along * first * extra)
+    width = statement.element_bytes * of.card.warp
+    demand.add_shared(loads, of.ones * (width / LINE_BYTES))
+    demand.operand_bytes += of.launched_warps * loads * width
+    demand.add_instructions(loads + of.tile_steps(statement) * of.code.step_instructions)
+    demand.chain_cycles += steps * group_cycles(of, statement) / instruction.steps
+
+
+def is_product(of: CudaLaunch, statement: StatementFacts) -> bool:
+    """Tell whether the structure's instruction computes a statement."""
+    return any(one.statement == statement.name for one in of.cut.products)
+
+
+def group_cycles(of: CudaLaunch, statement: StatementFacts) -> Column:
+    """Return what a warp takes by itself for the steps of one instruction, in cycles."""
+    instruction, product = _used(of, statement)
+    rate = max(1.0, of.card.fp64_tensor_per_cycle) / SCHEDULERS
+    issue = _matrices(of, instruction, product) * instruction.multiply_adds / rate
+    wait = of.card.shared_cycles + loads_of(of, instruction, product)
+    return np.asarray(wait + issue)
+
+
+def tile_cycles(of: CudaLaunch) -> Column:
+    """Return what a warp takes by itself for all products of a tile of their sums, in cycles."""
+    total = of.zeros
+    for statement in of.statements:
+        if is_product(of, statement):
+            instruction, product = _used(of, statement)
+            tile = of.shape.tile[product.sum_loop]
+            total = total + group_cycles(of, statement) * tile / instruction.steps
+    return total
+
+
+def fragment_words(of: CudaLaunch) -> Column:
+    """Return the registers that a thread needs for elements of both factors.
+
+    It has those of one of them for all of its rows, those of the other for one matrix at a time.
+    """
+    most = of.zeros
+    for statement in of.statements:
+        if is_product(of, statement):
+            instruction, product = _used(of, statement)
+            along = of.shape.points[product.rows] / instruction.points[0]
+            first, second = instruction.elements
+            most = np.maximum(most, (along * first + second) * _WORDS)
+    return most
+
+
+def loads_of(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts) -> Column:
+    """Return the elements that a lane loads for the steps of one instruction."""
+    rows, columns = (
+        of.shape.points[name] / points
+        for name, points in zip((product.rows, product.columns), instruction.points, strict=True)
+    )
+    first, second = instruction.elements
+    return np.asarray(rows * first + columns * second)
+
+
+def _matrices(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts) -> Column:
+    own = of.shape.points[product.rows] * of.shape.points[product.columns]
+    rows, columns = instruction.points
+    return np.asarray(own / (rows * columns))
+
+
+def _used(of: CudaLaunch, statement: StatementFacts) -> tuple[WarpInstruction, ProductFacts]:
+    instruction = of.structure.instruction
+    assert instruction is not None
+    return instruction, next(one for one in of.cut.products if one.statement == statement.name)

@@ -1,0 +1,26 @@
+"""Values of statements taken apart: what is added to their target, factors of a product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from eatss.scops import Binary, Expression
+
+
+def added_to(value: Expression, is_target: Callable[[Expression], bool]) -> Expression | None:
+    """Return what a value adds to a target, ``None`` if it is no sum of it and something else."""
+    if not isinstance(value, Binary) or value.operator != "+":
+        return None
+    for one, other in ((value.left, value.right), (value.right, value.left)):
+        if is_target(one):
+            return other
+    return None
+
+
+def factors(value: Expression) -> Iterator[Expression]:
+    """Yield the factors of a product, a value that is none alone."""
+    if isinstance(value, Binary) and value.operator == "*":
+        yield from factors(value.left)
+        yield from factors(value.right)
+    else:
+        yield value
