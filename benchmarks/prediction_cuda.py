@@ -50,6 +50,7 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 _SPREAD = re.compile(
     r"the sum over \w+ is split over(?: (\d+) threads)?(?: and)?(?: ?(\d+) blocks)?"
 )
+_WARPS = re.compile(r"mma_\w+: computes")
 _HOST = re.compile(r"the loop (\w+) runs on the host")
 
 
@@ -108,6 +109,8 @@ def _launched(
     profile: GpuProfile,
 ) -> Launched | None:
     spread, host = _SPREAD.search(notes), _HOST.search(notes)
+    if _WARPS.search(notes):
+        return None  # a plan does not say how many boxes are filled ahead
     for facts, structure, launch in _launches(program, profile):
         if (structure.host_loop is None) != (host is None):
             continue
@@ -126,6 +129,8 @@ def _launches(
 ) -> Iterator[tuple[KernelFacts, Structure, LaunchFacts]]:
     for facts, structures in _inspected(program, profile):
         for structure in structures:
+            if structure.instruction is not None:
+                continue
             for launch in structure.launches:
                 yield facts, structure, launch
 

@@ -44,6 +44,10 @@ class SplitK:
     chunks: int
 
 
+MAX_STAGES = 8
+"""The most boxes of shared memory in use at once."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarpInstruction:
     """An instruction by which a warp adds a product of two small matrices to a third.

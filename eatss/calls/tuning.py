@@ -269,6 +269,7 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
         or other.block != kernels[number].block
         or other.references != kernels[number].references
         or other.spread != kernels[number].spread
+        or other.warps != kernels[number].warps
     ]
     others.sort(key=lambda one: (one[1] / max(weight[one[0]], 1e-300), one[0]))
     for number, rank, other in others[: count - 1]:

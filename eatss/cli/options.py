@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from eatss.analysis.structure import MAX_STAGES
 from eatss.cli import completion
 from eatss.cli.option_groups import takes
 from eatss.cli.option_values import (
@@ -327,7 +328,7 @@ def code_options(
         of_code(
             metavar="N",
             min=1,
-            max=8,
+            max=MAX_STAGES,
             help="Boxes of shared memory that are in use at once: N - 1 are filled ahead "
             "(compute capability 8.0).",
         ),

@@ -10,6 +10,7 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis import KernelFacts
+from eatss.analysis.structure import WarpUse
 from eatss.cuda.capability import check_capability
 from eatss.cuda.file_text import file_text
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
@@ -55,7 +56,7 @@ from eatss.program import (
     Original,
     Program,
 )
-from eatss.recipe.recipe import KernelRecipe, Recipe
+from eatss.recipe.recipe import Recipe
 from eatss.recipe.recipe_json import recipe_to_dict
 from eatss.schedule.errors import input_error_at
 from eatss.schedule.names import NameTable, is_reserved
@@ -71,10 +72,11 @@ FIRST_OPERATIONS = 2_000_000
 """What isl may do for one kernel at first; each of ``kernels/`` takes under half a second."""
 
 KERNEL_OPERATIONS = 6_000_000
-COPIES_AHEAD = (8, 0)
-"""The least compute capability for copies that run ahead of a loop."""
 """What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
 of the user's: seidel-2d with a small tile in shared memory needs more than half of that."""
+
+COPIES_AHEAD = (8, 0)
+"""The least compute capability for copies that run ahead of a loop."""
 
 
 class WideIndicesError(Exception):
@@ -390,13 +392,15 @@ class _RegionBuilder:
         kernel = KernelBuilder(
             name, unit.piece, unit.mapping, unit.parts, unit.storage, staged, context, unit.names
         ).build()
+        warps = decided.warps if decided is not None and unit.mapping.warps else None
+        instructions = self._instructions(warps)
         code = transformed(
             kernel.kernel,
             transformations=self._options.transformations,
-            instructions=self._instructions(decided),
+            instructions=instructions,
             sizes=self._scop.parameters,
             strict_fp=self._options.strict_fp,
-            stages=self._stages(decided),
+            stages=self._stages(warps),
             most_shared_bytes=context.shared_limit_bytes,
         )
         kernel = replace(kernel, kernel=code)
@@ -417,7 +421,7 @@ class _RegionBuilder:
                 notes=(
                     *unit.notes,
                     *kernel.notes,
-                    *instruction_notes(code, self._instructions(decided)),
+                    *instruction_notes(code, instructions),
                     *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
                 ),
                 reassociates=unit.mapping.split is not None,
@@ -427,20 +431,18 @@ class _RegionBuilder:
         )
         return kernel
 
-    def _instructions(self, decided: KernelRecipe | None) -> tuple[str, ...]:
+    def _instructions(self, warps: WarpUse | None) -> tuple[str, ...]:
         """Return the instructions that a kernel is to use: what the user wants, and selected."""
-        selected = None if decided is None or self._options.strict_fp else decided.warps
-        own = () if selected is None else (selected.instruction,)
+        own = () if warps is None else (warps.instruction,)
         return tuple(dict.fromkeys((*self._options.instructions, *own)))
 
-    def _stages(self, decided: KernelRecipe | None) -> int:
+    def _stages(self, warps: WarpUse | None) -> int:
         """Return the boxes of shared memory that are in use at once."""
         if self._profile.compute_capability < COPIES_AHEAD:
             return 1
-        selected = None if decided is None else decided.warps
-        if self._options.stages > 1 or selected is None:
+        if self._options.stages > 1 or warps is None:
             return self._options.stages
-        return selected.stages
+        return warps.stages
 
 
 def _refuse_reserved(scop: Scop) -> None:

@@ -19,6 +19,7 @@ from eatss.lower.own_sizes import with_own_sizes
 from eatss.lower.structures import structures_for
 from eatss.model.cuda_layout import expected_of
 from eatss.model.options import SelectOptions
+from eatss.model.predicted_cuda import ranked_cuda
 from eatss.model.selection import SELECTION, KernelSelection, Selection
 from eatss.point import Point
 from eatss.recipe.requests import CodeRequest, checked_options
@@ -171,11 +172,24 @@ def default_sizes(
     structures: Mapping[str, tuple[Structure, ...]],
     profile: GpuProfile,
 ) -> Selection:
-    """Return a selection with tiles of 32 for every loop, and what else is selected as it is."""
+    """Return a selection with tiles of 32 for every loop, and what else is selected as it is.
+
+    What is selected has no tensor cores: their tiles are no sizes that nobody chose.
+    """
     loops = {loop: DEFAULT_TILE for kernel in base.kernels for loop in kernel.loops}
     facts = session.analysed.facts
     options = checked_options(facts, session.scops, CodeRequest(tiles=loops))
-    return with_own_sizes(base, facts, structures, profile, options)
+    alone = {
+        name: tuple(one for one in several if one.instruction is None)
+        for name, several in structures.items()
+    }
+    kernels = []
+    for kernel, own in zip(base.kernels, facts, strict=True):
+        found: tuple[KernelSelection, ...] = ()
+        if kernel.warps is not None:
+            found = ranked_cuda(own, alone[own.name], profile, base.options, 1)
+        kernels.append(found[0] if found else replace(kernel, warps=None))
+    return with_own_sizes(replace(base, kernels=tuple(kernels)), facts, alone, profile, options)
 
 
 def decided_text(kernels: tuple[KernelSelection, ...]) -> str:
@@ -195,4 +209,7 @@ def _kernel_text(kernel: KernelSelection) -> str:
         words.append(f"sums over {spread.lanes} lanes × {spread.tile} × {spread.chunks} blocks")
     if staged:
         words.append(f"{', '.join(staged)} shared")
+    if kernel.warps is not None:
+        ahead = "" if kernel.warps.stages == 1 else f", {kernel.warps.stages} boxes"
+        words.append(f"products by {kernel.warps.instruction}{ahead}")
     return ", ".join(words)

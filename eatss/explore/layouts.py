@@ -9,16 +9,16 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import Structure
+from eatss.analysis.structure import MAX_STAGES, Structure
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu import GpuProfile
 from eatss.model.cuda_lattice import PLAIN_TILE, CudaLattice, Integers
-from eatss.model.cuda_layout import structure_of
+from eatss.model.cuda_layout import in_warps, structure_of
 from eatss.model.options import ModelOptions
 from eatss.model.predicted_cuda import cuda_at
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Point, Value
-from eatss.tile_space.cuda import NO_HOST, CudaVariables
+from eatss.tile_space.cuda import NONE, CudaVariables
 
 _BY_LOOP = ("tile", "threads", "points")
 _SPREAD = ("lanes", "steps", "chunks")
@@ -26,12 +26,14 @@ _SPREAD = ("lanes", "steps", "chunks")
 
 @dataclass(slots=True)
 class Decided:
-    """What a point says of one kernel: by loop, by array, and how sums are spread."""
+    """What a point says of one kernel: by loop, by array, how sums are spread, what warps do."""
 
     tile: dict[str, int] = field(default_factory=dict)
     threads: dict[str, int] = field(default_factory=dict)
     points: dict[str, int] = field(default_factory=dict)
     host: str | None = None
+    warps: str | None = None
+    stages: int | None = None
     staged: dict[str, bool] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
 
@@ -39,7 +41,8 @@ class Decided:
     def anything(self) -> bool:
         """Whether anything is said."""
         found = (self.tile, self.threads, self.points, self.staged, self.spread)
-        return any(found) or self.host is not None
+        own = (self.host, self.warps, self.stages)
+        return any(found) or any(one is not None for one in own)
 
 
 def short_name(kernel: str) -> str:
@@ -68,8 +71,10 @@ def _take(found: Decided, name: str, value: Value) -> None:
         getattr(found, kind)[rest] = _whole(name, value)
     elif kind == "staged" and rest:
         found.staged[rest] = bool(value)
-    elif name == "host":
-        found.host = str(value)
+    elif name in ("host", "warps"):
+        setattr(found, name, str(value))
+    elif name == "stages":
+        found.stages = _whole(name, value)
     elif name in _SPREAD:
         found.spread[name] = _whole(name, value)
 
@@ -98,7 +103,8 @@ def selection_at(
         options: what is predicted for.
         decisions: ``tile_i``, ``threads_i``, ``points_i`` by loop, ``staged_A`` by array,
             ``lanes``, ``steps`` and ``chunks`` of spread sums, ``host``, the loop that the host
-            runs; with ``k0.`` before it, of one kernel.
+            runs, ``warps``, the instruction that warps compute products by, ``stages``, the boxes
+            in use at once; with ``k0.`` before it, of one kernel.
 
     Raises:
         InputError: ``EATSS-W010``, they make no layout.
@@ -124,7 +130,25 @@ def _at(
 ) -> KernelSelection:
     structure = _structure(kernel, facts, structures, decided)
     layout = _layout(kernel, facts, structure, structures, profile, decided)
+    if structure.instruction is not None and not _by_warps(layout):
+        if decided.warps is not None:
+            raise _refused(
+                f"the threads and tiles of {facts.name} are not those of {decided.warps}"
+            )
+        structure = _structure(kernel, facts, structures, replace(decided, warps=NONE))
+        layout = replace(layout, structure=structure, stages=_row(1))
+    if structure.instruction is None and (decided.stages or 1) > 1:
+        raise _refused(f"boxes of {facts.name} are filled ahead only where warps compute products")
     return cuda_at(facts, layout, profile, options)
+
+
+def _by_warps(layout: CudaLattice) -> bool:
+    """Tell whether warps can compute products in a layout."""
+    tiles, threads = (
+        {name: int(column[0]) for name, column in table.items()}
+        for table in (layout.tiles, layout.threads)
+    )
+    return in_warps(layout.structure, tiles, threads)
 
 
 def _structure(
@@ -135,15 +159,23 @@ def _structure(
 ) -> Structure:
     base = structure_of(structures, kernel)
     spreads = base is not None and base.spreads
+    selected = None if kernel.warps is None else kernel.warps.instruction
+    warps = (selected or NONE) if decided.warps is None else decided.warps
     host = kernel.host_loop
     if decided.spread:
         spreads = decided.spread.get("lanes", 1) * decided.spread.get("chunks", 1) > 1
         host = host if spreads else None
     if decided.host is not None:
-        host = None if decided.host == NO_HOST else decided.host
+        host = None if decided.host == NONE else decided.host
     for structure in structures:
-        if (structure.spreads, structure.host_loop) == (spreads, host):
+        own = NONE if structure.instruction is None else structure.instruction.name
+        alone = spreads or host is not None
+        if (structure.spreads, structure.host_loop) == (spreads, host) and (
+            own == warps or (alone and decided.warps is None)
+        ):
             return structure
+    if warps != NONE:
+        raise _refused(f"warps cannot compute what {facts.name} does by {warps}")
     raise _refused(
         f"the sums of {facts.name} cannot be {'spread' if spreads else 'kept together'}"
         + ("" if host is None else f" with its loop {host} on the host")
@@ -182,7 +214,7 @@ def _layout(
         lanes=_row(lanes),
         sum_tile=_row(steps),
         chunks=_row(chunks),
-        stages=_row(1),
+        stages=_row(_stages(kernel, structure, decided)),
     )
 
 
@@ -210,6 +242,17 @@ def _spread(kernel: KernelSelection, decided: Decided) -> tuple[int, int, int]:
     lanes = decided.spread.get("lanes", 1 if base is None else base.lanes)
     steps = decided.spread.get("steps", PLAIN_TILE if base is None else base.tile)
     return lanes, steps, decided.spread.get("chunks", 1 if base is None else base.chunks)
+
+
+def _stages(kernel: KernelSelection, structure: Structure, decided: Decided) -> int:
+    """Return the boxes in use at once."""
+    if structure.instruction is None:
+        return 1
+    stages = 1 if kernel.warps is None else kernel.warps.stages
+    stages = stages if decided.stages is None else decided.stages
+    if not 1 <= stages <= MAX_STAGES:
+        raise _refused(f"stages is {stages}, not 1 to {MAX_STAGES}")
+    return stages
 
 
 def _staged(

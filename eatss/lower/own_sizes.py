@@ -10,7 +10,7 @@ from eatss.analysis import KernelFacts
 from eatss.analysis.structure import Structure
 from eatss.gpu import GpuProfile
 from eatss.model import KernelSelection, Selection
-from eatss.model.cuda_layout import structure_of
+from eatss.model.cuda_layout import in_warps, structure_of
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.thread_mapping import sizes_of
 
@@ -23,6 +23,8 @@ def with_own_sizes(
     options: CodegenOptions,
 ) -> Selection:
     """Return a selection with the sizes, threads and places of ``options``.
+
+    Warps compute products by an instruction where they still can.
 
     Raises:
         InputError: as ``eatss.schedule.thread_mapping.layout``.
@@ -81,11 +83,13 @@ def _with_own(
             memory = _asked_for(group, facts, options)
             if memory is not None:
                 places.update(dict.fromkeys(group, memory))
+    threads = {loop: min(count, tiles[loop]) for loop, count in block}
     return replace(
         kernel,
         tile_sizes=tuple((loop, tiles[loop]) for loop, _ in kernel.tile_sizes),
-        block=tuple((loop, min(threads, tiles[loop])) for loop, threads in block),
+        block=tuple(threads.items()),
         spread=spread,
+        warps=kernel.warps if in_warps(structure, tiles, threads) else None,
         references=tuple(
             replace(reference, placement=places.get(at, reference.placement))
             for at, reference in enumerate(kernel.references)

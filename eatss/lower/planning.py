@@ -111,7 +111,8 @@ class UnitPlanner:
         dependences = self._scheduled.dependences
         own = names.inner()
         mapping = layout(piece, facts, selection, self._profile, self._options, own)
-        chosen = () if selection.warps is None else (selection.warps.instruction,)
+        warps = None if self._options.strict_fp else selection.warps
+        chosen = () if warps is None else (warps.instruction,)
         for name in (*self._options.instructions, *chosen):
             lanes = INSTRUCTIONS.get(name).lanes
             if lanes and not mapping.warps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -20,6 +20,7 @@ ONE_THREAD = "it runs in one thread, for which nothing is predicted"
 NO_REGISTERS = "its sums do not fit registers, and what the code does then is not predicted"
 STAGED_SUMS = "it stages arrays beside sums that are spread, and what that does is not predicted"
 TOO_LARGE = "a block of it does not fit the card"
+FAR_FACTORS = "its warps load factors of products from memory, and what that does is not predicted"
 
 
 def structure_of(structures: Sequence[Structure], kernel: KernelSelection) -> Structure | None:
@@ -34,6 +35,33 @@ def structure_of(structures: Sequence[Structure], kernel: KernelSelection) -> St
 
 def _instruction(structure: Structure) -> str | None:
     return None if structure.instruction is None else structure.instruction.name
+
+
+def in_warps(structure: Structure, tiles: Mapping[str, int], threads: Mapping[str, int]) -> bool:
+    """Tell whether warps can use a structure's instruction: its threads are boxes of lanes.
+
+    Each thread has whole matrices' worth of points then, and a tile of the sums whole steps.
+
+    Args:
+        structure: the structure.
+        tiles: by loop of the band.
+        threads: by mapped loop.
+    """
+    own = structure.instruction
+    if own is None:
+        return False
+    several = {name for name, count in threads.items() if count > 1}
+    return all(
+        several == {one.rows, one.columns}
+        and tiles[one.sum_loop] % own.steps == 0
+        and all(
+            threads[name] % lanes == 0 and tiles[name] % (threads[name] * points) == 0
+            for name, lanes, points in zip(
+                (one.rows, one.columns), own.lanes, own.points, strict=True
+            )
+        )
+        for one in structure.products
+    )
 
 
 def candidate_of(
@@ -67,11 +95,19 @@ def expected_of(
     shared = {at for at, r in enumerate(kernel.references) if r.placement == "shared"}
     if any(shared & set(g) for own in structure.launches if own.sum_loop for g in own.stageable):
         return None, STAGED_SUMS
+    if not _factors(structure) <= shared:
+        return None, FAR_FACTORS
     found = CudaModel.of(facts, profile).columns(structure, candidate_of(facts, structure, kernel))
     if not found.fits[0]:
         return None, NO_REGISTERS
     prediction = found.at(0)
     return prediction, TOO_LARGE if prediction is None else None
+
+
+def _factors(structure: Structure) -> set[int]:
+    """Return the references of a structure's products that its layouts stage."""
+    stageable = {at for own in structure.launches for group in own.stageable for at in group}
+    return {at for one in structure.products for at in one.references} & stageable
 
 
 def _one(size: int) -> Column:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 from eatss.analysis.mapping import MAX_BLOCKS_YZ
+from eatss.analysis.structure import MAX_STAGES, WarpUse
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu import GpuProfile
+from eatss.instructions import INSTRUCTIONS
 from eatss.keywords import changed
 from eatss.model.options import SelectOptions
 from eatss.recipe.options import CodegenOptions, NamedThreads
@@ -198,6 +200,8 @@ def check_selection(
         sized = tuple(name for name, size in chosen.tile_sizes if size >= 1)
         if sized != chosen.loops and chosen.tile_sizes:
             raise _foreign(f"its {kernel.name} does not have a tile size for each loop")
+        for why in () if chosen.warps is None else _warp_misfits(chosen.warps):
+            raise _foreign(f"its {kernel.name} {why}")
 
 
 def choices(wanted: CodeRequest, choosing: SelectOptions, selection: object) -> tuple[str, ...]:
@@ -278,6 +282,10 @@ def _misfits(kernel: KernelFacts, decided: KernelRecipe) -> Iterator[str]:
         yield "runs another loop on the host than the source has"
     if not {(one.array, one.access) for one in decided.references} <= texts:
         yield "has other references than the source"
+    yield from _cut_misfits(decided)
+
+
+def _cut_misfits(decided: KernelRecipe) -> Iterator[str]:
     spread = decided.spread
     if spread is not None and spread.lanes not in _LANES:
         yield f"spreads sums over {spread.lanes} threads, not over 1, 2, 4, 8, 16 or 32"
@@ -285,6 +293,18 @@ def _misfits(kernel: KernelFacts, decided: KernelRecipe) -> Iterator[str]:
         1 <= spread.tile <= MAX_TILE and 1 <= spread.chunks <= MAX_BLOCKS_YZ
     ):
         yield "spreads sums in steps or over blocks that no launch has"
+    if decided.warps is not None:
+        yield from _warp_misfits(decided.warps)
+
+
+def _warp_misfits(warps: WarpUse) -> Iterator[str]:
+    """Yield why no launch can use an instruction so."""
+    if not (
+        warps.instruction in INSTRUCTIONS.names() and INSTRUCTIONS.get(warps.instruction).lanes
+    ):
+        yield f"computes products by {warps.instruction}, which is no instruction of warps"
+    if not 1 <= warps.stages <= MAX_STAGES:
+        yield f"has {warps.stages} boxes of shared memory in use at once, not 1 to {MAX_STAGES}"
 
 
 def _check_options(

@@ -29,6 +29,7 @@ from eatss.model.cuda_lattice import (
     STREAM_POINTS,
     CudaLattice,
     Group,
+    Integers,
     lattices,
     reach,
 )
@@ -37,7 +38,7 @@ from eatss.prediction.cuda_shape import trips_of
 from eatss.space.nouns import Filter, Generated, Iterator, Listed
 
 _WORD_BYTES = 4
-NO_HOST = "none"
+NONE = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +88,8 @@ class CudaVariables:
     def staged(self) -> dict[Group, str]:
         """What may be staged, and its variables: ``staged_A``, of further groups ``staged_A_2``."""
         found: dict[Group, str] = {}
-        for group in dict.fromkeys(group for one in self.lattices for group in one.staged):
+        offered = [group for one in self.lattices for group, on in one.staged.items() if on.any()]
+        for group in dict.fromkeys(offered):
             array = self.facts.references[group[0]].array
             name, number = self.name("staged", array), 1
             while name in found.values():
@@ -101,24 +103,30 @@ class CudaVariables:
         """The loops that may run on the host; ``None`` for no loop."""
         return tuple(dict.fromkeys(one.structure.host_loop for one in self.lattices))
 
+    @cached_property
+    def products(self) -> tuple[CudaLattice, ...]:
+        """The lattices whose warps compute products by an instruction."""
+        return tuple(one for one in self.lattices if one.structure.instruction is not None)
+
     @property
     def spreads(self) -> bool:
         """Whether sums may be spread."""
         return any(one.structure.spreads for one in self.lattices)
 
     def iterators(self) -> list[Iterator]:
-        """Return the iterators, those of threads first."""
+        """Return the iterators, those that most filters name first."""
         if not self.lattices:
             return []
-        found = [
+        found = []
+        if self.products:
+            ways = (NONE, *(_instruction(one) for one in self.products))
+            found.append(Iterator(name=self.name("warps"), over=Listed(values=ways)))
+        found += [
             Iterator(name=self.name("threads", loop), over=self._powers(self._most_threads(at)))
             for at, loop in enumerate(self.mapped)
         ]
         found += [
-            Iterator(
-                name=self.name("points", loop),
-                over=self._powers(min(POINTS[-1], self._reach(loop))),
-            )
+            Iterator(name=self.name("points", loop), over=self._points_along(loop))
             for loop in self.mapped
         ]
         found += [
@@ -126,8 +134,11 @@ class CudaVariables:
             for loop in self.serial
         ]
         found += [Iterator(name=n, over=Listed(values=(0, 1))) for n in self.staged.values()]
+        if self.products:
+            stages = sorted({n for one in self.products for n in np.unique(one.stages).tolist()})
+            found.append(Iterator(name=self.name("stages"), over=Listed(values=tuple(stages))))
         if len(self.hosts) > 1:
-            hosts = tuple(NO_HOST if host is None else host for host in self.hosts)
+            hosts = tuple(NONE if host is None else host for host in self.hosts)
             found.append(Iterator(name=self.name("host"), over=Listed(values=hosts)))
         if self.spreads:
             steps = sorted({1, *(step for own in LANES.values() for step in own)})
@@ -148,6 +159,7 @@ class CudaVariables:
             *self._point_filters(),
             *self._tile_filters(),
             *self._cut_filters(),
+            *self._product_filters(),
             *self._shared_filters(),
         ]
         label = f"{self.prefix.rstrip('.')}: " if self.prefix else ""
@@ -169,7 +181,15 @@ class CudaVariables:
 
     @cached_property
     def _plain(self) -> tuple[CudaLattice, ...]:
-        return tuple(one for one in self.lattices if not one.structure.spreads)
+        return tuple(
+            one
+            for one in self.lattices
+            if not one.structure.spreads and one.structure.instruction is None
+        )
+
+    def _alone(self, condition: str) -> str:
+        """Return a condition that holds only where each thread computes by itself."""
+        return f"{self.name('warps')} != '{NONE}' or {condition}" if self.products else condition
 
     def _thread_filters(self) -> Iterable[tuple[str, str]]:
         yield "no more threads than a block may have", f"{self._threads} <= card.threads_per_block"
@@ -184,7 +204,8 @@ class CudaVariables:
         yield "whole warps", f"{self._threads} % card.threads_per_warp == 0{short}"
         if self.mapped and not self.spreads:
             least = min(LEAST_ALONG_X, self._most_threads(len(self.mapped) - 1))
-            yield "neighbouring threads", f"{self.name('threads', self.mapped[-1])} >= {least}"
+            near = f"{self.name('threads', self.mapped[-1])} >= {least}"
+            yield "neighbouring threads", self._alone(near)
         if len(self.mapped) > len(AXES):
             several = " + ".join(f"({self.name('threads', n)} > 1)" for n in self.mapped[:-1])
             yield "threads along three loops", f"{several} <= {len(AXES) - 1}"
@@ -192,7 +213,10 @@ class CudaVariables:
     def _point_filters(self) -> Iterable[tuple[str, str]]:
         held = [any(launch.held for launch in one.structure.launches) for one in self.lattices]
         most = MOST_POINTS if any(held) or not self._plain else STREAM_POINTS
-        yield "no more points than a thread is given", f"{self._points} <= {most}"
+        yield "no more points than a thread is given", self._alone(f"{self._points} <= {most}")
+        for loop in self.mapped if self.products else ():
+            own = [n for n in POINTS if n <= self._reach(loop)]
+            yield f"points along {loop}", self._alone(f"{self.name('points', loop)} in {own}")
         if len(self.mapped) > POINT_LOOPS:
             several = " + ".join(f"({self.name('points', loop)} > 1)" for loop in self.mapped)
             yield f"points along {POINT_LOOPS} loops", f"{several} <= {POINT_LOOPS}"
@@ -215,10 +239,14 @@ class CudaVariables:
     def _tile_filters(self) -> Iterable[tuple[str, str]]:
         for loop in self.mapped:
             most = self._reach(loop)
-            yield f"tiles of {loop} no longer than the loop", f"{self._tile(loop)} <= {most}"
+            fits = self._alone(f"{self._tile(loop)} <= {most}")
+            yield f"tiles of {loop} no longer than the loop", fits
         staged = " + ".join(self.staged.values())
         for loop in self.serial:
             tile, host = self.name("tile", loop), self._runs_on_host(loop)
+            own = self._tiles(loop, [one for one in self.lattices if one not in self.products])
+            if own != self._tiles(loop):
+                yield f"tiles of {loop}", self._alone(f"{tile} in {list(own)}")
             if host is not None and len(self.hosts) > 1:
                 yield f"{loop} on the host has no tile", f"({host}) == ({tile} == 1)"
             plain = self._plain_tile(loop)
@@ -248,7 +276,9 @@ class CudaVariables:
         for one in self.lattices:
             text = self._spread if one.structure.spreads else f"{lanes} * {chunks} == 1"
             if len(self.hosts) > 1:
-                text += f" and {self.name('host')} == '{one.structure.host_loop or NO_HOST}'"
+                text += f" and {self.name('host')} == '{one.structure.host_loop or NONE}'"
+            if self.products:
+                text += f" and {self.name('warps')} == '{_instruction(one)}'"
             cuts.append(f"({text})")
         yield "cuts that the generator can make", " or ".join(dict.fromkeys(cuts))
         trips = trips_of(self.facts)
@@ -270,6 +300,47 @@ class CudaVariables:
             staged = " + ".join(self.staged.values())
             yield "spread sums stage nothing", f"{staged} == 0 or {lanes} * {chunks} == 1"
 
+    def _product_filters(self) -> Iterable[tuple[str, str]]:
+        """Yield what holds where warps compute products: what their layouts have."""
+        if not self.products:
+            return
+        warps, stages = self.name("warps"), self.name("stages")
+        yield "boxes ahead where warps compute products", f"{stages} == 1 or {warps} != '{NONE}'"
+        for one in self.products:
+            own = one.structure.instruction
+            assert own is not None
+            product = one.structure.products[0]
+            elsewhere = f"{warps} != '{own.name}' or "
+            sides = zip((product.rows, product.columns), own.lanes, own.points, strict=True)
+            for loop, lanes, points in sides:
+                boxes = f"{self.name('threads', loop)} % {lanes} == 0"
+                whole = f"{self.name('points', loop)} % {max(2, points)} == 0"
+                sizes = f"{self._tile(loop)} in {_values(one.tiles[loop])}"
+                yield (
+                    f"boxes of lanes along {loop}",
+                    f"{elsewhere}{boxes} and {whole} and {sizes}",
+                )
+            for loop in self.mapped:
+                if loop not in (product.rows, product.columns):
+                    yield f"tiles of {loop} for products", f"{elsewhere}{self._tile(loop)} == 1"
+            totals = _values(prod(one.threads.values(), start=one.lanes))
+            points_of = [one.tiles[loop] // one.threads[loop] for loop in self.mapped]
+            each = prod(points_of, start=one.lanes)
+            sizes = (
+                f"{self._threads} in {totals} and "
+                f"{int(each.min())} <= {self._points} <= {int(each.max())}"
+            )
+            yield "threads and points for products", elsewhere + sizes
+            for loop in self.serial:
+                some = f"{self.name('tile', loop)} in {_values(one.tiles[loop])}"
+                if _values(one.tiles[loop]) != list(self._tiles(loop)):
+                    yield f"tiles of {loop} for products", elsewhere + some
+            staged = [
+                f"{name} == {int(group in one.staged and one.staged[group].any())}"
+                for group, name in self.staged.items()
+            ]
+            yield "factors of products are staged", elsewhere + " and ".join(staged)
+
     def _shared_filters(self) -> Iterable[tuple[str, str]]:
         terms = []
         for group, name in self.staged.items():
@@ -278,6 +349,8 @@ class CudaVariables:
                 terms.append(f"{name} * {self.facts.element_bytes} * ({elements})")
         if terms:
             least = " + ".join(terms)
+            if self.products:
+                least = f"{self.name('stages')} * ({least})"
             yield "shared memory of what is staged", f"{least} <= card.shared_per_block_optin_bytes"
 
     def _elements(self, group: Group) -> str | None:
@@ -322,10 +395,10 @@ class CudaVariables:
         }
         return found.pop() if len(found) == 1 else None
 
-    def _tiles(self, loop: str) -> tuple[int, ...]:
+    def _tiles(self, loop: str, of: Sequence[CudaLattice] | None = None) -> tuple[int, ...]:
         """Return the tiles of a serial loop that are compared; 1 where it runs on the host."""
         found: set[int] = {1} if loop in self.hosts else set()
-        for one in self.lattices:
+        for one in self.lattices if of is None else of:
             found |= set(np.unique(one.tiles[loop]).tolist()) if loop in one.tiles else set()
         return tuple(sorted(found))
 
@@ -335,7 +408,25 @@ class CudaVariables:
     def _most_threads(self, at: int) -> int:
         most = min(self._reach(self.mapped[at]), self.profile.threads_per_block)
         along_z = at == 0 and len(self.mapped) == len(AXES)
-        return min(most, MAX_THREADS_Z) if along_z else most
+        own = [int(one.threads[self.mapped[at]].max()) for one in self.products]
+        return max(min(most, MAX_THREADS_Z) if along_z else most, *own, 1)
+
+    def _points_along(self, loop: str) -> Generated | Listed:
+        most = min(POINTS[-1], self._reach(loop))
+        if not self.products:
+            return self._powers(most)
+        own = {n for one in self.products for n in _values(one.tiles[loop] // one.threads[loop])}
+        return Listed(values=tuple(sorted(own | {n for n in POINTS if n <= most})))
 
     def _powers(self, most: int) -> Generated:
         return Generated(generator="powers", arguments=("2", "1", str(most)))
+
+
+def _instruction(lattice: CudaLattice) -> str:
+    own = lattice.structure.instruction
+    return NONE if own is None else own.name
+
+
+def _values(column: Integers) -> list[int]:
+    """Return the values of a column, each once, the least first."""
+    return np.unique(column).tolist()  # type: ignore[no-any-return]

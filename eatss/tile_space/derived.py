@@ -13,7 +13,7 @@ from eatss.model.options import TargetName
 from eatss.model.selection import KernelSelection, Selection
 from eatss.point import Value
 from eatss.space.nouns import Filter, Iterator, Listed, Space
-from eatss.tile_space.cuda import NO_HOST, CudaVariables
+from eatss.tile_space.cuda import NONE, CudaVariables
 
 PPCG_TILES = (4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 """Tile sizes for PPCG: 15, so that three loops have the 3375 variants of EATSS, Sec. II."""
@@ -32,9 +32,9 @@ def derived_space(
     """Return the space of a program.
 
     For ``cuda`` each kernel has threads and points of a thread along its parallel loops, tiles of
-    its serial loops, what is staged in shared memory, and how sums are spread; with several
-    kernels names begin with ``k0.``. For ``ppcg`` there is a tile size for each position, the same
-    for all kernels.
+    its serial loops, what is staged in shared memory, what warps compute products by, and how sums
+    are spread; with several kernels names begin with ``k0.``. For ``ppcg`` there is a tile size for
+    each position, the same for all kernels.
 
     Args:
         facts: the kernels.
@@ -103,11 +103,15 @@ def kernel_point(variables: CudaVariables, kernel: KernelSelection) -> dict[str,
     shared = {at for at, own in enumerate(kernel.references) if own.placement == "shared"}
     name = variables.name
     point: dict[str, Value] = {name("threads", n): block.get(n, 1) for n in variables.mapped}
+    if variables.products:
+        warps = kernel.warps
+        point[name("warps")] = NONE if warps is None else warps.instruction
+        point[name("stages")] = 1 if warps is None else warps.stages
     point |= {name("points", n): sizes[n] // block.get(n, 1) for n in variables.mapped}
     point |= {name("tile", n): sizes[n] for n in variables.serial}
     point |= {own: int(set(group) <= shared) for group, own in variables.staged.items()}
     if len(variables.hosts) > 1:
-        point[name("host")] = kernel.host_loop or NO_HOST
+        point[name("host")] = kernel.host_loop or NONE
     if variables.spreads:
         spread = kernel.spread
         point[name("lanes")] = 1 if spread is None else spread.lanes

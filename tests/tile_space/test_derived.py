@@ -66,7 +66,11 @@ def test_the_selection_is_a_point(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["gemm", *(pytest.param(n, marks=pytest.mark.long) for n in ("atax", "durbin", "mttkrp"))],
+    [
+        "gemm",
+        "doitgen",
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("atax", "durbin", "mttkrp", "syr2k")),
+    ],
 )
 def test_every_structure_is_in_the_space(name: str) -> None:
     profile = load_profile("h200")
@@ -98,6 +102,10 @@ def check_structures(facts: KernelFacts, structures: dict[str, tuple[Structure, 
                 point[variables.name("tile", loop)] = size
             for group, own in variables.staged.items():
                 point[own] = int(lattice.staged[group][row]) if group in lattice.staged else 0
+            if variables.products:
+                instruction = lattice.structure.instruction
+                point[variables.name("warps")] = "none" if instruction is None else instruction.name
+                point[variables.name("stages")] = int(lattice.stages[row])
             if len(variables.hosts) > 1:
                 point[variables.name("host")] = lattice.structure.host_loop or "none"
             if variables.spreads:
@@ -114,9 +122,10 @@ def test_all_kernels_of_gemm_s_space_are_counted() -> None:
     facts, structures = session_of("gemm").analysed.facts, structures_of("gemm", "h200")
     space = derived_space(facts, structures, load_profile("h200"), "cuda", name="gemm")
     bound = bind(space, card_constants(load_profile("h200")))
-    assert bound.names[:4] == ("threads_i", "threads_j", "points_i", "points_j")
+    assert bound.names[:5] == ("warps", "threads_i", "threads_j", "points_i", "points_j")
     count = bound.count()
-    assert count.raw == 11 * 11 * 4 * 4 * 4 * 2 * 2
+    points_i, points_j = (2, 4, 6, 8, 12, 16, 24, 32), (2, 4, 6, 8, 12, 16, 24, 32)
+    assert count.raw == 2 * 11 * 11 * (1 + len(points_i)) * (1 + len(points_j)) * 4 * 2 * 2 * 4
     assert count.kept == sum(1 for _ in bound.points())
     assert all(bound.decisions(point) == point for point in bound.sample(5, 0))
 
