@@ -324,15 +324,15 @@ def code_options(
         ),
     ] = None,
     stages: Annotated[
-        int,
+        int | None,
         of_code(
             metavar="N",
             min=1,
             max=MAX_STAGES,
             help="Boxes of shared memory that are in use at once: N - 1 are filled ahead "
-            "(compute capability 8.0).",
+            "(compute capability 8.0). By default as selected.",
         ),
-    ] = 1,
+    ] = None,
 ) -> CodeRequest:
     """Return what the user wants of generated code."""
     widths: dict[str, Literal[32, 64]] = {"32": 32, "64": 64}

@@ -26,7 +26,12 @@ from eatss.forked import left_s
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import Kernel
 from eatss.kernel.resources import resources_of
-from eatss.kernel.uses import grid_strides, inexact_instructions, instruction_notes
+from eatss.kernel.uses import (
+    computed_by,
+    grid_strides,
+    inexact_instructions,
+    instruction_notes,
+)
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import (
     assumptions_of,
@@ -421,7 +426,7 @@ class _RegionBuilder:
                 notes=(
                     *unit.notes,
                     *kernel.notes,
-                    *instruction_notes(code, instructions),
+                    *instruction_notes(code, self._told(code, instructions)),
                     *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
                 ),
                 reassociates=unit.mapping.split is not None,
@@ -436,13 +441,18 @@ class _RegionBuilder:
         own = () if warps is None else (warps.instruction,)
         return tuple(dict.fromkeys((*self._options.instructions, *own)))
 
+    def _told(self, code: Kernel, instructions: Sequence[str]) -> list[str]:
+        """Return what notes tell of: what the user wants, used or not, and what is used."""
+        asked = self._options.instructions
+        return [name for name in instructions if name in asked or computed_by(code, name)]
+
     def _stages(self, warps: WarpUse | None) -> int:
         """Return the boxes of shared memory that are in use at once."""
         if self._profile.compute_capability < COPIES_AHEAD:
             return 1
-        if self._options.stages > 1 or warps is None:
+        if self._options.stages is not None:
             return self._options.stages
-        return warps.stages
+        return 1 if warps is None else warps.stages
 
 
 def _refuse_reserved(scop: Scop) -> None:

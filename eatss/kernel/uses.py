@@ -231,19 +231,25 @@ def inexact_instructions(kernel: Kernel) -> tuple[str, ...]:
     return tuple(sorted({one.name for one, kind in used if kind.is_floating and not one.exact}))
 
 
+def computed_by(kernel: Kernel, name: str) -> tuple[str, ...]:
+    """Return the statements that an instruction computes."""
+    statements = {
+        node.statement.name: None
+        for node in every(kernel.body)
+        if isinstance(node, Compute) and node.by is not None and node.by[0].name == name
+    }
+    statements |= {
+        node.computes: None
+        for node in every(kernel.body)
+        if isinstance(node, Perform) and node.computes and node.instruction.name == name
+    }
+    return tuple(statements)
+
+
 def instruction_notes(kernel: Kernel, names: Sequence[str]) -> Iterator[str]:
     """Yield for each instruction which statements it computes, in words."""
     for name in names:
-        statements = {
-            node.statement.name: None
-            for node in every(kernel.body)
-            if isinstance(node, Compute) and node.by is not None and node.by[0].name == name
-        }
-        statements |= {
-            node.computes: None
-            for node in every(kernel.body)
-            if isinstance(node, Perform) and node.computes and node.instruction.name == name
-        }
+        statements = computed_by(kernel, name)
         what = f"computes {', '.join(statements)}" if statements else "fits no statement"
         yield f"{name}: {what}"
 

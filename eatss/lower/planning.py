@@ -12,6 +12,7 @@ from eatss.analysis.structure import LayoutSizes, SplitK
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
 from eatss.lower.checks import check_launches, crosses_threads
+from eatss.lower.products import may_fit
 from eatss.lower.storage import (
     NeedsOneThreadError,
     Place,
@@ -114,8 +115,9 @@ class UnitPlanner:
         warps = None if self._options.strict_fp else selection.warps
         chosen = () if warps is None else (warps.instruction,)
         for name in (*self._options.instructions, *chosen):
-            lanes = INSTRUCTIONS.get(name).lanes
-            if lanes and not mapping.warps:
+            instruction = INSTRUCTIONS.get(name)
+            lanes = instruction.lanes
+            if lanes and not mapping.warps and may_fit(instruction, mapping):
                 mapping = in_warps(mapping, [lane.extent for lane in lanes], own)
         storage = plan_storage(self._scop, piece, mapping.mapped, dependences)
         if crosses_threads(self._scop, piece, mapping, dependences):

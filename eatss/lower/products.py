@@ -20,6 +20,7 @@ from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
 from eatss.kernel.instruction import Instruction
 from eatss.polyhedral.kernel import Reference
+from eatss.schedule.mapping import Mapping
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
 from eatss.scops import ElementType, Expression, Read, Statement, preorder
@@ -54,6 +55,19 @@ def described(instruction: Instruction) -> WarpInstruction:
         columns=extents["j"],
         steps=extents["k"],
         lanes=(rows.extent, columns.extent),
+    )
+
+
+def may_fit(instruction: Instruction, mapping: Mapping) -> bool:
+    """Tell whether the sizes of a layout are such that warps could use an instruction.
+
+    A tile of some serial loop has whole steps, and each thread whole points.
+    """
+    own = described(instruction)
+    loops = [loop for loop in mapping.mapped if loop.threads > 1]
+    return any(tile.tile % own.steps == 0 for tile in mapping.serial) and all(
+        loop.tile % (loop.threads * points) == 0
+        for loop, points in zip(loops, own.points, strict=False)
     )
 
 

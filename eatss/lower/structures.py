@@ -202,16 +202,27 @@ class _Describing:
         )
 
     def _readers(self, unit: Unit, places: Iterable[Place], references: Sequence[int]) -> set[str]:
-        """Return the statements that read what is staged, spelled as one of the references.
+        """Return the statements that read what is staged, moving as one of the references does.
 
         With sizes as numbers ``A[i + 1]`` may be the same as ``A[N]``; in code for any size it is
-        not, and has no copy.
+        not, and has no copy. Statements may call a loop by other names.
         """
         texts = {self._kernel.references[at].access for at in references}
-        spelled = {
+        forms = {
+            name: {
+                tuple(terms for terms, _ in access.subscripts)
+                for access in work.accesses
+                if access.reference in references
+            }
+            for work in self._kernel.work.statements
+            for name in [work.name]
+        }
+        named = {
             name for name, at in places if unit.piece.statement(name).accesses[at].text in texts
         }
-        return spelled or {name for name, _ in places}
+        known = {form for name in named for form in forms[name]}
+        alike = {name for name, _ in places if forms[name] & known}
+        return alike or {name for name, _ in places}
 
     def _references(self, unit: Unit, places: Iterable[Place]) -> tuple[int, ...]:
         """Return which references of the kernel the accesses at some places are."""

@@ -11,6 +11,7 @@ import numpy as np
 from eatss.analysis.structure import padded_row
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
+from eatss.prediction.cuda_fragments import fragment_padding
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
@@ -45,7 +46,9 @@ def group_boxes(of: CudaLaunch) -> list[GroupBox]:
         boxes.append(
             GroupBox(
                 sizes=_union([box_of(of, f, whole=False) for f in members]),
-                declared=_padded(of, _union([box_of(of, f, declared=True) for f in members])),
+                declared=_padded(
+                    of, members, _union([box_of(of, f, declared=True) for f in members])
+                ),
                 element_bytes=members[0].access.element_bytes,
                 depth=max((p + 1 for p, n in enumerate(of.serial_band) if n in moving), default=0),
             )
@@ -146,9 +149,10 @@ def _union(boxes: Sequence[list[Column]]) -> list[Column]:
     return [np.maximum.reduce(extents) for extents in zip(*boxes, strict=True)]
 
 
-def _padded(of: CudaLaunch, sizes: list[Column]) -> list[Column]:
+def _padded(of: CudaLaunch, members: Sequence[UniformSet], sizes: list[Column]) -> list[Column]:
     """Return the extents of a box as declared."""
-    if of.structure.instruction is not None:
-        return [*sizes[:-1], sizes[-1] + of.code.lane_padding]
+    own = {uniform.access.reference for uniform in members}
+    if any(own & {*product.references} for product in of.cut.products):
+        return [*sizes[:-1], sizes[-1] + fragment_padding(of, members, sizes)]
     rows = prod(sizes[:-1], start=np.ones(len(sizes[-1])))
     return [*sizes[:-1], padded_row(sizes[-1], rows)]

@@ -39,8 +39,6 @@ class CudaConstants:
     """Loads of a thread under way at a time in such a copy; assumed, and kept."""
     ahead_instructions: float = 3.0
     """The same where copies run ahead of a loop; from machine code."""
-    lane_padding: float = 4.0
-    """Elements that rows are padded by where lanes load fragments of them; from machine code."""
     barrier_wait: float = 0.779
     """Wait at a barrier over the card's, of 256 threads; fitted."""
     far_wait: float = 1.26

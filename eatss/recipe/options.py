@@ -27,7 +27,7 @@ class CodegenOptions:
     block's shared memory, ``None`` for all that the card lets a block opt in to.
     ``transformations`` are made of every kernel, in their order; ``instructions`` take the place of
     statements whose value they compute. With ``stages`` above 1, boxes in shared memory are copied
-    so many turns of a loop ahead, less one.
+    so many turns of a loop ahead, less one; ``None`` is what is selected.
     """
 
     tile_sizes: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
@@ -39,4 +39,4 @@ class CodegenOptions:
     shared_limit_bytes: int | None = None
     transformations: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ()
-    stages: int = 1
+    stages: int | None = None

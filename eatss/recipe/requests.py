@@ -58,7 +58,7 @@ class CodeRequest:
         instructions: Instructions that take the place of statements whose value they compute,
             ``"fma"`` or another name of ``eatss.instructions.INSTRUCTIONS``.
         stages: Boxes of shared memory that are in use at once, so that all but one are filled
-            ahead.
+            ahead; by default as selected.
         shared_limit_bytes: Bound on the shared memory of a block; by default the card's.
     """
 
@@ -70,7 +70,7 @@ class CodeRequest:
     line_info: bool = False
     transformations: Sequence[str] = ()
     instructions: Sequence[str] = ()
-    stages: int = 1
+    stages: int | None = None
     shared_limit_bytes: int | None = None
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ class CodeKeywords(SizeKeywords, total=False):
     line_info: bool
     transformations: Sequence[str]
     instructions: Sequence[str]
-    stages: int
+    stages: int | None
 
 
 def checked_options(
@@ -132,6 +132,12 @@ def checked_options(
     if wanted.index_bits not in (None, 32, 64):
         raise input_error(
             "EATSS-C004", f"index_bits is {wanted.index_bits!r}", hint="give 32, 64, or None"
+        )
+    if wanted.stages is not None and not 1 <= wanted.stages <= MAX_STAGES:
+        raise input_error(
+            "EATSS-C004",
+            f"stages is {wanted.stages!r}",
+            hint=f"give a number from 1 to {MAX_STAGES}, or None",
         )
     return CodegenOptions(
         tile_sizes=tuple(_tile_sizes(wanted.tiles or {}, facts, names)),
@@ -327,6 +333,7 @@ def _check_options(
             block=one,
             placements=dict(options.placements),
             index_bits=options.index_bits,
+            stages=options.stages,
         )
         checked_options(facts, scops, wanted)
 

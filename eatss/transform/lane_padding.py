@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
-from eatss.kernel.nodes import Buffer, Element, Evaluate, Kernel
+from eatss.analysis.banks import bank_cycles, best_padding
+from eatss.kernel.nodes import Element, Evaluate, Kernel
 from eatss.kernel.uses import elements, every, with_buffers
 from eatss.program import evaluate, names_in
-
-_BANK_BYTES = 4
-_BANKS = 32
 
 
 def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
@@ -29,7 +28,7 @@ def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
         ]
         if not loads or buffer.layout.swizzle:
             continue
-        best = min(_paddings(buffer), key=lambda one: (_waves(kernel, loads, one), one))
+        best = best_padding(partial(_waves, kernel, loads), buffer.element_type.size_bytes)
         other = replace(buffer, layout=replace(buffer.layout, padding=best))
         changed = replace(
             kernel,
@@ -41,29 +40,16 @@ def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
     return kernel
 
 
-def _paddings(buffer: Buffer) -> range:
-    return range(_BANKS * _BANK_BYTES // buffer.element_type.size_bytes)
-
-
 def _waves(kernel: Kernel, loads: Sequence[Element], padding: int) -> int:
     """Return how often the banks are asked for all loads of a warp."""
     return sum(_waves_of(kernel, one, padding) for one in dict.fromkeys(loads))
 
 
 def _waves_of(kernel: Kernel, load: Element, padding: int) -> int:
-    size = load.buffer.element_type.size_bytes
     layout = replace(load.buffer.layout, padding=padding)
     address = layout.address(load.subscripts)
     places = [evaluate(address, _others(names_in(address), lane)) for lane in _lanes(kernel)]
-    together = min(len(places), _BANKS * _BANK_BYTES // size)
-    waves = 0
-    for first in range(0, len(places), together):
-        asked: dict[int, int] = {}
-        for place in set(places[first : first + together]):
-            bank = place * size // _BANK_BYTES % _BANKS
-            asked[bank] = asked.get(bank, 0) + 1
-        waves += max(asked.values())
-    return waves
+    return bank_cycles(places, load.buffer.element_type.size_bytes)
 
 
 def _others(names: Iterator[str] | Sequence[str], lane: Mapping[str, int]) -> dict[str, int]:

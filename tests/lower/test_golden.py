@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.analysis.structure import SplitK
+from eatss.analysis.structure import SplitK, WarpUse
 from eatss.api import codegen, select
 from eatss.model import Selection
 from eatss.resources import data_directory
@@ -41,6 +41,7 @@ def laid_out(name: str, source: Path) -> Selection:
                 "shared": [r.access for r in kernel.references if r.placement == "shared"],
                 "spread": None if kernel.spread is None else asdict(kernel.spread),
                 "host_loop": kernel.host_loop,
+                "warps": None if kernel.warps is None else asdict(kernel.warps),
             }
             for kernel in selection.kernels
         }
@@ -48,7 +49,7 @@ def laid_out(name: str, source: Path) -> Selection:
     kernels = []
     for kernel in selection.kernels:
         layout = layouts[name][kernel.name]
-        spread = layout["spread"]
+        spread, warps = layout["spread"], layout["warps"]
         kernels.append(
             replace(
                 kernel,
@@ -60,6 +61,7 @@ def laid_out(name: str, source: Path) -> Selection:
                 ),
                 spread=None if spread is None else SplitK(**spread),
                 host_loop=layout["host_loop"],
+                warps=None if warps is None else WarpUse(**warps),
             )
         )
     return replace(selection, kernels=tuple(kernels))

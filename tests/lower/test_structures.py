@@ -35,8 +35,9 @@ def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(nam
     for kernel, own in found.items():
         assert not own[0].spreads
         assert own[0].host_loop is None
-        assert all(one.spreads for one in own[1:])
-        assert len({(one.spreads, one.host_loop) for one in own}) == len(own)
+        assert own[0].instruction is None
+        assert all(one.spreads != (one.instruction is not None) for one in own[1:])
+        assert len({(one.spreads, one.host_loop, one.instruction) for one in own}) == len(own)
         band = {loop.name for loop in facts[kernel].loops}
         for one in own:
             sums = [launch.sum_loop for launch in one.launches if launch.sum_loop]
@@ -45,6 +46,7 @@ def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(nam
             assert one.host_loop is None or one.host_loop in band
             statements = [s for launch in one.launches for s in launch.statements]
             assert sorted(statements) == sorted(facts[kernel].statements)
+            assert bool(one.products) == (one.instruction is not None)
             for launch in one.launches:
                 assert len(launch.copies) == len(launch.stageable)
                 assert all(count > 0 for count in launch.copies)
@@ -87,6 +89,12 @@ def host_loop(code: KernelCode) -> str | None:
     return next((n.split()[2] for n in code.notes if n.endswith("runs on the host")), None)
 
 
+def instruction_of(code: KernelCode, statement: str) -> str | None:
+    """Return the instruction that computes a statement, read from its notes."""
+    notes = (note.partition(": computes ") for note in code.notes)
+    return next((name for name, _, known in notes if statement in known.split(", ")), None)
+
+
 @pytest.mark.parametrize("name", with_long(KERNELS, (*SLOW, "seidel-2d", "3mm", "covariance")))
 def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) -> None:
     """Launches, spread sums, host loop, threads, tiles and shared bytes of layouts at random."""
@@ -109,6 +117,10 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
             assert spread_loop(code) == spread
             assert code.reassociates == (spread is not None)
             assert host_loop(code) == lattice.structure.host_loop
+            instruction = lattice.structure.instruction
+            for product in launch.products:
+                assert instruction is not None
+                assert instruction_of(code, product.statement) == instruction.name
             assert code.shared_bytes == int(demand.shared_bytes[row])
             x, y, z = code.block
             assert x * y * z == int(demand.threads[row])

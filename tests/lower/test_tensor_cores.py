@@ -131,6 +131,17 @@ def test_copies_run_ahead_only_where_a_card_can() -> None:
     assert "eatss_copy_ahead(" in new.text
 
 
+def test_stages_of_the_user_stand_above_the_selected_ones() -> None:
+    source = data_directory("kernels") / "gemm.c"
+    selected, plain = (eatss.codegen(source, gpu="h200", stages=own) for own in (None, 1))
+    assert "eatss_copy_ahead(" in selected.text
+    assert "eatss_copy_ahead(" not in plain.text
+    assert "eatss_mma_16x8x16(C_r" in plain.text
+    with pytest.raises(eatss.InputError, match="stages is 0") as raised:
+        eatss.codegen(source, gpu="h200", stages=0)
+    assert raised.value.code == "EATSS-C004"
+
+
 def test_fewer_stages_where_shared_memory_ends() -> None:
     source = data_directory("kernels") / "gemm.c"
     sizes = {"i": 128, "j": 128, "k": 32}

@@ -10,7 +10,7 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import SplitK, Structure
+from eatss.analysis.structure import SplitK, Structure, WarpUse
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
@@ -69,6 +69,7 @@ def laid_out(
         tile=int(lattice.sum_tile[row]),
         chunks=int(lattice.chunks[row]),
     )
+    instruction = lattice.structure.instruction
     return replace(
         kernel,
         tile_sizes=tuple(
@@ -81,6 +82,9 @@ def laid_out(
             for at, reference in enumerate(kernel.references)
         ),
         spread=spread if lattice.structure.spreads else None,
+        warps=None
+        if instruction is None
+        else WarpUse(instruction=instruction.name, stages=int(lattice.stages[row])),
         host_loop=lattice.structure.host_loop,
     )
 

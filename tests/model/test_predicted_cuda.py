@@ -69,7 +69,7 @@ def test_every_kernel_gets_a_proven_layout_that_launches(name: str, dtype: str, 
         assert one.threads <= card.threads_per_block
         assert one.registers <= card.registers_per_thread
         assert one.registers * one.threads <= card.registers_per_block
-        assert one.shared_bytes <= card.shared_per_block_bytes
+        assert one.shared_bytes <= shared_limit(card, by_warps=kernel.warps is not None)
         threads = [size for _, size in kernel.block]
         assert threads_along("z", threads, thread_axes(threads)) <= MAX_THREADS_Z
         assert all(kernel.tile_size(loop) % size == 0 for loop, size in kernel.block)
@@ -80,6 +80,11 @@ def test_every_kernel_gets_a_proven_layout_that_launches(name: str, dtype: str, 
             assert one.power_w <= card.tdp_w * 1.000001
 
 
+def shared_limit(card: GpuProfile, *, by_warps: bool) -> int:
+    """Return the shared memory of a block in bytes: all that the card lets ask for with warps."""
+    return card.shared_per_block_optin_bytes if by_warps else card.shared_per_block_bytes
+
+
 def all_costs(kernel: str, card: GpuProfile, objective: Any, at: int) -> list[int]:
     """Return the costs of all layouts of a kernel that are offered and may be taken."""
     facts = analysed(kernel).program.facts[at]
@@ -87,7 +92,8 @@ def all_costs(kernel: str, card: GpuProfile, objective: Any, at: int) -> list[in
     values, times = [], []
     for lattice in lattices(facts, structures(kernel, card.name)[facts.name], card):
         found = model.columns(lattice.structure, lattice.candidates())
-        fine = found.fits & (found.shared_bytes <= card.shared_per_block_bytes)
+        limit = shared_limit(card, by_warps=lattice.structure.instruction is not None)
+        fine = found.fits & (found.shared_bytes <= limit)
         fine &= np.isfinite(found.total.time_s)
         values.append(costs(found.total, objective)[fine])
         times.append(found.total.time_s[fine])
@@ -113,6 +119,8 @@ def test_the_selected_layout_is_the_best_of_all(name: str, objective: Any) -> No
         assert len(problem.cost.rows) == len(problem.cost.values)
         entries = {**dict(kernel.tile_sizes)}
         entries |= {f"threads:{loop}": size for loop, size in kernel.block}
+        if kernel.warps is not None:
+            entries |= {f"warps:{kernel.warps.instruction}": 1, "stages": kernel.warps.stages}
         best = [
             dict(zip(problem.variables, row, strict=True))
             for row, cost in zip(problem.cost.rows, problem.cost.values, strict=True)

@@ -1,0 +1,79 @@
+"""How rows of boxes are padded that lanes load fragments of small matrices from.
+
+Lane ``4 * row + step`` has that row, and that step, of the first matrix. Of the second it has the
+step and column ``row``, which is a point of the thread ``row // 2``: each has two neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from eatss.analysis.banks import bank_cycles, best_padding
+from eatss.analysis.structure import ProductFacts, WarpInstruction
+from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.demand import Column
+from eatss.prediction.uniform_references import UniformSet
+
+
+def fragment_padding(
+    of: CudaLaunch, members: Sequence[UniformSet], sizes: Sequence[Column]
+) -> Column:
+    """Return the elements that rows of a box are padded by.
+
+    Args:
+        of: the launch.
+        members: the accesses that read the box, all of one factor of products.
+        sizes: the extents of the box.
+    """
+    instruction, product = of.structure.instruction, of.cut.products[0]
+    assert instruction is not None
+    threads = of.shape.threads[product.columns]
+    table = np.stack([*sizes, threads], axis=1).astype(np.int64)
+    unique, back = np.unique(table, axis=0, return_inverse=True)
+    width = members[0].access.element_bytes
+    found = []
+    for *extents, along in unique.tolist():
+        lanes = _lanes(instruction, product, along)
+
+        def cycles(
+            padding: int,
+            extents: list[int] = extents,
+            lanes: list[dict[str, int]] = lanes,
+        ) -> int:
+            row = [*extents[:-1], extents[-1] + padding]
+            return sum(bank_cycles(_places(one, row, lanes), width) for one in members)
+
+        found.append(best_padding(cycles, width))
+    return np.array(found, dtype=np.float64)[back.reshape(-1)]
+
+
+def _lanes(
+    instruction: WarpInstruction, product: ProductFacts, threads: int
+) -> list[dict[str, int]]:
+    """Return where each lane of a warp reads, by loop, with so many threads along columns."""
+    rows, steps = instruction.lanes
+    _, points = instruction.points
+    return [
+        {
+            product.rows: row,
+            product.columns: row // points + threads * (row % points),
+            product.sum_loop: step,
+        }
+        for row in range(rows)
+        for step in range(steps)
+    ]
+
+
+def _places(
+    uniform: UniformSet, extents: Sequence[int], lanes: Sequence[Mapping[str, int]]
+) -> list[int]:
+    """Return the element of a box that each lane reads."""
+    places = []
+    for lane in lanes:
+        place = 0
+        for (terms, _), extent in zip(uniform.access.subscripts, extents, strict=True):
+            place = place * extent + sum(lane.get(name, 0) * factor for name, factor in terms)
+        places.append(place)
+    return places
