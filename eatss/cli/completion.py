@@ -15,7 +15,13 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "eatss.meters": ("auto", "counter", "power", "nvidia-smi", "jetson", "none"),
     "eatss.strategies": ("model", "random", "exhaustive", "local", "optuna", "kernel-tuner"),
     "eatss.transformations": ("swizzle",),
-    "eatss.instructions": ("fma", "atomic_add", "shuffle_down_add"),
+    "eatss.instructions": (
+        "fma",
+        "atomic_add",
+        "shuffle_down_add",
+        "mma_f64_8x8x4",
+        "mma_f64_16x8x16",
+    ),
 }
 """The names of eatss in each registry, by its group of entry points: the registries load slowly."""
 

@@ -210,6 +210,5 @@ def _kernel_text(kernel: KernelSelection) -> str:
     if staged:
         words.append(f"{', '.join(staged)} shared")
     if kernel.warps is not None:
-        ahead = "" if kernel.warps.stages == 1 else f", {kernel.warps.stages} boxes"
-        words.append(f"products by {kernel.warps.instruction}{ahead}")
+        words.append(f"{kernel.warps.instruction} in {kernel.warps.stages} stages")
     return ", ".join(words)

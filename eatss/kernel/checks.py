@@ -13,19 +13,23 @@ _COORDINATES = ("threadIdx.", "blockIdx.", "blockDim.", "gridDim.")
 
 
 def kernel_faults(
-    kernel: Kernel, sizes: Collection[str], before: Kernel | None = None
+    kernel: Kernel,
+    sizes: Collection[str],
+    before: Kernel | None = None,
+    most_shared_bytes: int = 0,
 ) -> tuple[str, ...]:
     """Return what is wrong with a kernel, in words; nothing if it is well formed.
 
     Every name is known where it stands, every element has a subscript for each dimension of its
     buffer, buffers are declared or passed, what is passed to be read is not written, and
     instructions have their operands. A kernel that came from another keeps its name, its threads
-    and its arguments, and takes no more shared memory than blocks may have without asking.
+    and its arguments, and takes no more shared memory than blocks may have.
 
     Args:
         kernel: the kernel.
         sizes: names that are known without being passed, as macros are.
         before: the kernel that it came from.
+        most_shared_bytes: what a block may have if it asks; without asking it may have less.
     """
     if not isinstance(kernel, Kernel):
         return (f"a {type(kernel).__name__} is no kernel",)
@@ -33,17 +37,20 @@ def kernel_faults(
     passed = {one.buffer for one in kernel.arguments if one.buffer is not None}
     constant = {one.buffer for one in kernel.arguments if one.buffer and one.read_only}
     here = _Here(passed | set(kernel.shared), constant)
-    faults = [*_changes(kernel, before), *here.faults(kernel.body, known, frozenset())]
+    faults = [
+        *_changes(kernel, before, most_shared_bytes),
+        *here.faults(kernel.body, known, frozenset()),
+    ]
     return tuple(dict.fromkeys(faults))
 
 
-def _changes(kernel: Kernel, before: Kernel | None) -> Iterator[str]:
+def _changes(kernel: Kernel, before: Kernel | None, most_shared_bytes: int) -> Iterator[str]:
     if before is None:
         return
     for what in ("name", "threads", "arguments", "index_bits"):
         if getattr(kernel, what) != getattr(before, what):
             yield f"its {what} changed, which the launch relies on"
-    most = max(before.shared_bytes, kernel.static_shared_bytes)
+    most = max(before.shared_bytes, kernel.static_shared_bytes, most_shared_bytes)
     if kernel.shared_bytes > most:
         yield f"it takes {kernel.shared_bytes} bytes of shared memory, and a block may have {most}"
 

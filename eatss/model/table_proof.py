@@ -84,6 +84,7 @@ def table_to_smt2(problem: TableProblem, best: Mapping[str, int]) -> str:
         [
             f"; Sizes of {problem.kernel}: minimise cost, in {cost.unit}.",
             f"; {len(cost.rows)} rows; threads:i is a block's threads along the loop i.",
+            *_explained(problem),
             "(set-option :produce-models true)",
             "(set-logic QF_LIA)",
             *_declarations(problem),
@@ -108,6 +109,15 @@ def table_to_smt2(problem: TableProblem, best: Mapping[str, int]) -> str:
 def symbol(name: str) -> str:
     """Return a variable's name as a symbol."""
     return f"|{name}|"
+
+
+def _explained(problem: TableProblem) -> list[str]:
+    """Return comments on variables that only some kernels have."""
+    found = [name.removeprefix("warps:") for name in problem.variables if name.startswith("warps:")]
+    return [
+        f"; warps:{name} is 1 where it computes products; stages are boxes at once."
+        for name in found
+    ]
 
 
 def _declarations(problem: TableProblem) -> list[str]:

@@ -102,8 +102,9 @@ def cut_lines(
     if host_loop is not None:
         lines.append(f"the loop {host_loop} runs on the host")
     if warps is not None:
-        ahead = "" if warps.stages == 1 else f", {warps.stages - 1} of {warps.stages} boxes ahead"
-        lines.append(f"warps compute products by {warps.instruction}{ahead}")
+        tiles = "tile" if warps.stages == 2 else "tiles"
+        ahead = "" if warps.stages == 1 else f", copies {warps.stages - 1} {tiles} ahead"
+        lines.append(f"products by tensor cores: {warps.instruction}{ahead}")
     return lines
 
 

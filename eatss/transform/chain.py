@@ -50,7 +50,7 @@ def transformed(
     for fault in kernel_faults(kernel, sizes):
         raise _internal("EATSS-K904", kernel, fault)
     for name in transformations:
-        kernel = _changed(kernel, name, sizes)
+        kernel = _changed(kernel, name, sizes, most_shared_bytes)
     for name in instructions:
         instruction = INSTRUCTIONS.get(name)
         use = use_warp_instruction if instruction.lanes else use_instruction
@@ -74,12 +74,12 @@ def transformed(
     return kernel
 
 
-def _changed(kernel: Kernel, name: str, sizes: Collection[str]) -> Kernel:
+def _changed(kernel: Kernel, name: str, sizes: Collection[str], most_shared_bytes: int) -> Kernel:
     """Return what a transformation makes of a kernel; a fault of it is its author's."""
     change, provider = TRANSFORMATIONS.get(name), TRANSFORMATIONS.provider(name)
     try:
         found = change(kernel)
-        faults = kernel_faults(found, sizes, before=kernel)
+        faults = kernel_faults(found, sizes, before=kernel, most_shared_bytes=most_shared_bytes)
     except EatssError:
         raise
     except Exception as error:

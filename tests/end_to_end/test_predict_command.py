@@ -81,6 +81,7 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "spread",
         "sum_loops",
         "host_loop",
+        "warps",
     }
     assert kernel["tile_sizes"] == {"i": 64, "j": 32, "k": 8}
     assert kernel["block"] == {"i": 8, "j": 16}

@@ -1,0 +1,91 @@
+"""What products by tensor cores ask for: every multiply-add once, less waiting with boxes ahead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from eatss.frontend.options import Reading
+from eatss.gpu import GpuProfile, load_profile
+from eatss.lower.structures import structures_for
+from eatss.model.cuda_lattice import CudaLattice, lattices
+from eatss.prediction.cuda_model import CudaModel, CudaPrediction
+from eatss.resources import data_directory
+from eatss.session.session import Session
+
+NI, NJ, NK = 768, 1536, 512
+"""Multiples of every tile that is offered."""
+
+WARP = 32
+
+
+def offered(gpu: str) -> tuple[list[CudaLattice], list[CudaPrediction], GpuProfile]:
+    """Return gemm's layouts without and with tensor cores, and what is predicted of them."""
+    card = load_profile(gpu)
+    reading = Reading(defines=(f"NI={NI}", f"NJ={NJ}", f"NK={NK}"))
+    program = Session(data_directory("kernels") / "gemm.c", reading, code=True).analysed
+    (facts,) = program.facts
+    model = CudaModel.of(facts, card)
+    own = [
+        one
+        for one in lattices(facts, structures_for(program, card)[facts.name], card)
+        if not one.structure.spreads
+    ]
+    return own, [model.columns(one.structure, one.candidates()) for one in own], card
+
+
+@pytest.mark.parametrize("gpu", ["h200", "a100-40gb"])
+def test_every_multiply_add_is_counted_once_on_tensor_cores(gpu: str) -> None:
+    (plain, products), (alone, together), _ = offered(gpu)
+    assert plain.structure.instruction is None
+    assert products.structure.instruction is not None
+    ((demand, _),) = together.launches
+    assert np.all(demand.tensor64 * WARP == NI * NJ * NK)
+    ((without, _),) = alone.launches
+    assert not without.tensor64.any()
+    # what is left for plain units: beta C, and alpha once for each element of A that a warp loads
+    assert np.all(demand.fp64 * WARP < NI * NJ * NK / 4)
+    assert np.all(without.fp64 * WARP >= NI * NJ * NK)
+
+
+def test_tensor_cores_are_never_faster_than_their_peak() -> None:
+    _, (_, together), card = offered("h200")
+    assert card.peak_fp64_tensor_gflops is not None
+    least_s = 2 * NI * NJ * NK / (card.peak_fp64_tensor_gflops * 1e9)
+    assert np.all(together.total.time_s >= least_s)
+
+
+def test_boxes_ahead_cost_shared_memory_and_save_waiting() -> None:
+    (_, products), (_, together), _ = offered("h200")
+    rows = {key: np.flatnonzero(products.stages == key) for key in (1, 2, 3)}
+    for fewer, more in ((1, 2), (2, 3)):
+        assert np.all(
+            together.shared_bytes[rows[more]] * fewer == together.shared_bytes[rows[fewer]] * more
+        )
+        ((demand, _),) = together.launches
+        assert np.all(demand.chain_cycles[rows[more]] <= demand.chain_cycles[rows[fewer]])
+        assert np.any(demand.chain_cycles[rows[more]] < demand.chain_cycles[rows[fewer]])
+
+
+def test_energy_of_products_is_that_of_the_card() -> None:
+    (_, products), _, card = offered("h200")
+    (facts,) = Session(
+        data_directory("kernels") / "gemm.c",
+        Reading(defines=(f"NI={NI}", f"NJ={NJ}", f"NK={NK}")),
+        code=True,
+    ).analysed.facts
+    model = CudaModel.of(facts, card)
+    free = replace(
+        model.card, prices=replace(model.card.prices, tensor64_j=0.0), power_limit_w=float("inf")
+    )
+    dear = replace(model.card, power_limit_w=float("inf"))
+    spent = [
+        replace(model, card=one).columns(products.structure, products.candidates()).total.energy_j
+        for one in (dear, free)
+    ]
+    runs = np.isfinite(spent[0])
+    each_j = model.card.prices.tensor64_j / WARP
+    assert runs.sum() > len(runs) / 2
+    assert np.allclose((spent[0] - spent[1])[runs], NI * NJ * NK * each_j, rtol=1e-9)
