@@ -6,8 +6,8 @@
 
 Layouts of these kernels differ by less than two calls on one card do, so only one call in which
 they are measured by turns tells which is better. They are called after tile and threads of the two
-parallel loops; the one that is selected is marked. ``measure`` needs NumPy, SciPy, CuPy, NVML and
-nvcc or NVRTC.
+parallel loops; the one that is selected without tensor cores is marked. ``measure`` needs NumPy,
+SciPy, CuPy, NVML and nvcc or NVRTC.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -31,6 +32,9 @@ from benchmarks.recorded import (
 from eatss.measurement import measure_variants
 from eatss.measurement.measurement import Measurement
 from eatss.resources import data_directory
+
+if TYPE_CHECKING:
+    from eatss.gpu import GpuProfile
 
 FILE = "contractions.json"
 OPTIONS = replace(TWO_WINDOWS, budget_s=1.6)
@@ -62,15 +66,21 @@ LAYOUTS: dict[str, dict[str, Layout]] = {
 """The layouts of each kernel, each for all nests of the program."""
 
 
+def without_tensor_cores(gpu: str) -> GpuProfile:
+    """Return a card as if it had no tensor cores for doubles."""
+    from eatss.gpu import load_profile  # noqa: PLC0415 - not on the machine with the card
+
+    return replace(load_profile(gpu), peak_fp64_tensor_gflops=None)
+
+
 def prepare_all(directory: Path, gpu: str) -> None:
     """Generate every layout."""
     # not on the machine with the card
-    from eatss.gpu import load_profile  # noqa: PLC0415
     from eatss.model.options import SelectOptions  # noqa: PLC0415
     from eatss.recipe.requests import CodeRequest  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
-    profile = load_profile(gpu)
+    profile = without_tensor_cores(gpu)
     for kernel, layouts in LAYOUTS.items():
         session = Session(data_directory("kernels") / f"{kernel}.c", code=True)
         selection = session.select(profile, SelectOptions(target="cuda"))
@@ -133,7 +143,8 @@ def _selected(kernel: str) -> Layout:
     """Return tile and threads of the parallel loops as they are selected today."""
     from eatss import select  # noqa: PLC0415
 
-    chosen = select(data_directory("kernels") / f"{kernel}.c", gpu="h200", target="cuda")
+    card = without_tensor_cores("h200")
+    chosen = select(data_directory("kernels") / f"{kernel}.c", gpu=card, target="cuda")
     (nest,) = chosen.kernels
     sizes, threads = dict(nest.tile_sizes), dict(nest.block)
     return {name: sizes[name] or 0 for name in threads}, threads

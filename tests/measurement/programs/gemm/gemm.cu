@@ -12,7 +12,64 @@
 
 // An element of shared memory; on a CPU it remembers who wrote it.
 #define EATSS_TRACKED(type) type
-#define EATSS_SHARED(type, name) __shared__ type name
+#define EATSS_DYNAMIC_SHARED(type, name) \
+    extern __shared__ __align__(16) unsigned char eatss_shared_bytes[]; \
+    type &name = *reinterpret_cast<type *>(eatss_shared_bytes)
+
+// An element of shared memory gets that of global memory, or zero, while the thread goes on.
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_ahead(Value *to, const Value *from, bool reads)
+{
+    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(target), "l"(from), "n"((int)sizeof(Value)),
+                   "r"(reads ? (int)sizeof(Value) : 0)
+                 : "memory");
+}
+// What was copied since the last one is a group.
+__device__ __forceinline__ void eatss_commit_copies()
+{
+    asm volatile("cp.async.commit_group;" : : : "memory");
+}
+// All groups but the last few are there.
+template <int pending>
+__device__ __forceinline__ void eatss_wait_for_copies()
+{
+    asm volatile("cp.async.wait_group %0;" : : "n"(pending) : "memory");
+}
+
+// d += a b for 16 x 16 and 16 x 8 matrices that a warp holds; products are added in the order of k.
+__device__ __forceinline__ void eatss_mma_16x8x16(
+    double &d0, double &d1, double &d2, double &d3, double a0, double a1, double a2, double a3,
+    double a4, double a5, double a6, double a7, double b0, double b1, double b2, double b3)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, "
+                 "{%0, %1, %2, %3};"
+                 : "+d"(d0), "+d"(d1), "+d"(d2), "+d"(d3)
+                 : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(a4), "d"(a5), "d"(a6), "d"(a7),
+                   "d"(b0), "d"(b1), "d"(b2), "d"(b3));
+}
+
+#else // on a CPU
+
+// The same, the lanes' values passed on as by shuffles.
+#define eatss_mma_16x8x16(...) eatss_mma_16x8x16_at(__LINE__, __VA_ARGS__)
+inline void eatss_mma_16x8x16_at(
+    int line, double &d0, double &d1, double &d2, double &d3, double a0, double a1, double a2,
+    double a3, double a4, double a5, double a6, double a7, double b0, double b1, double b2,
+    double b3)
+{
+    const double own[12] = {a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3};
+    const eatss::Passed<double, 12> all(own, line);
+    const int row = all.lane / 4, quad = all.lane % 4;
+    double *d[4] = {&d0, &d1, &d2, &d3};
+    for (int k = 0; k < 16; k++)
+        for (int slot = 0; slot < 4; slot++)
+            *d[slot] = fma(all.of(4 * row + k % 4)[2 * (k / 4) + slot / 2],
+                           all.of(4 * (2 * quad + slot % 2) + k % 4)[8 + k / 4], *d[slot]);
+}
 #endif // EATSS_CPU
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -44,32 +101,37 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define NK 4000
 #endif
 
-// S0, S1: 8 x 32 x 1 threads a block
-// tiles: i = 128, j = 64, k = 16
-// C: registers, 32 a thread
-// A[i][k]: shared memory, 128 x 16 elements
-// B[k][j]: shared memory, 16 x 64 elements
+// S0, S1: 8 x 16 x 1 threads a block
+// tiles: i = 64, j = 128, k = 32
+// C: registers, 64 a thread
+// A[i][k]: shared memory, 64 x 32 elements
+// B[k][j]: shared memory, 32 x 128 elements
+// mma_f64_16x8x16: computes S1
 struct kernel_gemm_k0_shared {
-    EATSS_TRACKED(double) A[128][17];
-    EATSS_TRACKED(double) B[16][65];
+    EATSS_TRACKED(double) A[2][64][36];
+    EATSS_TRACKED(double) B[2][32][130];
 };
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *__restrict__ A, const double *__restrict__ B)
 {
-    EATSS_SHARED(kernel_gemm_k0_shared, sh);
-    const int ti = threadIdx.y;
-    const int tj = threadIdx.x;
+    EATSS_DYNAMIC_SHARED(kernel_gemm_k0_shared, sh);
     const int thread = threadIdx.x + 8 * threadIdx.y;
-    for (int i0 = 128 * (int)blockIdx.y; i0 < NI; i0 += 128 * (int)gridDim.y) {
-        const int j0 = 64 * (int)blockIdx.x;
-        double C_r[4][8];
+    const int lane_i = thread % 32 / 4;
+    const int warp_i = thread / 32 / 2;
+    const int lane_j = thread % 32 % 4;
+    const int warp_j = thread / 32 % 2;
+    const int ti = lane_i + 8 * warp_i;
+    const int tj = lane_j + 4 * warp_j;
+    for (int i0 = 64 * (int)blockIdx.y; i0 < NI; i0 += 64 * (int)gridDim.y) {
+        const int j0 = 128 * (int)blockIdx.x;
+        double C_r[4][16];
         #pragma unroll
         for (int ri = 0; ri < 4; ++ri) {
-            const int i = i0 + ti + 32 * ri;
+            const int i = i0 + ti + 16 * ri;
             if (i < NI) {
                 #pragma unroll
-                for (int rj = 0; rj < 8; ++rj) {
+                for (int rj = 0; rj < 16; ++rj) {
                     const int j = j0 + tj + 8 * rj;
                     if (j < NJ) {
                         C_r[ri][rj] = C[i * NJ + j];
@@ -79,10 +141,10 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
         }
         #pragma unroll
         for (int ri = 0; ri < 4; ++ri) {
-            const int i = i0 + ti + 32 * ri;
+            const int i = i0 + ti + 16 * ri;
             if (i < NI) {
                 #pragma unroll
-                for (int rj = 0; rj < 8; ++rj) {
+                for (int rj = 0; rj < 16; ++rj) {
                     const int j = j0 + tj + 8 * rj;
                     if (j < NJ) {
                         // gemm.c:46: C[i][j] *= beta;
@@ -92,67 +154,105 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             }
         }
         if (NK >= 1) {
-            for (int k0 = 0; k0 < NK; k0 += 16) {
-                if (i0 + 128 <= NI && k0 + 16 <= NK) {
+            if (0 < NK) {
+                if (i0 + 64 <= NI && 0 + 32 <= NK) {
                     #pragma unroll
-                    for (int e = 0; e < 8; ++e) {
-                        const int x0 = i0 + thread / 16 + 16 * e;
-                        const int x1 = k0 + thread % 16;
-                        sh.A[thread / 16 + 16 * e][thread % 16] = A[x0 * NK + x1];
+                    for (int e = 0; e < 16; ++e) {
+                        const int x0 = i0 + thread / 32 + 4 * e;
+                        const int x1 = 0 + thread % 32;
+                        eatss_copy_ahead(&sh.A[0][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
                     }
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 8; ++e) {
-                        const int x0 = i0 + thread / 16 + 16 * e;
-                        const int x1 = k0 + thread % 16;
-                        if (x1 < NK && x0 < NI) sh.A[thread / 16 + 16 * e][thread % 16] = A[x0 * NK + x1];
+                    for (int e = 0; e < 16; ++e) {
+                        const int x0 = i0 + thread / 32 + 4 * e;
+                        const int x1 = 0 + thread % 32;
+                        eatss_copy_ahead(&sh.A[0][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
                     }
                 }
-                if (j0 + 64 <= NJ && k0 + 16 <= NK) {
+                if (j0 + 128 <= NJ && 0 + 32 <= NK) {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
-                        const int x0_1 = k0 + thread / 64 + 4 * e;
-                        const int x1_1 = j0 + thread % 64;
-                        sh.B[thread / 64 + 4 * e][thread % 64] = B[x0_1 * NJ + x1_1];
+                    for (int e = 0; e < 32; ++e) {
+                        const int x0_1 = 0 + thread / 128 + 1 * e;
+                        const int x1_1 = j0 + thread % 128;
+                        eatss_copy_ahead(&sh.B[0][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
                     }
                 } else {
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
-                        const int x0_1 = k0 + thread / 64 + 4 * e;
-                        const int x1_1 = j0 + thread % 64;
-                        if (x1_1 < NJ && x0_1 < NK) sh.B[thread / 64 + 4 * e][thread % 64] = B[x0_1 * NJ + x1_1];
+                    for (int e = 0; e < 32; ++e) {
+                        const int x0_1 = 0 + thread / 128 + 1 * e;
+                        const int x1_1 = j0 + thread % 128;
+                        eatss_copy_ahead(&sh.B[0][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
                     }
                 }
-                __syncthreads();
-                if (i0 + 128 <= NI && j0 + 64 <= NJ && k0 + 16 <= NK) {
-                    #pragma unroll 8
-                    for (int k = k0; k < k0 + 16; ++k) {
+            }
+            eatss_commit_copies();
+            __syncthreads();
+            for (int k0 = 0; k0 < NK; k0 += 32) {
+                const int stage = k0 / 32 % 2;
+                eatss_wait_for_copies<0>();
+                if (k0 + 32 < NK) {
+                    if (i0 + 64 <= NI && k0 + 32 + 32 <= NK) {
                         #pragma unroll
-                        for (int ri = 0; ri < 4; ++ri) {
-                            const int i = i0 + ti + 32 * ri;
-                            #pragma unroll
-                            for (int rj = 0; rj < 8; ++rj) {
-                                const int j = j0 + tj + 8 * rj;
-                                // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
-                                C_r[ri][rj] += alpha * sh.A[i - i0][k - k0] * sh.B[k - k0][j - j0];
-                            }
+                        for (int e = 0; e < 16; ++e) {
+                            const int x0 = i0 + thread / 32 + 4 * e;
+                            const int x1 = k0 + 32 + thread % 32;
+                            eatss_copy_ahead(&sh.A[(stage + 1) % 2][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
+                        }
+                    } else {
+                        #pragma unroll
+                        for (int e = 0; e < 16; ++e) {
+                            const int x0 = i0 + thread / 32 + 4 * e;
+                            const int x1 = k0 + 32 + thread % 32;
+                            eatss_copy_ahead(&sh.A[(stage + 1) % 2][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
                         }
                     }
-                } else {
-                    for (int k = k0; k < eatss_min(k0 + 16, NK); ++k) {
+                    if (j0 + 128 <= NJ && k0 + 32 + 32 <= NK) {
                         #pragma unroll
-                        for (int ri = 0; ri < 4; ++ri) {
-                            const int i = i0 + ti + 32 * ri;
-                            if (i < NI) {
-                                #pragma unroll
-                                for (int rj = 0; rj < 8; ++rj) {
-                                    const int j = j0 + tj + 8 * rj;
-                                    if (j < NJ) {
-                                        // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
-                                        C_r[ri][rj] += alpha * sh.A[i - i0][k - k0] * sh.B[k - k0][j - j0];
-                                    }
-                                }
-                            }
+                        for (int e = 0; e < 32; ++e) {
+                            const int x0_1 = k0 + 32 + thread / 128 + 1 * e;
+                            const int x1_1 = j0 + thread % 128;
+                            eatss_copy_ahead(&sh.B[(stage + 1) % 2][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
+                        }
+                    } else {
+                        #pragma unroll
+                        for (int e = 0; e < 32; ++e) {
+                            const int x0_1 = k0 + 32 + thread / 128 + 1 * e;
+                            const int x1_1 = j0 + thread % 128;
+                            eatss_copy_ahead(&sh.B[(stage + 1) % 2][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
+                        }
+                    }
+                }
+                eatss_commit_copies();
+                __syncthreads();
+                #pragma unroll
+                for (int k_step = 0; k_step < 2; ++k_step) {
+                    double fragment_a[2][8];
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        fragment_a[mi][0] = alpha * sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step];
+                        fragment_a[mi][1] = alpha * sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step];
+                        fragment_a[mi][2] = alpha * sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 4];
+                        fragment_a[mi][3] = alpha * sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 4];
+                        fragment_a[mi][4] = alpha * sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 8];
+                        fragment_a[mi][5] = alpha * sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 8];
+                        fragment_a[mi][6] = alpha * sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 12];
+                        fragment_a[mi][7] = alpha * sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 12];
+                    }
+                    double fragment_b[8][4];
+                    #pragma unroll
+                    for (int mj = 0; mj < 8; ++mj) {
+                        fragment_b[mj][0] = sh.B[stage][lane_j + 16 * k_step][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                        fragment_b[mj][1] = sh.B[stage][lane_j + 16 * k_step + 4][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                        fragment_b[mj][2] = sh.B[stage][lane_j + 16 * k_step + 8][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                        fragment_b[mj][3] = sh.B[stage][lane_j + 16 * k_step + 12][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                    }
+                    // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        #pragma unroll
+                        for (int mj = 0; mj < 8; ++mj) {
+                            eatss_mma_16x8x16(C_r[2 * mi][2 * mj], C_r[2 * mi][2 * mj + 1], C_r[2 * mi + 1][2 * mj], C_r[2 * mi + 1][2 * mj + 1], fragment_a[mi][0], fragment_a[mi][1], fragment_a[mi][2], fragment_a[mi][3], fragment_a[mi][4], fragment_a[mi][5], fragment_a[mi][6], fragment_a[mi][7], fragment_b[mj][0], fragment_b[mj][1], fragment_b[mj][2], fragment_b[mj][3]);
                         }
                     }
                 }
@@ -161,10 +261,10 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
         }
         #pragma unroll
         for (int ri = 0; ri < 4; ++ri) {
-            const int i = i0 + ti + 32 * ri;
+            const int i = i0 + ti + 16 * ri;
             if (i < NI) {
                 #pragma unroll
-                for (int rj = 0; rj < 8; ++rj) {
+                for (int rj = 0; rj < 16; ++rj) {
                     const int j = j0 + tj + 8 * rj;
                     if (j < NJ) {
                         C[i * NJ + j] = C_r[ri][rj];
@@ -186,8 +286,10 @@ extern "C" int kernel_gemm_cuda(double alpha, double beta, double *C, const doub
     if (!((double)NI * (double)NJ <= 2147483647)) return -5;  // indices are 32 bits wide: C must have less than 2^31 elements
     if (!((double)NI * (double)NK <= 2147483647)) return -6;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (!((double)NK * (double)NJ <= 2147483647)) return -7;  // indices are 32 bits wide: B must have less than 2^31 elements
+    if (cudaError_t eatss_error = cudaFuncSetAttribute(kernel_gemm_k0,
+            cudaFuncAttributeMaxDynamicSharedMemorySize, 103424)) return (int)eatss_error;
     if (NI >= 1 && NJ >= 1) {
-        EATSS_LAUNCH(kernel_gemm_k0, dim3(eatss_floordiv(NJ + 63, 64), eatss_min(eatss_floordiv(NI + 127, 128), 65535)), dim3(8, 32), 0, stream, C, beta, alpha, A, B);
+        EATSS_LAUNCH(kernel_gemm_k0, dim3(eatss_floordiv(NJ + 127, 128), eatss_min(eatss_floordiv(NI + 63, 64), 65535)), dim3(8, 16), 103424, stream, C, beta, alpha, A, B);
     }
     return (int)cudaGetLastError();
 }
