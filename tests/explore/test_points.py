@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from eatss.analysis.structure import WarpUse
 from eatss.diagnostics import InputError
-from eatss.explore.cuda_maker import CudaMaker
+from eatss.explore.cuda_maker import CudaMaker, default_sizes
 from eatss.explore.nouns import MakerJob, SourceText, Wanted
 from eatss.explore.outline import Outline, outlined
 from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.gpu.document import profile_to_document
+from eatss.lower.structures import structures_for
+from eatss.model import KernelSelection
+from eatss.model.options import SelectOptions
 from eatss.point import variant_key
+from eatss.session.session import Session
 from eatss.space.bound import bind
 from eatss.space.document import space_from_text
+from eatss.store.nouns import Role
 from eatss.tile_space.derived import point_of
 from tests.examples import with_long
 
@@ -99,3 +106,56 @@ def test_iterators_that_only_expressions_use_are_no_mistake(tmp_path: Path) -> N
 def test_choices_are_wanted_at_every_size_of_the_space(tmp_path: Path) -> None:
     text = 'name = "x"\n[iterators]\nNI = [500, 1000]\ntile_i = [16, 32]\n'
     assert outline_of(text, tmp_path).sizes == ((("NI", 500),), (("NI", 1000),))
+
+
+def chosen(decisions: dict[str, int | str], tmp_path: Path, role: Role = "") -> KernelSelection:
+    """Return what decisions make of gemm, whose selection has tensor cores."""
+    maker = CudaMaker(job("gemm", tmp_path))
+    wanted = Wanted(
+        variant="v",
+        values=tuple(decisions.items()),
+        decisions=tuple(decisions.items()),
+        role=role,
+    )
+    (kernel,) = maker._chosen(maker._program(()), wanted).kernels
+    return kernel
+
+
+MMA = "mma_f64_16x8x16"
+
+
+def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> None:
+    assert chosen({"tile_k": 16}, tmp_path).warps == WarpUse(instruction=MMA, stages=2)
+    assert chosen({"stages": 3}, tmp_path).warps == WarpUse(instruction=MMA, stages=3)
+    assert chosen({"tile_k": 8}, tmp_path).warps is None
+    assert chosen({"threads_i": 4}, tmp_path).warps is None
+    assert chosen({"warps": "none"}, tmp_path).warps is None
+
+
+@pytest.mark.parametrize(
+    ("decisions", "why"),
+    [
+        ({"warps": MMA, "tile_k": 8}, "are not those of mma_f64_16x8x16"),
+        ({"warps": "mma_f64_8x8x4"}, "warps cannot compute"),
+        ({"warps": "none", "stages": 2}, "only where warps compute products"),
+        ({"stages": 9}, "not 1 to 8"),
+    ],
+)
+def test_tensor_cores_that_cannot_be_are_refused(
+    decisions: dict[str, int | str], why: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        chosen(decisions, tmp_path)
+    assert caught.value.code == "EATSS-W010"
+
+
+def test_the_default_has_tiles_of_32_and_no_tensor_cores(tmp_path: Path) -> None:
+    kernel = chosen({}, tmp_path, role="default")
+    assert kernel.warps is None
+    assert dict(kernel.tile_sizes) == {"i": 32, "j": 32, "k": 32}
+    without = replace(PROFILE, peak_fp64_tensor_gflops=None)
+    session = Session(KERNELS / "gemm.c", code=True)
+    base = session.select(without, SelectOptions(target="cuda"))
+    structures = structures_for(session.analysed, without)
+    (before,) = default_sizes(session, base, structures, without).kernels
+    assert (kernel.block, kernel.references) == (before.block, before.references)

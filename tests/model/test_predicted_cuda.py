@@ -21,6 +21,7 @@ from eatss.lower.structures import structures_for
 from eatss.model import ModelOptions, Selection, predicted_cuda, program_to_smt2
 from eatss.model.cuda_lattice import lattices
 from eatss.model.cuda_layout import expected_of
+from eatss.model.expectation import KernelExpectation
 from eatss.model.objectives import costs
 from eatss.model.predicted_cuda import FULL_SPEED, cuda_problems
 from eatss.model.table_proof import table_to_smt2
@@ -424,3 +425,62 @@ def test_options_of_the_paper_are_refused() -> None:
     with pytest.raises(eatss.InputError) as caught:
         ModelOptions(target="cuda", uniform=True)
     assert caught.value.code == "EATSS-M012"
+
+
+def test_a_product_of_doubles_runs_on_tensor_cores_where_a_card_has_them() -> None:
+    def chosen(gpu: str, dtype: str = "double") -> str | None:
+        (kernel,) = selected("gemm", gpu, dtype).kernels
+        return None if kernel.warps is None else kernel.warps.instruction
+
+    assert chosen("h200") == "mma_f64_16x8x16"
+    assert chosen("a100-40gb") == "mma_f64_8x8x4"
+    assert chosen("h200", "float") is None
+    assert chosen("v100") is None
+    strict = select_for(analysed("gemm").program, load_profile("h200"), ENERGY, strict_fp=True)
+    assert [kernel.warps for kernel in strict.kernels] == [None]
+
+
+def test_tensor_cores_are_told_in_the_table_in_json_and_in_the_proof() -> None:
+    selection = selected("gemm")
+    (kernel,) = selection.kernels
+    assert kernel.warps is not None
+    text = selection_table(selection)
+    assert "products by tensor cores: mma_f64_16x8x16, copies 1 tile ahead" in text
+    (document,) = selection.to_dict()["kernels"]
+    assert document["warps"] == {"instruction": "mma_f64_16x8x16", "stages": 2}
+    facts = analysed("gemm").program.facts
+    (problem,) = cuda_problems(facts, structures("gemm"), load_profile("h200"), ENERGY)
+    assert problem is not None
+    assert {"warps:mma_f64_16x8x16", "stages"} <= set(problem.variables)
+    rows = [dict(zip(problem.variables, row, strict=True)) for row in problem.cost.rows]
+    assert {row["stages"] for row in rows if not row["warps:mma_f64_16x8x16"]} <= {1}
+
+
+def test_sizes_of_the_user_use_tensor_cores_where_threads_are_boxes_of_lanes() -> None:
+    source = eatss.resources.data_directory("kernels") / "gemm.c"
+
+    def expected(k: int, block: tuple[int, int]) -> KernelExpectation:
+        tiles = {"i": 64, "j": 64, "k": k}
+        (found,) = eatss.predict(
+            source, gpu="h200", target="cuda", tiles=tiles, block=block
+        ).kernels
+        return found
+
+    fits = expected(16, (16, 8))
+    assert fits.warps is not None
+    assert fits.predicted is not None
+    for k, block in ((8, (16, 8)), (16, (4, 32)), (16, (64, 2))):
+        alone = expected(k, block)
+        assert alone.warps is None
+        assert alone.predicted is not None
+        assert alone.predicted.time_s > 2 * fits.predicted.time_s
+        program = eatss.codegen(source, gpu="h200", tiles={"i": 64, "j": 64, "k": k}, block=block)
+        assert "eatss_mma" not in program.text
+        assert program.kernels[0].shared_bytes == alone.predicted.shared_bytes
+
+
+def test_products_whose_factors_are_not_staged_are_not_predicted() -> None:
+    source = eatss.resources.data_directory("kernels") / "gemm.c"
+    (found,) = eatss.predict(source, gpu="h200", target="cuda", placements={"A": "l1"}).kernels
+    assert found.predicted is None
+    assert "from memory" in (found.note or "")

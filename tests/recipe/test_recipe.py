@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import SplitK
+from eatss.analysis.structure import SplitK, WarpUse
 from eatss.diagnostics import InputError
 from eatss.gpu import load_profile
 from eatss.model.options import SelectOptions
@@ -192,6 +192,7 @@ def test_a_plan_without_a_recipe_has_none(tmp_path: Path) -> None:
 # where it does not belong
 
 
+MMA = "mma_f64_16x8x16"
 UNKNOWN = PlacedReference(array="Z", access="Z[i]", statements=("S0",), memory="l1")
 
 
@@ -224,6 +225,9 @@ def changed(**changes: Any) -> Recipe:
         (lambda: changed(spread=SplitK(lanes=3, tile=1, chunks=1)), "over 3 threads"),
         (lambda: changed(spread=SplitK(lanes=64, tile=1, chunks=1)), "over 64 threads"),
         (lambda: changed(spread=SplitK(lanes=2, tile=1, chunks=10**12)), "no launch has"),
+        (lambda: changed(warps=WarpUse(instruction="fma", stages=1)), "no instruction of warps"),
+        (lambda: changed(warps=WarpUse(instruction="x", stages=1)), "no instruction of warps"),
+        (lambda: changed(warps=WarpUse(instruction=MMA, stages=9)), "not 1 to 8"),
         (lambda: wanted(shared_limit_bytes=10**9), "1000000000 bytes of shared memory"),
         (lambda: wanted(shared_limit_bytes=-5), "-5 bytes of shared memory"),
     ],
