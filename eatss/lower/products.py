@@ -39,7 +39,7 @@ def warp_instructions(profile: GpuProfile) -> Iterator[WarpInstruction]:
     found = [
         described(one)
         for one in every
-        if one.lanes and one.least(ElementType.DOUBLE).least <= profile.compute_capability
+        if _multiplies(one) and one.least(ElementType.DOUBLE).least <= profile.compute_capability
     ]
     if found:
         yield max(found, key=lambda one: one.multiply_adds)
@@ -58,11 +58,18 @@ def described(instruction: Instruction) -> WarpInstruction:
     )
 
 
+def _multiplies(instruction: Instruction) -> bool:
+    """Tell whether a warp multiplies matrices by an instruction: rows, columns, steps."""
+    return bool(instruction.lanes) and [n for n, _ in instruction.instances] == ["i", "j", "k"]
+
+
 def may_fit(instruction: Instruction, mapping: Mapping) -> bool:
     """Tell whether the sizes of a layout are such that warps could use an instruction.
 
     A tile of some serial loop has whole steps, and each thread whole points.
     """
+    if not _multiplies(instruction):
+        return True
     own = described(instruction)
     loops = [loop for loop in mapping.mapped if loop.threads > 1]
     return any(tile.tile % own.steps == 0 for tile in mapping.serial) and all(
