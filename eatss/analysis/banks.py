@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+COPIED_BYTES = 16
+"""Bytes that a thread copies at a time where rows allow it."""
+
 _BANK_BYTES = 4
 _BANKS = 32
 
@@ -25,6 +28,16 @@ def bank_cycles(places: Sequence[int], element_bytes: int) -> int:
     return cycles
 
 
-def best_padding(cycles: Callable[[int], int], element_bytes: int) -> int:
-    """Return the elements to pad rows by that take the fewest cycles, the fewest of several."""
-    return min(range(_BANKS * _BANK_BYTES // element_bytes), key=lambda one: (cycles(one), one))
+def best_padding(cycles: Callable[[int], int], row: int, element_bytes: int) -> int:
+    """Return the elements to pad rows by that take the fewest cycles, the fewest of several.
+
+    Rows begin at multiples of 16 bytes, so that so many can be copied at a time.
+
+    Args:
+        cycles: of a padding.
+        row: elements of a row.
+        element_bytes: of an element.
+    """
+    together = max(1, COPIED_BYTES // element_bytes)
+    paddings = range(-row % together, _BANKS * _BANK_BYTES // element_bytes, together)
+    return min(paddings, key=lambda one: (cycles(one), one))

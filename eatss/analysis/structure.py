@@ -84,10 +84,12 @@ class WarpUse:
     """How a launch uses an instruction of warps.
 
     ``stages`` are the boxes of shared memory in use at once: all but one are filled ahead.
+    ``resident`` blocks of an SM are to run at a time, which bounds the registers of a thread.
     """
 
     instruction: str
     stages: int
+    resident: int = 1
 
 
 class LayoutSizes(Protocol):

@@ -408,6 +408,8 @@ class _RegionBuilder:
             stages=self._stages(warps),
             most_shared_bytes=context.shared_limit_bytes,
         )
+        used = None if decided is None or not code.warps else decided.warps
+        code = replace(code, resident=1 if used is None else used.resident)
         kernel = replace(kernel, kernel=code)
         resources = resources_of(code)
         self.code.append(code)

@@ -8,6 +8,7 @@ from eatss.cuda.lines import Lines
 from eatss.cuda.value_text import ValuePrinter
 from eatss.kernel.nodes import (
     SHARED,
+    Aligned,
     Argument,
     Barrier,
     Commit,
@@ -58,7 +59,10 @@ class _Printer:
                     lines.add(f"EATSS_TRACKED({buffer.element_type.value}) {buffer.name}{sizes};")
             lines.add("")
         declared = ", ".join(self._argument(argument) for argument in kernel.arguments)
-        lines.add(f'extern "C" __global__ void __launch_bounds__({kernel.threads})')
+        bounds = (
+            f"{kernel.threads}" if kernel.resident == 1 else f"{kernel.threads}, {kernel.resident}"
+        )
+        lines.add(f'extern "C" __global__ void __launch_bounds__({bounds})')
         lines.add(f"{kernel.name}({declared})", "{")
         with lines.indented():
             if kernel.shared:
@@ -140,8 +144,19 @@ class _Printer:
             return _waiting(node)
         return self._action(node)
 
+    def _aligned(self, node: Aligned) -> str:
+        """Return the test of where rows begin; what does not change with sizes is left out."""
+        texts = [f"eatss_is_aligned({node.buffer.name})"]
+        for stride in node.strides:
+            rest = Apply(Operator.REMAINDER, (stride, Constant(node.width)))
+            if not isinstance(stride, Constant):
+                texts.append(self._expression(Apply(Operator.EQ, (rest, Constant(0)))))
+        return f"const bool {node.name} = {' && '.join(texts)};"
+
     def _action(self, node: Node) -> str:
-        """Return what changes memory."""
+        """Return what changes memory, or asks how it lies."""
+        if isinstance(node, Aligned):
+            return self._aligned(node)
         if isinstance(node, Compute):
             return self._compute(node)
         if isinstance(node, Evaluate):
@@ -158,12 +173,16 @@ class _Printer:
         target, source = self._element(node.target), self._element(node.source)
         if node.ahead:
             return self._ahead(node, target, source)
+        if node.width > 1:
+            return f"eatss_copy_wide(&{target}, &{source});"
         if node.clears and node.condition is not None:
             return f"{target} = {self._expression(node.condition)} ? {source} : 0;"
         prefix = "" if node.condition is None else f"if ({self._expression(node.condition)}) "
         return f"{prefix}{target} {'+=' if node.adds else '='} {source};"
 
     def _ahead(self, node: Copy, target: str, source: str) -> str:
+        if node.width > 1:
+            return f"eatss_copy_wide_ahead(&{target}, &{source});"
         if node.condition is None:
             return f"eatss_copy_ahead(&{target}, &{source}, true);"
         condition = self._expression(node.condition)

@@ -24,7 +24,7 @@ _TRACKED = """\
 """
 
 _SHARED = """\
-#define EATSS_SHARED(type, name) __shared__ type name
+#define EATSS_SHARED(type, name) __shared__ __align__(16) type name
 """
 
 _DYNAMIC_SHARED = """\
@@ -56,6 +56,29 @@ template <int pending>
 __device__ __forceinline__ void eatss_wait_for_copies()
 {
     asm volatile("cp.async.wait_group %0;" : : "n"(pending) : "memory");
+}
+"""
+
+_WIDE_COPIES = """\
+
+// Whether 16 bytes can be read at a time from where an array begins.
+__device__ __forceinline__ bool eatss_is_aligned(const void *array)
+{
+    return (reinterpret_cast<unsigned long long>(array) & 15) == 0;
+}
+// Two elements of shared memory get those of global memory.
+__device__ __forceinline__ void eatss_copy_wide(double *to, const double *from)
+{
+    *reinterpret_cast<double2 *>(to) = *reinterpret_cast<const double2 *>(from);
+}
+"""
+
+_WIDE_COPIES_AHEAD = """\
+// The same while the thread goes on.
+__device__ __forceinline__ void eatss_copy_wide_ahead(double *to, const double *from)
+{
+    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(from) : "memory");
 }
 """
 
@@ -104,7 +127,8 @@ def preamble(needs: Needs) -> str:
     if needs.shared or needs.dynamic_shared:
         cuda += _TRACKED
     cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
-    cuda += _COPIES_AHEAD * needs.copies_ahead
+    cuda += _COPIES_AHEAD * needs.copies_ahead + _WIDE_COPIES * needs.wide_copies
+    cuda += _WIDE_COPIES_AHEAD * (needs.wide_copies and needs.copies_ahead)
     order = INSTRUCTIONS.names()
     used = sorted(
         {instruction for instruction, _ in needs.instructions},

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from math import prod
 
-from eatss.kernel.nodes import Buffer, Declare, Element, For, Kernel, Let, Node, Perform
+from eatss.kernel.nodes import (
+    Aligned,
+    Buffer,
+    Copy,
+    Declare,
+    Element,
+    For,
+    Kernel,
+    Let,
+    Node,
+    Perform,
+)
 from eatss.kernel.uses import accesses, inside, own_expressions
-from eatss.program import IntExpr, names_in
+from eatss.program import Constant, IntExpr, names_in
 
 _COORDINATES = ("threadIdx.", "blockIdx.", "blockDim.", "gridDim.")
 
@@ -80,8 +91,10 @@ class _Here:
                     yield f"{element.buffer.name} is written, and passed to be read only"
             for body in inside(node):
                 yield from self.faults(body, inner, registers)
-            if isinstance(node, Let):
+            if isinstance(node, Let | Aligned):
                 known.add(node.name)
+            elif isinstance(node, Copy) and node.width > 1 and not _fits(node):
+                yield f"rows of {node.target.buffer.name} do not begin where wide copies may"
             elif isinstance(node, Declare):
                 registers |= {node.buffer}
 
@@ -98,6 +111,13 @@ def _unknown(expressions: Iterator[IntExpr] | Sequence[IntExpr], known: set[str]
     for name in sorted({name for one in expressions for name in names_in(one)}):
         if name not in known and not name.startswith(_COORDINATES):
             yield f"nothing is called {name} where it is used"
+
+
+def _fits(node: Copy) -> bool:
+    """Tell whether rows of what is copied to have whole multiples of a wide copy."""
+    layout = node.target.buffer.layout
+    last = layout.allocated[-1]
+    return isinstance(last, Constant) and last.value % node.width == 0 and not layout.swizzle
 
 
 def _missing(node: Perform) -> Iterator[str]:

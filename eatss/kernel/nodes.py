@@ -120,7 +120,8 @@ class Copy:
     """``target = source`` where ``condition`` holds, everywhere if it is ``None``.
 
     With ``adds`` it is ``target += source``. With ``clears`` the target is zero elsewhere. A copy
-    that goes ``ahead`` is done when a :class:`Wait` says so.
+    that goes ``ahead`` is done when a :class:`Wait` says so. Of ``width`` elements, these are the
+    first; both rows have the others behind them, and lie as :class:`Aligned` says.
     """
 
     target: Element
@@ -129,6 +130,21 @@ class Copy:
     adds: bool = False
     clears: bool = False
     ahead: bool = False
+    width: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aligned:
+    """``name`` is 1 where every row of a buffer begins at a multiple of ``width`` elements."""
+
+    name: str
+    buffer: Buffer
+    width: int
+
+    @property
+    def strides(self) -> tuple[IntExpr, ...]:
+        """How far apart rows are, in elements."""
+        return self.buffer.layout.strides[:-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +225,7 @@ Node: TypeAlias = (
     | Barrier
     | Fill
     | Copy
+    | Aligned
     | Commit
     | Wait
     | Perform
@@ -247,7 +264,8 @@ class WarpAxis:
 class Kernel:
     """A kernel: what each thread of each block does.
 
-    ``warps`` are the loops, rows first, whose threads are boxes of lanes; mostly none.
+    ``warps`` are the loops, rows first, whose threads are boxes of lanes; mostly none. Compilers
+    are to keep registers so few that ``resident`` blocks fit an SM.
 
     ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
     at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``.
@@ -261,6 +279,7 @@ class Kernel:
     index_bits: Literal[32, 64]
     body: tuple[Node, ...]
     warps: tuple[WarpAxis, ...] = ()
+    resident: int = 1
 
     @property
     def shared_bytes(self) -> int:

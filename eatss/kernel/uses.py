@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from eatss.analysis.mapping import AXES, Axis
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import (
+    Aligned,
     Buffer,
     Compute,
     Copy,
@@ -41,12 +42,14 @@ class Needs:
     """What code needs besides C: of a card, and of the definitions at the top of its file.
 
     ``instructions`` are those it names, each with a type it is for; ``operators`` are those of its
-    integer expressions. ``copies_ahead`` says that copies do not pass through registers.
+    integer expressions. ``copies_ahead`` says that copies do not pass through registers,
+    ``wide_copies`` that some are of several elements.
     """
 
     shared: bool = False
     dynamic_shared: bool = False
     copies_ahead: bool = False
+    wide_copies: bool = False
     instructions: frozenset[tuple[Instruction, ElementType]] = frozenset()
     operators: frozenset[Operator] = frozenset()
 
@@ -56,6 +59,7 @@ class Needs:
             shared=self.shared or other.shared,
             dynamic_shared=self.dynamic_shared or other.dynamic_shared,
             copies_ahead=self.copies_ahead or other.copies_ahead,
+            wide_copies=self.wide_copies or other.wide_copies,
             instructions=self.instructions | other.instructions,
             operators=self.operators | other.operators,
         )
@@ -122,6 +126,8 @@ def own_expressions(node: Node) -> Iterator[IntExpr]:
     """Yield the integer expressions of a node itself, subscripts of its elements among them."""
     if isinstance(node, Let):
         yield node.value
+    elif isinstance(node, Aligned):
+        yield from node.strides
     elif isinstance(node, For):
         yield from (node.lower, node.condition, node.step)
     elif isinstance(node, If):
@@ -219,6 +225,8 @@ def without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
     declared = Counter(node.name for node in every(nodes) if isinstance(node, Let))
 
     def kept(node: Node) -> tuple[Node, ...]:
+        if isinstance(node, Aligned) and node.name not in used:
+            return ()
         goes = isinstance(node, Let) and node.name not in used and declared[node.name] == 1
         return () if goes else (node,)
 
@@ -275,6 +283,7 @@ def needs_of(kernel: Kernel) -> Needs:
         shared=bool(kernel.shared) and not kernel.dynamic_shared,
         dynamic_shared=bool(kernel.shared) and kernel.dynamic_shared,
         copies_ahead=any(isinstance(node, Copy) and node.ahead for node in nodes),
+        wide_copies=any(isinstance(node, Aligned) for node in nodes),
         instructions=frozenset(one for node in nodes for one in instructions_of(node)),
         operators=frozenset(operators),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from eatss.kernel.nodes import For, Node
-from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied
 from eatss.schedule.names import NameTable
 
 
@@ -54,13 +54,37 @@ def copy_loop(sizes: Sequence[int], threads: int, thread: str, names: NameTable)
     return _by_number(sizes, threads, thread, names)
 
 
+def wide_copy_loop(
+    sizes: Sequence[int], threads: int, thread: str, names: NameTable, width: int
+) -> CopyLoop | None:
+    """Return how a block copies a box, each thread ``width`` elements of a row at a time.
+
+    ``places`` are those of the first of them. ``None`` where threads do not fill whole rows.
+    """
+    long = [k for k, size in enumerate(sizes) if size > 1]
+    if len(long) != len(("rows", "columns")) or long[1] != len(sizes) - 1:
+        return None
+    rows, columns = (sizes[at] for at in long)
+    if columns % width or threads % (columns // width) or rows * columns % (threads * width):
+        return None
+    step = threads // (columns // width)
+    return _by_rows(sizes, long[0], long[1], step, thread, names, width)
+
+
 def _by_rows(
-    sizes: Sequence[int], row_at: int, column_at: int, step: int, thread: str, names: NameTable
+    sizes: Sequence[int],
+    row_at: int,
+    column_at: int,
+    step: int,
+    thread: str,
+    names: NameTable,
+    width: int = 1,
 ) -> CopyLoop:
-    rows, columns = sizes[row_at], Constant(sizes[column_at])
+    rows, columns = sizes[row_at], Constant(sizes[column_at] // width)
     turn = names.fresh("e")
     places: list[IntExpr] = [Constant(0)] * len(sizes)
-    places[column_at] = Apply(Operator.REMAINDER, (Name(thread), columns))
+    column = Apply(Operator.REMAINDER, (Name(thread), columns))
+    places[column_at] = column if width == 1 else multiplied(Constant(width), column)
     first: IntExpr = Apply(Operator.QUOTIENT, (Name(thread), columns))
     later = Apply(Operator.MUL, (Constant(step), Name(turn)))
     places[row_at] = first if rows == step else Apply(Operator.ADD, (first, later))

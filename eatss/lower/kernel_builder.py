@@ -102,6 +102,7 @@ class KernelBuilder:
             index=self._index,
             limit_bytes=context.shared_limit_bytes,
             clears=bool(mapping.warps),
+            wide=bool(mapping.warps),
         )
         self._thread = ThreadBuilder(
             references=self._references,
@@ -240,7 +241,8 @@ class KernelBuilder:
         else:
             found.append(number)
         found += self._numbered_blocks(ranges)
-        return (*found, *self._tiles(self._mapping.mapped, ranges, known))
+        tiles = self._tiles(self._mapping.mapped, ranges, known)
+        return (*found, *self._staging.aligned, *tiles)
 
     def _tiles(
         self, loops: Sequence[MappedLoop], ranges: Dictionary[str, TileRange], known: isl.Set

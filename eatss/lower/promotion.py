@@ -58,6 +58,7 @@ def shared_tile(
     element_type: ElementType,
     footprints: Mapping[int, isl.Set],
     most_bytes: int,
+    together: int = 1,
 ) -> SharedTile | str:
     """Place a candidate outside the loops that do not change it, or further in to make it fit.
 
@@ -67,6 +68,7 @@ def shared_tile(
         element_type: of its array.
         footprints: the elements read, by the number of serial loops around the copy.
         most_bytes: what is left of a block's shared memory.
+        together: rows are to have a multiple of so many elements.
 
     Returns:
         The tile, or why there is none.
@@ -77,7 +79,8 @@ def shared_tile(
         if box is None:
             continue
         sizes = tuple(size for _, size in box)
-        for padding in (_padding(sizes), 0):
+        rest = -sizes[-1] % together
+        for padding in (_padding(sizes) if together == 1 else rest + together, rest):
             tile = SharedTile(
                 name=name,
                 candidate=candidate,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import islpy as isl
 
+from eatss.analysis.banks import COPIED_BYTES
 from eatss.analysis.mapping import AXES
 from eatss.isl_names import (
     coalesced,
@@ -15,10 +16,10 @@ from eatss.isl_names import (
     parameter_at_most,
     without_parameters,
 )
-from eatss.kernel.nodes import Copy, Element, If, Let, Node
+from eatss.kernel.nodes import Aligned, Copy, Element, If, Let, Node
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.bounds import guard, union_of
-from eatss.lower.cooperative_copy import copy_loop
+from eatss.lower.cooperative_copy import CopyLoop, copy_loop, wide_copy_loop
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import TRUE, value_of
 from eatss.lower.promotion import SharedTile, shared_tile
@@ -31,13 +32,17 @@ from eatss.schedule.mapping import Mapping, SerialTile
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
 
+_PAIR = 2
+"""Elements that are copied together: doubles."""
+
 
 class PromotionBuilder:
     """Places reads in shared memory and builds the copies.
 
     ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not;
     ``thread`` is the number of a thread in its block. What of a box is not read is zero if it
-    ``clears`` them.
+    ``clears`` them. Threads copy several elements at a time where rows allow it and copies are
+    ``wide``.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class PromotionBuilder:
         index: Indices,
         limit_bytes: int,
         clears: bool = False,
+        wide: bool = False,
     ) -> None:
         self._piece = piece
         self._mapping = mapping
@@ -62,6 +68,8 @@ class PromotionBuilder:
         self._index = index
         self._limit_bytes = limit_bytes
         self._clears = clears
+        self._wide = wide
+        self._aligned: dict[str, Aligned] = {}
         self._members = NameTable()
         self.thread = names.fresh("thread")
         self._bound = tuple(loop.name for loop in piece.band)
@@ -92,6 +100,7 @@ class PromotionBuilder:
                 array.array.element_type,
                 footprints,
                 self._limit_bytes - used,
+                COPIED_BYTES // array.array.element_type.size_bytes if self._wide else 1,
             )
             if isinstance(tile, str):
                 self.notes.append(f"{candidate.text} stays in L1: {tile}")
@@ -129,12 +138,39 @@ class PromotionBuilder:
             return self._loop(tile, at, guard(footprint, box), known)
         condition = guard(full, known)
         if condition == TRUE:
-            return self._loop(tile, at, TRUE, known)
+            return self._whole(tile, at, known)
         return If(
             conditions=(self._index(strict(condition)),),
-            body=(self._loop(tile, at, TRUE, known),),
+            body=(self._whole(tile, at, known),),
             orelse=(self._loop(tile, at, guard(footprint, box), known),),
         )
+
+    def _whole(self, tile: SharedTile, at: tuple[str, ...], known: isl.Set) -> Node:
+        """Return the copy of a whole box, of several elements at a time where rows allow it."""
+        narrow = self._loop(tile, at, TRUE, known)
+        array = self._arrays[tile.candidate.array]
+        width = COPIED_BYTES // array.array.element_type.size_bytes
+        if not self._wide or width != _PAIR:
+            return narrow
+        names = self._names.inner()
+        walk = wide_copy_loop(tile.sizes, self._mapping.threads, self.thread, names, width)
+        if walk is None or not _may_be_aligned(array, width):
+            return narrow
+        aligned = self._aligned.get(array.name)
+        if aligned is None:
+            name = self._names.fresh(f"wide_{array.name}")
+            aligned = Aligned(name=name, buffer=array.buffer, width=width)
+            self._aligned[array.name] = aligned
+        first = value_of(tile.offsets[-1], known)
+        rest = Apply(Operator.REMAINDER, (first, Constant(width)))
+        begins = self._index(Apply(Operator.EQ, (rest, Constant(0))))
+        wide = self._loop(tile, at, TRUE, known, walk, width)
+        return If(conditions=(Name(aligned.name), begins), body=(wide,), orelse=(narrow,))
+
+    @property
+    def aligned(self) -> tuple[Aligned, ...]:
+        """What wide copies have to know of arrays."""
+        return tuple(self._aligned.values())
 
     def _loop(
         self,
@@ -142,8 +178,12 @@ class PromotionBuilder:
         at: tuple[str, ...],
         condition: IntExpr,
         known: isl.Set,
+        walk: CopyLoop | None = None,
+        width: int = 1,
     ) -> Node:
-        walk = copy_loop(tile.sizes, self._mapping.threads, self.thread, self._names.inner())
+        walk = walk or copy_loop(
+            tile.sizes, self._mapping.threads, self.thread, self._names.inner()
+        )
         places: list[Node] = []
         for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
             first = value_of(offset, known)
@@ -154,6 +194,7 @@ class PromotionBuilder:
             source=self._arrays[tile.candidate.array].element([Name(name) for name in at]),
             condition=None if condition == TRUE else self._index(strict(condition)),
             clears=self._clears and condition != TRUE,
+            width=width,
         )
         return walk.around((*places, copy))
 
@@ -167,3 +208,9 @@ class PromotionBuilder:
                 stride *= size
         value = Apply(Operator.ADD, tuple(terms)) if len(terms) > 1 else [*terms, Constant(0)][0]
         return Let(name=self.thread, value=value, narrow=True)
+
+
+def _may_be_aligned(array: DeviceArray, width: int) -> bool:
+    """Tell whether rows of an array may all begin at multiples of several elements."""
+    strides = array.buffer.layout.strides[:-1]
+    return all(not isinstance(one, Constant) or one.value % width == 0 for one in strides)

@@ -323,7 +323,12 @@ def _described(
         prediction=cell.prediction.at(row),
     )
     if structure.instruction is not None:
-        use = WarpUse(instruction=structure.instruction.name, stages=int(lattice.stages[row]))
+        expected = described.predicted
+        use = WarpUse(
+            instruction=structure.instruction.name,
+            stages=int(lattice.stages[row]),
+            resident=1 if expected is None else expected.resident_blocks,
+        )
         return replace(described, warps=use)
     if not structure.spreads:
         return replace(described, host_loop=structure.host_loop)

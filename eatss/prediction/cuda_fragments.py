@@ -45,7 +45,7 @@ def fragment_padding(
             row = [*extents[:-1], extents[-1] + padding]
             return sum(bank_cycles(_places(one, row, lanes), width) for one in members)
 
-        found.append(best_padding(cycles, width))
+        found.append(best_padding(cycles, extents[-1], width))
     return np.array(found, dtype=np.float64)[back.reshape(-1)]
 
 

@@ -10,7 +10,7 @@ from itertools import product
 from eatss.analysis.banks import bank_cycles, best_padding
 from eatss.kernel.nodes import Element, Evaluate, Kernel
 from eatss.kernel.uses import elements, every, with_buffers
-from eatss.program import evaluate, names_in
+from eatss.program import Constant, evaluate, names_in
 
 
 def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
@@ -28,7 +28,11 @@ def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
         ]
         if not loads or buffer.layout.swizzle:
             continue
-        best = best_padding(partial(_waves, kernel, loads), buffer.element_type.size_bytes)
+        row = buffer.layout.extents[-1]
+        if not isinstance(row, Constant):
+            continue
+        size = buffer.element_type.size_bytes
+        best = best_padding(partial(_waves, kernel, loads), row.value, size)
         other = replace(buffer, layout=replace(buffer.layout, padding=best))
         changed = replace(
             kernel,

@@ -66,6 +66,7 @@ enum cudaError_t {
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInvalidConfiguration = 9,
+    cudaErrorMisalignedAddress = 716,
     cudaErrorLaunchFailure = 719
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
@@ -724,6 +725,20 @@ inline void eatss_copy_ahead(eatss::Tracked<T> *target, const T *source, bool re
     };
     target->await();
     eatss::send(copy);
+}
+inline bool eatss_is_aligned(const void *array) { return ((uintptr_t)array & 15) == 0; }
+inline void eatss_copy_wide(eatss::Tracked<double> *target, const double *source) {
+    target[0] = source[0];
+    target[1] = source[1];
+}
+inline void eatss_copy_wide_ahead(eatss::Tracked<double> *target, const double *source) {
+    if (((uintptr_t)source & 15) != 0) {
+        eatss::note(cudaErrorMisalignedAddress, "address", "kernel %s: 16 bytes are copied from %p",
+                    eatss::kernel_name, (const void *)source);
+        eatss::stop();
+    }
+    eatss_copy_ahead(&target[0], &source[0], true);
+    eatss_copy_ahead(&target[1], &source[1], true);
 }
 inline void eatss_commit_copies() { eatss::commit_copies(); }
 template <int pending>
