@@ -9,10 +9,12 @@ from eatss.diagnostics import Diagnostic, EatssError, InternalError, input_error
 from eatss.instructions import INSTRUCTIONS
 from eatss.kernel.barriers import barrier_faults
 from eatss.kernel.checks import kernel_faults
-from eatss.kernel.nodes import Kernel
-from eatss.kernel.uses import inexact_instructions, without_unused
+from eatss.kernel.instruction import Instruction
+from eatss.kernel.nodes import Kernel, Perform
+from eatss.kernel.uses import every, inexact_instructions, without_unused
 from eatss.transform import TRANSFORMATIONS
 from eatss.transform.barriers import with_barriers
+from eatss.transform.common_factors import with_factors_last
 from eatss.transform.lane_padding import padded_for_lanes
 from eatss.transform.pipeline import pipelined
 from eatss.transform.use_instruction import use_instruction
@@ -53,8 +55,7 @@ def transformed(
         kernel = _changed(kernel, name, sizes, most_shared_bytes)
     for name in instructions:
         instruction = INSTRUCTIONS.get(name)
-        use = use_warp_instruction if instruction.lanes else use_instruction
-        kernel = use(kernel, instruction)
+        kernel = _with_instruction(kernel, instruction)
     if kernel.warps:
         kernel = padded_for_lanes(kernel, most_shared_bytes)
     if stages > 1:
@@ -72,6 +73,21 @@ def transformed(
     for fault in barrier_faults(kernel.body):
         raise _internal("EATSS-K903", kernel, fault)
     return kernel
+
+
+def _with_instruction(kernel: Kernel, instruction: Instruction) -> Kernel:
+    """Return a kernel that uses an instruction where it fits.
+
+    One of warps makes sums of whole tiles, so factors that all products share can wait.
+    """
+    if not instruction.lanes:
+        return use_instruction(kernel, instruction)
+    found = use_warp_instruction(with_factors_last(kernel), instruction)
+    if any(
+        isinstance(node, Perform) and node.instruction == instruction for node in every(found.body)
+    ):
+        return found
+    return use_warp_instruction(kernel, instruction)
 
 
 def _changed(kernel: Kernel, name: str, sizes: Collection[str], most_shared_bytes: int) -> Kernel:

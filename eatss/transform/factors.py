@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from eatss.scops import Binary, Expression
 
@@ -24,3 +24,11 @@ def factors(value: Expression) -> Iterator[Expression]:
         yield from factors(value.right)
     else:
         yield value
+
+
+def product_of(parts: Sequence[Expression]) -> Expression:
+    """Return the product of parts, from left to right."""
+    first, *others = parts
+    for other in others:
+        first = Binary(operator="*", left=first, right=other)
+    return first

@@ -51,8 +51,8 @@ from eatss.program import (
     total,
 )
 from eatss.program.linear import Linear, linear
-from eatss.scops import Binary, Expression, Read, preorder
-from eatss.transform.factors import factors
+from eatss.scops import Expression, Read, preorder
+from eatss.transform.factors import factors, product_of
 from eatss.transform.use_instruction import added_to_target
 
 _AXES = 2
@@ -165,7 +165,7 @@ class _User:
             k in used and used & own for used, own in zip(uses.values(), moving, strict=True)
         ):
             return None
-        return {name: _product_of(factors) for name, factors in groups.items()}
+        return {name: product_of(factors) for name, factors in groups.items()}
 
     def _loads(self, nest: _Nest, factor: Expression) -> bool:
         """Tell whether any lane can load a factor: registers are a thread's own."""
@@ -360,13 +360,6 @@ def _nests(node: For) -> tuple[_Nest, ...]:
         return True
 
     return tuple(found) if walk(node.body, (), ()) else ()
-
-
-def _product_of(factors: Sequence[Expression]) -> Expression:
-    first, *others = factors
-    for other in others:
-        first = Binary(operator="*", left=first, right=other)
-    return first
 
 
 def _trips(loop: For) -> int | None:

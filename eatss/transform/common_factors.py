@@ -1,0 +1,226 @@
+"""Factors that all products of a sum share are multiplied once, when the sum is there.
+
+    double C_r[4][8]; …load it…
+    for (k0 = 0; k0 < NK; k0 += 16)
+        …C_r[ri][rj] += alpha * A[i][k] * B[k][j];
+
+becomes
+
+    double sum_C_r[4][8]; …zero it…
+    for (k0 = 0; k0 < NK; k0 += 16)
+        …sum_C_r[ri][rj] += A[i][k] * B[k][j];
+    double C_r[4][8]; …load it…
+    …C_r[ri][rj] += alpha * sum_C_r[ri][rj];
+
+So what is added to is loaded when it is needed. Results are rounded otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+
+from eatss.kernel.nodes import (
+    Buffer,
+    Compute,
+    Declare,
+    Element,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Scope,
+)
+from eatss.kernel.uses import accesses, buffers_of, elements, every, names_of, with_elements
+from eatss.program import Apply, Constant, Name, Operator
+from eatss.scops import Binary, Expression, Read
+from eatss.transform.factors import factors, product_of
+from eatss.transform.use_instruction import added_to_target
+
+
+def with_factors_last(kernel: Kernel) -> Kernel:
+    """Return a kernel whose sums of products get the factors that all of them share at their end.
+
+    Those factors are scalars that are passed to the kernel. What else a loop does with the sum, or
+    nodes before it, keeps it as it is.
+    """
+    taken = names_of(kernel.body) | {one.name for one in buffers_of(kernel.body)}
+    taken |= {one.counter for one in every(kernel.body) if isinstance(one, For)}
+    taken |= {one.name for one in every(kernel.body) if isinstance(one, Let)}
+    return replace(kernel, body=_changed(kernel.body, taken))
+
+
+def _changed(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, ...]:
+    for at, node in enumerate(nodes):
+        sum_ = _Sum.of(nodes[:at], node) if isinstance(node, For | If) else None
+        if sum_ is not None:
+            return (*sum_.nodes(taken), *_changed(nodes[at + 1 :], taken))
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, For | Scope):
+            found.append(replace(node, body=_changed(node.body, taken)))
+        elif isinstance(node, If):
+            body, orelse = _changed(node.body, taken), _changed(node.orelse, taken)
+            found.append(replace(node, body=body, orelse=orelse))
+        else:
+            found.append(node)
+    return tuple(found)
+
+
+class _Sum:
+    """A loop that adds products to registers, what stands before it, and the shared factors."""
+
+    def __init__(
+        self, before: Sequence[Node], loop: For | If, buffer: Buffer, shared: Sequence[Expression]
+    ) -> None:
+        self._before, self._loop, self._buffer = before, loop, buffer
+        self._shared = tuple(shared)
+        self._computes = [one for one in every((loop,)) if isinstance(one, Compute)]
+
+    @classmethod
+    def of(cls, before: Sequence[Node], loop: For | If) -> _Sum | None:
+        """Return the sum of a loop, which may stand behind a test, if it has shared factors."""
+        if isinstance(loop, If) and loop.orelse:
+            return None
+        computes = [one for one in every((loop,)) if isinstance(one, Compute)]
+        targets = {one.target.buffer for one in computes}
+        if len(targets) != 1 or any(one.by is not None for one in computes):
+            return None
+        (buffer,) = targets
+        declared = any(isinstance(one, Declare) and one.buffer == buffer for one in before)
+        if not declared or buffer.layout.elements is None:
+            return None
+        others = [one for one in every((loop,)) if not isinstance(one, Compute)]
+        used = {element.buffer for one in others for element in elements(one)}
+        if buffer in used or not _alone(before, buffer, loop):
+            return None
+        shared = [_shared_factors(one) for one in computes]
+        if any(not one or one != shared[0] for one in shared):
+            return None
+        return cls(before, loop, buffer, [expression for _, expression in shared[0]])
+
+    def nodes(self, taken: set[str]) -> tuple[Node, ...]:
+        """Return what stands up to the end of the loop, and what then becomes of the sum."""
+        sums = replace(self._buffer, name=_fresh(f"sum_{self._buffer.name}", taken))
+        counters = tuple(_fresh("s", taken) for _ in self._buffer.layout.extents)
+        moved = [
+            one
+            for one in self._before
+            if (isinstance(one, Declare) and one.buffer == self._buffer)
+            or self._buffer in buffers_of((one,))
+        ]
+        stays = [one for one in self._before if not any(one is other for other in moved)]
+        places = tuple(Name(one) for one in counters)
+        zero = self._over(counters, Fill(target=Element(buffer=sums, subscripts=places), value=0))
+        last = self._over(counters, self._added(sums, places))
+        if isinstance(self._loop, If):
+            last = If(conditions=self._loop.conditions, body=(last,))
+        return (*stays, Declare(buffer=sums), zero, self._without(sums), *moved, last)
+
+    def _over(self, counters: Sequence[str], node: Node) -> Node:
+        for counter, extent in zip(
+            reversed(counters), reversed(self._buffer.layout.extents), strict=True
+        ):
+            node = For(
+                counter=counter,
+                lower=Constant(0),
+                condition=Apply(Operator.LT, (Name(counter), extent)),
+                step=Constant(1),
+                body=(node,),
+                unroll="whole",
+                narrow=True,
+            )
+        return node
+
+    def _added(self, sums: Buffer, places: tuple[Name, ...]) -> Compute:
+        """Return the addition of the shared factors times an element of the sum."""
+        first = self._computes[0]
+        statement = first.statement
+        own = Element(buffer=self._buffer, subscripts=places)
+        # what the value does not read any more is not named where its places are not known
+        reads = (one if one.buffer.space == "argument" else own for one in first.reads)
+        number = len(statement.accesses)
+        times = product_of((*self._shared, Read(access=number)))
+        value = Binary(operator="+", left=Read(access=0), right=times)
+        return replace(
+            first,
+            statement=replace(
+                statement, value=value, accesses=(*statement.accesses, statement.write)
+            ),
+            target=own,
+            reads=(*reads, Element(buffer=sums, subscripts=places)),
+            integers=(),
+        )
+
+    def _without(self, sums: Buffer) -> Node:
+        """Return the loop with the sums in the place of the registers, the factors left out."""
+
+        def element(one: Element) -> Element:
+            return replace(one, buffer=sums) if one.buffer == self._buffer else one
+
+        def changed(node: Node) -> Node:
+            if isinstance(node, Compute):
+                statement = replace(node.statement, value=_value_without(node, self._shared))
+                return replace(node, statement=statement)
+            if isinstance(node, For | Scope):
+                return replace(node, body=tuple(map(changed, node.body)))
+            if isinstance(node, If):
+                body, orelse = (tuple(map(changed, own)) for own in (node.body, node.orelse))
+                return replace(node, body=body, orelse=orelse)
+            return node
+
+        (loop,) = with_elements((changed(self._loop),), element)
+        return loop
+
+
+def _alone(before: Sequence[Node], buffer: Buffer, loop: Node) -> bool:
+    """Tell whether what stands before a loop and has to do with a buffer may stand behind it."""
+    changed = {one.buffer for node in every((loop,)) for one in accesses(node)[0]}
+    for node in before:
+        if buffer not in buffers_of((node,)):
+            continue
+        for one in every((node,)):
+            written, read = accesses(one)
+            if any(element.buffer != buffer for element in written):
+                return False
+            if any(element.buffer in changed - {buffer} for element in read):
+                return False
+    return True
+
+
+def _shared_factors(node: Compute) -> list[tuple[str, Expression]]:
+    """Return the factors of what a statement adds that are scalars, with their names."""
+    added = added_to_target(node, node.statement.value)
+    if added is None:
+        return []
+    found = [(name, one) for one in factors(added) if (name := _scalar(node, one)) is not None]
+    return found if len(found) < len(list(factors(added))) else []
+
+
+def _scalar(node: Compute, factor: Expression) -> str | None:
+    """Return the name of a factor that is a scalar which is passed to the kernel."""
+    if not isinstance(factor, Read):
+        return None
+    buffer = node.reads[factor.access].buffer
+    return buffer.name if buffer.space == "argument" else None
+
+
+def _value_without(node: Compute, shared: Sequence[Expression]) -> Expression:
+    """Return the value of a statement without the factors that are multiplied later."""
+    value = node.statement.value
+    added = added_to_target(node, value)
+    assert isinstance(value, Binary)
+    assert added is not None
+    names = {_scalar(node, one) for one in shared}
+    left = [one for one in factors(added) if _scalar(node, one) not in names]
+    own = value.left if value.right is added else value.right
+    return Binary(operator="+", left=own, right=product_of(left))
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    found = next(one for n in count() if (one := f"{name}{n or ''}") not in taken)
+    taken.add(found)
+    return found
