@@ -408,8 +408,7 @@ class _RegionBuilder:
             stages=self._stages(warps),
             most_shared_bytes=context.shared_limit_bytes,
         )
-        used = None if decided is None or not code.warps else decided.warps
-        code = replace(code, resident=1 if used is None else used.resident)
+        code = replace(code, resident=self._resident(warps))
         kernel = replace(kernel, kernel=code)
         resources = resources_of(code)
         self.code.append(code)
@@ -447,6 +446,12 @@ class _RegionBuilder:
         """Return what notes tell of: what the user wants, used or not, and what is used."""
         asked = self._options.instructions
         return [name for name in instructions if name in asked or computed_by(code, name)]
+
+    def _resident(self, warps: WarpUse | None) -> int:
+        """Return the blocks that an SM is to have at a time, where sizes are those selected."""
+        options = self._options
+        own = options.tile_sizes or options.block or options.stages
+        return 1 if own or warps is None else warps.resident
 
     def _stages(self, warps: WarpUse | None) -> int:
         """Return the boxes of shared memory that are in use at once."""

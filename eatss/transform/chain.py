@@ -14,6 +14,7 @@ from eatss.kernel.nodes import Kernel, Perform
 from eatss.kernel.uses import every, inexact_instructions, without_unused
 from eatss.transform import TRANSFORMATIONS
 from eatss.transform.barriers import with_barriers
+from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.common_factors import with_factors_last
 from eatss.transform.lane_padding import padded_for_lanes
 from eatss.transform.pipeline import pipelined
@@ -57,7 +58,7 @@ def transformed(
         instruction = INSTRUCTIONS.get(name)
         kernel = _with_instruction(kernel, instruction)
     if kernel.warps:
-        kernel = padded_for_lanes(kernel, most_shared_bytes)
+        kernel = in_groups_of_rows(padded_for_lanes(kernel, most_shared_bytes))
     if stages > 1:
         kernel = pipelined(kernel, stages, most_shared_bytes)
         for fault in kernel_faults(kernel, sizes):

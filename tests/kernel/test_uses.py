@@ -63,7 +63,7 @@ def bodies(program: Program) -> list[tuple[str, str]]:
     """Return what stands between the parentheses and in the braces of each kernel's text."""
     without_comments = re.sub(r"//.*", "", program.text)
     return re.findall(
-        r"__launch_bounds__\(\d+\)\n\w+\((.*?)\)\n\{\n(.*?)\n\}\n", without_comments, re.DOTALL
+        r"__launch_bounds__\([\d, ]+\)\n\w+\((.*?)\)\n\{\n(.*?)\n\}\n", without_comments, re.DOTALL
     )
 
 

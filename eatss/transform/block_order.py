@@ -1,0 +1,58 @@
+"""Blocks that run at the same time are near each other in both directions.
+
+Blocks start in the order of their numbers, ``x`` first. With rows of tiles that are long, those
+that run at a time are a few whole rows: they read little of one operand and all of the other. In
+groups of rows, column by column, they read less of both from memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eatss.kernel.nodes import Kernel, Let, Node
+from eatss.kernel.uses import names_of, with_expressions
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    difference,
+    minimum,
+    multiplied,
+    substitute,
+    total,
+)
+
+ROWS = 8
+"""Rows of a group."""
+
+_X, _Y, _COLUMNS, _ALL_ROWS = map(Name, ("blockIdx.x", "blockIdx.y", "gridDim.x", "gridDim.y"))
+
+
+def in_groups_of_rows(kernel: Kernel) -> Kernel:
+    """Return a kernel whose blocks take tiles in groups of rows, if they have two directions."""
+    used = names_of(kernel.body)
+    if not {_X.name, _Y.name} <= used:
+        return kernel
+    number, rows = _fresh("block", used), _fresh("rows", used)
+    first = multiplied(Constant(ROWS), Apply(Operator.QUOTIENT, (_Y, Constant(ROWS))))
+    row = Apply(Operator.REMAINDER, (_Y, Constant(ROWS)))
+    order: tuple[Node, ...] = (
+        Let(name=number, value=total(_X, multiplied(row, _COLUMNS))),
+        Let(name=rows, value=minimum(difference(_ALL_ROWS, first), ROWS)),
+    )
+    change: dict[str, IntExpr] = {
+        _X.name: Apply(Operator.QUOTIENT, (Name(number), Name(rows))),
+        _Y.name: total(first, Apply(Operator.REMAINDER, (Name(number), Name(rows)))),
+    }
+    body = with_expressions(kernel.body, lambda one: substitute(one, change))
+    return replace(kernel, body=(*order, *body))
+
+
+def _fresh(name: str, used: set[str]) -> str:
+    number, found = 0, name
+    while found in used:
+        number += 1
+        found = f"{name}_{number}"
+    return found
