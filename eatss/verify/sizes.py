@@ -137,7 +137,8 @@ def sizes_around_tiles(program: Program) -> tuple[Mapping[str, int], ...]:
 
     Other sizes are whole tiles, so that their rows end where arrays do: code for full tiles that
     runs too soon reads beyond them. One less than the largest tile of a size is one less than a
-    multiple of each tile that divides it.
+    multiple of each tile that divides it. Once all sizes are whole tiles: rows begin where several
+    elements can be moved at a time.
     """
     fixed = fixed_parameters(program)
     free = [p for p in program.parameters if p.name not in fixed]
@@ -152,7 +153,10 @@ def sizes_around_tiles(program: Program) -> tuple[Mapping[str, int], ...]:
     if len(free) == 1:
         wanted += [{**whole, free[0].name: tile} for tile in tiles]
     chosen = _allowed(program, wanted, exchange=False, estimated=False)
-    return tuple(sorted(chosen, key=_magnitude)[:_MOST_AROUND])
+    all_whole = [whole] if any(p.tile > 1 for p in free) else []
+    even = _allowed(program, all_whole, exchange=False, estimated=False)
+    found = (*even, *sorted(chosen, key=_magnitude)[: _MOST_AROUND - len(even)])
+    return tuple(sorted({tuple(sizes.items()): sizes for sizes in found}.values(), key=_magnitude))
 
 
 def mixed_sizes(program: Program) -> tuple[Mapping[str, int], ...]:

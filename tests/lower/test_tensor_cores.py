@@ -111,6 +111,15 @@ def test_partial_tiles_of_a_triangle_keep_their_guards() -> None:
     assert "C_r[ri][rj] +=" in program.text
 
 
+def test_factors_that_wait_for_the_sum_are_right_where_there_is_none(
+    generate: Generate, verify_kernel: Check
+) -> None:
+    program = generate("gemm", options=SMALL)
+    assert "sum_C_r" in program.text
+    sizes = [{"NI": 40, "NJ": 33, "NK": 0}, {"NI": 70, "NJ": 66, "NK": 50}]
+    assert verify_kernel(program, sizes).ok
+
+
 def test_without_boxes_of_lanes_nothing_changes() -> None:
     source = data_directory("kernels") / "gemm.c"
     tiles = {"i": 30, "j": 32, "k": 16}

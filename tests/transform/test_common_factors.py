@@ -1,0 +1,75 @@
+"""Factors that products share are multiplied once a sum; what is added to is loaded then."""
+
+from __future__ import annotations
+
+import pytest
+
+import eatss
+
+TILES = {"i": 32, "j": 32, "k": 16}
+
+
+def body(source: str) -> str:
+    """Return the text of the kernel of a program of products."""
+    program = eatss.codegen(
+        source,
+        gpu="h200",
+        tiles=TILES,
+        block=(16, 8),
+        placements={"A": "shared", "B": "shared"},
+        instructions=["mma_f64_16x8x16"],
+    )
+    return program.text.partition("__global__")[2].partition("#ifndef")[0]
+
+
+def products(*statements: str, before: str = "") -> str:
+    inside = "\n".join(statements)
+    return f"""
+#define N 4000
+void f(double alpha, double beta, double gamma, double C[N][N], double A[N][N], double B[N][N])
+{{
+#pragma scop
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {{
+            {before}
+            for (int k = 0; k < N; k++) {{
+                {inside}
+            }}
+        }}
+#pragma endscop
+}}
+"""
+
+
+def test_a_scalar_of_all_products_is_multiplied_behind_the_loop() -> None:
+    text = body(products("C[i][j] += alpha * A[i][k] * B[k][j];", before="C[i][j] *= beta;"))
+    loop, _, rest = text.partition("double C_r[")
+    assert "eatss_mma_16x8x16(sum_C_r" in loop
+    assert "alpha" not in loop.partition("EATSS_DYNAMIC_SHARED")[2].partition("EATSS_SHARED")[2]
+    assert rest.index("*= beta") < rest.index("+= alpha * sum_C_r") < rest.rindex("= C_r")
+
+
+def test_factors_of_both_sides_and_several_of_them() -> None:
+    text = body(products("C[i][j] += alpha * A[i][k] * gamma * B[k][j];"))
+    assert "+= alpha * gamma * sum_C_r" in text
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("C[i][j] += A[i][k] * B[k][j];",),
+        ("C[i][j] += alpha * A[i][k] * B[k][j];", "C[i][j] += gamma * B[i][k] * A[k][j];"),
+        ("C[i][j] += 2.0 * A[i][k] * B[k][j];",),
+    ],
+)
+def test_what_products_do_not_share_stays(statements: tuple[str, ...]) -> None:
+    text = body(products(*statements))
+    assert "sum_C_r" not in text
+    assert "eatss_mma_16x8x16(C_r" in text
+
+
+def test_without_the_instruction_nothing_is_moved() -> None:
+    source = products("C[i][j] += alpha * A[i][k] * B[k][j];")
+    plain = eatss.codegen(source, gpu="v100", tiles=TILES, block=(16, 8))
+    strict = eatss.codegen(source, gpu="h200", tiles=TILES, block=(16, 8), strict_fp=True)
+    assert "sum_C_r" not in plain.text + strict.text
