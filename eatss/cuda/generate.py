@@ -345,6 +345,7 @@ class _RegionBuilder:
             if limit is None
             else limit,
             static_shared_bytes=self._profile.shared_per_block_bytes,
+            wide_copies=not self._options.transformations,
         )
 
     def _piece(self, piece: Piece, context: KernelContext) -> list[PlacedKernel]:
@@ -408,7 +409,8 @@ class _RegionBuilder:
             stages=self._stages(warps),
             most_shared_bytes=context.shared_limit_bytes,
         )
-        code = replace(code, resident=self._resident(warps))
+        if warps is not None and computed_by(code, warps.instruction):
+            code = replace(code, resident=self._resident(warps))
         kernel = replace(kernel, kernel=code)
         resources = resources_of(code)
         self.code.append(code)
@@ -440,18 +442,17 @@ class _RegionBuilder:
     def _instructions(self, warps: WarpUse | None) -> tuple[str, ...]:
         """Return the instructions that a kernel is to use: what the user wants, and selected."""
         own = () if warps is None else (warps.instruction,)
-        return tuple(dict.fromkeys((*self._options.instructions, *own)))
+        return tuple(dict.fromkeys((*own, *self._options.instructions)))
 
     def _told(self, code: Kernel, instructions: Sequence[str]) -> list[str]:
         """Return what notes tell of: what the user wants, used or not, and what is used."""
         asked = self._options.instructions
         return [name for name in instructions if name in asked or computed_by(code, name)]
 
-    def _resident(self, warps: WarpUse | None) -> int:
+    def _resident(self, warps: WarpUse) -> int:
         """Return the blocks that an SM is to have at a time, where sizes are those selected."""
         options = self._options
-        own = options.tile_sizes or options.block or options.stages
-        return 1 if own or warps is None else warps.resident
+        return 1 if options.tile_sizes or options.block or options.stages else warps.resident
 
     def _stages(self, warps: WarpUse | None) -> int:
         """Return the boxes of shared memory that are in use at once."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from math import prod
 
+from eatss.analysis.banks import COPIED_BYTES
 from eatss.kernel.nodes import (
     Aligned,
     Buffer,
@@ -17,7 +18,7 @@ from eatss.kernel.nodes import (
     Node,
     Perform,
 )
-from eatss.kernel.uses import accesses, inside, own_expressions
+from eatss.kernel.uses import accesses, every, inside, own_expressions
 from eatss.program import Constant, IntExpr, names_in
 
 _COORDINATES = ("threadIdx.", "blockIdx.", "blockDim.", "gridDim.")
@@ -51,8 +52,17 @@ def kernel_faults(
     faults = [
         *_changes(kernel, before, most_shared_bytes),
         *here.faults(kernel.body, known, frozenset()),
+        *_misplaced(kernel),
     ]
     return tuple(dict.fromkeys(faults))
+
+
+def _misplaced(kernel: Kernel) -> Iterator[str]:
+    """Yield the buffers behind which another one would not begin where wide copies may."""
+    if any(isinstance(node, Copy) and node.width > 1 for node in every(kernel.body)):
+        for buffer in kernel.shared:
+            if buffer.size_bytes % COPIED_BYTES:
+                yield f"wide copies stand beside {buffer.name}, of {buffer.size_bytes} bytes"
 
 
 def _changes(kernel: Kernel, before: Kernel | None, most_shared_bytes: int) -> Iterator[str]:

@@ -214,6 +214,25 @@ def names_of(nodes: Iterable[Node]) -> set[str]:
     return {name for node in every(nodes) for one in expressions(node) for name in names_in(one)}
 
 
+def taken_names(kernel: Kernel, sizes: Iterable[str] = ()) -> set[str]:
+    """Return all names that something in a kernel has, or that are known without being passed."""
+    nodes = list(every(kernel.body))
+    found = {*sizes, *names_of(kernel.body), *(one.name for one in kernel.arguments)}
+    found |= {one.name for one in (*buffers_of(kernel.body), *kernel.shared)}
+    found |= {one.counter for one in nodes if isinstance(one, For)}
+    return found | {one.name for one in nodes if isinstance(one, Let | Aligned)}
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken, and take it."""
+    found, number = name, 0
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    taken.add(found)
+    return found
+
+
 def buffers_of(nodes: Iterable[Node]) -> set[Buffer]:
     """Return the buffers of which nodes name an element."""
     return {element.buffer for node in every(nodes) for element in elements(node)}

@@ -31,6 +31,7 @@ class KernelContext:
     parameters: tuple[str, ...]
     shared_limit_bytes: int
     static_shared_bytes: int
+    wide_copies: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

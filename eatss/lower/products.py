@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+import islpy as isl
+
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import LaunchFacts, ProductFacts, WarpInstruction
 from eatss.analysis.work import StatementFacts, reference_of
@@ -23,7 +25,7 @@ from eatss.polyhedral.kernel import Reference
 from eatss.schedule.mapping import Mapping
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
-from eatss.scops import ElementType, Expression, Read, Statement, preorder
+from eatss.scops import AffineValue, ElementType, Expression, Read, Statement, preorder
 from eatss.transform.factors import added_to, factors
 
 
@@ -122,7 +124,9 @@ def _product(
     work = next(one for one in facts.work.statements if one.name == name)
     if work.element_bytes != _DOUBLE or not {*loops, sum_loop} <= set(work.loops):
         return None
-    if any(loop.name in work.loops for loop in facts.inner_loops):
+    if any(loop.name in work.loops for loop in facts.inner_loops) or not _has_whole_tiles(
+        statement, work, {*loops, sum_loop}
+    ):
         return None
     held = {at for own in cut.held for at in own.references}
     known = tuple(one for one in piece.kernel.references if one.subscripts)
@@ -155,6 +159,8 @@ def _factors_of(
     along: dict[str, set[str]] = {loop: set() for loop in loops}
     references: list[int] = []
     for factor in factors(value):
+        if any(isinstance(one, AffineValue) for one in preorder(factor)):
+            return None  # which no lane knows of the others' points
         reads = [one.access for one in preorder(factor) if isinstance(one, Read)]
         places = {n: _reference(known, statement, n) for n in reads}
         own = {at for at in places.values() if at is not None}
@@ -173,6 +179,12 @@ def _factors_of(
 
 
 _DOUBLE = 8
+
+
+def _has_whole_tiles(statement: Statement, work: StatementFacts, loops: set[str]) -> bool:
+    """Tell whether tiles may be full: no loop takes steps, and not all bound each other."""
+    hull = isl.Set.from_basic_set(statement.domain.affine_hull())
+    return hull.plain_is_universe() and not loops <= set(work.coupled)
 
 
 def _is_target(statement: Statement, one: Expression) -> bool:

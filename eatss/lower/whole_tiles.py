@@ -12,7 +12,13 @@ from dataclasses import replace
 
 import islpy as isl
 
-from eatss.isl_names import coalesced, without_parameters
+from eatss.isl_names import (
+    coalesced,
+    dims_as_parameters,
+    parameter_at_least,
+    parameter_at_most,
+    without_parameters,
+)
 from eatss.lower.bounds import union_of
 from eatss.lower.promotion import SharedTile
 from eatss.lower.storage import Place
@@ -79,7 +85,24 @@ def _over_whole_tile(
     inside = {one.name for one in loops}
     if not set(phase.bound) <= inside or not box.is_subset(everywhere.params()):
         return None
-    return everywhere
+    numbers = _staged_factors(statement, tiles, held, values) or ()
+    places = [(number, tiles[statement.name, number]) for number in numbers]
+    return everywhere if all(_is_in_box(everywhere, statement, *one) for one in places) else None
+
+
+def _is_in_box(instances: isl.Set, statement: Statement, number: int, tile: SharedTile) -> bool:
+    """Tell whether a box has a place for each element that instances read by an access."""
+    element = isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
+    at = [f"eatss_at{position}" for position in range(len(tile.sizes))]
+    places = dims_as_parameters(instances.apply(element), at)
+    context = instances.get_ctx()
+    for name, offset, size in zip(at, tile.offsets, tile.sizes, strict=True):
+        last = offset.add_constant_val(isl.Val.int_from_si(context, size - 1))
+        if not places.is_subset(parameter_at_least(name, offset)):
+            return False
+        if not places.is_subset(parameter_at_most(name, last)):
+            return False
+    return True
 
 
 def _is_read(

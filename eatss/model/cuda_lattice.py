@@ -262,7 +262,7 @@ def _product_lattice(
     covered = {at for group in groups for at in group}
     stageable = {at for launch in structure.launches for own in launch.stageable for at in own}
     rows: list[tuple[int, ...]] = []
-    if used & stageable <= covered and reach(trips[product.sum_loop]) >= instruction.steps:
+    if used & stageable <= covered and _reaches(trips[product.sum_loop], instruction.steps):
         for along_rows in _along(instruction.rows, instruction.lanes[0], trips[product.rows]):
             for along_columns in _along(
                 instruction.columns, instruction.lanes[1], trips[product.columns]
@@ -276,7 +276,7 @@ def _product_lattice(
                 rows += [
                     (*along_rows[:2], *along_columns[:2], steps, stages)
                     for steps in PRODUCT_STEPS
-                    if steps <= reach(trips[product.sum_loop])
+                    if _reaches(trips[product.sum_loop], steps)
                     for stages in STAGES
                 ]
     table = np.array(rows, dtype=np.int64).reshape(len(rows), 6)
@@ -302,6 +302,11 @@ def _product_lattice(
     )
 
 
+def _reaches(trips: int | None, steps: int) -> bool:
+    """Tell whether a loop has whole tiles: boxes of shorter loops have no place for all steps."""
+    return trips is None or trips >= steps
+
+
 def _along(size: int, lanes: int, trips: int | None) -> Iterator[tuple[int, int, int]]:
     """Yield tile, threads and points of a thread along rows or columns of products.
 
@@ -309,7 +314,7 @@ def _along(size: int, lanes: int, trips: int | None) -> Iterator[tuple[int, int,
     """
     least = max(2 * lanes, size)
     for tile in PRODUCT_TILES:
-        if tile % least or (trips is not None and tile >= trips + least):
+        if tile % least or (trips is not None and tile > trips):
             continue
         for warps in WARPS_ALONG:
             if tile % (least * warps) == 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eatss.kernel.nodes import Kernel, Let, Node
-from eatss.kernel.uses import names_of, with_expressions
+from eatss.kernel.uses import free_name, names_of, with_expressions
 from eatss.program import (
     Apply,
     Constant,
@@ -30,12 +30,15 @@ ROWS = 8
 _X, _Y, _COLUMNS, _ALL_ROWS = map(Name, ("blockIdx.x", "blockIdx.y", "gridDim.x", "gridDim.y"))
 
 
-def in_groups_of_rows(kernel: Kernel) -> Kernel:
-    """Return a kernel whose blocks take tiles in groups of rows, if they have two directions."""
+def in_groups_of_rows(kernel: Kernel, taken: set[str]) -> Kernel:
+    """Return a kernel whose blocks take tiles in groups of rows, if they have two directions.
+
+    Names that are ``taken`` stay what they are.
+    """
     used = names_of(kernel.body)
     if not {_X.name, _Y.name} <= used:
         return kernel
-    number, rows = _fresh("block", used), _fresh("rows", used)
+    number, rows = free_name("block", taken), free_name("rows", taken)
     first = multiplied(Constant(ROWS), Apply(Operator.QUOTIENT, (_Y, Constant(ROWS))))
     row = Apply(Operator.REMAINDER, (_Y, Constant(ROWS)))
     order: tuple[Node, ...] = (
@@ -48,11 +51,3 @@ def in_groups_of_rows(kernel: Kernel) -> Kernel:
     }
     body = with_expressions(kernel.body, lambda one: substitute(one, change))
     return replace(kernel, body=(*order, *body))
-
-
-def _fresh(name: str, used: set[str]) -> str:
-    number, found = 0, name
-    while found in used:
-        number += 1
-        found = f"{name}_{number}"
-    return found

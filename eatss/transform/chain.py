@@ -11,7 +11,7 @@ from eatss.kernel.barriers import barrier_faults
 from eatss.kernel.checks import kernel_faults
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Kernel, Perform
-from eatss.kernel.uses import every, inexact_instructions, without_unused
+from eatss.kernel.uses import every, inexact_instructions, taken_names, without_unused
 from eatss.transform import TRANSFORMATIONS
 from eatss.transform.barriers import with_barriers
 from eatss.transform.block_order import in_groups_of_rows
@@ -56,11 +56,12 @@ def transformed(
         kernel = _changed(kernel, name, sizes, most_shared_bytes)
     for name in instructions:
         instruction = INSTRUCTIONS.get(name)
-        kernel = _with_instruction(kernel, instruction)
+        kernel = _with_instruction(kernel, instruction, sizes)
     if kernel.warps:
-        kernel = in_groups_of_rows(padded_for_lanes(kernel, most_shared_bytes))
+        kernel = padded_for_lanes(kernel, most_shared_bytes)
+        kernel = in_groups_of_rows(kernel, taken_names(kernel, sizes))
     if stages > 1:
-        kernel = pipelined(kernel, stages, most_shared_bytes)
+        kernel = pipelined(kernel, stages, most_shared_bytes, taken_names(kernel, sizes))
         for fault in kernel_faults(kernel, sizes):
             raise _internal("EATSS-K904", kernel, f"after copying ahead: {fault}")
     inexact = inexact_instructions(kernel)
@@ -76,19 +77,20 @@ def transformed(
     return kernel
 
 
-def _with_instruction(kernel: Kernel, instruction: Instruction) -> Kernel:
+def _with_instruction(kernel: Kernel, instruction: Instruction, sizes: Collection[str]) -> Kernel:
     """Return a kernel that uses an instruction where it fits.
 
     One of warps makes sums of whole tiles, so factors that all products share can wait.
     """
     if not instruction.lanes:
         return use_instruction(kernel, instruction)
-    found = use_warp_instruction(with_factors_last(kernel), instruction)
+    taken = taken_names(kernel, sizes)
+    found = use_warp_instruction(with_factors_last(kernel, taken), instruction, taken)
     if any(
         isinstance(node, Perform) and node.instruction == instruction for node in every(found.body)
     ):
         return found
-    return use_warp_instruction(kernel, instruction)
+    return use_warp_instruction(kernel, instruction, taken_names(kernel, sizes))
 
 
 def _changed(kernel: Kernel, name: str, sizes: Collection[str], most_shared_bytes: int) -> Kernel:

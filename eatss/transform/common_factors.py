@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 
 from eatss.kernel.nodes import (
     Buffer,
@@ -30,26 +29,23 @@ from eatss.kernel.nodes import (
     For,
     If,
     Kernel,
-    Let,
     Node,
     Scope,
 )
-from eatss.kernel.uses import accesses, buffers_of, elements, every, names_of, with_elements
+from eatss.kernel.uses import accesses, buffers_of, elements, every, free_name, with_elements
 from eatss.program import Apply, Constant, Name, Operator
 from eatss.scops import Binary, Expression, Read
 from eatss.transform.factors import factors, product_of
 from eatss.transform.use_instruction import added_to_target
 
 
-def with_factors_last(kernel: Kernel) -> Kernel:
+def with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
     """Return a kernel whose sums of products get the factors that all of them share at their end.
 
     Those factors are scalars that are passed to the kernel. What else a loop does with the sum, or
-    nodes before it, keeps it as it is.
+    nodes before it, keeps it as it is. Names that are ``taken`` stay what they are. A factor that
+    is infinite makes NaN where a sum is zero.
     """
-    taken = names_of(kernel.body) | {one.name for one in buffers_of(kernel.body)}
-    taken |= {one.counter for one in every(kernel.body) if isinstance(one, For)}
-    taken |= {one.name for one in every(kernel.body) if isinstance(one, Let)}
     return replace(kernel, body=_changed(kernel.body, taken))
 
 
@@ -104,8 +100,8 @@ class _Sum:
 
     def nodes(self, taken: set[str]) -> tuple[Node, ...]:
         """Return what stands up to the end of the loop, and what then becomes of the sum."""
-        sums = replace(self._buffer, name=_fresh(f"sum_{self._buffer.name}", taken))
-        counters = tuple(_fresh("s", taken) for _ in self._buffer.layout.extents)
+        sums = replace(self._buffer, name=free_name(f"sum_{self._buffer.name}", taken))
+        counters = tuple(free_name("s", taken) for _ in self._buffer.layout.extents)
         moved = [
             one
             for one in self._before
@@ -218,9 +214,3 @@ def _value_without(node: Compute, shared: Sequence[Expression]) -> Expression:
     left = [one for one in factors(added) if _scalar(node, one) not in names]
     own = value.left if value.right is added else value.right
     return Binary(operator="+", left=own, right=product_of(left))
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    found = next(one for n in count() if (one := f"{name}{n or ''}") not in taken)
-    taken.add(found)
-    return found

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
@@ -29,8 +28,8 @@ from eatss.kernel.nodes import (
 from eatss.kernel.uses import (
     accesses,
     every,
+    free_name,
     mapped,
-    names_of,
     with_elements,
     with_expressions,
 )
@@ -49,19 +48,20 @@ _SIZES = (4, 8)
 """Bytes of elements that can be copied without registers."""
 
 
-def pipelined(kernel: Kernel, stages: int, most_shared_bytes: int) -> Kernel:
+def pipelined(kernel: Kernel, stages: int, most_shared_bytes: int, taken: set[str]) -> Kernel:
     """Return a kernel whose innermost copying loops run ahead by ``stages - 1`` turns.
 
     Where fewer stages fit into shared memory, there are fewer; with less than two, or where a loop
-    does more with its boxes than to fill and to read them, it stays as it is.
+    does more with its boxes than to fill and to read them, it stays as it is. Names that are
+    ``taken`` stay what they are.
     """
-    found = kernel
+    found, slot = kernel, free_name("stage", taken)
     for loop in [node for node in every(kernel.body) if isinstance(node, For)]:
         ahead = _Ahead.of(loop, found)
         if ahead is None:
             continue
         for number in range(stages, 1, -1):
-            changed = ahead.with_stages(found, number)
+            changed = ahead.with_stages(found, number, slot)
             if changed.shared_bytes <= most_shared_bytes:
                 found = changed
                 break
@@ -97,11 +97,9 @@ class _Ahead:
         plain = all(not node.adds and node.source.buffer.space == "global" for node in copied)
         return found if plain and sizes <= set(_SIZES) else None
 
-    def with_stages(self, kernel: Kernel, stages: int) -> Kernel:
+    def with_stages(self, kernel: Kernel, stages: int, slot: str) -> Kernel:
         """Return a kernel in which the loop copies ahead."""
         staged = {one: _with_stages(one, stages) for one in self.buffers}
-        taken = names_of(kernel.body)
-        slot = next(name for n in count() if (name := f"stage{n or ''}") not in taken)
 
         def changed(node: Node) -> tuple[Node, ...]:
             return self._loop(staged, stages, slot) if node == self.loop else (node,)

@@ -37,7 +37,7 @@ from eatss.kernel.nodes import (
     Source,
     WarpAxis,
 )
-from eatss.kernel.uses import every, mapped, names_of
+from eatss.kernel.uses import every, free_name, mapped
 from eatss.program import (
     Apply,
     Constant,
@@ -51,7 +51,7 @@ from eatss.program import (
     total,
 )
 from eatss.program.linear import Linear, linear
-from eatss.scops import Expression, Read, preorder
+from eatss.scops import AffineValue, Expression, Read, preorder
 from eatss.transform.factors import factors, product_of
 from eatss.transform.use_instruction import added_to_target
 
@@ -78,25 +78,25 @@ class _Nest:
         return _sorted(substitute(index, changes))
 
 
-def use_warp_instruction(kernel: Kernel, instruction: Instruction) -> Kernel:
+def use_warp_instruction(kernel: Kernel, instruction: Instruction, taken: set[str]) -> Kernel:
     """Return a kernel in which warps compute nests of loops together.
 
-    Only nests without guards fit, over whole multiples of what the instruction takes.
+    Only nests without guards fit, over whole multiples of what the instruction takes. Names that
+    are ``taken`` stay what they are.
     """
     if not kernel.warps or not instruction.lanes:
         return kernel
-    user = _User(kernel, instruction)
+    user = _User(kernel, instruction, taken)
     return replace(kernel, body=mapped(kernel.body, user.changed))
 
 
 class _User:
-    def __init__(self, kernel: Kernel, instruction: Instruction) -> None:
+    def __init__(self, kernel: Kernel, instruction: Instruction, taken: set[str]) -> None:
         self._instruction = instruction
         self._axes: tuple[WarpAxis, ...] = kernel.warps
         self._target, *_ = (one for one in instruction.operands if one.role == "inout")
         self._lets = {node.name: node.value for node in every(kernel.body) if isinstance(node, Let)}
-        self._taken = names_of(kernel.body) | set(self._lets)
-        self._taken |= {node.counter for node in every(kernel.body) if isinstance(node, For)}
+        self._taken = taken
 
     def changed(self, node: Node) -> tuple[Node, ...]:
         """Return what takes the place of a node."""
@@ -168,7 +168,9 @@ class _User:
         return {name: product_of(factors) for name, factors in groups.items()}
 
     def _loads(self, nest: _Nest, factor: Expression) -> bool:
-        """Tell whether any lane can load a factor: registers are a thread's own."""
+        """Tell whether any lane can load a factor: registers and counters are a thread's own."""
+        if any(isinstance(one, AffineValue) for one in preorder(factor)):
+            return False
         reads = [
             nest.compute.reads[one.access] for one in preorder(factor) if isinstance(one, Read)
         ]
@@ -192,8 +194,8 @@ class _User:
     def _made(
         self, nest: _Nest, parts: Mapping[str, Expression], tiles: tuple[int, int], steps: int
     ) -> tuple[Node, ...]:
-        step = self._fresh(f"{nest.around.counter}_step")
-        at = tuple(self._fresh(f"m{axis.loop}") for axis in self._axes)
+        step = free_name(f"{nest.around.counter}_step", self._taken)
+        at = tuple(free_name(f"m{axis.loop}", self._taken) for axis in self._axes)
         instruction = self._instruction
         body: list[Node] = []
         fragments: dict[str, Buffer] = {}
@@ -204,7 +206,7 @@ class _User:
             slots = operand.slots(instruction.lanes)
             count = prod(one.extent for one in slots)
             buffer = Buffer(
-                name=self._fresh(f"fragment_{operand.name}"),
+                name=free_name(f"fragment_{operand.name}", self._taken),
                 space="register",
                 element_type=nest.compute.target.buffer.element_type,
                 layout=Layout((Constant(tiles[axis]), Constant(count))),
@@ -328,14 +330,6 @@ class _User:
         found = index if stride == 1 else Apply(Operator.QUOTIENT, (index, Constant(stride)))
         return Apply(Operator.REMAINDER, (found, Constant(one.extent)))
 
-    def _fresh(self, name: str) -> str:
-        found, number = name, 0
-        while found in self._taken:
-            number += 1
-            found = f"{name}_{number}"
-        self._taken.add(found)
-        return found
-
 
 def _nests(node: For) -> tuple[_Nest, ...]:
     """Return a loop as nests, one for each statement in it; none if there is more in it."""
@@ -348,6 +342,9 @@ def _nests(node: For) -> tuple[_Nest, ...]:
                 lets = (one, *lets)
             elif isinstance(one, Source):
                 source = one
+            elif isinstance(one, Scope):
+                if not walk(one.body, points, lets):
+                    return False
             elif isinstance(one, For):
                 if not walk(one.body, (*points, one), lets):
                     return False

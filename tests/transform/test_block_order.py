@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.kernel.nodes import Kernel, Let
+from eatss.kernel.uses import taken_names
 from eatss.program import Name, evaluate
 from eatss.transform.block_order import ROWS, in_groups_of_rows
 
@@ -28,7 +29,7 @@ KERNEL = Kernel(
 
 def tiles(columns: int, rows: int) -> list[tuple[int, int]]:
     """Return the column and the row of each block, in the order in which blocks start."""
-    body = in_groups_of_rows(KERNEL).body
+    body = in_groups_of_rows(KERNEL, taken_names(KERNEL)).body
     found = []
     for y, x in product(range(rows), range(columns)):
         known = {"blockIdx.x": x, "blockIdx.y": y, "gridDim.x": columns, "gridDim.y": rows}
@@ -53,12 +54,12 @@ def test_blocks_go_down_the_rows_of_a_group_first(columns: int, groups: int) -> 
 
 def test_blocks_of_one_direction_stay() -> None:
     single = replace(KERNEL, body=KERNEL.body[:1])
-    assert in_groups_of_rows(single) is single
+    assert in_groups_of_rows(single, taken_names(single)) is single
 
 
 def test_names_that_are_taken_stay_what_they_are() -> None:
     taken = replace(KERNEL, body=(*KERNEL.body, Let(name="more", value=Name("block"))))
-    first, second, *rest = in_groups_of_rows(taken).body
+    first, second, *rest = in_groups_of_rows(taken, taken_names(taken)).body
     assert isinstance(first, Let)
     assert isinstance(second, Let)
     assert first.name not in ("block", "more")
