@@ -442,7 +442,7 @@ class _RegionBuilder:
     def _instructions(self, warps: WarpUse | None) -> tuple[str, ...]:
         """Return the instructions that a kernel is to use: what the user wants, and selected."""
         own = () if warps is None else (warps.instruction,)
-        return tuple(dict.fromkeys((*own, *self._options.instructions)))
+        return tuple(dict.fromkeys((*self._options.instructions, *own)))
 
     def _told(self, code: Kernel, instructions: Sequence[str]) -> list[str]:
         """Return what notes tell of: what the user wants, used or not, and what is used."""

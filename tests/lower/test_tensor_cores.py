@@ -145,7 +145,7 @@ def test_stages_of_the_user_stand_above_the_selected_ones() -> None:
     selected, plain = (eatss.codegen(source, gpu="h200", stages=own) for own in (None, 1))
     assert "eatss_copy_ahead(" in selected.text
     assert "eatss_copy_ahead(" not in plain.text
-    assert "eatss_mma_16x8x16(C_r" in plain.text
+    assert "eatss_mma_16x8x16(sum_C_r" in plain.text
     with pytest.raises(eatss.InputError, match="stages is 0") as raised:
         eatss.codegen(source, gpu="h200", stages=0)
     assert raised.value.code == "EATSS-C004"

@@ -447,7 +447,13 @@ def test_tensor_cores_are_told_in_the_table_in_json_and_in_the_proof() -> None:
     text = selection_table(selection)
     assert "products by tensor cores: mma_f64_16x8x16, copies 1 tile ahead" in text
     (document,) = selection.to_dict()["kernels"]
-    assert document["warps"] == {"instruction": "mma_f64_16x8x16", "stages": 2}
+    assert kernel.predicted is not None
+    resident = kernel.predicted.resident_blocks
+    assert document["warps"] == {
+        "instruction": "mma_f64_16x8x16",
+        "stages": 2,
+        "resident": resident,
+    }
     facts = analysed("gemm").program.facts
     (problem,) = cuda_problems(facts, structures("gemm"), load_profile("h200"), ENERGY)
     assert problem is not None
