@@ -39,6 +39,23 @@ __device__ __forceinline__ void eatss_wait_for_copies()
     asm volatile("cp.async.wait_group %0;" : : "n"(pending) : "memory");
 }
 
+// Whether 16 bytes can be read at a time from where an array begins.
+__device__ __forceinline__ bool eatss_is_aligned(const void *array)
+{
+    return (reinterpret_cast<unsigned long long>(array) & 15) == 0;
+}
+// Two elements of shared memory get those of global memory.
+__device__ __forceinline__ void eatss_copy_wide(double *to, const double *from)
+{
+    *reinterpret_cast<double2 *>(to) = *reinterpret_cast<const double2 *>(from);
+}
+// The same while the thread goes on.
+__device__ __forceinline__ void eatss_copy_wide_ahead(double *to, const double *from)
+{
+    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(from) : "memory");
+}
+
 // d += a b for 16 x 16 and 16 x 8 matrices that a warp holds; products are added in the order of k.
 __device__ __forceinline__ void eatss_mma_16x8x16(
     double &d0, double &d1, double &d2, double &d3, double a0, double a1, double a2, double a3,
@@ -112,10 +129,12 @@ struct kernel_gemm_k0_shared {
     EATSS_TRACKED(double) B[2][32][130];
 };
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 2)
 kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *__restrict__ A, const double *__restrict__ B)
 {
     EATSS_DYNAMIC_SHARED(kernel_gemm_k0_shared, sh);
+    const int block = (int)blockIdx.x + (int)blockIdx.y % 8 * (int)gridDim.x;
+    const int rows = eatss_min((int)gridDim.y - 8 * ((int)blockIdx.y / 8), 8);
     const int thread = threadIdx.x + 8 * threadIdx.y;
     const int lane_i = thread % 32 / 4;
     const int warp_i = thread / 32 / 2;
@@ -123,8 +142,160 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
     const int warp_j = thread / 32 % 2;
     const int ti = lane_i + 8 * warp_i;
     const int tj = lane_j + 4 * warp_j;
-    for (int i0 = 64 * (int)blockIdx.y; i0 < NI; i0 += 64 * (int)gridDim.y) {
-        const int j0 = 128 * (int)blockIdx.x;
+    const bool wide_A = eatss_is_aligned(A) && NK % 2 == 0;
+    const bool wide_B = eatss_is_aligned(B) && NJ % 2 == 0;
+    for (int i0 = 64 * (8 * ((int)blockIdx.y / 8) + block % rows); i0 < NI; i0 += 64 * (int)gridDim.y) {
+        const int j0 = 128 * (block / rows);
+        double sum_C_r[4][16];
+        #pragma unroll
+        for (int s = 0; s < 4; ++s) {
+            #pragma unroll
+            for (int s_1 = 0; s_1 < 16; ++s_1) {
+                sum_C_r[s][s_1] = 0;
+            }
+        }
+        if (NK >= 1) {
+            if (0 < NK) {
+                if (i0 + 64 <= NI && 0 + 32 <= NK) {
+                    if (wide_A && 0 % 2 == 0) {
+                        #pragma unroll
+                        for (int e = 0; e < 8; ++e) {
+                            const int x0 = i0 + thread / 16 + 8 * e;
+                            const int x1 = 0 + 2 * (thread % 16);
+                            eatss_copy_wide_ahead(&sh.A[0][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
+                        }
+                    } else {
+                        #pragma unroll
+                        for (int e = 0; e < 16; ++e) {
+                            const int x0 = i0 + thread / 32 + 4 * e;
+                            const int x1 = 0 + thread % 32;
+                            eatss_copy_ahead(&sh.A[0][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
+                        }
+                    }
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 16; ++e) {
+                        const int x0 = i0 + thread / 32 + 4 * e;
+                        const int x1 = 0 + thread % 32;
+                        eatss_copy_ahead(&sh.A[0][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
+                    }
+                }
+                if (j0 + 128 <= NJ && 0 + 32 <= NK) {
+                    if (wide_B && j0 % 2 == 0) {
+                        #pragma unroll
+                        for (int e = 0; e < 16; ++e) {
+                            const int x0_1 = 0 + thread / 64 + 2 * e;
+                            const int x1_1 = j0 + 2 * (thread % 64);
+                            eatss_copy_wide_ahead(&sh.B[0][thread / 64 + 2 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                        }
+                    } else {
+                        #pragma unroll
+                        for (int e = 0; e < 32; ++e) {
+                            const int x0_1 = 0 + thread / 128 + 1 * e;
+                            const int x1_1 = j0 + thread % 128;
+                            eatss_copy_ahead(&sh.B[0][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
+                        }
+                    }
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 32; ++e) {
+                        const int x0_1 = 0 + thread / 128 + 1 * e;
+                        const int x1_1 = j0 + thread % 128;
+                        eatss_copy_ahead(&sh.B[0][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
+                    }
+                }
+            }
+            eatss_commit_copies();
+            __syncthreads();
+            for (int k0 = 0; k0 < NK; k0 += 32) {
+                const int stage = k0 / 32 % 2;
+                eatss_wait_for_copies<0>();
+                if (k0 + 32 < NK) {
+                    if (i0 + 64 <= NI && k0 + 32 + 32 <= NK) {
+                        if (wide_A && (k0 + 32) % 2 == 0) {
+                            #pragma unroll
+                            for (int e = 0; e < 8; ++e) {
+                                const int x0 = i0 + thread / 16 + 8 * e;
+                                const int x1 = k0 + 32 + 2 * (thread % 16);
+                                eatss_copy_wide_ahead(&sh.A[(stage + 1) % 2][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
+                            }
+                        } else {
+                            #pragma unroll
+                            for (int e = 0; e < 16; ++e) {
+                                const int x0 = i0 + thread / 32 + 4 * e;
+                                const int x1 = k0 + 32 + thread % 32;
+                                eatss_copy_ahead(&sh.A[(stage + 1) % 2][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
+                            }
+                        }
+                    } else {
+                        #pragma unroll
+                        for (int e = 0; e < 16; ++e) {
+                            const int x0 = i0 + thread / 32 + 4 * e;
+                            const int x1 = k0 + 32 + thread % 32;
+                            eatss_copy_ahead(&sh.A[(stage + 1) % 2][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
+                        }
+                    }
+                    if (j0 + 128 <= NJ && k0 + 32 + 32 <= NK) {
+                        if (wide_B && j0 % 2 == 0) {
+                            #pragma unroll
+                            for (int e = 0; e < 16; ++e) {
+                                const int x0_1 = k0 + 32 + thread / 64 + 2 * e;
+                                const int x1_1 = j0 + 2 * (thread % 64);
+                                eatss_copy_wide_ahead(&sh.B[(stage + 1) % 2][thread / 64 + 2 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                            }
+                        } else {
+                            #pragma unroll
+                            for (int e = 0; e < 32; ++e) {
+                                const int x0_1 = k0 + 32 + thread / 128 + 1 * e;
+                                const int x1_1 = j0 + thread % 128;
+                                eatss_copy_ahead(&sh.B[(stage + 1) % 2][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
+                            }
+                        }
+                    } else {
+                        #pragma unroll
+                        for (int e = 0; e < 32; ++e) {
+                            const int x0_1 = k0 + 32 + thread / 128 + 1 * e;
+                            const int x1_1 = j0 + thread % 128;
+                            eatss_copy_ahead(&sh.B[(stage + 1) % 2][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
+                        }
+                    }
+                }
+                eatss_commit_copies();
+                __syncthreads();
+                #pragma unroll
+                for (int k_step = 0; k_step < 2; ++k_step) {
+                    double fragment_a[2][8];
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        fragment_a[mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step];
+                        fragment_a[mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step];
+                        fragment_a[mi][2] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 4];
+                        fragment_a[mi][3] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 4];
+                        fragment_a[mi][4] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 8];
+                        fragment_a[mi][5] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 8];
+                        fragment_a[mi][6] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 12];
+                        fragment_a[mi][7] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 12];
+                    }
+                    double fragment_b[8][4];
+                    #pragma unroll
+                    for (int mj = 0; mj < 8; ++mj) {
+                        fragment_b[mj][0] = sh.B[stage][lane_j + 16 * k_step][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                        fragment_b[mj][1] = sh.B[stage][lane_j + 16 * k_step + 4][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                        fragment_b[mj][2] = sh.B[stage][lane_j + 16 * k_step + 8][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                        fragment_b[mj][3] = sh.B[stage][lane_j + 16 * k_step + 12][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                    }
+                    // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        #pragma unroll
+                        for (int mj = 0; mj < 8; ++mj) {
+                            eatss_mma_16x8x16(sum_C_r[2 * mi][2 * mj], sum_C_r[2 * mi][2 * mj + 1], sum_C_r[2 * mi + 1][2 * mj], sum_C_r[2 * mi + 1][2 * mj + 1], fragment_a[mi][0], fragment_a[mi][1], fragment_a[mi][2], fragment_a[mi][3], fragment_a[mi][4], fragment_a[mi][5], fragment_a[mi][6], fragment_a[mi][7], fragment_b[mj][0], fragment_b[mj][1], fragment_b[mj][2], fragment_b[mj][3]);
+                        }
+                    }
+                }
+                __syncthreads();
+            }
+        }
         double C_r[4][16];
         #pragma unroll
         for (int ri = 0; ri < 4; ++ri) {
@@ -154,109 +325,12 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             }
         }
         if (NK >= 1) {
-            if (0 < NK) {
-                if (i0 + 64 <= NI && 0 + 32 <= NK) {
-                    #pragma unroll
-                    for (int e = 0; e < 16; ++e) {
-                        const int x0 = i0 + thread / 32 + 4 * e;
-                        const int x1 = 0 + thread % 32;
-                        eatss_copy_ahead(&sh.A[0][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
-                    }
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < 16; ++e) {
-                        const int x0 = i0 + thread / 32 + 4 * e;
-                        const int x1 = 0 + thread % 32;
-                        eatss_copy_ahead(&sh.A[0][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
-                    }
-                }
-                if (j0 + 128 <= NJ && 0 + 32 <= NK) {
-                    #pragma unroll
-                    for (int e = 0; e < 32; ++e) {
-                        const int x0_1 = 0 + thread / 128 + 1 * e;
-                        const int x1_1 = j0 + thread % 128;
-                        eatss_copy_ahead(&sh.B[0][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
-                    }
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < 32; ++e) {
-                        const int x0_1 = 0 + thread / 128 + 1 * e;
-                        const int x1_1 = j0 + thread % 128;
-                        eatss_copy_ahead(&sh.B[0][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
-                    }
-                }
-            }
-            eatss_commit_copies();
-            __syncthreads();
-            for (int k0 = 0; k0 < NK; k0 += 32) {
-                const int stage = k0 / 32 % 2;
-                eatss_wait_for_copies<0>();
-                if (k0 + 32 < NK) {
-                    if (i0 + 64 <= NI && k0 + 32 + 32 <= NK) {
-                        #pragma unroll
-                        for (int e = 0; e < 16; ++e) {
-                            const int x0 = i0 + thread / 32 + 4 * e;
-                            const int x1 = k0 + 32 + thread % 32;
-                            eatss_copy_ahead(&sh.A[(stage + 1) % 2][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
-                        }
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < 16; ++e) {
-                            const int x0 = i0 + thread / 32 + 4 * e;
-                            const int x1 = k0 + 32 + thread % 32;
-                            eatss_copy_ahead(&sh.A[(stage + 1) % 2][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
-                        }
-                    }
-                    if (j0 + 128 <= NJ && k0 + 32 + 32 <= NK) {
-                        #pragma unroll
-                        for (int e = 0; e < 32; ++e) {
-                            const int x0_1 = k0 + 32 + thread / 128 + 1 * e;
-                            const int x1_1 = j0 + thread % 128;
-                            eatss_copy_ahead(&sh.B[(stage + 1) % 2][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
-                        }
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < 32; ++e) {
-                            const int x0_1 = k0 + 32 + thread / 128 + 1 * e;
-                            const int x1_1 = j0 + thread % 128;
-                            eatss_copy_ahead(&sh.B[(stage + 1) % 2][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
-                        }
-                    }
-                }
-                eatss_commit_copies();
-                __syncthreads();
+            #pragma unroll
+            for (int s = 0; s < 4; ++s) {
                 #pragma unroll
-                for (int k_step = 0; k_step < 2; ++k_step) {
-                    double fragment_a[2][8];
-                    #pragma unroll
-                    for (int mi = 0; mi < 2; ++mi) {
-                        fragment_a[mi][0] = alpha * sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step];
-                        fragment_a[mi][1] = alpha * sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step];
-                        fragment_a[mi][2] = alpha * sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 4];
-                        fragment_a[mi][3] = alpha * sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 4];
-                        fragment_a[mi][4] = alpha * sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 8];
-                        fragment_a[mi][5] = alpha * sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 8];
-                        fragment_a[mi][6] = alpha * sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 12];
-                        fragment_a[mi][7] = alpha * sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 12];
-                    }
-                    double fragment_b[8][4];
-                    #pragma unroll
-                    for (int mj = 0; mj < 8; ++mj) {
-                        fragment_b[mj][0] = sh.B[stage][lane_j + 16 * k_step][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                        fragment_b[mj][1] = sh.B[stage][lane_j + 16 * k_step + 4][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                        fragment_b[mj][2] = sh.B[stage][lane_j + 16 * k_step + 8][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                        fragment_b[mj][3] = sh.B[stage][lane_j + 16 * k_step + 12][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                    }
-                    // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
-                    #pragma unroll
-                    for (int mi = 0; mi < 2; ++mi) {
-                        #pragma unroll
-                        for (int mj = 0; mj < 8; ++mj) {
-                            eatss_mma_16x8x16(C_r[2 * mi][2 * mj], C_r[2 * mi][2 * mj + 1], C_r[2 * mi + 1][2 * mj], C_r[2 * mi + 1][2 * mj + 1], fragment_a[mi][0], fragment_a[mi][1], fragment_a[mi][2], fragment_a[mi][3], fragment_a[mi][4], fragment_a[mi][5], fragment_a[mi][6], fragment_a[mi][7], fragment_b[mj][0], fragment_b[mj][1], fragment_b[mj][2], fragment_b[mj][3]);
-                        }
-                    }
+                for (int s_1 = 0; s_1 < 16; ++s_1) {
+                    C_r[s][s_1] += alpha * sum_C_r[s][s_1];
                 }
-                __syncthreads();
             }
         }
         #pragma unroll
