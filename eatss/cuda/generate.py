@@ -423,7 +423,7 @@ class _RegionBuilder:
                 block=unit.mapping.block,
                 shared_bytes=resources.shared_bytes,
                 dynamic_shared=code.dynamic_shared,
-                registers=resources.register_words,
+                registers=min(resources.register_words, self._most_registers(code)),
                 arguments=tuple(one.name for one in code.arguments),
                 tile_sizes=unit.mapping.tiles,
                 notes=(
@@ -448,6 +448,11 @@ class _RegionBuilder:
         """Return what notes tell of: what the user wants, used or not, and what is used."""
         asked = self._options.instructions
         return [name for name in instructions if name in asked or computed_by(code, name)]
+
+    def _most_registers(self, code: Kernel) -> int:
+        """Return the registers that a compiler may give a thread."""
+        each = self._profile.registers_per_sm // (code.threads * code.resident)
+        return min(self._profile.registers_per_thread, each)
 
     def _resident(self, warps: WarpUse) -> int:
         """Return the blocks that an SM is to have at a time, where sizes are those selected."""

@@ -323,8 +323,3 @@ def operators_in(expression: IntExpr) -> Iterator[Operator]:
         yield expression.operator
         for operand in expression.operands:
             yield from operators_in(operand)
-
-
-def registers_of(nodes: Iterable[Node]) -> tuple[Buffer, ...]:
-    """Return the registers that nodes declare."""
-    return tuple(node.buffer for node in every(nodes) if isinstance(node, Declare))
