@@ -125,8 +125,11 @@ MMA = "mma_f64_16x8x16"
 
 
 def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> None:
-    assert chosen({"tile_k": 16}, tmp_path).warps == WarpUse(instruction=MMA, stages=2)
-    assert chosen({"stages": 3}, tmp_path).warps == WarpUse(instruction=MMA, stages=3)
+    for name, value, stages in (("tile_k", 16, 2), ("stages", 3, 3)):
+        kernel = chosen({name: value}, tmp_path)
+        assert kernel.predicted is not None
+        resident = kernel.predicted.resident_blocks
+        assert kernel.warps == WarpUse(instruction=MMA, stages=stages, resident=resident)
     assert chosen({"tile_k": 8}, tmp_path).warps is None
     assert chosen({"threads_i": 4}, tmp_path).warps is None
     assert chosen({"warps": "none"}, tmp_path).warps is None

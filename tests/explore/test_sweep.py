@@ -237,6 +237,7 @@ def test_the_command_tells_it_once_and_goes_on(space: Path, tmp_path: Path) -> N
 SIZES = 'name = "sizes"\n[iterators]\nNI = [500, 4000]\n[variant]\nNJ = "NI"\nNK = "NI"\n'
 
 
+@pytest.mark.long
 def test_sizes_of_the_program_are_swept(tmp_path: Path) -> None:
     file = tmp_path / "sizes.toml"
     file.write_text(SIZES)
@@ -251,6 +252,7 @@ def test_sizes_of_the_program_are_swept(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.long
 def test_choices_are_prepared_and_measured_once_at_each_size(tmp_path: Path) -> None:
     file, folder = tmp_path / "sizes.toml", tmp_path / "made"
     file.write_text(SIZES)
@@ -303,10 +305,12 @@ def test_why_variants_could_not_be_prepared_is_told_once(
     assert len(told) == 9
 
 
+@pytest.mark.long
 def test_prepared_variants_are_not_taken_for_a_kernel(
     space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     words = ("--gpu", "h200", "--space", space, "--budget", "3", "--prepare", "@gemm")
     made = eatss("sweep", GEMM, *words)
     advised = re.search(r"eatss (sweep \S+) -o STORE", made.stderr)
@@ -328,6 +332,7 @@ def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:
     assert points == [{"half": 1}, {"half": 3}]
 
 
+@pytest.mark.long
 def test_splits_and_fractions_are_swept(tmp_path: Path) -> None:
     file = tmp_path / "splits.toml"
     text = 'name = "splits"\n[iterators]\nsplit = [0.25, 0.5]\nwarp_fraction = [0.5, 1.0]\n'
