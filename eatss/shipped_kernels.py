@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -85,6 +86,12 @@ def source_path(text: str) -> Path:
     return Path(located(text))
 
 
+def likely(name: str, names: Iterable[str]) -> str:
+    """Return the question which of some names with ``@`` was meant, or nothing."""
+    close = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(MARK + one for one in close)}? " if close else ""
+
+
 def _files() -> dict[str, Path]:
     try:
         folder = data_directory("kernels")
@@ -103,8 +110,7 @@ def _file(name: str) -> Path:
     files = _files()
     if name in files:
         return files[name]
-    close = difflib.get_close_matches(name.lower().removesuffix(".c"), files, n=3, cutoff=0.5)
-    meant = f"did you mean {' or '.join(MARK + one for one in close)}? " if close else ""
+    meant = likely(name.lower().removesuffix(".c"), files)
     raise input_error(
         "EATSS-C017",
         f"no kernel of eatss is called '{name}'",

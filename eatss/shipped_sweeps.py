@@ -8,13 +8,12 @@ is reached as ``./@name`` or as a ``Path``.
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 
 from eatss.diagnostics import Diagnostic, InternalError, input_error
 from eatss.resources import data_directory
-from eatss.shipped_kernels import MARK, kernel_names
+from eatss.shipped_kernels import MARK, kernel_names, likely
 
 
 def sweep_names() -> tuple[str, ...]:
@@ -46,8 +45,7 @@ def located_sweep(store: str | os.PathLike[str]) -> str | os.PathLike[str]:
     name, names = str(store).removeprefix(MARK), sweep_names()
     if name in names:
         return data_directory("sweeps") / f"{name}.db"
-    close = difflib.get_close_matches(name.lower().removesuffix(".db"), names, n=3, cutoff=0.5)
-    meant = f"did you mean {' or '.join(MARK + one for one in close)}? " if close else ""
+    meant = likely(name.lower().removesuffix(".db"), names)
     raise input_error(
         "EATSS-D017",
         f"no sweep of eatss is called '{name}'",

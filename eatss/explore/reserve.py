@@ -12,7 +12,7 @@ from eatss.explore.rows import expected_contenders
 from eatss.store.nouns import Row
 
 TYPICAL_WINDOWS = 1.5
-"""Windows of a careful measurement over the least: 28 on H200 cards took 4.3 in the mean."""
+"""Windows of a careful measurement over the least: some take more than three; assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
