@@ -55,7 +55,12 @@ FILL_LIMIT_S = 30.0
 RESET_RUNS = 5
 
 PACE_S = 0.1
-"""Runs are timed together for at least this long to learn how many fill a window."""
+"""Runs are timed together for at most this long to learn how many fill a window."""
+
+SHORTEST_PACE_S = 0.02
+
+PACE_SHARE = 1 / 8
+"""Of the shortest window: what a quick pass may spend on learning how long its window is."""
 
 DRIFT_FACTOR = 1.2
 """Repeating is tried for this many times the runs that a window is expected to hold."""
@@ -285,9 +290,10 @@ class Preparation:
     def _pace(self, task: Task, workload: Workload, first_s: float) -> Pace:
         """Learn how long a run takes when many run in a row."""
         count, took_s = 1, max(first_s, 1e-7)
-        while took_s < PACE_S:
+        least_s = pace_s(self._options)
+        while took_s < least_s:
             self._enter(task, "try repeating", self._options.timeout_s)
-            count = min(16 * count, math.ceil(1.2 * PACE_S * count / took_s))
+            count = min(16 * count, math.ceil(1.2 * least_s * count / took_s))
             begin_s = self._card.now()
             workload.timed(count)
             took_s = max(self._card.now() - begin_s, 1e-7)
@@ -407,6 +413,11 @@ class WarmUp:
 
 def _resources(workload: Workload) -> tuple[KernelResources, ...] | None:
     return workload.resources() if isinstance(workload, TellsResources) else None
+
+
+def pace_s(options: MeasureOptions) -> float:
+    """Return how long runs are timed together, at least, to learn how many fill a window."""
+    return min(PACE_S, max(SHORTEST_PACE_S, PACE_SHARE * options.least_window_s))
 
 
 def run_limit_s(options: MeasureOptions, expected_s: float) -> float:
