@@ -36,6 +36,18 @@ def mapped_loops(facts: KernelFacts) -> tuple[Loop, ...]:
     return tuple(sorted(facts.parallel_loops, key=lambda loop: loop.name == facts.cma_loop))
 
 
+def reordering_loops(facts: KernelFacts) -> tuple[str, ...]:
+    """Return the serial loops whose tiles of several iterations take a sum in another order.
+
+    Of a sum over several loops of the band those are all but the last.
+    """
+    serial = [loop.name for loop in facts.loops if not loop.parallel]
+    found: dict[str, None] = {}
+    for reduction in facts.reductions:
+        found |= dict.fromkeys([name for name in serial if name in reduction.loops][:-1])
+    return tuple(found)
+
+
 def thread_axes(threads: Sequence[int]) -> tuple[Axis, ...]:
     """Return the axis of each mapped loop's threads.
 

@@ -205,13 +205,14 @@ class Structure:
 
     ``host_loop`` is a loop of the band that runs on the host; all launches run once for each of its
     iterations. A structure that ``spreads`` has sums spread over lanes or chunks. ``instruction``
-    is what warps compute products by.
+    is what warps compute products by. Sums ``in_order`` are added up in that of the source.
     """
 
     launches: tuple[LaunchFacts, ...]
     spreads: bool = False
     host_loop: str | None = None
     instruction: WarpInstruction | None = None
+    in_order: bool = False
 
     @property
     def products(self) -> tuple[ProductFacts, ...]:

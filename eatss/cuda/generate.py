@@ -385,12 +385,13 @@ class _RegionBuilder:
 
     def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
         """Write the kernel of a unit and note it."""
-        check_order(
+        in_order = check_order(
             unit.piece,
             unit.mapping,
             unit.parts,
             self._scheduled.dependences,
             subtree_of(unit.piece, unit.mapping),
+            strict=self._options.strict_fp,
         )
         name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
         decided = None if unit.kernel is None else self._recipe.kernel(unit.kernel)
@@ -432,7 +433,7 @@ class _RegionBuilder:
                     *instruction_notes(code, self._told(code, instructions)),
                     *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
                 ),
-                reassociates=unit.mapping.split is not None,
+                reassociates=not in_order,
                 inexact_instructions=inexact_instructions(code),
                 grid_strides=grid_strides(kernel.kernel),
             )

@@ -18,6 +18,7 @@ from eatss.lower.thread_ast import Phase, Subtree, order_of, tile_set
 from eatss.polyhedral import Dependences
 from eatss.polyhedral.checks import live_ranges_overlap
 from eatss.polyhedral.scheduling import coincidence_dependences
+from eatss.polyhedral.tiled_sums import in_any_order
 from eatss.program import Apply, Constant, Name, Operator, names_in
 from eatss.schedule.errors import internal_error_at
 from eatss.schedule.launch_order import launches_respect, only_updates, tied_between
@@ -58,11 +59,21 @@ def _without(relation: isl.UnionMap, names: Sequence[str]) -> isl.UnionMap:
 
 
 def check_order(
-    piece: Piece, mapping: Mapping, parts: Sequence[Part], dependences: Dependences, below: Subtree
-) -> None:
+    piece: Piece,
+    mapping: Mapping,
+    parts: Sequence[Part],
+    dependences: Dependences,
+    below: Subtree,
+    *,
+    strict: bool,
+) -> bool:
     """Check that a thread runs its instances in an order that respects every dependence.
 
-    A split sum keeps no order, so every dependence has to join updates of one element.
+    A split sum keeps no order, so every dependence has to join updates of one element. Unless
+    ``strict``, other sums need not keep theirs: then all other accesses to an element have to.
+
+    Returns:
+        Whether all sums are added up in the order of the source.
 
     Raises:
         InternalError: ``EATSS-K901`` a statement is lost, ``EATSS-K902`` the order is wrong.
@@ -74,7 +85,7 @@ def check_order(
     if mapping.split is not None:
         if not only_updates(piece, dependences):
             raise internal_error_at("EATSS-K902", "a split sum computes more than sums", span=span)
-        return
+        return False
     names = [loop.name for loop in mapping.mapped]
     others = [loop.name for loop in piece.band if loop.name not in names]
     time = _time(piece, mapping, parts, below)
@@ -84,12 +95,18 @@ def check_order(
         tied = tied.union(isl.UnionSet.from_set(without_parameters(domain, others)))
     here = needed.intersect_domain(tied).intersect_range(tied)
     order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
-    if not here.lex_ge_at_multi_union_pw_aff(time).is_empty() or live_ranges_overlap(
+    if here.lex_ge_at_multi_union_pw_aff(time).is_empty() and not live_ranges_overlap(
         order, flow, time
     ):
+        return True
+    every = needed.union(dependences.anti).union(dependences.output)
+    here = every.intersect_domain(tied).intersect_range(tied)
+    here = in_any_order(here, piece.kernel).intersect_domain(tied).intersect_range(tied)
+    if strict or not here.lex_ge_at_multi_union_pw_aff(time).is_empty():
         raise internal_error_at(
             "EATSS-K902", "a thread runs its instances in the wrong order", span=span
         )
+    return False
 
 
 def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Dependences) -> None:

@@ -142,7 +142,12 @@ class _Describing:
         self, units: Sequence[Unit], *, spreads: bool, host_loop: str | None
     ) -> Structure:
         launches = tuple(self._launch(unit) for unit in units)
-        return Structure(launches=launches, spreads=spreads, host_loop=host_loop)
+        return Structure(
+            launches=launches,
+            spreads=spreads,
+            host_loop=host_loop,
+            in_order=self._options.strict_fp,
+        )
 
     def _with_products(self, units: Sequence[Unit], plain: Structure) -> Iterator[Structure]:
         """Yield the structure with an instruction of warps, for the first loops that it fits."""

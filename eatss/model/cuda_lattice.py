@@ -11,7 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.mapping import AXES, MAX_THREADS_Z, mapped_loops, thread_axes, threads_along
+from eatss.analysis.mapping import (
+    AXES,
+    MAX_THREADS_Z,
+    mapped_loops,
+    reordering_loops,
+    thread_axes,
+    threads_along,
+)
 from eatss.analysis.structure import Structure, WarpInstruction
 from eatss.gpu.profile import GpuProfile
 from eatss.polyhedral.kernel import Loop
@@ -39,6 +46,12 @@ LEAST_ALONG_X = 4
 
 SERIAL_TILES = {1: (8, 16, 32, 64), 2: (4, 16, 32)}
 """Tiles of serial loops of the band, by how many they are, where something is staged."""
+
+SUMMED_TILES = (1, 4, 8, 16)
+"""Tiles of the outer loops of a sum over several, where something is staged."""
+
+SHORT_SUM = 8
+"""A loop of a sum with so few iterations may be one tile: windows of filters."""
 
 PLAIN_TILE = 32
 """Tile of serial loops where nothing is staged: it only bounds what is unrolled."""
@@ -179,8 +192,10 @@ def _plain_lattice(facts: KernelFacts, structure: Structure) -> CudaLattice:
     groups = _groups(facts, structure)
     stagings = _stagings(len(groups))
     serial = [loop for loop in facts.loops if loop.name not in names]
-    staged_tiles = _serial_tiles(serial, SERIAL_TILES[min(2, max(1, len(serial)))])
-    plain_tiles = _serial_tiles(serial, (PLAIN_TILE,))
+    outer = reordering_loops(facts)
+    staged_tiles = _staged_tiles(serial, outer, in_order=structure.in_order)
+    plain = dict.fromkeys(outer, (1,) if structure.in_order else (PLAIN_TILE,))
+    plain_tiles = _serial_tiles(serial, (PLAIN_TILE,), plain)
     inner = [
         (staging, tiles)
         for staging in stagings
@@ -347,12 +362,34 @@ def _stagings(count: int) -> list[tuple[int, ...]]:
     return [(0,) * count, *alone, (1,) * count]
 
 
-def _serial_tiles(loops: Sequence[Loop], sizes: Sequence[int]) -> list[tuple[int, ...]]:
+def _staged_tiles(
+    serial: Sequence[Loop], outer: Sequence[str], *, in_order: bool
+) -> list[tuple[int, ...]]:
+    """Return tiles of serial loops where something is staged; ``outer`` reorder their sum."""
+    if not outer:
+        return _serial_tiles(serial, SERIAL_TILES[min(2, max(1, len(serial)))])
+    own: dict[str, tuple[int, ...]] = {}
+    for loop in serial:
+        trips = loop.trip_count
+        if loop.name in outer:
+            short = trips is not None and trips <= SHORT_SUM
+            several = (1, trips) if short and trips is not None else SUMMED_TILES
+            own[loop.name] = (1,) if in_order else several
+    return _serial_tiles(serial, SERIAL_TILES[1], own)
+
+
+def _serial_tiles(
+    loops: Sequence[Loop],
+    sizes: Sequence[int],
+    of_loops: Mapping[str, Sequence[int]] | None = None,
+) -> list[tuple[int, ...]]:
+    """Return tiles of loops, no longer than they are; ``of_loops`` have sizes of their own."""
     choices = []
     for loop in loops:
-        trips = loop.trip_count
-        fitting = {size if trips is None else min(size, max(1, trips)) for size in sizes}
-        choices.append(sorted(fitting))
+        trips, own = loop.trip_count, (of_loops or {}).get(loop.name, sizes)
+        choices.append(
+            sorted({size if trips is None else min(size, max(1, trips)) for size in own})
+        )
     return list(product(*choices))
 
 

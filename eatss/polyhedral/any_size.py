@@ -12,6 +12,7 @@ from eatss.polyhedral.ppcg_tree import Carrier, carried_over
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.program_schedule_file import load_schedules
 from eatss.polyhedral.schedule import schedule_scop, with_schedule
+from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.scops import Scop
 
 
@@ -127,6 +128,7 @@ def _scheduled_alike(
             scheduled = schedule_scop(assumed, max_operations=max_operations)
         except (EatssError, isl.Error):
             continue
-        if same_kernels(scheduled, numeric):
-            return replace(scheduled, scop=symbolic)
+        for found in (scheduled, with_tiled_sums(scheduled)):
+            if same_kernels(found, numeric):
+                return replace(found, scop=symbolic)
     return None

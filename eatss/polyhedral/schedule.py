@@ -120,6 +120,18 @@ def with_schedule(
         )
 
 
+def cut_again(scheduled: ScheduledScop, schedule: isl.Schedule) -> ScheduledScop:
+    """Cut a scheduled region by another schedule of it, after the usual checks.
+
+    Raises:
+        InternalError: ``EATSS-P901`` to ``EATSS-P905`` when a check fails.
+    """
+    check_legality(scheduled.scop, scheduled.dependences, schedule)
+    return _cut(
+        scheduled.scop, scheduled.dependences, schedule, scheduled.general, scheduled.assumes
+    )
+
+
 def _schedule(scop: Scop, symbolic: Symbolic, limit: int, *, patient: bool) -> ScheduledScop:
     """Schedule the generalised region and put the sizes back."""
     with bounded_work(scop, limit):

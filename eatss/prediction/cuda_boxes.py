@@ -59,10 +59,17 @@ def group_boxes(of: CudaLaunch) -> list[GroupBox]:
 def shared_bytes(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Column:
     """Return the shared memory of a block, in bytes."""
     total = of.zeros
-    for at, box in enumerate(boxes):
-        elements = prod(box.declared, start=of.ones)
-        total = total + of.staged(at) * of.cut.copies[at] * elements * box.element_bytes
-    return total * of.candidates.stages
+    for at, (box, stages) in enumerate(zip(boxes, stages_of(of, boxes), strict=True)):
+        own = prod(box.declared, start=of.ones) * box.element_bytes * stages
+        total = total + of.staged(at) * of.cut.copies[at] * own
+    return total
+
+
+def stages_of(of: CudaLaunch, boxes: Sequence[GroupBox]) -> list[Column]:
+    """Return the boxes in use at once of each group: one of what no innermost loop fills anew."""
+    depths = [of.staged(at) * box.depth for at, box in enumerate(boxes)]
+    innermost = np.maximum.reduce([of.zeros, *depths])
+    return [np.where(box.depth == innermost, of.candidates.stages, 1.0) for box in boxes]
 
 
 def extent(of: CudaLaunch, name: str, *, whole: bool = False, declared: bool = False) -> Column:

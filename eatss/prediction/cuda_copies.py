@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
+from eatss.prediction.cuda_boxes import stages_of
 from eatss.prediction.cuda_caches import request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_products import tile_cycles
@@ -24,9 +25,10 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
     of = setting.of
     code, threads = of.code, of.shape.block_threads
     barriers = of.zeros
-    stages, tile = of.candidates.stages, tile_cycles(of)
-    ahead = stages > 1
-    for at, box in enumerate(setting.boxes):
+    tile = tile_cycles(of)
+    every = stages_of(of, setting.boxes)
+    for at, (box, stages) in enumerate(zip(setting.boxes, every, strict=True)):
+        ahead = stages > 1
         on = of.staged(at) * of.cut.copies[at]
         if not on.any():
             continue

@@ -72,9 +72,9 @@ class KernelCode:
     ``dynamic_shared`` whether it is passed at launch (and needs opting in beyond 48 KiB).
     ``registers`` is an estimate a thread needs. ``arguments`` are the names passed, in order:
     arguments and temporaries of the entry, and counters of host loops. ``notes`` say in
-    sentences what was decided and why. ``reassociates`` says that sums of it are split over
-    threads or blocks, so that floating-point results may differ from the original's by rounding;
-    so they may by the ``inexact_instructions`` that it uses in the place of C's operations.
+    sentences what was decided and why. ``reassociates`` says that sums of it are added up in
+    another order, so that floating-point results may differ from the original's by rounding; so
+    they may by the ``inexact_instructions`` that it uses in the place of C's operations.
     ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that
     any number of blocks takes all tiles.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -12,6 +12,7 @@ from eatss.analysis.mapping import (
     MAX_THREADS_Z,
     grid_axes,
     mapped_loops,
+    reordering_loops,
     thread_axes,
     threads_along,
 )
@@ -46,7 +47,8 @@ def layout(
 
     Raises:
         InputError: ``EATSS-K001`` to ``EATSS-K004``: sizes given by the user name no loop, are
-            not positive or exceed the card.
+            not positive or exceed the card; ``EATSS-K020``: they take sums in another order
+            where that is to be kept.
     """
     tiles, block = sizes_of(facts, selection, profile, options, piece.statements[0].span)
     order = [name for name, _ in block]  # the last one along x
@@ -111,6 +113,7 @@ def _tiles(
     span: SourceSpan | None,
 ) -> dict[str, int]:
     tiles = dict(selection.tile_sizes)
+    asked: set[str] = set()
     for kernel, sizes in options.tile_sizes:
         if kernel not in ("", facts.name):
             continue
@@ -122,9 +125,28 @@ def _tiles(
                 )  # fmt: skip
             if name in tiles:
                 tiles[name] = size
+                asked.add(name)
             elif kernel:
                 raise no_such_loop(name, facts, span)
+    if options.strict_fp:
+        _keep_order(tiles, asked, facts, span)
     return tiles
+
+
+def _keep_order(
+    tiles: dict[str, int], asked: Collection[str], facts: KernelFacts, span: SourceSpan | None
+) -> None:
+    """Cut the loops whose tiles would take sums in another order into single iterations."""
+    for name in reordering_loops(facts):
+        if name in asked and tiles[name] > 1:
+            raise input_error_at(
+                "EATSS-K020",
+                f"tiles of {tiles[name]} iterations of loop '{name}' take sums in another order",
+                span=span,
+                hint=f"give {name}=1, or leave out --strict-fp",
+            )
+        if name in tiles:
+            tiles[name] = 1
 
 
 def no_such_loop(name: str, facts: KernelFacts, span: SourceSpan | None) -> Exception:

@@ -11,6 +11,7 @@ import islpy as isl
 
 from eatss.analysis import VolumeKind
 from eatss.analysis.analyse import analyse
+from eatss.analysis.mapping import reordering_loops
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.diagnostics import (
     Diagnostic,
@@ -25,6 +26,7 @@ from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for
 from eatss.polyhedral.expansion import expanded_arrays, with_expanded_sums
 from eatss.polyhedral.schedule import default_operations
 from eatss.polyhedral.source_lines import source_lines, with_source_line
+from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.scops import ElementType, Scop
 
 Cut: TypeAlias = Literal["ppcg", "eatss"]
@@ -38,7 +40,8 @@ class AnalysisOptions:
     ``volume`` is how the elements of tiles are counted. ``dtype`` (``float`` or ``double``)
     overrides the width of every floating-point array. ``max_operations`` bounds isl's work on one
     region. ``ppcg_schedule`` is the text of a schedule that PPCG saved. ``expand`` says whether
-    sums in scalars may get elements of their own, where code of eatss is wanted.
+    sums in scalars may get elements of their own, ``tiles_sums`` whether all loops of sums may be
+    tiled, where code of eatss is wanted.
     """
 
     cut: Cut
@@ -47,6 +50,7 @@ class AnalysisOptions:
     max_operations: int | None
     ppcg_schedule: str | None
     expand: bool = True
+    tiles_sums: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +131,7 @@ def for_any_size(
     saved: Mapping[int, SymbolicRegion],
     max_operations: int | None,
 ) -> SymbolicProgram | None:
-    """Schedule an analysed file for any size; ``None`` where expanded sums keep it from that.
+    """Schedule an analysed file for any size; ``None`` where what sums became keeps it from that.
 
     Args:
         parsed: the regions over their macro sizes, and over the numbers.
@@ -145,7 +149,9 @@ def for_any_size(
     )
     fixed = tuple(_not_generic(region) for region in regions if not region.generic)
     pairs = zip(program.scops, raws, strict=True)
-    if fixed and any(analysed.scop is not raw for analysed, raw in pairs):
+    own = (analysed for analysed in program.scops if analysed.scop.index not in saved)
+    tiled = any(reordering_loops(facts) for analysed in own for facts in analysed.facts)
+    if fixed and (tiled or any(analysed.scop is not raw for analysed, raw in pairs)):
         return None
     scops = zip(program.scops, regions, strict=True)
     return SymbolicProgram(
@@ -192,7 +198,9 @@ def _analysed(
                     patient=False,
                 )
                 if _stay_in_kernels(scop, tried):
-                    return _analyse_scop(expanded, options, first_index, tried)
+                    return _analyse_scop(
+                        expanded, options, first_index, _with_tiled_sums(tried, options)
+                    )
     return _analyse_scop(scop, options, first_index, scheduled)
 
 
@@ -245,7 +253,15 @@ def _scheduled(
         from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg  # noqa: PLC0415
 
         return schedule_as_ppcg(scop, max_operations=limit)
-    return schedule_scop(scop, max_operations=limit), ()
+    return _with_tiled_sums(schedule_scop(scop, max_operations=limit), options), ()
+
+
+def _with_tiled_sums(scheduled: ScheduledScop, options: AnalysisOptions) -> ScheduledScop:
+    """Let the loops of sums be tiled; where isl cannot, they stay as they are."""
+    if options.tiles_sums:
+        with suppress(EatssError, isl.Error):
+            return with_tiled_sums(scheduled)
+    return scheduled
 
 
 def _like(symbolic: Scop, raw: Scop, analysed: Scop) -> Scop:

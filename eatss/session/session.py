@@ -165,10 +165,10 @@ class Session:
         if numeric:
             program = analyse_regions(self.file, self.parsed, options, numeric)
         found = for_any_size(parsed, program, saved, limit)
-        if found is None:  # with sums expanded, some region is for its numbers alone
-            plain = replace(options, expand=False)
-            program = analyse_regions(self.file, self.parsed, plain, numeric)
-            found = for_any_size(parsed, program, saved, limit)
+        for plain in (replace(options, tiles_sums=False), _plain(options)):
+            if found is None:  # for its numbers alone, some region is cut otherwise
+                program = analyse_regions(self.file, self.parsed, plain, numeric)
+                found = for_any_size(parsed, program, saved, limit)
         assert found is not None
         if self.code and self.reading.dtype is not None:
             hint = _SPELL_TYPE if self.python is None else _ANNOTATE_TYPE
@@ -357,6 +357,11 @@ class Session:
             for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
         )
         return replace(selection, kernels=kernels)
+
+
+def _plain(options: AnalysisOptions) -> AnalysisOptions:
+    """Return options under which regions are scheduled as they are."""
+    return replace(options, tiles_sums=False, expand=False)
 
 
 def _check_type(program: SymbolicProgram, dtype: str, hint: str) -> None:

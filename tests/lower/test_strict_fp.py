@@ -21,11 +21,13 @@ SPREAD = (
     "gemver",
     "gesummv",
     "gramschmidt",
-    "mttkrp",
     "mvt",
     "trmm",
 )
 """Kernels of which sums are spread over threads or blocks unless the order has to be kept."""
+
+REORDERED = ("conv-2d",)
+"""Kernels with a sum over several loops, tile after tile."""
 
 QUICK_FLOATS = ("atax", "mvt", "trmm")
 
@@ -49,7 +51,8 @@ def test_no_kernel_combines_threads_when_strict(
     assert not any(kernel.reassociates for kernel in strict.kernels)
     assert "-fmad=false" in strict.flags
     assert combines_threads(usual) == (any_kernel in SPREAD)
-    assert any(kernel.reassociates for kernel in usual.kernels) == (any_kernel in SPREAD)
+    other_order = any(kernel.reassociates for kernel in usual.kernels)
+    assert other_order == (any_kernel in (*SPREAD, *REORDERED))
 
 
 @pytest.mark.parametrize(

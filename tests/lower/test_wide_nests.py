@@ -312,7 +312,7 @@ def test_the_contiguous_loop_of_a_contraction_is_along_x(tmp_path: Path) -> None
     sizes = [{"N": n} for n in (1, 2, 3, 5, 7)]
     program, found = verified(CONTRACTION, tmp_path, sizes)
     assert (found.status, found.message) == ("ok", "")
-    assert "const int td = threadIdx.x;" in kernel_of(program)
+    assert "const int lane_d = thread % 32 % 4;" in kernel_of(program)
     assert {"a", "b", "c", "d"} <= dict(program.kernels[0].tile_sizes).keys()
 
 
@@ -369,11 +369,25 @@ def test_the_blocks_along_x_shrink_with_a_host_loop(tmp_path: Path) -> None:
     assert extents == [15, 12, 12, 6, 6, 4, 4, 1]
 
 
-def test_a_copy_of_a_size_the_code_does_not_know_is_not_selected(tmp_path: Path) -> None:
+def windows_of_any_size() -> str:
     filters = LAYER.replace("[3][3]", "[R][S]").replace("r < 3", "r < R").replace("s < 3", "s < S")
-    text = "#ifndef R\n#define R 3\n#endif\n#ifndef S\n#define S 3\n#endif\n" + filters.replace(
+    return "#ifndef R\n#define R 3\n#endif\n#ifndef S\n#define S 3\n#endif\n" + filters.replace(
         "[H + 2][W + 2]", "[H + R][W + S]"
     )
+
+
+def test_windows_of_any_size_are_staged_tile_by_tile(tmp_path: Path) -> None:
+    sizes = [{"N": 2, "K": 3, "C": 5, "H": 7, "W": 33, "R": 5, "S": 2}]
+    program, found = verified(windows_of_any_size(), tmp_path, sizes)
+    assert (found.status, found.message) == ("ok", "")
+    (kernel,) = program.kernels
+    assert {"r", "s"} <= dict(kernel.tile_sizes).keys()
+    assert kernel.shared_bytes > 0
+
+
+def test_a_copy_of_a_size_the_code_does_not_know_is_not_selected(tmp_path: Path) -> None:
+    target = "out[n][k][y][x]"
+    text = windows_of_any_size().replace(f"{target} +=", f"{target} = 0.5 * {target} +")
     sizes = [{"N": 2, "K": 3, "C": 5, "H": 7, "W": 33, "R": 3, "S": 2}]
     program, found = verified(text, tmp_path, sizes)
     assert (found.status, found.message) == ("ok", "")

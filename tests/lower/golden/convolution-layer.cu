@@ -50,14 +50,14 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define C 32
 #endif
 
-// S0: 4 x 4 x 8 threads a block
-// tiles: n = 2, k = 16, y = 4, x = 4, c = 16
+// S0: 16 x 8 x 1 threads a block
+// tiles: n = 1, k = 16, y = 4, x = 16, c = 16, r = 3, s = 3
 // y and x share the blocks along x
-// out: registers, 4 a thread
-// in[n][c][y + r][x + s]: shared memory, 2 x 16 x 6 x 6 elements
+// out: registers, 8 a thread
+// in[n][c][y + r][x + s]: shared memory, 1 x 16 x 6 x 18 elements
 // w[k][c][r][s]: shared memory, 16 x 16 x 3 x 3 elements
 struct convolution_layer_k0_shared {
-    EATSS_TRACKED(float) in[2][16][6][7];
+    EATSS_TRACKED(float) in[1][16][6][19];
     EATSS_TRACKED(float) w[16][16][3][3];
 };
 
@@ -65,106 +65,106 @@ extern "C" __global__ void __launch_bounds__(128)
 convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, const float *__restrict__ w)
 {
     EATSS_SHARED(convolution_layer_k0_shared, sh);
-    const int tk = threadIdx.z;
-    const int ty = threadIdx.y;
+    const int tk = threadIdx.y;
     const int tx = threadIdx.x;
-    const int thread = threadIdx.x + 4 * threadIdx.y + 16 * threadIdx.z;
+    const int thread = threadIdx.x + 16 * threadIdx.y;
     const int block = (int)blockIdx.x;
-    for (int n0 = 2 * (int)blockIdx.z; n0 < N; n0 += 2 * (int)gridDim.z) {
+    for (int n0 = (int)blockIdx.z; n0 < N; n0 += 1 * (int)gridDim.z) {
         for (int k0 = 16 * (int)blockIdx.y; k0 < K; k0 += 16 * (int)gridDim.y) {
-            const int y0 = 4 * (block / eatss_floordiv(W + 3, 4));
-            const int x0 = 4 * (block % eatss_floordiv(W + 3, 4));
-            const int y = y0 + ty;
+            const int y0 = 4 * (block / eatss_floordiv(W + 15, 16));
+            const int x0 = 16 * (block % eatss_floordiv(W + 15, 16));
             const int x = x0 + tx;
-            float out_r[2][2];
-            if (x < W && y < H) {
+            float out_r[2][4];
+            if (x < W) {
                 #pragma unroll
-                for (int rn = 0; rn < 2; ++rn) {
-                    const int n = n0 + rn;
-                    if (n < N) {
+                for (int rk = 0; rk < 2; ++rk) {
+                    const int k = k0 + tk + 8 * rk;
+                    if (k < K) {
                         #pragma unroll
-                        for (int rk = 0; rk < 2; ++rk) {
-                            const int k = k0 + tk + 8 * rk;
-                            if (k < K) {
-                                out_r[rn][rk] = out[((n * K + k) * H + y) * W + x];
+                        for (int ry = 0; ry < 4; ++ry) {
+                            const int y = y0 + ry;
+                            if (y < H) {
+                                out_r[rk][ry] = out[((n0 * K + k) * H + y) * W + x];
                             }
                         }
                     }
                 }
             }
             for (int c0 = 0; c0 < C; c0 += 16) {
-                if (x0 + 4 <= W && c0 + 16 <= C && y0 + 4 <= H && n0 + 2 <= N) {
-                    for (int e = thread; e < 1152; e += 128) {
-                        const int x0_1 = n0 + e / 576;
-                        const int x1 = c0 + e / 36 % 16;
-                        const int x2 = y0 + e / 6 % 6;
-                        const int x3 = x0 + e % 6;
-                        sh.in[e / 576][e / 36 % 16][e / 6 % 6][e % 6] = in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3];
-                    }
-                } else {
-                    for (int e = thread; e < 1152; e += 128) {
-                        const int x0_1 = n0 + e / 576;
-                        const int x1 = c0 + e / 36 % 16;
-                        const int x2 = y0 + e / 6 % 6;
-                        const int x3 = x0 + e % 6;
-                        if (W + 1 >= x3 && H + 1 >= x2 && x1 < C && x0_1 < N) sh.in[e / 576][e / 36 % 16][e / 6 % 6][e % 6] = in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3];
-                    }
-                }
-                if (c0 + 16 <= C && k0 + 16 <= K) {
-                    for (int e = thread; e < 2304; e += 128) {
-                        const int x0_2 = k0 + e / 144;
-                        const int x1_1 = c0 + e / 9 % 16;
-                        const int x2_1 = e / 3 % 3;
-                        const int x3_1 = e % 3;
-                        sh.w[e / 144][e / 9 % 16][e / 3 % 3][e % 3] = w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1];
-                    }
-                } else {
-                    for (int e = thread; e < 2304; e += 128) {
-                        const int x0_2 = k0 + e / 144;
-                        const int x1_1 = c0 + e / 9 % 16;
-                        const int x2_1 = e / 3 % 3;
-                        const int x3_1 = e % 3;
-                        if (x1_1 < C && x0_2 < K) sh.w[e / 144][e / 9 % 16][e / 3 % 3][e % 3] = w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1];
-                    }
-                }
-                __syncthreads();
-                if (x0 + 4 <= W && c0 + 16 <= C && y0 + 4 <= H && k0 + 16 <= K && n0 + 2 <= N) {
-                    #pragma unroll 7
-                    for (int c = c0; c < c0 + 16; ++c) {
-                        #pragma unroll
-                        for (int r = 0; r < 3; ++r) {
-                            #pragma unroll
-                            for (int s = 0; s < 3; ++s) {
+                for (int r0 = 0; r0 < 3; r0 += 3) {
+                    for (int s0 = 0; s0 < 3; s0 += 3) {
+                        if (s0 == 0 && r0 == 0 && x0 + 16 <= W && c0 + 16 <= C && y0 + 4 <= H) {
+                            for (int e = thread; e < 1728; e += 128) {
+                                const int x0_1 = n0;
+                                const int x1 = c0 + e / 108;
+                                const int x2 = r0 + y0 + e / 18 % 6;
+                                const int x3 = s0 + x0 + e % 18;
+                                sh.in[0][e / 108][e / 18 % 6][e % 18] = in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3];
+                            }
+                        } else {
+                            for (int e = thread; e < 1728; e += 128) {
+                                const int x0_1 = n0;
+                                const int x1 = c0 + e / 108;
+                                const int x2 = r0 + y0 + e / 18 % 6;
+                                const int x3 = s0 + x0 + e % 18;
+                                if (x0 + 17 >= x3 && W + 1 >= x3 && H + 1 >= x2 && y0 + 5 >= x2 && x1 < C) sh.in[0][e / 108][e / 18 % 6][e % 18] = in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3];
+                            }
+                        }
+                        if (s0 == 0 && r0 == 0 && c0 + 16 <= C && k0 + 16 <= K) {
+                            for (int e = thread; e < 2304; e += 128) {
+                                const int x0_2 = k0 + e / 144;
+                                const int x1_1 = c0 + e / 9 % 16;
+                                const int x2_1 = r0 + e / 3 % 3;
+                                const int x3_1 = s0 + e % 3;
+                                sh.w[e / 144][e / 9 % 16][e / 3 % 3][e % 3] = w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1];
+                            }
+                        } else {
+                            for (int e = thread; e < 2304; e += 128) {
+                                const int x0_2 = k0 + e / 144;
+                                const int x1_1 = c0 + e / 9 % 16;
+                                const int x2_1 = r0 + e / 3 % 3;
+                                const int x3_1 = s0 + e % 3;
+                                if (x3_1 < 3 && x2_1 < 3 && x1_1 < C && x0_2 < K) sh.w[e / 144][e / 9 % 16][e / 3 % 3][e % 3] = w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1];
+                            }
+                        }
+                        __syncthreads();
+                        if (s0 == 0 && r0 == 0 && x0 + 16 <= W && c0 + 16 <= C && y0 + 4 <= H && k0 + 16 <= K) {
+                            #pragma unroll 3
+                            for (int c = c0; c < c0 + 16; ++c) {
                                 #pragma unroll
-                                for (int rn = 0; rn < 2; ++rn) {
-                                    const int n = n0 + rn;
+                                for (int r = 0; r < 3; ++r) {
                                     #pragma unroll
-                                    for (int rk = 0; rk < 2; ++rk) {
-                                        const int k = k0 + tk + 8 * rk;
-                                        // convolution-layer.c:28: out[n][k][y][x] += in[n][c][y + r][x + s] * w[k][c][r][s];
-                                        out_r[rn][rk] += sh.in[n - n0][c - c0][y + r - y0][x + s - x0] * sh.w[k - k0][c - c0][r][s];
+                                    for (int s = 0; s < 3; ++s) {
+                                        #pragma unroll
+                                        for (int rk = 0; rk < 2; ++rk) {
+                                            const int k = k0 + tk + 8 * rk;
+                                            #pragma unroll
+                                            for (int ry = 0; ry < 4; ++ry) {
+                                                const int y = y0 + ry;
+                                                // convolution-layer.c:28: out[n][k][y][x] += in[n][c][y + r][x + s] * w[k][c][r][s];
+                                                out_r[rk][ry] += sh.in[0][c - c0][y + r - (y0 + r0)][x + s - (x0 + s0)] * sh.w[k - k0][c - c0][r - r0][s - s0];
+                                            }
+                                        }
                                     }
                                 }
                             }
-                        }
-                    }
-                } else {
-                    if (x < W && y < H) {
-                        for (int c = c0; c < eatss_min(c0 + 16, C); ++c) {
-                            #pragma unroll
-                            for (int r = 0; r < 3; ++r) {
-                                #pragma unroll
-                                for (int s = 0; s < 3; ++s) {
-                                    #pragma unroll
-                                    for (int rn = 0; rn < 2; ++rn) {
-                                        const int n = n0 + rn;
-                                        if (n < N) {
+                        } else {
+                            if (x < W) {
+                                for (int c = c0; c < eatss_min(c0 + 16, C); ++c) {
+                                    for (int r = r0; r < 3; ++r) {
+                                        for (int s = s0; s < 3; ++s) {
                                             #pragma unroll
                                             for (int rk = 0; rk < 2; ++rk) {
                                                 const int k = k0 + tk + 8 * rk;
                                                 if (k < K) {
-                                                    // convolution-layer.c:28: out[n][k][y][x] += in[n][c][y + r][x + s] * w[k][c][r][s];
-                                                    out_r[rn][rk] += sh.in[n - n0][c - c0][y + r - y0][x + s - x0] * sh.w[k - k0][c - c0][r][s];
+                                                    #pragma unroll
+                                                    for (int ry = 0; ry < 4; ++ry) {
+                                                        const int y = y0 + ry;
+                                                        if (y < H) {
+                                                            // convolution-layer.c:28: out[n][k][y][x] += in[n][c][y + r][x + s] * w[k][c][r][s];
+                                                            out_r[rk][ry] += sh.in[0][c - c0][y + r - (y0 + r0)][x + s - (x0 + s0)] * sh.w[k - k0][c - c0][r - r0][s - s0];
+                                                        }
+                                                    }
                                                 }
                                             }
                                         }
@@ -172,20 +172,20 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                                 }
                             }
                         }
+                        __syncthreads();
                     }
                 }
-                __syncthreads();
             }
-            if (x < W && y < H) {
+            if (x < W) {
                 #pragma unroll
-                for (int rn = 0; rn < 2; ++rn) {
-                    const int n = n0 + rn;
-                    if (n < N) {
+                for (int rk = 0; rk < 2; ++rk) {
+                    const int k = k0 + tk + 8 * rk;
+                    if (k < K) {
                         #pragma unroll
-                        for (int rk = 0; rk < 2; ++rk) {
-                            const int k = k0 + tk + 8 * rk;
-                            if (k < K) {
-                                out[((n * K + k) * H + y) * W + x] = out_r[rn][rk];
+                        for (int ry = 0; ry < 4; ++ry) {
+                            const int y = y0 + ry;
+                            if (y < H) {
+                                out[((n0 * K + k) * H + y) * W + x] = out_r[rk][ry];
                             }
                         }
                     }
@@ -207,9 +207,9 @@ extern "C" int convolution_layer_cuda(float *out, const float *in, const float *
     if (!((double)N * (double)K * (double)H * (double)W <= 2147483647)) return -6;  // indices are 32 bits wide: out must have less than 2^31 elements
     if (!((double)N * (double)C * ((double)H + 2) * ((double)W + 2) <= 2147483647)) return -7;  // indices are 32 bits wide: in must have less than 2^31 elements
     if (!((double)K * (double)C * 3 * 3 <= 2147483647)) return -8;  // indices are 32 bits wide: w must have less than 2^31 elements
-    if (!(eatss_max(eatss_floordiv((long)H + 3, 4), 1) <= 2147483647 && eatss_max(eatss_floordiv((long)W + 3, 4), 1) <= 2147483647 / eatss_max(eatss_floordiv((long)H + 3, 4), 1))) return -9;  // convolution_layer_k0 would need more than 2^31 - 1 blocks along x
+    if (!(eatss_max(eatss_floordiv((long)H + 3, 4), 1) <= 2147483647 && eatss_max(eatss_floordiv((long)W + 15, 16), 1) <= 2147483647 / eatss_max(eatss_floordiv((long)H + 3, 4), 1))) return -9;  // convolution_layer_k0 would need more than 2^31 - 1 blocks along x
     if (N >= 1 && K >= 1 && H >= 1 && W >= 1 && C >= 1) {
-        EATSS_LAUNCH(convolution_layer_k0, dim3(eatss_floordiv(H + 3, 4) * eatss_floordiv(W + 3, 4), eatss_min(eatss_floordiv(K + 15, 16), 65535), eatss_min(eatss_floordiv(N + 1, 2), 65535)), dim3(4, 4, 8), 0, stream, out, in, w);
+        EATSS_LAUNCH(convolution_layer_k0, dim3(eatss_floordiv(H + 3, 4) * eatss_floordiv(W + 15, 16), eatss_min(eatss_floordiv(K + 15, 16), 65535), eatss_min(N, 65535)), dim3(16, 8), 0, stream, out, in, w);
     }
     return (int)cudaGetLastError();
 }

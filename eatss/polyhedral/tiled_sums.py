@@ -1,0 +1,208 @@
+"""Sums over several loops join the band around them: all of their loops are tiled.
+
+    for (e = 0; e < N; e++)
+      for (f = 0; f < N; f++)
+        C[i][j] += A[i][e][f] * B[e][f][j];
+
+The next ``e`` needs what the last ``f`` left, so no band of a schedule has both loops. But a sum
+may be taken in any order. With that freedom they are one band, and a tile of it is a small box of
+``A`` and of ``B`` instead of all that ``f`` reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import islpy as isl
+
+from eatss.isl_names import node_kind, same_except, set_names
+from eatss.polyhedral.kernel import Kernel
+from eatss.polyhedral.program import Dependences, ScheduledScop
+from eatss.polyhedral.schedule import cut_again
+from eatss.polyhedral.scheduling import local_dependences
+from eatss.polyhedral.tree import is_tilable
+
+_NODE = isl.schedule_node_type
+
+_Place: TypeAlias = Literal["in order", "first", "last"]
+_PLACES: tuple[_Place, ...] = get_args(_Place)
+"""Where statements beside a sum are put along its loops: those of branches before it at the first
+iteration and those after it at the last, or all at one of them (branches of a set have no order).
+"""
+
+
+def with_tiled_sums(scheduled: ScheduledScop) -> ScheduledScop:
+    """Return a region whose bands have the loops of sums that stand right below them.
+
+    The order in which instances run is the same: what changes is that the loops may be tiled. Tiles
+    take sums in another order where any but the last loop of a sum has tiles of several iterations
+    (:func:`eatss.analysis.mapping.reordering_loops`).
+    """
+    kernels = {kernel.statements: kernel for kernel in scheduled.kernels if kernel.inner_loops}
+    if not any(kernel.reductions for kernel in kernels.values()):
+        return scheduled
+    joining = _Joining(scheduled.dependences, kernels)
+    root = joining.joined(scheduled.schedule.get_root())
+    return cut_again(scheduled, root.get_schedule()) if joining.found else scheduled
+
+
+@dataclass(slots=True)
+class _Joining:
+    """Joins bands of a tree; ``found`` says whether there were any."""
+
+    dependences: Dependences
+    kernels: Mapping[tuple[str, ...], Kernel]
+    found: bool = False
+
+    def joined(self, node: isl.ScheduleNode) -> isl.ScheduleNode:
+        """Return a node of a tree in which the bands below it are joined."""
+        if not is_tilable(node):
+            for position in range(node.n_children()):
+                node = self.joined(node.get_child(position)).parent()
+            return node
+        names = frozenset(set_names(node.get_domain()))
+        kernel = next((k for s, k in self.kernels.items() if frozenset(s) == names), None)
+        if kernel is None or not kernel.reductions:
+            return node
+        every = self.dependences.flow.union(self.dependences.anti).union(self.dependences.output)
+        ordered = local_dependences(in_any_order(every, kernel), node)
+        taken = 0
+        while below := _sums_below(node, kernel, taken):
+            wider = (below.joined_to(node, place) for place in _PLACES)
+            fine = (one for one in wider if one is not None and _runs_forward(ordered, one))
+            joined = next(fine, None)
+            if joined is None:
+                break
+            node = joined
+            taken += len(below.members)
+            self.found = True
+        return node
+
+
+def in_any_order(dependences: isl.UnionMap, kernel: Kernel) -> isl.UnionMap:
+    """Return what is left of dependences of a kernel where its sums are taken in any order.
+
+    What has to come before or after some update of an element has to come before or after all of
+    the same sum.
+    """
+    free = isl.UnionMap.empty(kernel.schedule.get_space())
+    for reduction in kernel.reductions:
+        own = [m for m in _maps(kernel.schedule) if _statement(m) == reduction.statement]
+        for schedule in own:
+            free = free.union(same_except(schedule, reduction.loops).to_union_map())
+    kept = dependences.subtract(free)
+    kept = kept.union(kept.apply_range(free))
+    return kept.union(free.apply_range(kept))
+
+
+def _maps(union: isl.UnionMap) -> list[isl.Map]:
+    found: list[isl.Map] = []
+    union.foreach_map(found.append)
+    return found
+
+
+def _statement(schedule: isl.Map) -> str:
+    return str(schedule.get_tuple_name(isl.dim_type.in_))
+
+
+@dataclass(frozen=True, slots=True)
+class _Below:
+    """A band of sums below another one, directly or in one branch of a sequence.
+
+    ``branch`` is that branch. Other branches have statements without loops of their own.
+    """
+
+    branch: int | None
+    members: tuple[isl.UnionPwAff, ...]
+
+    def joined_to(self, node: isl.ScheduleNode, place: _Place) -> isl.ScheduleNode | None:
+        """Return a band with these members after its own; ``None`` where some end is not affine."""
+        functions = []
+        for member in self.members:
+            function = self._everywhere(node, member, place)
+            if function is None:
+                return None
+            functions.append(function)
+        parallel = [node.band_member_get_coincident(at) for at in range(node.band_n_member())]
+        together = node.band_get_partial_schedule()
+        for function in functions:
+            own = isl.MultiUnionPwAff.from_union_pw_aff(function)
+            together = together.flat_range_product(own)
+        below = node.get_child(0)
+        if self.branch is None:
+            below = below.delete().parent()
+        else:
+            below = below.get_child(self.branch).get_child(0).delete().parent().parent().parent()
+        joined = below.delete().insert_partial_schedule(together)
+        for at, coincident in enumerate(parallel):
+            joined = joined.band_member_set_coincident(at, int(coincident))
+        return joined.band_set_permutable(1)
+
+    def _everywhere(
+        self, node: isl.ScheduleNode, member: isl.UnionPwAff, place: _Place
+    ) -> isl.UnionPwAff | None:
+        """Return when statements of all branches run along a loop that one of them has."""
+        if self.branch is None:
+            return member
+        sequence = node.get_child(0)
+        inside = sequence.get_child(self.branch).get_child(0).get_domain()
+        own = member = member.intersect_domain(inside)
+        for position in range(sequence.n_children()):
+            if position != self.branch:
+                last = position > self.branch if place == "in order" else place == "last"
+                end = _end(own, last=last)
+                if end is None:
+                    return None
+                domain = sequence.get_child(position).get_child(0).get_domain()
+                member = member.union_add(isl.UnionPwAff.aff_on_domain(domain, end))
+        return member
+
+
+def _end(function: isl.UnionPwAff, *, last: bool) -> isl.Aff | None:
+    """Return the least or the greatest value of a function, where that is one affine form."""
+    relation = isl.UnionMap.from_union_pw_aff(function)
+    (values,) = _sets(relation.range())
+    end = values.dim_max(0) if last else values.dim_min(0)
+    pieces: list[isl.Aff] = []
+    end.foreach_piece(lambda _, aff: pieces.append(aff))
+    return pieces[0] if len(pieces) == 1 else None
+
+
+def _sets(union: isl.UnionSet) -> list[isl.Set]:
+    found: list[isl.Set] = []
+    union.foreach_set(found.append)
+    return found
+
+
+def _sums_below(node: isl.ScheduleNode, kernel: Kernel, taken: int) -> _Below | None:
+    """Return the band below another, if all of its loops are those of sums."""
+    child, branch = node.get_child(0), None
+    if node_kind(child) in (_NODE.sequence, _NODE.set):
+        inside = [child.get_child(at).get_child(0) for at in range(child.n_children())]
+        looped = [at for at, one in enumerate(inside) if node_kind(one) != _NODE.leaf]
+        if len(looped) != 1:
+            return None
+        (branch,) = looped
+        child = inside[branch]
+    if node_kind(child) != _NODE.band:
+        return None
+    count = int(child.band_n_member())
+    loops = [loop.name for loop in kernel.inner_loops[taken : taken + count]]
+    summed: set[str] = {name for one in kernel.reductions for name in one.loops}
+    parallel = any(child.band_member_get_coincident(at) for at in range(count))
+    if parallel or not summed.issuperset(loops):
+        return None
+    partial = child.band_get_partial_schedule()
+    return _Below(branch, tuple(partial.get_at(at) for at in range(count)))
+
+
+def _runs_forward(ordered: isl.UnionMap, band: isl.ScheduleNode) -> bool:
+    """Tell whether no member of a band takes a dependence backwards."""
+    partial = band.band_get_partial_schedule()
+    along = [
+        isl.MultiUnionPwAff.from_union_pw_aff(partial.get_at(at))
+        for at in range(band.band_n_member())
+    ]
+    return all(ordered.lex_gt_at_multi_union_pw_aff(one).is_empty() for one in along)
