@@ -9,7 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eatss.point import Values
+from eatss.measurement.ncu_csv import DURATION
+from eatss.point import Value, Values
 from eatss.store.nouns import Role, Row, Sizes
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -17,8 +18,9 @@ Floats: TypeAlias = NDArray[np.float64]
 Sign: TypeAlias = tuple[tuple[str, int], ...]
 """Sizes, as what rows are grouped by."""
 
-OUTCOMES = frozenset({"temperature_c", "sm_clock_mhz"})
-"""Metrics that the load brings about: they explain nothing of what it took."""
+OUTCOMES = frozenset({"temperature_c", "sm_clock_mhz", DURATION})
+"""Metrics that explain nothing of what a run took: the load brings them about, or, as the time
+under a profiler, they are what it took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,8 +54,11 @@ class Population:
         return population(row for row in self.rows if (row.energy_j or 0) > 0)
 
     def column(self, name: str) -> Floats:
-        """Return a metric or a numeric value of the space by name; NaN where a row has none."""
-        found = np.array([_numbers(row).get(name, np.nan) for row in self.rows], dtype=float)
+        """Return a metric or a value of the space by name; NaN where a row has none.
+
+        ``warps=none`` is 1 where the value of ``warps`` is this text, and 0 where it is another.
+        """
+        found = np.array([_number(row, name) for row in self.rows], dtype=float)
         return np.where(np.isfinite(found), found, np.nan)
 
 
@@ -101,8 +106,13 @@ def is_choice(values: Values) -> bool:
 
 
 def explaining_names(rows: Population) -> tuple[str, ...]:
-    """Return the metrics and numeric values that vary; no predictions, no outcomes of the load."""
+    """Return the metrics and values that vary, as columns; no predictions, no outcomes.
+
+    A value that is a text has a column for each text, or one alone where there are two: that of the
+    one that is not ``none``, else of the later one.
+    """
     names = dict.fromkeys(name for row in rows.rows for name in _numbers(row))
+    names |= dict.fromkeys(_text_names(rows.rows))
     return tuple(
         name
         for name in names
@@ -124,6 +134,32 @@ def size_words(sizes: Sizes) -> str:
 def _numbers(row: Row) -> dict[str, float]:
     values = {name: float(value) for name, value in row.values if isinstance(value, int | float)}
     return {**values, **dict(row.metrics)}
+
+
+def _number(row: Row, name: str) -> float:
+    known = _numbers(row).get(name)
+    if known is not None:
+        return known
+    own, _, text = name.partition("=")
+    value = dict(row.values).get(own)
+    return float(value == text) if isinstance(value, str) else np.nan
+
+
+def _text_names(rows: Sequence[Row]) -> list[str]:
+    """Return ``name=text`` of the values that are texts; not where nearly each row has its own."""
+    seen: dict[str, dict[Value, None]] = {}
+    for row in rows:
+        for name, value in row.values:
+            if isinstance(value, str) and name != "role":
+                seen.setdefault(name, {})[value] = None
+    listed = []
+    for name, found in seen.items():
+        texts = list(found)
+        if len(texts) == 2:
+            texts = [text for text in texts if text != "none"][-1:]
+        if 2 * len(found) <= len(rows):
+            listed += [f"{name}={text}" for text in texts]
+    return listed
 
 
 def _mean_power(row: Row) -> float | None:

@@ -18,6 +18,7 @@ from eatss.evaluation.correlations import (
 )
 from eatss.evaluation.failures import FailureCount, StatusCount, count_failures, count_statuses
 from eatss.evaluation.population import Population, by_sizes, population
+from eatss.evaluation.power_limit import OverLimit, over_limit
 from eatss.evaluation.prediction_check import PredictionCheck, check_prediction
 from eatss.evaluation.standing import Choice, MeanRatios, choices, geometric_means
 from eatss.evaluation.studies import (
@@ -51,6 +52,8 @@ class SweepEvaluation(Shown):
         variants: Measured variants of this size.
         tried: All variants of this size.
         unstable: Measured variants whose times vary more than they should; they count.
+        over_limit: Measured variants whose one short window drew more than the card's power limit;
+            ``None`` where none did.
         statuses: How the variants ended.
         failures: Why some have no time.
         performance_unit: ``GFLOP/s``, or ``runs/s`` where operations are not counted.
@@ -78,6 +81,7 @@ class SweepEvaluation(Shown):
     variants: int
     tried: int
     unstable: int
+    over_limit: OverLimit | None
     statuses: tuple[StatusCount, ...]
     failures: tuple[FailureCount, ...]
     performance_unit: str
@@ -158,6 +162,7 @@ def evaluate(sweep: Sweep) -> Evaluated:
         variants=len(found),
         tried=len(own),
         unstable=sum(row.status == "unstable" for row in found.rows),
+        over_limit=over_limit(found, sweep),
         statuses=count_statuses(own),
         failures=count_failures(own),
         performance_unit=found.performance_unit,

@@ -1,4 +1,4 @@
-"""Hardware counters as a table."""
+"""Hardware counters in words, and as a table."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ _TITLES = {
 }
 
 
+def counter_words(name: str) -> str:
+    """Return a counter's name in words; the name of anything else as it is."""
+    return _TITLES.get(name, name)
+
+
 def counters_table(measurements: Sequence[Measurement]) -> Table:
     """Return the counters of all kernels; a column a variant where there are several."""
     counted = [found for found in measurements if found.counters is not None]
@@ -34,7 +39,7 @@ def counters_table(measurements: Sequence[Measurement]) -> Table:
         for kernel in found.counters or ():
             own = rows.setdefault(kernel.kernel, {})
             cells = [("launches", str(kernel.launches))]
-            cells += [(_TITLES.get(c.name, c.name), amount(c)) for c in kernel.counters]
+            cells += [(counter_words(c.name), amount(c)) for c in kernel.counters]
             for title, text in cells:
                 own.setdefault(title, [""] * len(counted))[number] = text
     for name, own in rows.items():

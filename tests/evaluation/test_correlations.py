@@ -105,3 +105,49 @@ def test_what_the_load_brings_about_goes_with_nothing() -> None:
         for k in range(9)
     ]  # fmt: skip
     assert {one.metric for one in correlations(population(rows))} == {"x", "registers"}
+
+
+def test_the_time_under_a_profiler_is_the_time_again_and_explains_nothing() -> None:
+    rows = [
+        row(k, 1.0 + k, 2.0 + k**2, metrics=(("gpu__time_duration.sum", 1.0 + k),
+            ("dram__bytes_read.sum", 64.0 + k % 3)))
+        for k in range(9)
+    ]  # fmt: skip
+    found = population(rows)
+    assert {one.metric for one in correlations(found)} == {"x", "dram__bytes_read.sum"}
+    assert found.column("gpu__time_duration.sum").tolist() == [1.0 + k for k in range(9)]
+
+
+def test_a_text_of_the_space_counts_as_there_or_not() -> None:
+    texts = ["none", "mma", "mma", "none", "none", "mma", "none", "none"]
+    found = population(
+        row(k, 1.0 + (text == "none") + 0.1 * k, values=(("n", k), ("warps", text)))
+        for k, text in enumerate(texts)
+    )
+    (one,) = [c for c in correlations(found) if c.metric.startswith("warps")]
+    assert one.metric == "warps=mma"
+    assert one.target == "performance"
+    there = np.array([text == "mma" for text in texts], dtype=float)
+    assert one.pearson == pytest.approx(np.corrcoef(there, found.performance)[0, 1])
+    assert one.pearson > 0.5
+    split = mean_split(found, "warps=mma")
+    assert split is not None
+    assert (split.above, split.below) == (3, 5)
+
+
+def test_three_texts_have_three_columns_and_rows_without_one_do_not_count() -> None:
+    texts = ["a", "b", "c", None, "a", "b", "c", "a"]
+    found = population(
+        row(k, 1.0 + k, values=(("n", k), *((("model", text),) if text else ())))
+        for k, text in enumerate(texts)
+    )
+    named = {one.metric: one.samples for one in correlations(found) if "=" in one.metric}
+    assert named == {"model=a": 7, "model=b": 7, "model=c": 7}
+    assert np.isnan(found.column("model=a")[3])
+    assert np.isnan(found.column("model=z")).tolist() == [text is None for text in texts]
+
+
+def test_texts_that_nearly_each_row_has_alone_and_roles_have_no_column() -> None:
+    values = [(("name", f"v{k}"), ("role", "ours" if k % 2 else "default")) for k in range(8)]
+    found = population(row(k, 1.0 + k, values=one) for k, one in enumerate(values))
+    assert correlations(found) == ()

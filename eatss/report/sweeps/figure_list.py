@@ -22,6 +22,7 @@ from eatss.evaluation.prediction_check import Objective, predicted
 from eatss.evaluation.progress import best_over_time
 from eatss.evaluation.studies import HeatMap, heat_map
 from eatss.evaluation.sweep_evaluation import Evaluated
+from eatss.report.counters import counter_words
 from eatss.report.sweeps import distribution_figures as distributions
 from eatss.report.sweeps import metric_figures as metrics
 from eatss.report.sweeps import study_figures as studies
@@ -140,7 +141,7 @@ def _metrics(one: Evaluated) -> Iterable[SweepFigure]:
     for name in most_telling(related, SPLITS) if found.has_energy else ():
         yield SweepFigure(
             name=f"split-at-mean-of-{_file_name(name)}",
-            caption=f"Variants with {name} above its mean beside the others.",
+            caption=f"Variants with {counter_words(name)} above its mean beside the others.",
             draw=lambda name=name: _figure(metrics.metric_split(found, name)[0]),  # type: ignore[misc]
             csv=lambda name=name: _columns_csv(  # type: ignore[misc]
                 (name, found.column(name)),
@@ -153,7 +154,7 @@ def _metrics(one: Evaluated) -> Iterable[SweepFigure]:
     if explained is not None:
         yield SweepFigure(
             name=f"power-over-{_file_name(explained)}",
-            caption=f"Mean power over {explained}, with the line of least squares.",
+            caption=f"Mean power over {counter_words(explained)}, with the line of least squares.",
             draw=lambda: _figure(metrics.power_over_metric(found, explained)),
             csv=lambda: _columns_csv(
                 (explained, found.column(explained)), ("power_w", found.power_w)

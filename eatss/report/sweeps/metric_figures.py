@@ -17,6 +17,7 @@ from eatss.evaluation.correlations import (
 from eatss.evaluation.population import Population
 from eatss.evaluation.prediction_check import Objective, predicted
 from eatss.report.card_plots import predicted_against_measured
+from eatss.report.counters import counter_words
 from eatss.report.plot_file import BLACK, BLUE, GREEN, VERMILION, new_figure
 from eatss.report.sweeps.style import (
     cloud,
@@ -73,8 +74,8 @@ def correlation_bars(
         error_kw={"elinewidth": 0.7, "alpha": 0.7}, label="Pearson, 95 % interval",
     )  # fmt: skip
     axes.plot([one.spearman for one in shown], y, "o", color=BLACK, markersize=3, label="Spearman")
-    axes.set_yticks(y, [one.metric for one in shown], fontsize=8)
-    bold = {one.metric for one in movers}
+    axes.set_yticks(y, [counter_words(one.metric) for one in shown], fontsize=8)
+    bold = {counter_words(one.metric) for one in movers}
     for label in axes.get_yticklabels():
         if label.get_text() in bold:
             label.set_fontweight("bold")
@@ -105,13 +106,13 @@ def metric_split(
     )
     first, second, third = panels
     for name, side, colour, mark in sides:
-        label = f"{metric} {name} ({int(side.sum())})"
+        label = f"{counter_words(metric)} {name} ({int(side.sum())})"
         cloud(first, x[side], performance[side], label=label, colour=colour, mark=mark)
         cloud(second, x[side], efficiency[side], label=label, colour=colour, mark=mark)
         cloud(third, performance[side], efficiency[side], label=label, colour=colour, mark=mark)
     for one in (first, second):
         one.axvline(mean, color=BLACK, linewidth=0.8, linestyle="--")
-        one.set_xlabel(metric)
+        one.set_xlabel(counter_words(metric))
     first.set_ylabel(f"performance in {unit}")
     second.set_ylabel(f"efficiency in {found.efficiency_unit}")
     third.set_xlabel(f"performance in {unit}")
@@ -139,10 +140,10 @@ def power_over_metric(found: Population, metric: str, axes: Axes | None = None) 
         ends = np.array([x[both].min(), x[both].max()])
         axes.plot(ends, slope * ends + offset, color=BLACK, linewidth=1)
     places = places_of(found, x, y)
-    axes.set_xlabel(metric)
+    axes.set_xlabel(counter_words(metric))
     axes.set_ylabel("mean power in W")
     about = "" if one is None else f", r = {one.pearson:.2f} [{one.low:.2f}, {one.high:.2f}]"
-    title = f"Power over {metric}{about}"
+    title = f"Power over {counter_words(metric)}{about}"
     legend = letters_legend(places)
     axes.set_title(f"{title}\n{legend}" if legend else title)
     grid(axes)

@@ -27,6 +27,7 @@ def sentences(found: SweepEvaluation) -> tuple[str, ...]:
         *_trade_off(found),
         *(_stands(found, name) for name in ("ours", "paper", "default")),
         *_model(found),
+        _over_limit(found),
         _cards(found),
         *_factors(found),
         *_drift(found),
@@ -148,6 +149,17 @@ def _model(found: SweepEvaluation) -> list[str]:
         missed = "is the best" if first == 0 else f"is {_percent(first)} over the least"
         listed.append(f"The model's first pick for {one.objective} {missed}{order}.")
     return listed
+
+
+def _over_limit(found: SweepEvaluation) -> str:
+    over = found.over_limit
+    if over is None:
+        return ""
+    return (
+        f"In their one short window, {over.variants} of the variants drew more than the card's "
+        f"limit of {figure(over.limit_w, 3)} W. Over a longer time a card slows down to keep it, "
+        "so they look faster than they are, and their energy is another."
+    )
 
 
 def _cards(found: SweepEvaluation) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 from eatss.evaluation.correlations import of_target
 from eatss.evaluation.population import size_words
 from eatss.evaluation.sweep_evaluation import SweepEvaluation, SweepReport
+from eatss.report.counters import counter_words
 from eatss.report.figures import NONE, figure, scaled
 from eatss.report.render import indented_table, render
 from eatss.report.sweeps.sentences import heading, sentences
@@ -96,7 +97,7 @@ def _strongest(found: SweepEvaluation) -> Table | None:
     for target, one in lines:
         table.add_row(
             "" if target == last else target,
-            one.metric,
+            counter_words(one.metric),
             f"{one.pearson:+.2f}",
             f"[{one.low:+.2f}, {one.high:+.2f}]",
             str(one.samples),

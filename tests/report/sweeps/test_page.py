@@ -329,3 +329,12 @@ def test_more_than_eight_splits_take_the_width_of_the_page(splits: int, wide: bo
 def test_a_sweep_that_is_given_twice_counts_once() -> None:
     one, other = programs(2, 20)
     assert [each.sweep for each in evaluated([one, other, one])] == [one, other]
+
+
+def test_counters_are_named_in_words_and_the_table_stays_narrow() -> None:
+    name = "sm__warps_active.avg.pct_of_peak_sustained_active"
+    rows = [row(k, 1.0 + k, 2.0, metrics=((name, 50.0 + k**2),)) for k in range(9)]
+    text = report_text(summed_up([evaluate(of_rows(rows))]))
+    assert "achieved occupancy" in text
+    assert name not in text
+    assert max(map(len, text.splitlines())) <= 80
