@@ -48,6 +48,11 @@ def milliseconds(row: Row) -> float:
     return row.time_s * 1e3
 
 
+def on_tensor_cores(row: Row) -> bool:
+    """Tell whether warps compute the products of a row; nothing decides it of other programs."""
+    return dict(row.values).get("warps", "none") != "none"
+
+
 def description() -> str:
     """Return in words what the picture shows."""
     sentences = []
@@ -59,7 +64,9 @@ def description() -> str:
             for row in [chosen(rows, role)]
         )
         least = min(joules(row) for row in rows)
-        sentences.append(f"{program}: {points}; least energy of {len(rows)} {least:.3g} J.")
+        fast = sum(map(on_tensor_cores, rows))
+        which = f" ({fast} on tensor cores)" if fast else ""
+        sentences.append(f"{program}: {points}; least energy of {len(rows)}{which} {least:.3g} J.")
     return " ".join(sentences)
 
 
@@ -74,13 +81,13 @@ def draw() -> None:
     figure, axes = pyplot.subplots(1, len(PROGRAMS), figsize=(9, 4.2), layout="constrained")
     for axis, program in zip(axes, PROGRAMS, strict=True):
         rows = measured(eatss.read_sweep(STORES / f"{program}.db"))
-        axis.scatter(
-            [milliseconds(row) for row in rows],
-            [joules(row) for row in rows],
-            s=12,
-            color="#9ecae1",
-            label="a variant",
-        )
+        for name, kind, colour in (
+            ("a variant", False, "#9ecae1"),
+            ("a variant on tensor cores", True, "#3182bd"),
+        ):
+            drawn = [row for row in rows if on_tensor_cores(row) == kind]
+            x, y = [milliseconds(row) for row in drawn], [joules(row) for row in drawn]
+            axis.scatter(x, y, s=12, color=colour, label=name)
         for role, (marker, colour, meaning) in CHOICES.items():
             row = chosen(rows, role)
             size = 260 if role == "ours" else 80
@@ -93,7 +100,7 @@ def draw() -> None:
             line.set_minor_formatter(mpl.ticker.NullFormatter())
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("energy of a run, J")
-    axes[0].legend(loc="lower right", fontsize=10)
+    axes[1].legend(loc="upper left", fontsize=10)
     metadata = {"Date": None, "Creator": None, "Description": description()}
     figure.savefig(PICTURE, metadata=metadata)
 

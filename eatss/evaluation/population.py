@@ -105,6 +105,11 @@ def is_choice(values: Values) -> bool:
     return "role" in dict(values)
 
 
+def is_text(column: str) -> bool:
+    """Tell whether a column is of a text, ``warps=none``: 1 where it is there, and 0."""
+    return "=" in column
+
+
 def explaining_names(rows: Population) -> tuple[str, ...]:
     """Return the metrics and values that vary, as columns; no predictions, no outcomes.
 

@@ -15,6 +15,7 @@ from eatss.evaluation.population import (
     Population,
     by_sizes,
     is_choice,
+    is_text,
     size_words,
     varies,
 )
@@ -107,6 +108,8 @@ def _distributions(one: Evaluated) -> Iterable[SweepFigure]:
             draw=lambda: _figure(distributions.hull_figure(thrifty)),
             csv=lambda: _hull_csv(thrifty, one),
         )
+    trade = one.evaluation.trade_off
+    if trade is not None and len(trade.weighted) > 1:
         yield SweepFigure(
             name="weights",
             caption="What the best variant for each weight of time loses in time and in energy.",
@@ -139,9 +142,10 @@ def _metrics(one: Evaluated) -> Iterable[SweepFigure]:
                 ),
             )  # fmt: skip
     for name in most_telling(related, SPLITS) if found.has_energy else ():
+        side = counter_words(name) if is_text(name) else f"{counter_words(name)} above its mean"
         yield SweepFigure(
             name=f"split-at-mean-of-{_file_name(name)}",
-            caption=f"Variants with {counter_words(name)} above its mean beside the others.",
+            caption=f"Variants with {side} beside the others.",
             draw=lambda name=name: _figure(metrics.metric_split(found, name)[0]),  # type: ignore[misc]
             csv=lambda name=name: _columns_csv(  # type: ignore[misc]
                 (name, found.column(name)),
@@ -207,7 +211,7 @@ def _studies(one: Evaluated) -> Iterable[SweepFigure]:
         for row in first_to_last(one.sweep, evaluation.cards)
         if row.sizes == next(iter(by_sizes(one.rows)), ())
     )
-    if len(progress) > 1:
+    if len({(one.time_s, one.energy_j) for one in progress}) > 1:
         yield SweepFigure(
             name="best-over-time",
             caption="How far the best so far was from the best of all, while the sweep ran.",

@@ -14,7 +14,7 @@ from eatss.evaluation.correlations import (
     correlation,
     of_target,
 )
-from eatss.evaluation.population import Population
+from eatss.evaluation.population import Population, is_text
 from eatss.evaluation.prediction_check import Objective, predicted
 from eatss.report.card_plots import predicted_against_measured
 from eatss.report.counters import counter_words
@@ -81,8 +81,9 @@ def correlation_bars(
             label.set_fontweight("bold")
     axes.axvline(0, color=BLACK, linewidth=0.8)
     axes.set_xlim(-1.02, 1.02)
-    samples = max((one.samples for one in shown), default=0)
-    axes.set_xlabel(f"correlation coefficient, {samples} variants")
+    samples = [one.samples for one in shown] or [0]
+    fewest = f"{min(samples)} to " if min(samples) < max(samples) else ""
+    axes.set_xlabel(f"correlation coefficient, {fewest}{max(samples)} variants")
     axes.set_title(f"Correlation with {_TARGETS[target]}")
     grid(axes, "x")
     return axes
@@ -93,32 +94,38 @@ def metric_split(
 ) -> tuple[Axes, ...]:
     """Draw performance and efficiency over a metric, and over each other, split at its mean.
 
-    Three panels: [BEAST, Fig. 9].
+    A text is there or not. Three panels: [BEAST, Fig. 9].
     """
     panels = axes or new_figure(9.6, 3.5).subplots(1, 3)
     x = found.column(metric)
     speed, unit = speeds(found)
     performance, efficiency = found.performance * speed, found.efficiency
-    mean = float(np.nanmean(x))
+    mean, words = float(np.nanmean(x)), counter_words(metric)
+    names = f"{words} up to its mean", f"{words} above its mean"
+    if is_text(metric):
+        names = "others", words
     sides = (
-        ("up to its mean", x <= mean, GREEN, "o"),
-        ("above its mean", x > mean, VERMILION, "s"),
+        (names[0], x <= mean, GREEN, "o"),
+        (names[1], x > mean, VERMILION, "s"),
     )
     first, second, third = panels
     for name, side, colour, mark in sides:
-        label = f"{counter_words(metric)} {name} ({int(side.sum())})"
+        label = f"{name} ({int(side.sum())})"
         cloud(first, x[side], performance[side], label=label, colour=colour, mark=mark)
         cloud(second, x[side], efficiency[side], label=label, colour=colour, mark=mark)
         cloud(third, performance[side], efficiency[side], label=label, colour=colour, mark=mark)
     for one in (first, second):
         one.axvline(mean, color=BLACK, linewidth=0.8, linestyle="--")
-        one.set_xlabel(counter_words(metric))
+        one.set_xlabel(words)
     first.set_ylabel(f"performance in {unit}")
     second.set_ylabel(f"efficiency in {found.efficiency_unit}")
     third.set_xlabel(f"performance in {unit}")
     third.set_ylabel(f"efficiency in {found.efficiency_unit}")
     for one in panels:
-        one.locator_params(axis="x", nbins=5)
+        if is_text(metric) and one is not third:
+            one.set_xticks([0, 1], ["no", "yes"])
+        else:
+            one.locator_params(axis="x", nbins=5)
         grid(one)
     handles, labels = third.get_legend_handles_labels()
     third.figure.legend(

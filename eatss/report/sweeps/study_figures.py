@@ -139,18 +139,19 @@ def best_over_time_figure(found: Sequence[BestSoFar], axes: Axes | None = None) 
     axes = axes or own_axes()
     at, unit = _durations([one.at_s for one in found])
     times = np.array([one.time_s for one in found])
-    axes.step(
-        at, 100 * (times / times[-1] - 1), where="post", color=BLUE, linewidth=1.6, label="time"
-    )
+    over = 100 * (times / times[-1] - 1)
+    worst = float(over.max())
+    axes.step(at, over, where="post", color=BLUE, linewidth=1.6, label="time")
     energies = np.array([np.nan if one.energy_j is None else one.energy_j for one in found])
     if np.isfinite(energies).any():
+        over = 100 * (energies / np.nanmin(energies) - 1)
+        worst = max(worst, float(np.nanmax(over)))
         axes.step(
-            at, 100 * (energies / np.nanmin(energies) - 1), where="post", color=VERMILION,
-            linestyle="--", linewidth=1.6, label="energy",
-        )  # fmt: skip
+            at, over, where="post", color=VERMILION, linestyle="--", linewidth=1.6, label="energy"
+        )
     axes.set_yscale("symlog", linthresh=1.0)
     axes.set_yticks([0, 1, 3, 10, 30, 100, 300], ["0", "1", "3", "10", "30", "100", "300"])
-    axes.set_ylim(-0.2, 1.3 * max(1.0, 100 * (times[0] / times[-1] - 1)))
+    axes.set_ylim(-0.2, 1.3 * max(1.0, worst))
     axes.set_xlabel(f"time of the sweep in {unit}")
     axes.set_ylabel("best so far over the best of all, in %")
     axes.set_title("The best found, as the sweep went on")

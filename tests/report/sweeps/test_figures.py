@@ -121,6 +121,42 @@ def test_a_split_shows_every_variant_on_one_side() -> None:
     assert clouds(panels[0])[0][:, 0].max() <= mean < clouds(panels[0])[1][:, 0].min()
 
 
+def test_a_text_is_there_or_not_and_has_no_mean() -> None:
+    rows = [
+        row(k, 1.0 + k, 2.0, values=(("n", k), ("warps", "mma" if k % 3 else "none")))
+        for k in range(9)
+    ]
+    found = evaluate(of_rows(rows)).found
+    first, _, third = metric_split(found, "warps=mma")
+    assert labels(third) == ["others (3)", "warps=mma (6)"]
+    assert [one.get_text() for one in first.get_xticklabels()] == ["no", "yes"]
+
+
+def test_bars_tell_the_fewest_and_the_most_variants() -> None:
+    rows = [row(k, 1.0 + k, 2.0, metrics=(("m", 1.0 * k % 4),) if k < 7 else ()) for k in range(9)]
+    related = evaluate(of_rows(rows)).evaluation.correlations
+    assert correlation_bars(related).get_xlabel().endswith("7 to 9 variants")
+    assert (
+        correlation_bars([c for c in related if c.metric == "x"])
+        .get_xlabel()
+        .endswith(", 9 variants")
+    )
+
+
+def test_where_the_first_is_the_best_of_all_nothing_empty_is_drawn() -> None:
+    rows = [row(k, 1.0 + k, 1.0 + k, at_s=float(k)) for k in range(6)]
+    last = [row(9, 0.5, 2.0, at_s=9.0)]
+    drawn = [
+        {one.name for one in sweep_figures(evaluate(of_rows(each)))} for each in (rows, rows + last)
+    ]
+    assert drawn[1] - drawn[0] == {"weights", "best-over-time"}
+
+
+def test_the_best_over_time_has_room_for_energy_too() -> None:
+    rows = [row(0, 1.0, 3.0, at_s=1.0), row(1, 1.0, 2.0, at_s=2.0)]
+    assert best_over_time_figure(best_over_time(rows)).get_ylim()[1] > 50
+
+
 def test_power_over_a_metric_tells_the_coefficient() -> None:
     axes = power_over_metric(FOUND, "l2_sectors_read")
     powers = of_target(ONE.evaluation.correlations, "power")
