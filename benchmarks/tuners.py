@@ -4,11 +4,12 @@
     python benchmarks/tuners.py run build/tuners -o tuners.json --seconds 60 --seeds 2
     python benchmarks/tuners.py show tuners.json --sweep gemm.db
 
-``prepare`` generates every point of a space of gemm. ``run`` needs a card, CuPy, Kernel Tuner and
-nvidia-ml-py: Kernel Tuner compiles and measures all variants, its NVMLObserver reads the power, and
-only who chooses the next one differs. A strategy of eatss is ``eatss:model``; others are Kernel
-Tuner's. Times are those that Kernel Tuner books for a variant. ``--sweep`` shows beside them what
-``eatss sweep`` found in ``space.toml`` of the bundle, by its own clock and measuring.
+``prepare`` generates every point of a space of gemm, without tensor cores. ``run`` needs a card,
+CuPy, Kernel Tuner and nvidia-ml-py: Kernel Tuner compiles and measures all variants, its
+NVMLObserver reads the power, and only who chooses the next one differs. A strategy of eatss is
+``eatss:model``; others are Kernel Tuner's. Times are those that Kernel Tuner books for a variant.
+``--sweep`` shows beside them what ``eatss sweep`` found in ``space.toml`` of the bundle, by its own
+clock and measuring.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ tile_k = [8, 16, 32]
 "threads of a block" = "64 <= threads_i * threads_j <= max_threads"
 "registers of the sums" = "8 <= points_i * points_j <= 64"
 "shared memory" = "(threads_i * points_i + threads_j * points_j) * (tile_k + 1) * 8 <= shared_bytes"
+[variant]
+warps = "'none'"
 """
 OBJECTIVES: Mapping[str, str] = {"time": "time", "energy": "nvml_energy"}
 """What Kernel Tuner calls our objectives: milliseconds, joules."""
