@@ -115,7 +115,8 @@ def metric_split(
         cloud(second, x[side], efficiency[side], label=label, colour=colour, mark=mark)
         cloud(third, performance[side], efficiency[side], label=label, colour=colour, mark=mark)
     for one in (first, second):
-        one.axvline(mean, color=BLACK, linewidth=0.8, linestyle="--")
+        if not is_text(metric):
+            one.axvline(mean, color=BLACK, linewidth=0.8, linestyle="--")
         one.set_xlabel(words)
     first.set_ylabel(f"performance in {unit}")
     second.set_ylabel(f"efficiency in {found.efficiency_unit}")

@@ -130,6 +130,8 @@ def test_a_text_is_there_or_not_and_has_no_mean() -> None:
     first, _, third = metric_split(found, "warps=mma")
     assert labels(third) == ["others (3)", "warps=mma (6)"]
     assert [one.get_text() for one in first.get_xticklabels()] == ["no", "yes"]
+    assert not first.lines
+    assert metric_split(found, "n")[0].lines
 
 
 def test_bars_tell_the_fewest_and_the_most_variants() -> None:
