@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
 
 from eatss.evaluation.correlations import of_target
 from eatss.evaluation.frontier import convex_hull, pareto_front
@@ -227,7 +227,7 @@ def test_before_anything_works_there_is_nothing_to_draw() -> None:
 
 
 def test_an_axes_of_one_s_own_is_drawn_into() -> None:
-    own = mpl.figure.Figure().subplots()
+    own = Figure().subplots()
     assert performance_energy_scatter(FOUND, own) is own
 
 
