@@ -25,9 +25,21 @@ def held_words(registers: Numbers) -> Numbers:
     return held
 
 
-def padded_row(length: Numbers, rows: Numbers) -> Numbers:
-    """Return the declared length of rows in shared memory: odd, so that columns change banks."""
-    padded: Numbers = length + (length % 2 == 0) * (rows > 1)
+VECTOR_BYTES = 16
+"""What a thread can load from shared memory at a time."""
+
+
+MOST_ROWS = 8
+"""Rows that neighbouring threads may be in where each loads as much: banks have no more."""
+
+
+def padded_row(length: Numbers, rows: Numbers, together: Any = 1) -> Numbers:
+    """Return the declared length of rows in shared memory, so that columns change banks.
+
+    It is an odd multiple of the elements that a thread loads ``together``, of which ``length`` is a
+    multiple.
+    """
+    padded: Numbers = length + together * (length // together % 2 == 0) * (rows > 1)
     return padded
 
 

@@ -49,6 +49,7 @@ from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.placement import promoted_candidates, unpromoted_notes
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.thread_ast import subtree_of
+from eatss.lower.vector_rows import in_rows
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
@@ -396,8 +397,9 @@ class _RegionBuilder:
         name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
         decided = None if unit.kernel is None else self._recipe.kernel(unit.kernel)
         staged = promoted_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
+        mapping = in_rows(unit.mapping, unit.piece, unit.storage, staged, self._scop)
         kernel = KernelBuilder(
-            name, unit.piece, unit.mapping, unit.parts, unit.storage, staged, context, unit.names
+            name, unit.piece, mapping, unit.parts, unit.storage, staged, context, unit.names
         ).build()
         warps = decided.warps if decided is not None and unit.mapping.warps else None
         instructions = self._instructions(warps)

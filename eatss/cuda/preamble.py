@@ -24,10 +24,6 @@ _TRACKED = """\
 """
 
 _SHARED = """\
-#define EATSS_SHARED(type, name) __shared__ type name
-"""
-
-_ALIGNED_SHARED = """\
 #define EATSS_SHARED(type, name) __shared__ __align__(16) type name
 """
 
@@ -130,8 +126,7 @@ def preamble(needs: Needs) -> str:
     cuda = _LAUNCH
     if needs.shared or needs.dynamic_shared:
         cuda += _TRACKED
-    shared = _ALIGNED_SHARED if needs.wide_copies else _SHARED
-    cuda += shared * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
+    cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
     cuda += _COPIES_AHEAD * needs.copies_ahead + _WIDE_COPIES * needs.wide_copies
     cuda += _WIDE_COPIES_AHEAD * (needs.wide_copies and needs.copies_ahead)
     order = INSTRUCTIONS.names()

@@ -8,14 +8,14 @@ from collections.abc import Mapping as Dictionary
 import islpy as isl
 
 from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
-from eatss.analysis.structure import MOST_POINTS
+from eatss.analysis.structure import MOST_POINTS, VECTOR_BYTES
 from eatss.instructions import SHUFFLE_DOWN_ADD
 from eatss.isl_names import (
     coalesced,
     without_parameters,
 )
 from eatss.kernel.distribution import LANES
-from eatss.kernel.nodes import Argument, For, If, Kernel, Let, Node, Perform, WarpAxis
+from eatss.kernel.nodes import Argument, Buffer, For, If, Kernel, Let, Node, Perform, WarpAxis
 from eatss.kernel.uses import buffers_of, names_of, without_unused
 from eatss.lower.assumptions import within
 from eatss.lower.bounds import TileRange, full_tiles, guard, tile_range, union_of
@@ -128,7 +128,7 @@ class KernelBuilder:
                 name=self._name,
                 threads=self._mapping.threads,
                 arguments=self._arguments(body),
-                shared=tuple(tile.buffer for tile in self._staging.tiles),
+                shared=_vectors_first([tile.buffer for tile in self._staging.tiles]),
                 static_shared_bytes=self._context.static_shared_bytes,
                 index_bits=self._context.index_bits,
                 body=body,
@@ -526,6 +526,11 @@ class KernelBuilder:
         meaning = None if lowered is None else self._thread.meaning(lowered)
         check_coverage_of(phase, meaning, known, self._span)
         return lowered
+
+
+def _vectors_first(buffers: Sequence[Buffer]) -> tuple[Buffer, ...]:
+    """Return buffers of whole vectors before others, so that each begins at a multiple of one."""
+    return tuple(sorted(buffers, key=lambda one: one.size_bytes % VECTOR_BYTES != 0))
 
 
 def _projected(values: isl.Set, others: Sequence[str]) -> isl.Set:

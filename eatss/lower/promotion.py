@@ -59,6 +59,7 @@ def shared_tile(
     footprints: Mapping[int, isl.Set],
     most_bytes: int,
     together: int = 1,
+    vector: int = 1,
 ) -> SharedTile | str:
     """Place a candidate outside the loops that do not change it, or further in to make it fit.
 
@@ -69,6 +70,7 @@ def shared_tile(
         footprints: the elements read, by the number of serial loops around the copy.
         most_bytes: what is left of a block's shared memory.
         together: rows are to have a multiple of so many elements.
+        vector: elements that a thread may load at a time, where rows are multiples of them.
 
     Returns:
         The tile, or why there is none.
@@ -80,7 +82,8 @@ def shared_tile(
             continue
         sizes = tuple(size for _, size in box)
         rest = -sizes[-1] % together
-        for padding in (_padding(sizes) if together == 1 else rest + together, rest):
+        own = vector if sizes[-1] % vector == 0 else 1
+        for padding in (_padding(sizes, own) if together == 1 else rest + together, rest):
             tile = SharedTile(
                 name=name,
                 candidate=candidate,
@@ -100,5 +103,5 @@ def shared_tile(
     return reason
 
 
-def _padding(sizes: tuple[int, ...]) -> int:
-    return padded_row(sizes[-1], prod(sizes[:-1])) - sizes[-1]
+def _padding(sizes: tuple[int, ...], vector: int) -> int:
+    return padded_row(sizes[-1], prod(sizes[:-1]), vector) - sizes[-1]

@@ -26,6 +26,7 @@ from eatss.lower.promotion import SharedTile, shared_tile
 from eatss.lower.references import References
 from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
+from eatss.lower.vector_rows import vector_of
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied
 from eatss.program.linear import start_plus, strict
 from eatss.schedule.mapping import Mapping, SerialTile
@@ -101,6 +102,7 @@ class PromotionBuilder:
                 footprints,
                 self._limit_bytes - used,
                 COPIED_BYTES // array.array.element_type.size_bytes if self._wide else 1,
+                vector_of(candidate, self._mapping, array.array.element_type.size_bytes),
             )
             if isinstance(tile, str):
                 self.notes.append(f"{candidate.text} stays in L1: {tile}")

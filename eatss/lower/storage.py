@@ -17,7 +17,7 @@ from eatss.isl_names import (
     renamed_parameter_of,
     without_parameters,
 )
-from eatss.polyhedral import Dependences
+from eatss.polyhedral import Dependences, Reference
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.pieces import Piece
 from eatss.scops import Access, Array, Scop, Statement
@@ -63,13 +63,17 @@ class Candidate:
     """Reads of one array that may be staged in shared memory: translated copies of one another.
 
     No write of the piece touches what they read, in any launch. ``text`` is how the source
-    spells the first of them, ``moving`` are the loops that change what they read.
+    spells the first of them, ``moving`` are the loops that change what they read: ``across`` those
+    that change a dimension other than the last. ``along`` is the loop that alone goes along the
+    last, by ones, where all of them read one element.
     """
 
     array: str
     text: str
     places: frozenset[Place]
     moving: frozenset[str]
+    across: frozenset[str] = frozenset()
+    along: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +132,17 @@ def within_registers(
                 f"{words} registers"
             )
     return replace(storage, registers=tuple(kept)), tuple(notes)
+
+
+def _across(reference: Reference) -> frozenset[str]:
+    return frozenset(name for one in reference.subscripts[:-1] for name in one.loops)
+
+
+def _along(references: Sequence[Reference]) -> str | None:
+    last = references[0].subscripts[-1]
+    if len(references) > 1 or not last.affine or [c for _, c in last.coefficients] != [1]:
+        return None
+    return last.coefficients[0][0]
 
 
 class _Planner:
@@ -216,14 +231,14 @@ class _Planner:
     def _candidates(self, array: str, group: Sequence[Place]) -> Iterator[Candidate]:
         """Yield the reads of a group by the shape of their subscripts."""
         shapes: dict[object, list[Place]] = {}
-        moving: dict[object, frozenset[str]] = {}
+        references: dict[object, list[Reference]] = {}
         for reference in self._piece.kernel.references:
             if reference.array != array:
                 continue
             shape = tuple(
                 (s.coefficients, s.symbols) if s.affine else id(s) for s in reference.subscripts
             )
-            moving[shape] = frozenset(reference.loops)
+            references.setdefault(shape, []).append(reference)
             for place in group:
                 if self._belongs(place, reference.relation):
                     known = shapes.setdefault(shape, [])
@@ -238,7 +253,9 @@ class _Planner:
                     array=array,
                     text=self._access(own[0]).text,
                     places=frozenset(own),
-                    moving=moving[form],
+                    moving=references[form][0].loops,
+                    across=_across(references[form][0]),
+                    along=_along(references[form]),
                 )
 
     def _belongs(self, place: Place, relation: isl.Map) -> bool:

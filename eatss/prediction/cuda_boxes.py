@@ -8,11 +8,11 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.structure import padded_row
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.cuda_fragments import fragment_padding
 from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_vectors import rows_of_vectors
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
 
@@ -162,4 +162,4 @@ def _padded(of: CudaLaunch, members: Sequence[UniformSet], sizes: list[Column]) 
     if any(own & {*product.references} for product in of.cut.products):
         return [*sizes[:-1], sizes[-1] + fragment_padding(of, members, sizes)]
     rows = prod(sizes[:-1], start=np.ones(len(sizes[-1])))
-    return [*sizes[:-1], padded_row(sizes[-1], rows)]
+    return [*sizes[:-1], rows_of_vectors(of, members, sizes, rows)]

@@ -16,17 +16,38 @@ from eatss.prediction.access import (
 from eatss.prediction.cuda_boxes import box_sectors
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_resources import CodeResources
+from eatss.prediction.cuda_vectors import in_rows
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
 
 
-def request(of: CudaLaunch, access: AccessFacts, unaligned: float = 0.0) -> tuple[Column, Column]:
+def row_request(of: CudaLaunch, access: AccessFacts) -> tuple[Column, Column]:
+    """Return what :func:`request` does where threads may have neighbouring points along x."""
+    cycles, found = request(of, access)
+    rows = in_rows(of)
+    if rows.any():
+        points = of.shape.points[of.cut.mapped[-1]]
+        for count in np.unique(points[rows]).tolist():
+            apart = request(of, access, apart=count)
+            here = rows & (points == count)
+            cycles, found = (
+                np.where(here, one, other)
+                for one, other in zip(apart, (cycles, found), strict=True)
+            )
+    return cycles, found
+
+
+def request(
+    of: CudaLaunch, access: AccessFacts, unaligned: float = 0.0, apart: float = 1.0
+) -> tuple[Column, Column]:
     """Return cycles of L1 and sectors of one request of a warp to global memory.
 
     L1 gives 128 bytes that differ in a cycle; each further line takes ``line_cycles``.
-    ``unaligned`` is the share of requests whose rows of lanes begin inside a line.
+    ``unaligned`` is the share of requests whose rows of lanes begin inside a line. Neighbouring
+    threads along x are ``apart`` by so many iterations.
     """
     strides = of.strides(access)
+    strides = [strides[0] * apart, *strides[1:]] if strides else strides
     least = np.maximum(1.0, of.different_bytes(access) / LINE_BYTES)
     touched = lines(of.lanes, strides, access.element_bytes)
     if unaligned and of.lanes:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_boxes import stages_of
-from eatss.prediction.cuda_caches import request, torn_request
+from eatss.prediction.cuda_caches import row_request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_products import tile_cycles
 from eatss.prediction.cuda_resources import CodeResources
@@ -68,9 +68,10 @@ def add_held(of: CudaLaunch, demand: DemandBuilder) -> None:
         if not uniform_sets:
             continue
         access, points = uniform_sets[0].access, of.points()
+        each = row_request(of, access)
         if own.loads:
-            demand.add_global(points, *request(of, access))
-        demand.add_stores(points, *request(of, access), torn_request(of, access))
+            demand.add_global(points, *each)
+        demand.add_stores(points, *each, torn_request(of, access))
         demand.add_instructions(points * (1.0 + own.loads) * code.load_instructions)
         if own.loads:
             waits = np.maximum(1.0, of.points() / code.batch)

@@ -13,6 +13,7 @@ from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
 from eatss.prediction.cuda_products import add_product, is_product
 from eatss.prediction.cuda_resources import CodeResources, distinct
+from eatss.prediction.cuda_vectors import vector_wavefronts, vector_width
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
 from eatss.prediction.uniform_references import UniformSet
@@ -75,11 +76,17 @@ class _Counting:
         often = of.steps(self._reading_loops(uniform))
         requests = self.share * body * often
         total = of.launched_warps * requests
-        near = bank_request(self.setting, uniform)
+        width = vector_width(of, self.statement, uniform)
+        near = np.where(
+            width > 1,
+            vector_wavefronts(of, uniform.access, width),
+            bank_request(self.setting, uniform),
+        )
         wave, _ = request(of, uniform.access, 1.0 - uniform.rows / uniform.count)
-        demand.add_shared(requests * on, near)
+        demand.add_shared(requests * on / width, near)
         demand.operand_bytes += total * of.different_bytes(uniform.access)
-        demand.add_instructions(requests * np.where(on > 0, 1.0, code.load_instructions))
+        each = np.where(on > 0, 1.0 / width, code.load_instructions)
+        demand.add_instructions(requests * each)
         missing = missing_bytes(self.setting, self.statement, uniform, total) * (1.0 - on)
         demand.l1_wavefronts += total * wave * (1.0 - on)
         demand.l2_bytes += missing
@@ -90,7 +97,7 @@ class _Counting:
         wait = far + np.where(on > 0, of.card.shared_cycles, code.near_wait * of.card.l1_cycles)
         self.longest = np.maximum(self.longest, wait * np.minimum(1.0, often / self.steps))
         self.waited = self.waited + far * every / batch
-        self.wide = self.wide + every * (wave * (1.0 - on) * code.line_wait + near * on)
+        self.wide = self.wide + every * (wave * (1.0 - on) * code.line_wait + near * on / width)
 
     def _reading_loops(self, uniform: UniformSet) -> list[str]:
         """Return the serial loops in which a set is read anew: down to the last that moves it.

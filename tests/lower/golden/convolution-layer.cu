@@ -12,7 +12,7 @@
 
 // An element of shared memory; on a CPU it remembers who wrote it.
 #define EATSS_TRACKED(type) type
-#define EATSS_SHARED(type, name) __shared__ type name
+#define EATSS_SHARED(type, name) __shared__ __align__(16) type name
 #endif // EATSS_CPU
 
 // a / b rounded towards minus infinity, for b > 0.

@@ -12,7 +12,7 @@
 
 // An element of shared memory; on a CPU it remembers who wrote it.
 #define EATSS_TRACKED(type) type
-#define EATSS_SHARED(type, name) __shared__ type name
+#define EATSS_SHARED(type, name) __shared__ __align__(16) type name
 #endif // EATSS_CPU
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -50,8 +50,8 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 // In[i][k]: shared memory, 64 x 32 elements
 // Ker[k][j]: shared memory, 32 x 64 elements
 struct kernel_matmul_k0_shared {
-    EATSS_TRACKED(double) In[64][33];
-    EATSS_TRACKED(double) Ker[32][65];
+    EATSS_TRACKED(double) In[64][34];
+    EATSS_TRACKED(double) Ker[32][66];
 };
 
 extern "C" __global__ void __launch_bounds__(128)
@@ -70,7 +70,7 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
             if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 4; ++rj) {
-                    const int j = j0 + tj + 16 * rj;
+                    const int j = j0 + 4 * tj + rj;
                     if (j < NJ) {
                         Out_r[ri][rj] = Out[i * NJ + j];
                     }
@@ -117,7 +117,7 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
                         const int i = i0 + ti + 8 * ri;
                         #pragma unroll
                         for (int rj = 0; rj < 4; ++rj) {
-                            const int j = j0 + tj + 16 * rj;
+                            const int j = j0 + 4 * tj + rj;
                             // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
                             Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
                         }
@@ -131,7 +131,7 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
                         if (i < NI) {
                             #pragma unroll
                             for (int rj = 0; rj < 4; ++rj) {
-                                const int j = j0 + tj + 16 * rj;
+                                const int j = j0 + 4 * tj + rj;
                                 if (j < NJ) {
                                     // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
                                     Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
@@ -149,7 +149,7 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
             if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 4; ++rj) {
-                    const int j = j0 + tj + 16 * rj;
+                    const int j = j0 + 4 * tj + rj;
                     if (j < NJ) {
                         Out[i * NJ + j] = Out_r[ri][rj];
                     }
