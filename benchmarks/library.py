@@ -18,7 +18,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,9 @@ class Workload:
     """A program, its sizes, and what the library does instead.
 
     ``shapes`` are of its arrays, by names of sizes. ``call`` gets the arrays, PyTorch among them
-    as ``torch``, and writes the result into the array called ``result``.
+    as ``torch``, and writes the result into the array called ``result``. ``scales`` are the largest
+    values of arrays, 1 where it says nothing: what is computed in place again and again stays
+    finite.
     """
 
     source: Path
@@ -50,6 +52,7 @@ class Workload:
     result: str
     call: Callable[..., None]
     scalars: Mapping[str, float] = field(default_factory=dict)
+    scales: Mapping[str, float] = field(default_factory=dict)
 
 
 def _gemm(torch: Any, C: Any, A: Any, B: Any, alpha: float, beta: float) -> None:
@@ -107,6 +110,16 @@ def _contraction(torch: Any, C: Any, A: Any, B: Any) -> None:
     C += torch.einsum("aeb,ecd->abcd", A, B)
 
 
+def _contraction_two(torch: Any, C: Any, A: Any, B: Any) -> None:
+    C += torch.einsum("abef,efcd->abcd", A, B)
+
+
+def _trmm(torch: Any, A: Any, B: Any, alpha: float) -> None:
+    unit = torch.tril(A, -1).T
+    unit.diagonal().fill_(1.0)
+    B.copy_(torch.mm(unit, B).mul_(alpha))
+
+
 _FACTORS = {"alpha": 0.75, "beta": 0.5}
 
 
@@ -131,24 +144,53 @@ _SYRK = _square("syrk", {"C": ("NI", "NI"), "A": ("NI", "NJ")}, "C", _syrk)
 _SYR2K = _square("syr2k", {"C": ("NI", "NI"), "A": ("NI", "NJ"), "B": ("NI", "NJ")}, "C", _syr2k)
 
 
+_2MM = _square(
+    "2mm",
+    {
+        "tmp": ("NI", "NJ"),
+        "A": ("NI", "NK"),
+        "B": ("NK", "NJ"),
+        "C": ("NJ", "NL"),
+        "D": ("NI", "NL"),
+    },
+    "D",
+    _2mm,
+)
+
+
+def _TRMM(size: int) -> Workload:  # noqa: N802 - beside the others
+    return Workload(
+        source=data_directory("kernels") / "trmm.c",
+        sizes={"NI": size},
+        shapes={"A": ("NI", "NI"), "B": ("NI", "NI")},
+        result="B",
+        call=_trmm,
+        scalars={"alpha": 1.0},
+        scales={"A": 2.0 / size},
+    )
+
+
+def _CONTRACTION_TWO(size: int) -> Workload:  # noqa: N802 - beside the others
+    return Workload(
+        source=PROGRAMS / "contraction-two.c",
+        sizes=dict.fromkeys(("NA", "NB", "NC", "ND", "NE", "NF"), size),
+        shapes={
+            "C": ("NA", "NB", "NC", "ND"),
+            "A": ("NA", "NB", "NE", "NF"),
+            "B": ("NE", "NF", "NC", "ND"),
+        },
+        result="C",
+        call=_contraction_two,
+    )
+
+
 def workloads() -> dict[str, Workload]:
     """Return all of them by name."""
     return {
         "gemm": _GEMM(4000),
         "gemm-1111": _GEMM(1111),
         "gemm-8191": _GEMM(8191),
-        "2mm": _square(
-            "2mm",
-            {
-                "tmp": ("NI", "NJ"),
-                "A": ("NI", "NK"),
-                "B": ("NK", "NJ"),
-                "C": ("NJ", "NL"),
-                "D": ("NI", "NL"),
-            },
-            "D",
-            _2mm,
-        )(4000),
+        "2mm": _2MM(4000),
         "3mm": _square(
             "3mm",
             {
@@ -227,6 +269,20 @@ def workloads() -> dict[str, Workload]:
             result="C",
             call=_contraction,
         ),
+        "contraction-two": _CONTRACTION_TWO(48),
+        "trmm": _TRMM(4000),
+    } | _unseen()
+
+
+def _unseen() -> dict[str, Workload]:
+    """Return shapes that nobody looked at while the code was made."""
+    return {
+        "unseen-gemm": replace(_GEMM(1), sizes={"NI": 3300, "NJ": 780, "NK": 2222}),
+        "unseen-syrk": replace(_SYRK(1), sizes={"NI": 2600, "NJ": 1250}),
+        "unseen-syr2k": replace(_SYR2K(1), sizes={"NI": 1555, "NJ": 901}),
+        "unseen-contraction-two": _CONTRACTION_TWO(37),
+        "unseen-trmm": _TRMM(2345),
+        "unseen-2mm": replace(_2MM(1), sizes={"NI": 1800, "NJ": 2100, "NK": 1234, "NL": 999}),
     }
 
 
@@ -238,15 +294,28 @@ _BY_HAND: dict[str, dict[str, Any]] = {
     "128x128-wide": {"tiles": {"i": 128, "j": 128, "k": 16}, "block": (16, 16)},
     "128x64-k32": {"tiles": {"i": 128, "j": 64, "k": 32}, "block": (16, 8)},
 }
+_PLAIN_BY_HAND: dict[str, dict[str, Any]] = {
+    "128x128": {"tiles": {"i": 128, "j": 128, "k": 16}, "block": (16, 16)},
+    "128x128-k32": {"tiles": {"i": 128, "j": 128, "k": 32}, "block": (16, 16)},
+    "128x128-tall": {"tiles": {"i": 128, "j": 128, "k": 16}, "block": (32, 8)},
+    "64x64": {"tiles": {"i": 64, "j": 64, "k": 32}, "block": (8, 16)},
+    "128x64-k16": {"tiles": {"i": 128, "j": 64, "k": 16}, "block": (32, 8)},
+}
 _PLACES = {"A": "shared", "B": "shared"}
 
 
 def variants(name: str, dtype: str) -> dict[str, dict[str, Any]]:
     """Return options of ``eatss.codegen`` by what they are called."""
+    square = name.partition("-")[0] in ("gemm", "syrk", "product")
     if dtype != "double":
-        return {}
+        return {
+            f"{key}-s{stages}": {**given, "placements": _PLACES, "stages": stages}
+            for key, given in _PLAIN_BY_HAND.items()
+            for stages in (1, 2)
+            if square
+        }
     found: dict[str, dict[str, Any]] = {"mma": MMA}
-    if name.partition("-")[0] in ("gemm", "syrk", "product"):
+    if square:
         for size, given in _BY_HAND.items():
             for stages in (1, 2, 3, 4):
                 options = {**given, "placements": _PLACES, **MMA, "stages": stages}
@@ -352,7 +421,11 @@ def _arrays(torch: Any, of: Workload, dtype: str) -> Arrays:
     torch.manual_seed(0)
     kind = torch.float64 if dtype == "double" else torch.float32
     shapes = {name: [_extent(one, of.sizes) for one in own] for name, own in of.shapes.items()}
-    return {name: torch.rand(own, dtype=kind, device="cuda") - 0.5 for name, own in shapes.items()}
+    found = {}
+    for name, own in shapes.items():
+        values = torch.rand(own, dtype=kind, device="cuda") - 0.5
+        found[name] = values * of.scales.get(name, 1.0)
+    return found
 
 
 def _extent(text: str, sizes: Mapping[str, int]) -> int:
