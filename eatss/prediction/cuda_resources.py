@@ -13,7 +13,6 @@ from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_products import fragment_words, is_product
-from eatss.prediction.cuda_vectors import vector_width
 from eatss.prediction.demand import Column
 from eatss.prediction.occupancy import resident_blocks
 from eatss.prediction.uniform_references import UniformSet
@@ -119,8 +118,6 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
             if not uniform.held:
                 width = max(1, uniform.access.element_bytes // _WORD_BYTES)
                 each = distinct(of, uniform) if serial else of.ones * uniform.count / 2
-                if of.cut.mapped and of.cut.mapped[-1] not in dict(uniform.access.strides):
-                    each = each * vector_width(of, statement, uniform)  # of steps to come
                 words = words + each * width
         most = np.maximum(most, words)
     return needed + np.maximum(of.code.operand_registers * most, fragment_words(of)), needed
