@@ -32,7 +32,7 @@ from eatss.lower.storage import Candidate, StoragePlan
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder, over_points
 from eatss.lower.thread_tree import Node as Tree
-from eatss.lower.whole_tiles import over_whole_tiles
+from eatss.lower.whole_tiles import is_product, over_whole_tiles
 from eatss.polyhedral.isl_limits import at_most
 from eatss.program import (
     Apply,
@@ -90,6 +90,7 @@ class KernelBuilder:
         )
         self._parameter_tiles: dict[str, int] = {}
         self._ranges: dict[str, TileRange] = {}  # by the name of the origin
+        self._adds_zeros = False
         self._digits: dict[str, IntExpr] = {}  # of loops that share the blocks along x
         self._span = piece.statements[0].span
         self._staging = PromotionBuilder(
@@ -101,7 +102,7 @@ class KernelBuilder:
             names=self._names,
             index=self._index,
             limit_bytes=context.shared_limit_bytes,
-            clears=bool(mapping.warps),
+            clears=bool(mapping.warps) or self._products(staged),
             wide=bool(mapping.warps) and context.wide_copies,
         )
         self._thread = ThreadBuilder(
@@ -150,6 +151,18 @@ class KernelBuilder:
             most_blocks=self._most_blocks(launch),
             notes=(*self._sharing(), *self._references.notes, *self._staging.notes),
             index=self._index,
+            adds_zeros=self._adds_zeros,
+        )
+
+    def _products(self, staged: frozenset[Candidate]) -> bool:
+        """Tell whether some statement may run over whole tiles: it adds staged products."""
+        if self._context.strict or self._mapping.split is not None:
+            return False
+        boxes = {place for candidate in staged for place in candidate.places}
+        held = {place for own in self._storage.registers for place in own.places}
+        passed = self._references.passed()
+        return any(
+            is_product(statement, boxes, held, passed) for statement in self._piece.statements
         )
 
     def _arguments(self, body: Sequence[Node]) -> tuple[Argument, ...]:
@@ -513,11 +526,13 @@ class KernelBuilder:
 
     def _whole(self, phase: Phase, known: isl.Set) -> Phase | None:
         """Return a phase over all points of its tiles, where what is too much does no harm."""
-        if not self._mapping.warps or self._mapping.split is not None:
+        if not self._staging.clears or self._mapping.split is not None:
             return None
         references = self._references
         staged, held, passed = references.staged(), references.held(), references.passed()
-        return over_whole_tiles(phase, self._piece, staged, held, passed, known)
+        found = over_whole_tiles(phase, self._piece, staged, held, passed, known)
+        self._adds_zeros |= found is not None and not self._mapping.warps
+        return found
 
     def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:
         """Generate the code of a thread, and check that it runs what it is to run."""

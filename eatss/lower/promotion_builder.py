@@ -68,7 +68,7 @@ class PromotionBuilder:
         self._names = names
         self._index = index
         self._limit_bytes = limit_bytes
-        self._clears = clears
+        self.clears = clears
         self._wide = wide
         self._aligned: dict[str, Aligned] = {}
         self._members = NameTable()
@@ -195,7 +195,7 @@ class PromotionBuilder:
             target=Element(buffer=tile.buffer, subscripts=walk.places),
             source=self._arrays[tile.candidate.array].element([Name(name) for name in at]),
             condition=None if condition == TRUE else self._index(strict(condition)),
-            clears=self._clears and condition != TRUE,
+            clears=self.clears and condition != TRUE,
             width=width,
         )
         return walk.around((*places, copy))

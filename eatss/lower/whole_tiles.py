@@ -7,7 +7,7 @@ stored. Where the summed loop has none, each factor is zero, so that zero is add
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import islpy as isl
@@ -66,6 +66,16 @@ def over_whole_tiles(
     return replace(phase, instances=tuple(found))
 
 
+def is_product(
+    statement: Statement,
+    staged: Collection[Place],
+    held: Collection[Place],
+    values: Collection[Place],
+) -> bool:
+    """Tell whether a statement adds a product of what is staged to a register."""
+    return _staged_factors(statement, staged, held, values) is not None
+
+
 def _over_whole_tile(
     phase: Phase,
     piece: Piece,
@@ -119,9 +129,9 @@ def _is_read(
 
 def _staged_factors(
     statement: Statement,
-    tiles: Mapping[Place, SharedTile],
-    held: frozenset[Place],
-    values: frozenset[Place],
+    tiles: Collection[Place],
+    held: Collection[Place],
+    values: Collection[Place],
 ) -> Sequence[int] | None:
     """Return the staged factors of a product that is added to a register.
 
