@@ -107,7 +107,7 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                                 const int x1 = c0 + e / 108;
                                 const int x2 = r0 + y0 + e / 18 % 6;
                                 const int x3 = s0 + x0 + e % 18;
-                                if (x0 + 17 >= x3 && W + 1 >= x3 && H + 1 >= x2 && y0 + 5 >= x2 && x1 < C) sh.in[0][e / 108][e / 18 % 6][e % 18] = in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3];
+                                sh.in[0][e / 108][e / 18 % 6][e % 18] = x0 + 17 >= x3 && W + 1 >= x3 && H + 1 >= x2 && y0 + 5 >= x2 && x1 < C ? in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3] : 0;
                             }
                         }
                         if (s0 == 0 && r0 == 0 && c0 + 16 <= C && k0 + 16 <= K) {
@@ -124,7 +124,7 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                                 const int x1_1 = c0 + e / 9 % 16;
                                 const int x2_1 = r0 + e / 3 % 3;
                                 const int x3_1 = s0 + e % 3;
-                                if (x3_1 < 3 && x2_1 < 3 && x1_1 < C && x0_2 < K) sh.w[e / 144][e / 9 % 16][e / 3 % 3][e % 3] = w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1];
+                                sh.w[e / 144][e / 9 % 16][e / 3 % 3][e % 3] = x3_1 < 3 && x2_1 < 3 && x1_1 < C && x0_2 < K ? w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1] : 0;
                             }
                         }
                         __syncthreads();

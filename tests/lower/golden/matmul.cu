@@ -90,7 +90,7 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
                 for (int e = 0; e < 16; ++e) {
                     const int x0 = i0 + thread / 32 + 4 * e;
                     const int x1 = k0 + thread % 32;
-                    if (x1 < NK && x0 < NI) sh.In[thread / 32 + 4 * e][thread % 32] = In[x0 * NK + x1];
+                    sh.In[thread / 32 + 4 * e][thread % 32] = x1 < NK && x0 < NI ? In[x0 * NK + x1] : 0;
                 }
             }
             if (j0 + 64 <= NJ && k0 + 32 <= NK) {
@@ -105,39 +105,20 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
                 for (int e = 0; e < 16; ++e) {
                     const int x0_1 = k0 + thread / 64 + 2 * e;
                     const int x1_1 = j0 + thread % 64;
-                    if (x1_1 < NJ && x0_1 < NK) sh.Ker[thread / 64 + 2 * e][thread % 64] = Ker[x0_1 * NJ + x1_1];
+                    sh.Ker[thread / 64 + 2 * e][thread % 64] = x1_1 < NJ && x0_1 < NK ? Ker[x0_1 * NJ + x1_1] : 0;
                 }
             }
             __syncthreads();
-            if (j0 + 64 <= NJ && k0 + 32 <= NK && i0 + 64 <= NI) {
-                #pragma unroll 8
-                for (int k = k0; k < k0 + 32; ++k) {
+            #pragma unroll 8
+            for (int k = k0; k < k0 + 32; ++k) {
+                #pragma unroll
+                for (int ri = 0; ri < 8; ++ri) {
+                    const int i = i0 + ti + 8 * ri;
                     #pragma unroll
-                    for (int ri = 0; ri < 8; ++ri) {
-                        const int i = i0 + ti + 8 * ri;
-                        #pragma unroll
-                        for (int rj = 0; rj < 4; ++rj) {
-                            const int j = j0 + 4 * tj + rj;
-                            // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
-                            Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
-                        }
-                    }
-                }
-            } else {
-                for (int k = k0; k < eatss_min(k0 + 32, NK); ++k) {
-                    #pragma unroll
-                    for (int ri = 0; ri < 8; ++ri) {
-                        const int i = i0 + ti + 8 * ri;
-                        if (i < NI) {
-                            #pragma unroll
-                            for (int rj = 0; rj < 4; ++rj) {
-                                const int j = j0 + 4 * tj + rj;
-                                if (j < NJ) {
-                                    // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
-                                    Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
-                                }
-                            }
-                        }
+                    for (int rj = 0; rj < 4; ++rj) {
+                        const int j = j0 + 4 * tj + rj;
+                        // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
+                        Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
                     }
                 }
             }
