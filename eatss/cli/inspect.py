@@ -13,6 +13,7 @@ from eatss.cli.options import (
     Diagnostics,
     Format,
     SourceFile,
+    TargetChoice,
     VolumeChoice,
     ppcg_reading_options,
 )
@@ -25,6 +26,8 @@ Examples:
 
     eatss inspect @gemm
 
+    eatss inspect @trmm --target cuda
+
     eatss inspect gemm.c -D NI=4000 --format json
 """
 
@@ -34,6 +37,9 @@ def inspect(
     *,
     file: SourceFile,
     output: Format = "table",
+    target: Annotated[
+        TargetChoice, typer.Option(help="Whose kernels: PPCG's, or those of eatss codegen (cuda).")
+    ] = "ppcg",
     volume: Annotated[
         VolumeChoice, typer.Option(help="How a tile's elements are counted.")
     ] = "footprint",
@@ -43,9 +49,12 @@ def inspect(
 ) -> None:
     """Show domains, accesses, dependences, schedule, kernels and classes of a C file."""
     from eatss.frontend.options import Reading  # noqa: PLC0415 - keeps --help fast
+    from eatss.model.options import check_target  # noqa: PLC0415
     from eatss.report.inspection import render_inspection  # noqa: PLC0415
+    from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
     from eatss.session.session import Session  # noqa: PLC0415
 
-    session = Session(file, Reading(**reading), cut="ppcg", volume=volume)
+    check_target(target, ppcg={"--ppcg-schedule": reading["ppcg_schedule"] is not None}, cuda={})
+    session = Session(file, Reading(**reading), cut=cut_for(target), volume=volume)
     read(session, diagnostics)
     typer.echo(render_inspection(session.analysed, output), nl=False)

@@ -207,6 +207,13 @@ def leading_outputs_of(relation: isl.Map, count: int) -> isl.Map:
     )
 
 
+def named_points(points: isl.Set, name: str, dims: Sequence[str]) -> isl.Set:
+    """Return the same points in the space ``name[dims…]``."""
+    for position, dim in enumerate(dims):
+        points = points.set_dim_name(isl.dim_type.set, position, dim)
+    return points.set_tuple_name(name)
+
+
 def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:
     """Return the part of relations whose inputs and outputs share their first dimensions."""
     found = isl.UnionMap.empty(relations.get_space())

@@ -149,7 +149,12 @@ class KernelBuilder:
             launch=launch,
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
             most_blocks=self._most_blocks(launch),
-            notes=(*self._sharing(), *self._references.notes, *self._staging.notes),
+            notes=(
+                *self._copies(),
+                *self._sharing(),
+                *self._references.notes,
+                *self._staging.notes,
+            ),
             index=self._index,
             adds_zeros=self._adds_zeros,
         )
@@ -284,6 +289,21 @@ class KernelBuilder:
         for name, points in references.stores():
             found += self._transfer(name, points, known)
         return tuple(found)
+
+    def _copies(self) -> Iterator[str]:
+        """Say which operands are copied, and which are read from their copies."""
+        notes: dict[str, None] = {}
+        for statement in self._piece.statements:
+            for access in statement.accesses:
+                array = self._context.arrays[access.array].array
+                if array.copy_of and access.is_write:
+                    notes[
+                        f"{array.name}: a copy of {array.copy_of}, which is overwritten later"
+                    ] = None
+                elif array.copy_of:
+                    subscripts = access.text.removeprefix(array.name)
+                    notes[f"{array.copy_of}{subscripts} is read from the copy {array.name}"] = None
+        yield from notes
 
     def _sharing(self) -> Iterator[str]:
         """Say which loops share an axis."""

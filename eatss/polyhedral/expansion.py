@@ -58,7 +58,8 @@ def _with_terms(scop: Scop, name: str) -> isl.Set:
 
 def expanded_arrays(before: Scop, after: Scop) -> tuple[str, ...]:
     """Return the scalars of one region that are arrays in the other."""
-    return tuple(a.name for a in after.arrays if a.n_dims > before.array(a.name).n_dims)
+    n_dims = {array.name: array.n_dims for array in before.arrays}
+    return tuple(a.name for a in after.arrays if a.n_dims > n_dims.get(a.name, a.n_dims))
 
 
 def _is_sum(scop: Scop, array: Array) -> bool:

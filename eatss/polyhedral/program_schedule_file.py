@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eatss.diagnostics import InputError, InternalError, input_error
+from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.instantiate import instantiate_schedule
 from eatss.polyhedral.program import ScheduledScop
 from eatss.polyhedral.schedule import with_schedule
@@ -99,6 +100,7 @@ def _load(
             return None, load_schedule(numeric, text, max_operations=max_operations)
         except InputError:
             raise error from None
+    numeric = with_copied_operands(numeric, copied_places(scheduled.scop))
     tree = instantiate_schedule(scheduled.schedule, numeric, values)
     try:
         return scheduled, with_schedule(numeric, tree, max_operations=max_operations)

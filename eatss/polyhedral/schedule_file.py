@@ -15,6 +15,7 @@ import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError
 from eatss.isl_names import node_kind, parameter_names, set_names
+from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.isl_limits import bounded_work, ran_out
 from eatss.polyhedral.program import Dependences, ScheduledScop
 from eatss.polyhedral.schedule import default_operations, with_schedule
@@ -53,10 +54,11 @@ def save_schedule(scheduled: ScheduledScop) -> str:
 
     The tree has isl's nodes under isl's names: ``domain``, bands (``schedule`` with the functions
     of the loops, ``permutable`` if they may be tiled, ``coincident`` for those that are
-    parallel), ``sequence`` and ``set`` of ``filter``; sets and functions are isl's text.
+    parallel), ``sequence`` and ``set`` of ``filter``; sets and functions are isl's text. ``copied``
+    are the reads that are from copies, as statement and number of the access.
     """
     scop = scheduled.scop
-    document = {
+    document: dict[str, Any] = {
         "schema": SCHEMA,
         "version": VERSION,
         "function": scop.function,
@@ -64,6 +66,8 @@ def save_schedule(scheduled: ScheduledScop) -> str:
         "statements": [{"name": s.name, "text": s.text} for s in scop.statements],
         "schedule": _tree(scheduled.schedule.get_root()),
     }
+    if places := copied_places(scop):
+        document["copied"] = [list(place) for place in sorted(places)]
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -83,6 +87,7 @@ def load_schedule(scop: Scop, text: str, *, max_operations: int | None = None) -
             marked permutable in a way that forbids tiling. Else as for ``schedule_scop``.
     """
     document = _document(text)
+    scop = _with_copies(scop, document)
     _check_region(scop, document)
     limit = default_operations(scop) if max_operations is None else max_operations
     schedule = _read_tree(scop, document.get("schedule"), limit)
@@ -176,6 +181,15 @@ def _document(text: str) -> dict[str, Any]:
         message = f"the schedule file has version {version}; this release reads {VERSION}"
         raise _error("EATSS-P010", message, "save the schedule again with this release")
     return document
+
+
+def _with_copies(scop: Scop, document: dict[str, Any]) -> Scop:
+    """Return a region that reads from copies what the one did whose schedule was saved."""
+    known = {(one.name, n) for one in scop.statements for n in range(1, len(one.accesses))}
+    listed = document.get("copied")
+    listed = listed if isinstance(listed, list) else []
+    places = [tuple(one) for one in listed if isinstance(one, list)]
+    return with_copied_operands(scop, [one for one in known if one in places])
 
 
 def _check_region(scop: Scop, document: dict[str, Any]) -> None:

@@ -19,12 +19,16 @@ from eatss.scops import ElementType, Statement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedArray:
-    """An array; ``extent`` is the set of its elements. A ``local`` one is dead after the region."""
+    """An array; ``extent`` is the set of its elements. A ``local`` one is dead after the region.
+
+    ``copy_of`` is the array of which it has the values from before the region; ``null`` for none.
+    """
 
     name: str
     element_type: ElementType
     extent: str
     local: bool
+    copy_of: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +146,7 @@ def _scop(analysed: AnalysedScop) -> InspectedScop:
                 element_type=array.element_type,
                 extent=str(array.extent),
                 local=array.is_local,
+                copy_of=array.copy_of or None,
             )
             for array in scop.arrays
         ),

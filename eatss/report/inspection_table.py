@@ -47,8 +47,9 @@ def _scop_text(file: str, analysed: AnalysedScop) -> str:
 def _arrays(scop: Scop) -> Table:
     table = _table("arrays", "name", "element", "extent")
     for array in scop.arrays:
-        local = " (local)" if array.is_local else ""
-        table.add_row(array.name, array.element_type.value + local, str(array.extent))
+        local = f" (copy of {array.copy_of})" if array.copy_of else " (local)"
+        element = array.element_type.value + (local if array.is_local else "")
+        table.add_row(array.name, element, str(array.extent))
     return table
 
 

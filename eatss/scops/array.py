@@ -64,7 +64,8 @@ class Array:
     ``origin`` says where it lives; ``source_name`` is its name in C, from which ``name``
     differs where another variable or isl has that name (empty: no C source gave one).
     ``ppcg_kills`` says that PPCG knows its values to be dead after the region: declared in a block
-    of the region, or in the block around it with no mention after it.
+    of the region, or in the block around it with no mention after it. ``copy_of`` names the array
+    of which it has the values from before the region (empty: it is no copy).
     """
 
     name: str
@@ -75,6 +76,7 @@ class Array:
     origin: Origin = "parameter"
     source_name: str = ""
     ppcg_kills: bool = False
+    copy_of: str = ""
 
     def __str__(self) -> str:
         return f"{self.element_type.value} {self.extent}"

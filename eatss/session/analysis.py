@@ -23,11 +23,21 @@ from eatss.forked import REGION_S, allow
 from eatss.frontend import FrontendResult, SymbolicResult
 from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for_any_size
+from eatss.polyhedral.copied_operands import (
+    copied_places,
+    frees_loops,
+    operands_to_copy,
+    with_copied_operands,
+)
 from eatss.polyhedral.expansion import expanded_arrays, with_expanded_sums
+from eatss.polyhedral.isl_limits import at_most
 from eatss.polyhedral.schedule import default_operations
 from eatss.polyhedral.source_lines import source_lines, with_source_line
 from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.scops import ElementType, Scop
+
+_COPYING = 500_000
+"""isl operations to find out which operands to copy; trmm needs 2 000, fdtd-apml 2 000."""
 
 Cut: TypeAlias = Literal["ppcg", "eatss"]
 """Whose kernels are wanted: PPCG's, or those that eatss generates code for."""
@@ -39,9 +49,9 @@ class AnalysisOptions:
 
     ``volume`` is how the elements of tiles are counted. ``dtype`` (``float`` or ``double``)
     overrides the width of every floating-point array. ``max_operations`` bounds isl's work on one
-    region. ``ppcg_schedule`` is the text of a schedule that PPCG saved. ``expand`` says whether
-    sums in scalars may get elements of their own, ``tiles_sums`` whether all loops of sums may be
-    tiled, where code of eatss is wanted.
+    region. ``ppcg_schedule`` is the text of a schedule that PPCG saved. ``temporaries`` says
+    whether sums in scalars may get elements of their own, and operands copies, ``tiles_sums``
+    whether all loops of sums may be tiled, where code of eatss is wanted.
     """
 
     cut: Cut
@@ -49,7 +59,7 @@ class AnalysisOptions:
     dtype: str | None
     max_operations: int | None
     ppcg_schedule: str | None
-    expand: bool = True
+    temporaries: bool = True
     tiles_sums: bool = True
 
 
@@ -131,7 +141,7 @@ def for_any_size(
     saved: Mapping[int, SymbolicRegion],
     max_operations: int | None,
 ) -> SymbolicProgram | None:
-    """Schedule an analysed file for any size; ``None`` where what sums became keeps it from that.
+    """Schedule an analysed file for any size; ``None`` where temporaries or tiled sums forbid it.
 
     Args:
         parsed: the regions over their macro sizes, and over the numbers.
@@ -149,9 +159,9 @@ def for_any_size(
     )
     fixed = tuple(_not_generic(region) for region in regions if not region.generic)
     pairs = zip(program.scops, raws, strict=True)
-    own = (analysed for analysed in program.scops if analysed.scop.index not in saved)
-    tiled = any(reordering_loops(facts) for analysed in own for facts in analysed.facts)
-    if fixed and (tiled or any(analysed.scop is not raw for analysed, raw in pairs)):
+    own = [(analysed, raw) for analysed, raw in pairs if raw.index not in saved]
+    tiled = any(reordering_loops(facts) for analysed, _ in own for facts in analysed.facts)
+    if fixed and (tiled or any(analysed.scop is not raw for analysed, raw in own)):
         return None
     scops = zip(program.scops, regions, strict=True)
     return SymbolicProgram(
@@ -186,41 +196,6 @@ def _seconds(scop: Scop, max_operations: int | None) -> float:
 def _analysed(
     scop: Scop, options: AnalysisOptions, first_index: int, scheduled: ScheduledScop | None
 ) -> AnalysedScop:
-    """Analyse a region, sums in scalars expanded where code of eatss keeps them in registers."""
-    if scheduled is None and options.cut == "eatss" and options.expand:
-        expanded = with_expanded_sums(scop)
-        if expanded is not scop:
-            with suppress(EatssError, isl.Error):  # then the scalar stays one
-                tried = schedule_scop(
-                    expanded,
-                    max_operations=options.max_operations,
-                    positive=True,
-                    patient=False,
-                )
-                if _stay_in_kernels(scop, tried):
-                    return _analyse_scop(
-                        expanded, options, first_index, _with_tiled_sums(tried, options)
-                    )
-    return _analyse_scop(scop, options, first_index, scheduled)
-
-
-def _stay_in_kernels(before: Scop, scheduled: ScheduledScop) -> bool:
-    """Tell whether each scalar that was expanded is used by one kernel alone."""
-    names = expanded_arrays(before, scheduled.scop)
-    using = [
-        {
-            access.array
-            for statement in kernel.statements
-            for access in scheduled.scop.statement(statement).accesses
-        }
-        for kernel in scheduled.kernels
-    ]
-    return all(sum(name in arrays for arrays in using) == 1 for name in names)
-
-
-def _analyse_scop(
-    scop: Scop, options: AnalysisOptions, first_index: int, scheduled: ScheduledScop | None
-) -> AnalysedScop:
     """Schedule a region, if it is not scheduled yet, and analyse its kernels."""
     warnings: tuple[Diagnostic, ...] = ()
     with source_lines(f"on region {scop.index} of '{scop.function}'", scop.span):
@@ -233,7 +208,7 @@ def _analyse_scop(
             first_index=first_index,
         )
     return AnalysedScop(
-        scop=scop,
+        scop=scheduled.scop,
         scheduled=scheduled,
         facts=facts,
         warnings=tuple(map(with_source_line, warnings)),
@@ -253,7 +228,59 @@ def _scheduled(
         from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg  # noqa: PLC0415
 
         return schedule_as_ppcg(scop, max_operations=limit)
-    return _with_tiled_sums(schedule_scop(scop, max_operations=limit), options), ()
+    return _with_tiled_sums(_with_temporaries(scop, options), options), ()
+
+
+def _with_temporaries(scop: Scop, options: AnalysisOptions) -> ScheduledScop:
+    """Schedule a region for code of eatss, with temporaries where kernels gain by them."""
+    limit = options.max_operations
+    if not options.temporaries:
+        return schedule_scop(scop, max_operations=limit)
+    expanded = _with_expanded_sums(scop, options)
+    scheduled = expanded or schedule_scop(scop, max_operations=limit)
+    copied = _with_copied_operands(scheduled, options, positive=expanded is not None)
+    return copied or scheduled
+
+
+def _with_expanded_sums(scop: Scop, options: AnalysisOptions) -> ScheduledScop | None:
+    """Schedule a region with sums in scalars expanded, ``None`` where the scalars stay."""
+    expanded = with_expanded_sums(scop)
+    if expanded is scop:
+        return None
+    limit = options.max_operations
+    with suppress(EatssError, isl.Error):
+        tried = schedule_scop(expanded, max_operations=limit, positive=True, patient=False)
+        return tried if _stay_in_kernels(scop, tried) else None
+    return None
+
+
+def _stay_in_kernels(before: Scop, scheduled: ScheduledScop) -> bool:
+    """Tell whether each scalar that was expanded is used by one kernel alone."""
+    names = expanded_arrays(before, scheduled.scop)
+    using = [
+        {
+            access.array
+            for statement in kernel.statements
+            for access in scheduled.scop.statement(statement).accesses
+        }
+        for kernel in scheduled.kernels
+    ]
+    return all(sum(name in arrays for arrays in using) == 1 for name in names)
+
+
+def _with_copied_operands(
+    scheduled: ScheduledScop, options: AnalysisOptions, *, positive: bool
+) -> ScheduledScop | None:
+    """Schedule a region with operands copied, ``None`` where that frees no loop."""
+    limit = options.max_operations
+    with suppress(EatssError, isl.Error):
+        with at_most(scheduled.scop.isl_context, _COPYING):
+            copied = with_copied_operands(scheduled.scop, operands_to_copy(scheduled))
+        if copied is scheduled.scop:
+            return None
+        tried = schedule_scop(copied, max_operations=limit, positive=positive, patient=False)
+        return tried if frees_loops(scheduled, tried) else None
+    return None
 
 
 def _with_tiled_sums(scheduled: ScheduledScop, options: AnalysisOptions) -> ScheduledScop:
@@ -265,10 +292,14 @@ def _with_tiled_sums(scheduled: ScheduledScop, options: AnalysisOptions) -> Sche
 
 
 def _like(symbolic: Scop, raw: Scop, analysed: Scop) -> Scop:
-    """Return the region for any size with sums expanded where they are in that for its numbers."""
+    """Return the region for any size with the temporaries of that for its numbers."""
     if analysed is raw:
         return symbolic
-    return analysed if symbolic is raw else with_expanded_sums(symbolic)
+    if symbolic is raw:
+        return analysed
+    if expanded_arrays(raw, analysed):
+        symbolic = with_expanded_sums(symbolic)
+    return with_copied_operands(symbolic, copied_places(analysed))
 
 
 def _with_open_loops(analysed: AnalysedScop, region: SymbolicRegion) -> AnalysedScop:

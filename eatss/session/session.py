@@ -361,7 +361,7 @@ class Session:
 
 def _plain(options: AnalysisOptions) -> AnalysisOptions:
     """Return options under which regions are scheduled as they are."""
-    return replace(options, tiles_sums=False, expand=False)
+    return replace(options, tiles_sums=False, temporaries=False)
 
 
 def _check_type(program: SymbolicProgram, dtype: str, hint: str) -> None:

@@ -18,6 +18,7 @@ from tests.end_to_end.in_process import eatss as eatss_command
 
 KERNELS = data_directory("kernels")
 GEMM = KERNELS / "gemm.c"
+FORWARD = Path(__file__).parent.parent / "forward_substitution.c"
 
 
 def predict(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -233,9 +234,8 @@ def test_sizes_are_predicted_as_codegen_takes_them(
 
 
 def test_the_tile_of_a_spread_sum_may_be_one_s_own() -> None:
-    file = KERNELS / "trmm.c"
-    found = eatss.predict(file, gpu="h200", target="cuda", tiles={"k": 128})
-    program = eatss.codegen(file, gpu="h200", tiles={"k": 128})
+    found = eatss.predict(FORWARD, gpu="h200", target="cuda", tiles={"k": 128})
+    program = eatss.codegen(FORWARD, gpu="h200", tiles={"k": 128})
     assert found.kernels[0].spread is not None
     assert found.kernels[0].spread.tile == 128
     assert found.kernels[0].sum_loops == ("k",)
@@ -251,7 +251,7 @@ def test_sums_beyond_registers_are_not_predicted() -> None:
 def test_json_of_generated_code_has_the_same_keys_and_how_sums_are_spread(
     gemm_json: dict[str, Any],
 ) -> None:
-    done = predict(KERNELS / "trmm.c", *CUDA, "-f", "json")
+    done = predict(FORWARD, *CUDA, "-f", "json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert document.keys() == gemm_json.keys()
@@ -293,10 +293,10 @@ def test_a_place_that_changes_nothing_is_said() -> None:
 
 
 def test_a_tile_of_a_loop_on_the_host_is_said_to_change_nothing() -> None:
-    done = predict(KERNELS / "trmm.c", "--gpu", "h200", "--target", "cuda", "--tile", "i=4")
+    done = predict(FORWARD, "--gpu", "h200", "--target", "cuda", "--tile", "i=4")
     assert "warning: the loop i of kernel0 runs on the host" in done.stderr
     assert "[EATSS-M017]" in done.stderr
-    done = predict(KERNELS / "trmm.c", "--gpu", "h200", "--target", "cuda", "--tile", "j=256")
+    done = predict(FORWARD, "--gpu", "h200", "--target", "cuda", "--tile", "j=256")
     assert done.stderr == ""
 
 

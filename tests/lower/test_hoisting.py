@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
@@ -20,7 +22,7 @@ from eatss.lower import checks, planning
 from eatss.lower.checks import check_launches
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.polyhedral import Dependences
-from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program
+from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program, save_program
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
 from eatss.schedule import split_k
@@ -36,6 +38,8 @@ from tests.examples import examples
 from tests.lower.spreading import spread_and_verified
 
 STRICT = CodegenOptions(strict_fp=True)
+
+FORWARD = Path(__file__).parent.parent / "forward_substitution.c"
 
 SOLVE = """
 #ifndef N
@@ -61,11 +65,11 @@ void f(double A[N][N], double B[N][N]) {
 #pragma scop
   for (int i = 0; i < N; i++)
     for (int j = 0; j < N; j++)
-      for (int k = i; k < N; k++) B[i][j] += A[k][i] * B[k][j];
+      for (int k = 0; k <= i; k++) B[i][j] += A[k][i] * B[k][j];
 #pragma endscop
 }
 """
-"""A product in place whose sum also reads the element it adds up."""
+"""Rows that need those before them, whose sums also read the element that they add up."""
 
 MIRROR_FIRST = """
 #ifndef N
@@ -143,34 +147,37 @@ def verified(text: str, folder: Path, *sizes: dict[str, int]) -> Verification:
 # Loops hoisted to the host ---------------------------------------------------------------
 
 
-def test_a_product_in_place_is_launched_once_a_row(generate: Callable[..., Program]) -> None:
-    program = generate("trmm")
+def test_a_forward_substitution_is_launched_once_a_row() -> None:
+    program = codegen(FORWARD, gpu="h200")
     product = kernel_of(program, "S0")
     assert "the loop i runs on the host" in product.notes
     assert product.reassociates
     assert launched_in_loops(program.entries[0].body)[product.name] == 1
 
 
-def test_a_strict_product_in_place_is_one_launch(generate: Callable[..., Program]) -> None:
-    program = generate("trmm", options=STRICT)
+def test_a_strict_forward_substitution_is_one_launch() -> None:
+    program = codegen(FORWARD, gpu="h200", strict_fp=True)
     assert set(launched_in_loops(program.entries[0].body).values()) == {0}
 
 
 @pytest.mark.parametrize("dtype", ["float", "double"])
-def test_a_product_in_place_equals_the_original_at_odd_sizes(
-    dtype: str, generate: Callable[..., Program], verify_kernel: Callable[..., Verification]
+def test_a_forward_substitution_equals_the_original_at_odd_sizes(
+    dtype: Literal["float", "double"], tmp_path: Path
 ) -> None:
-    program = generate("trmm", dtype=dtype)
-    found = verify_kernel(program, [{"NI": size} for size in (0, 1, 2, 17, 131)])
+    codegen(FORWARD, gpu="h200", dtype=dtype, output=tmp_path / "out")
+    found = verify(
+        tmp_path / "out", device="cpu", sizes=[{"NI": size} for size in (0, 1, 2, 17, 131)]
+    )
     assert (found.status, found.message) == ("ok", "")
 
 
-def test_rows_in_another_order_are_reported(
-    generate: Callable[..., Program], broken: Callable[..., Verification]
-) -> None:
-    upwards, downwards = "int i = 0; i < NI - 1; ++i", "int i = NI - 2; i >= 0; --i"
-    found = broken(generate("trmm"), upwards, downwards, [{"NI": 37}])
-    assert found.status == "wrong result"
+def test_rows_in_another_order_are_reported(tmp_path: Path) -> None:
+    upwards, downwards = "int i = 1; i < NI; ++i", "int i = NI - 1; i >= 1; --i"
+    program = codegen(FORWARD, gpu="h200")
+    assert upwards in program.text
+    save_program(replace(program, text=program.text.replace(upwards, downwards)), tmp_path)
+    shutil.copy(FORWARD, tmp_path)
+    assert verify(tmp_path, device="cpu", sizes=[{"NI": 37}]).status == "wrong result"
 
 
 def test_the_rest_of_a_row_is_launched_with_its_sum(tmp_path: Path) -> None:
@@ -195,15 +202,15 @@ def test_many_parallel_iterations_leave_loops_where_they_are() -> None:
     assert set(launched_in_loops(program.entries[0].body).values()) == {0}
 
 
-def test_no_other_kernel_of_the_collection_is_hoisted(
+def test_no_kernel_of_the_collection_is_hoisted(
     any_kernel: str, generate: Callable[..., Program]
 ) -> None:
     notes = [note for kernel in generate(any_kernel).kernels for note in kernel.notes]
-    assert any("runs on the host" in note for note in notes) == (any_kernel == "trmm")
+    assert not any("runs on the host" in note for note in notes)
 
 
 def test_a_loop_that_runs_against_dependences_is_not_hoisted() -> None:
-    piece, dependences = piece_with(kernel_file("trmm"), "S0")
+    piece, dependences = piece_with(FORWARD, "S0")
     mapped, *serial = piece.band
     assert [loop.source_name for loop in serial] == ["k", "i"]
     assert len(list(hoistable(piece, [mapped.name], dependences))) == 2
@@ -214,7 +221,7 @@ def test_a_loop_that_runs_against_dependences_is_not_hoisted() -> None:
 
 
 def test_a_hoisted_loop_that_runs_against_dependences_is_a_fault() -> None:
-    piece, dependences = piece_with(kernel_file("trmm"), "S0")
+    piece, dependences = piece_with(FORWARD, "S0")
     loop = piece.band[-1]
     back = replace(loop, member=replace(loop.member, function=loop.member.function.neg()))
     check_launches(piece, [hoisted(piece, loop)], dependences)
@@ -225,7 +232,7 @@ def test_a_hoisted_loop_that_runs_against_dependences_is_a_fault() -> None:
 
 
 def test_only_sums_are_left_by_the_loop_that_is_hoisted() -> None:
-    piece, dependences = piece_with(kernel_file("trmm"), "S0")
+    piece, dependences = piece_with(FORWARD, "S0")
     (row,) = (loop for loop in piece.band if loop.source_name == "i")
     assert not only_updates(piece, dependences)
     assert only_updates(hoisted(piece, row), dependences)
@@ -296,7 +303,7 @@ def test_a_hoisted_loop_around_one_thread_is_right(
         return [planner.one_thread(hoisted(whole.piece, whole.piece.band[-1]), names, "a test")]
 
     monkeypatch.setattr(UnitPlanner, "_hoisted", alone)
-    text = kernel_file("trmm").read_text(encoding="utf-8")
+    text = FORWARD.read_text(encoding="utf-8")
     found = verified(text, tmp_path, {"NI": 1}, {"NI": 23})
     assert (found.status, found.message) == ("ok", "")
 

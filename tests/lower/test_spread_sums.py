@@ -10,9 +10,11 @@ from eatss.analysis.structure import SplitK
 from eatss.resources import data_directory
 from tests.lower.spreading import spread_and_verified
 
+TESTS = Path(__file__).parent.parent
+
 SIZES = {
     "atax": [{"NX": 37, "NY": 70}, {"NX": 1, "NY": 300}],
-    "trmm": [{"NI": 1}, {"NI": 75}],
+    "forward_substitution": [{"NI": 1}, {"NI": 75}],
     "gemver": [{"N": 70}],
     "durbin": [{"N": 41}],
 }
@@ -28,21 +30,23 @@ SPREADS = [
     (SplitK(lanes=1, tile=7, chunks=3), 64),
     (SplitK(lanes=8, tile=24, chunks=5), 16),
 ]
-QUICK = {"atax": (0, 3), "trmm": (1, 4, 7), "gemver": (2, 5), "durbin": (6,)}
+QUICK = {"atax": (0, 3), "forward_substitution": (1, 4, 7), "gemver": (2, 5), "durbin": (6,)}
 CASES = [
     pytest.param(name, *spread, marks=[] if number in QUICK[name] else [pytest.mark.long])
     for at, name in enumerate(SIZES)
     for number, spread in enumerate(SPREADS)
-    if name == "trmm" or number % 3 == at % 3
+    if name == "forward_substitution" or number % 3 == at % 3
 ]
-"""Every spread for trmm; each of the others with some of them. Each is quick with one."""
+"""Every spread beside a loop on the host; each of the others with some of them. Each is quick with
+one."""
 
 
 @pytest.mark.parametrize(("name", "spread", "threads"), CASES, ids=str)
 def test_spread_sums_equal_the_original(
     name: str, spread: SplitK, threads: int, tmp_path: Path
 ) -> None:
-    text = (data_directory("kernels") / f"{name}.c").read_text(encoding="utf-8")
+    folder = TESTS if name == "forward_substitution" else data_directory("kernels")
+    text = (folder / f"{name}.c").read_text(encoding="utf-8")
     program, found = spread_and_verified(
         text, tmp_path / "out", spread, *SIZES[name], threads=threads
     )

@@ -22,7 +22,6 @@ SPREAD = (
     "gesummv",
     "gramschmidt",
     "mvt",
-    "trmm",
 )
 """Kernels of which sums are spread over threads or blocks unless the order has to be kept."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -13,6 +14,7 @@ from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
 from eatss.program import KernelCode, Program
 from eatss.recipe.options import CodegenOptions
+from eatss.session.session import Session
 from tests.examples import with_long
 from tests.model.cuda_kernels import (
     KERNELS,
@@ -25,6 +27,7 @@ from tests.model.cuda_kernels import (
 )
 
 H200 = load_profile("h200")
+FORWARD = Path(__file__).parent.parent / "forward_substitution.c"
 SLOW = ("adi", "fdtd-apml")
 
 
@@ -59,8 +62,8 @@ def test_strict_order_leaves_no_sum_to_spread(name: str) -> None:
     assert all(len(own) == 1 and not own[0].spreads for own in found.values())
 
 
-def test_the_sum_of_trmm_can_be_spread_only_when_a_loop_runs_on_the_host() -> None:
-    first, *others = structures("trmm")["kernel0"]
+def test_the_sum_of_a_solver_can_be_spread_only_when_a_loop_runs_on_the_host() -> None:
+    first, *others = structures_for(Session(FORWARD).symbolic.program, H200)["kernel0"]
     assert first.host_loop is None
     assert [(one.host_loop, one.spreads) for one in others] == [("i", True)]
     (launch,) = others[0].launches

@@ -31,6 +31,8 @@ from eatss.session.steps import select_for
 from tests.examples import with_long
 from tests.model.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
 
+FORWARD = Path(__file__).parent.parent / "forward_substitution.c"
+
 z3: Any = z3_module
 SLOW = ("adi", "fdtd-apml")
 CARDS = {"double": ("t4", "h200"), "float": ("xavier", "a100-40gb")}
@@ -203,14 +205,14 @@ def test_a_selection_survives_json(name: str) -> None:
 
 
 def test_json_says_how_sums_are_spread_and_what_the_host_runs() -> None:
-    first, second = selected("trmm").to_dict()["kernels"]
+    first, second = eatss.select(FORWARD, gpu="h200", target="cuda").to_dict()["kernels"]
     assert first["spread"].keys() == {"lanes", "tile", "chunks"}
     assert (first["sum_loops"], first["host_loop"]) == (["k"], "i")
     assert (second["spread"], second["sum_loops"], second["host_loop"]) == (None, [], None)
 
 
 def test_the_table_says_so_too_and_speaks_of_no_default() -> None:
-    text = selection_table(selected("trmm"), explain=True)
+    text = selection_table(eatss.select(FORWARD, gpu="h200", target="cuda"), explain=True)
     assert "the loop i runs on the host" in text
     assert "sum over k: " in text
     assert "points" in text

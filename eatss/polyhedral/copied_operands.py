@@ -1,0 +1,295 @@
+"""Operands that are overwritten later are read from a copy: a false dependence less.
+
+``for (i …) for (k > i …) B[i][j] += A[k][i] * B[k][j];`` reads rows of ``B`` before they are
+written. So ``i`` has to run in order, only because values change their place. Read from a copy
+that is made before everything else, the rows are independent of each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import islpy as isl
+
+from eatss.isl_names import named_points, node_kind
+from eatss.polyhedral.accesses import dependent_accesses, first_equal
+from eatss.polyhedral.dependences import flow_of, tag_accesses
+from eatss.polyhedral.program import Dependences, ScheduledScop
+from eatss.polyhedral.scheduling import (
+    carries_nothing,
+    coincidence_dependences,
+    local_dependences,
+)
+from eatss.scops import Access, AccessKind, Array, Read, Scop, Statement
+
+Place: TypeAlias = tuple[str, int]
+"""An access: the name of its statement, and its number there."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _EarlyRead:
+    """A read all of whose values are from before the region.
+
+    ``instances`` are the tagged instances of it.
+    """
+
+    place: Place
+    array: Array
+    instances: isl.UnionSet
+
+
+def operands_to_copy(scheduled: ScheduledScop) -> frozenset[Place]:
+    """Return the reads that are worth a copy: those that keep a loop from being parallel.
+
+    A loop counts if it carries nothing but dependences from reads of values from before the region
+    to later writes, and sums: a sum may become an inner loop. A copy moves every element once. That
+    pays if there is more work than elements (more loops around the read than the array has
+    dimensions), if the loop runs on the host, launch by launch, or if nothing is parallel.
+
+    No second schedule is computed: whether isl makes more of the loops without these dependences
+    is for :func:`frees_loops`.
+    """
+    scop, dependences = scheduled.scop, scheduled.dependences
+    reads = {
+        one: dependences.order.intersect_domain(one.instances).factor_domain()
+        for one in _early_reads(scop, dependences.tagged_flow)
+    }
+    if all(later.is_empty() for later in reads.values()):
+        return frozenset()
+    rest = _without(scop, dependences, reads)
+    loops = _loops(scheduled)
+    found: set[Place] = set()
+    for node, member in _serial_members(scheduled.schedule.get_root()):
+        if not carries_nothing(local_dependences(rest, node), node, member):
+            continue
+        keeping = [
+            one
+            for one, later in reads.items()
+            if not carries_nothing(local_dependences(later, node), node, member)
+        ]
+        depth = node.get_schedule_depth()
+        if all(_pays(scop, one, loops, depth) for one in keeping):
+            found |= {one.place for one in keeping}
+    return frozenset(found)
+
+
+def with_copied_operands(scop: Scop, places: Collection[Place]) -> Scop:
+    """Return a region in which some reads are from copies that are made before all else.
+
+    The region itself where one of the reads may get a value that the region wrote.
+    """
+    if not places or not _are_early(scop, places):
+        return scop
+    arrays, statements = list(scop.arrays), list(scop.statements)
+    copies: list[Statement] = []
+    read = {(name, n): scop.statement(name).accesses[n] for name, n in sorted(places)}
+    for array in scop.arrays:
+        own = {place: access for place, access in read.items() if access.array == array.name}
+        if not own:
+            continue
+        taken = {*scop.parameters, *(one.name for one in arrays)}
+        taken |= {one.name for one in (*statements, *copies)}
+        copy = _copy_of(array, tuple(own.values()), taken)
+        first = next(iter(own.values()))
+        arrays.append(copy)
+        copies.append(_copying(scop, array, copy, first, taken, position=-1 - len(copies)))
+        statements = [_reading(one, own, copy.name) for one in statements]
+    return replace(scop, arrays=tuple(arrays), statements=(*copies, *statements))
+
+
+def copied_places(scop: Scop) -> frozenset[Place]:
+    """Return the reads of a region that are from copies."""
+    copies = {array.name for array in scop.arrays if array.copy_of}
+    return frozenset(
+        (one.name, first)
+        for one in scop.statements
+        for first in first_equal(one.accesses)
+        if one.accesses[first].array in copies and not one.accesses[first].is_write
+    )
+
+
+def frees_loops(before: ScheduledScop, after: ScheduledScop) -> bool:
+    """Tell whether copies make loops parallel, or keep them from the host, and cost none."""
+    first, then = _loops(before), _loops(after)
+    pairs = [(first[name], then[name]) for name in first]
+    return all(now.parallel >= was.parallel and now.host <= was.host for was, now in pairs) and any(
+        now != was for was, now in pairs
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Loops:
+    """How many loops around a statement are parallel, and how many run on the host."""
+
+    parallel: int
+    host: int
+
+
+def _loops(scheduled: ScheduledScop) -> Mapping[str, _Loops]:
+    """Return the loops around each statement; none around one that is in no kernel."""
+    found = {one.name: _Loops(0, 0) for one in scheduled.scop.statements}
+    for kernel in scheduled.kernels:
+        for name in kernel.statements:
+            found[name] = _Loops(len(kernel.parallel_loops), len(kernel.host_loops))
+    return found
+
+
+def _without(scop: Scop, dependences: Dependences, reads: Collection[_EarlyRead]) -> isl.UnionMap:
+    """Return what keeps loops from being parallel but some reads, and sums."""
+    nothing = isl.UnionMap.empty(scop.context.get_space())
+    early = isl.UnionSet.empty(scop.context.get_space())
+    for one in reads:
+        early = early.union(one.instances)
+    order = dependences.order.subtract_domain(early)
+    # forced dependences follow from these: reads come before later writes
+    rest = coincidence_dependences(scop, replace(dependences, forced=nothing, order=order))
+    for statement in scop.statements:
+        write = statement.write.relation
+        if any(_is_update(statement, access) for access in statement.reads):
+            rest = rest.subtract(isl.UnionMap.from_map(write.apply_range(write.reverse())))
+    return rest
+
+
+def _is_update(statement: Statement, access: Access) -> bool:
+    """Tell whether a statement reads what it writes itself."""
+    return access.relation.is_subset(statement.write.relation)
+
+
+def _early_reads(scop: Scop, flow: isl.UnionMap) -> Iterator[_EarlyRead]:
+    """Yield the reads of arrays whose values are all from before the region.
+
+    What a statement adds to is none of them: it is read where it is written. ``flow`` is the tagged
+    flow to the reads.
+    """
+    fed = flow.range()
+    depth = scop.statements[0].schedule.dim(isl.dim_type.out) // 2
+    for item in dependent_accesses(scop):
+        access, statement = item.access, item.statement
+        array = scop.array(access.array)
+        if access.is_write or not array.n_dims or array.is_local:
+            continue
+        if array.n_dims > depth or _is_update(statement, access):
+            continue  # vectors of time are too short for the loops of a copy, or it is an update
+        tag = isl.Set.read_from_str(scop.isl_context, f"{{ __ref{item.number}[] }}")
+        instances = isl.Map.from_domain_and_range(statement.domain, tag).wrap().to_union_set()
+        if fed.intersect(instances).is_empty():
+            number = next(k for k, one in enumerate(statement.accesses) if one is access)
+            yield _EarlyRead((statement.name, number), array, instances)
+
+
+def _serial_members(root: isl.ScheduleNode) -> Iterator[tuple[isl.ScheduleNode, int]]:
+    """Yield the members of bands that are not parallel, with their nodes."""
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        if node_kind(node) == isl.schedule_node_type.band:
+            for member in range(node.band_n_member()):
+                if not node.band_member_get_coincident(member):
+                    yield node, member
+        nodes += [node.child(position) for position in range(node.n_children())]
+
+
+def _pays(scop: Scop, read: _EarlyRead, loops: Mapping[str, _Loops], depth: int) -> bool:
+    """Tell whether a copy is less work than it saves where it frees a loop at a depth."""
+    statement = scop.statement(read.place[0])
+    own = loops[statement.name]
+    more_work = len(statement.loops) > read.array.n_dims
+    return more_work or depth < own.host or not own.parallel
+
+
+def _are_early(scop: Scop, places: Collection[Place]) -> bool:
+    """Tell whether no value that reads get was written by the region."""
+    accesses = tag_accesses(scop)
+    arrays = isl.UnionSet.empty(scop.context.get_space())
+    for name, number in places:
+        access = scop.statement(name).accesses[number]
+        arrays = arrays.union(isl.Set.universe(access.relation.range().get_space()).to_union_set())
+    flow = flow_of(
+        accesses.reads.intersect_range(arrays),
+        accesses.schedule,
+        must=accesses.writes.intersect_range(arrays),
+    )
+    early = {one.place for one in _early_reads(scop, flow.get_may_dependence())}
+    return early.issuperset(places)
+
+
+def _copy_of(array: Array, reads: Sequence[Access], taken: set[str]) -> Array:
+    """Return the copy of what some accesses read of an array."""
+    extent = reads[0].relation.range()
+    for access in reads[1:]:
+        extent = extent.union(access.relation.range())
+    name = _fresh(f"{array.name}_before", taken)
+    return Array(
+        name=name,
+        element_type=array.element_type,
+        extent=array.extent.intersect(extent).coalesce().set_tuple_name(name),
+        n_dims=array.n_dims,
+        is_local=True,
+        origin="local",
+        source_name=name,
+        copy_of=array.name,
+    )
+
+
+def _copying(
+    scop: Scop, array: Array, copy: Array, reader: Access, taken: set[str], *, position: int
+) -> Statement:
+    """Return the statement that makes a copy, at a textual position before all others."""
+    name = _fresh("S_copy", taken)
+    loops = tuple(_fresh(f"c{k}", taken) for k in range(array.n_dims))
+    domain = named_points(copy.extent, name, loops)
+    time = [str(position), *(entry for loop in loops for entry in (loop, "0"))]
+    time += ["0"] * (scop.statements[0].schedule.dim(isl.dim_type.out) - len(time))
+    text = f"{{ {name}[{', '.join(loops)}] -> [{', '.join(time)}] }}"
+    subscripts = "".join(f"[{loop}]" for loop in loops)
+
+    def access(kind: AccessKind, of: Array) -> Access:
+        return Access(
+            array=of.name,
+            kind=kind,
+            relation=domain.identity().set_tuple_name(isl.dim_type.out, of.name),
+            text=f"{of.name}{subscripts}",
+            span=reader.span,
+        )
+
+    return Statement(
+        name=name,
+        loops=loops,
+        domain=domain,
+        schedule=isl.Map.read_from_str(scop.isl_context, text).intersect_domain(domain),
+        accesses=(access(AccessKind.WRITE, copy), access(AccessKind.READ, array)),
+        value=Read(access=1),
+        text=f"{copy.name}{subscripts} = {array.name}{subscripts};",
+        span=reader.span,
+    )
+
+
+def _reading(statement: Statement, places: Collection[Place], copy: str) -> Statement:
+    """Return a statement in which some reads, and those spelled alike, are from a copy."""
+    firsts = first_equal(statement.accesses)
+    if not any((statement.name, first) in places for first in firsts):
+        return statement
+    accesses = tuple(
+        replace(
+            access,
+            array=copy,
+            relation=access.relation.set_tuple_name(isl.dim_type.out, copy),
+            text=copy + access.text[access.text.find("[") :],
+        )
+        if (statement.name, first) in places
+        else access
+        for access, first in zip(statement.accesses, firsts, strict=True)
+    )
+    return replace(statement, accesses=accesses)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """Return a name that nothing has, and take it."""
+    found, number = name, 0
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    taken.add(found)
+    return found
