@@ -6,26 +6,34 @@ All nodes are followed in every order that they may run in: branches apart, loop
 all. What is copied to the same places of a box again, by equal loops, is copied by the same
 threads, and needs no barrier in between. That one copy has different places for different threads
 is up to who made it. Only shared memory is looked at: no barrier is for global memory.
+
+What is copied ahead is on its way until the thread that sent it has waited for it; only then does
+a barrier make it seen. Boxes of several stages are told apart: in a turn of a loop, stage
+``turn % 3`` is another one than ``(turn % 3 + 2) % 3``, and that is the one of the turn before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeAlias
 
 from eatss.kernel.nodes import (
     Barrier,
     Buffer,
+    Commit,
     Copy,
+    Element,
     For,
     If,
     Let,
     Node,
     Perform,
     Scope,
+    Wait,
 )
+from eatss.kernel.stages import Stage, may_meet, stage_of, stages_of
 from eatss.kernel.uses import accesses, every, mapped
 from eatss.program import IntExpr, names_in
 
@@ -37,20 +45,67 @@ _Definition: TypeAlias = tuple[str, tuple[IntExpr, ...]]
 _Places: TypeAlias = tuple[tuple[IntExpr, ...], frozenset[_Definition]]
 """Subscripts, and what the names in them stand for."""
 
-_Write: TypeAlias = tuple[Buffer, _Places | None]
+_Box: TypeAlias = tuple[Buffer, Stage]
+"""A box, and which of its stages."""
+
+_Write: TypeAlias = tuple[_Box, _Places | None]
 """A box and the places that a copy goes through; ``None`` for what no other write is like."""
+
+_MOST_GROUPS = 64
+"""Groups of copies behind one of which it does not matter how many more there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedUses:
-    """Boxes in shared memory that some thread may have used since it last met a barrier."""
+    """Boxes in shared memory that some thread may have used since it last met a barrier.
+
+    ``sent`` are copies that a thread may not have waited for, barrier or not, each with the number
+    of groups that it has closed since, at least.
+    """
 
     written: frozenset[_Write] = frozenset()
-    read: frozenset[Buffer] = frozenset()
+    read: frozenset[_Box] = frozenset()
+    sent: frozenset[tuple[_Write, int]] = frozenset()
 
     def joined(self, other: SharedUses) -> SharedUses:
         """Return what either has."""
-        return SharedUses(self.written | other.written, self.read | other.read)
+        sent: dict[_Write, int] = {}
+        for write, groups in (*self.sent, *other.sent):
+            sent[write] = min(groups, sent.get(write, groups))
+        return SharedUses(
+            self.written | other.written, self.read | other.read, frozenset(sent.items())
+        )
+
+    def behind_barrier(self) -> SharedUses:
+        """Return what a barrier leaves."""
+        return SharedUses(sent=self.sent)
+
+    def committed(self) -> SharedUses:
+        """Return what it is when a group of copies is closed."""
+        sent = ((write, min(groups + 1, _MOST_GROUPS)) for write, groups in self.sent)
+        return replace(self, sent=frozenset(sent))
+
+    def waited(self, pending: int) -> SharedUses:
+        """Return what it is when all groups but the last few are there."""
+        there = {one for one in self.sent if one[1] > pending}
+        return replace(
+            self, written=self.written | {write for write, _ in there}, sent=self.sent - there
+        )
+
+    def with_stages(self, change: Callable[[Stage], Stage]) -> SharedUses:
+        """Return it with other stages of all boxes."""
+
+        def box(one: _Box) -> _Box:
+            return one[0], change(one[1])
+
+        return SharedUses(
+            frozenset((box(one), places) for one, places in self.written),
+            frozenset(map(box, self.read)),
+            frozenset(((box(one), places), groups) for (one, places), groups in self.sent),
+        ).joined(_NOTHING)
+
+
+_NOTHING = SharedUses()
 
 
 def barrier_faults(body: Sequence[Node]) -> tuple[str, ...]:
@@ -124,10 +179,8 @@ class _Check:
         return state
 
     def _step(self, node: Node, before: SharedUses, *, uniform: bool) -> SharedUses:
-        if isinstance(node, Barrier):
-            if not uniform:
-                self.faults.append("a barrier stands where not all threads of a block get to")
-            return SharedUses()
+        if isinstance(node, Barrier | Commit | Wait):
+            return self._waited(node, before, uniform=uniform)
         if isinstance(node, Scope):
             return self.follow(node.body, before, uniform=uniform)
         if isinstance(node, If):
@@ -139,13 +192,34 @@ class _Check:
         if isinstance(node, For):
             self._defined[node.counter] = (node.lower, node.condition, node.step)
             inside = uniform and not self._varies((node.lower, node.condition, node.step))
-            once = before.joined(self.follow(node.body, before, uniform=inside))
-            return once.joined(self.follow(node.body, once, uniform=inside))
+            return self._turns(node, before, uniform=inside)
         if isinstance(node, Perform) and node.instruction.together and not uniform:
             self.faults.append(
                 f"{node.instruction.name} stands where not all threads of a warp get to"
             )
         return self._access(node, before)
+
+    def _waited(
+        self, node: Barrier | Commit | Wait, before: SharedUses, *, uniform: bool
+    ) -> SharedUses:
+        if isinstance(node, Commit):
+            return before.committed()
+        if isinstance(node, Wait):
+            return before.waited(node.pending)
+        if not uniform:
+            self.faults.append("a barrier stands where not all threads of a block get to")
+        return before.behind_barrier()
+
+    def _turns(self, loop: For, before: SharedUses, *, uniform: bool) -> SharedUses:
+        """Return what is pending behind a loop, whatever the number of its turns."""
+        stages = stages_of(loop)
+        state = before.with_stages(lambda one: one.in_turns(loop.counter, stages))
+        while True:
+            turn = self.follow(loop.body, state, uniform=uniform)
+            more = state.joined(turn.with_stages(lambda one: one.a_turn_later(loop.counter)))
+            if more == state:
+                return state.with_stages(lambda one: one.behind_loop(loop.counter))
+            state = more
 
     def _places(self, subscripts: tuple[IntExpr, ...]) -> _Places:
         """Return subscripts with what the names in them stand for, directly or not."""
@@ -162,28 +236,41 @@ class _Check:
         written, read = accesses(node)
         same = isinstance(node, Copy) and not node.adds
         wrote: set[_Write] = {
-            (one.buffer, self._places(one.subscripts) if same else None)
+            (self._box(one), self._places(one.subscripts) if same else None)
             for one in written
             if one.buffer.space == "shared"
         }
-        reads = {one.buffer for one in read if one.buffer.space == "shared"}
-        there = {buffer for buffer, _ in before.written}
+        reads = {self._box(one) for one in read if one.buffer.space == "shared"}
+        there = before.written | {write for write, _ in before.sent}
         self.faults += [
-            f"{buffer.name} is read before all threads have written their part of it"
-            for buffer in reads & there
+            f"{one[0].name} is read before all threads have written their part of it"
+            for one in reads
+            if any(_meet(one, other) for other, _ in there)
         ]
-        for buffer, places in wrote:
-            if buffer in before.read:
+        for box, places in wrote:
+            if any(_meet(box, other) for other in before.read):
                 self.faults.append(
-                    f"{buffer.name} is written while other threads may still read it"
+                    f"{box[0].name} is written while other threads may still read it"
                 )
-            others = {p for b, p in before.written if b == buffer}
+            others = {own for other, own in there if _meet(box, other)}
             if others and (places is None or others != {places}):
-                self.faults.append(f"{buffer.name} is written by several threads at a time")
-        return before.joined(SharedUses(frozenset(wrote), frozenset(reads)))
+                self.faults.append(f"{box[0].name} is written by several threads at a time")
+        if isinstance(node, Copy) and node.ahead:
+            own = SharedUses(read=frozenset(reads), sent=frozenset((one, 0) for one in wrote))
+        else:
+            own = SharedUses(frozenset(wrote), frozenset(reads))
+        return before.joined(own)
+
+    def _box(self, element: Element) -> _Box:
+        return element.buffer, stage_of(element, self._defined)
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:
         return any(_mentions(expression, self._varying) for expression in expressions)
+
+
+def _meet(one: _Box, other: _Box) -> bool:
+    """Tell whether two boxes may be the same stage of the same one."""
+    return one[0] == other[0] and may_meet(one[1], other[1])
 
 
 def varying_names(body: Sequence[Node]) -> frozenset[str]:

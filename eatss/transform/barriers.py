@@ -33,7 +33,7 @@ def _through(
         inner = _inside(node, varying)
         if _conflict((inner,), state, varying):
             found.append(Barrier())
-            state = _NOTHING
+            state = state.behind_barrier()
         found.append(inner)
         state, _ = followed((inner,), state, varying)
     return tuple(found), state

@@ -18,6 +18,7 @@ from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.common_factors import with_factors_last
 from eatss.transform.lane_padding import padded_for_lanes
 from eatss.transform.pipeline import pipelined
+from eatss.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.transform.use_instruction import use_instruction
 from eatss.transform.use_warp_instruction import use_warp_instruction
 
@@ -89,7 +90,7 @@ def _with_instruction(kernel: Kernel, instruction: Instruction, sizes: Collectio
     if any(
         isinstance(node, Perform) and node.instruction == instruction for node in every(found.body)
     ):
-        return found
+        return with_rows_one_by_one(found)
     return use_warp_instruction(kernel, instruction, taken_names(kernel, sizes))
 
 

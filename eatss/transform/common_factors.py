@@ -9,7 +9,7 @@ becomes
     double sum_C_r[4][8]; …zero it…
     for (k0 = 0; k0 < NK; k0 += 16)
         …sum_C_r[ri][rj] += A[i][k] * B[k][j];
-    double C_r[4][8]; …load it…
+    double C_r[4][8]; …zero it, load it…
     …C_r[ri][rj] += alpha * sum_C_r[ri][rj];
 
 So what is added to is loaded when it is needed. Results are rounded otherwise.
@@ -112,9 +112,15 @@ class _Sum:
         places = tuple(Name(one) for one in counters)
         zero = self._over(counters, Fill(target=Element(buffer=sums, subscripts=places), value=0))
         last = self._over(counters, self._added(sums, places))
+        # registers that are loaded where a tile has points only would keep their values till then
+        own = Fill(target=Element(buffer=self._buffer, subscripts=places), value=0)
+        empty = self._over(counters, own)
         if isinstance(self._loop, If):
             last = If(conditions=self._loop.conditions, body=(last,))
-        return (*stays, Declare(buffer=sums), zero, self._without(sums), *moved, last)
+        loaded = [
+            node for one in moved for node in ((one, empty) if isinstance(one, Declare) else (one,))
+        ]
+        return (*stays, Declare(buffer=sums), zero, self._without(sums), *loaded, last)
 
     def _over(self, counters: Sequence[str], node: Node) -> Node:
         for counter, extent in zip(

@@ -3,7 +3,9 @@
     for (k0 = 0; k0 < NK; k0 += 16) { copy A, B; compute; }
 
 becomes, with three stages: copies of the first two turns; then in each turn a wait for its own
-copies, the start of those of two turns later into the boxes that are free, and what is computed.
+copies, a barrier, the start of those of two turns later into the boxes that are free, and what is
+computed. Behind the barrier nobody reads what was computed with in the turn before, and everybody
+has waited, so it is the only one of a turn.
 Copies do not pass through registers (``cp.async``), so they go on while threads compute.
 """
 
@@ -12,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from eatss.kernel.barriers import varying_names
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
+    Barrier,
     Buffer,
     Commit,
     Copy,
@@ -40,12 +44,17 @@ from eatss.program import (
     Name,
     Operator,
     difference,
+    names_in,
     substitute,
     total,
 )
+from eatss.transform.copies_among_products import copies_among_products, plain_copies
 
 _SIZES = (4, 8)
 """Bytes of elements that can be copied without registers."""
+
+_SHORTEST = 2
+"""Stages of which a copy has one turn to arrive, and so is not to start late in a turn."""
 
 
 def pipelined(kernel: Kernel, stages: int, most_shared_bytes: int, taken: set[str]) -> Kernel:
@@ -55,13 +64,13 @@ def pipelined(kernel: Kernel, stages: int, most_shared_bytes: int, taken: set[st
     does more with its boxes than to fill and to read them, it stays as it is. Names that are
     ``taken`` stay what they are.
     """
-    found, slot = kernel, free_name("stage", taken)
+    found, names = kernel, (free_name("stage", taken), free_name("plain", taken))
     for loop in [node for node in every(kernel.body) if isinstance(node, For)]:
         ahead = _Ahead.of(loop, found)
         if ahead is None:
             continue
         for number in range(stages, 1, -1):
-            changed = ahead.with_stages(found, number, slot)
+            changed = ahead.with_stages(found, number, names)
             if changed.shared_bytes <= most_shared_bytes:
                 found = changed
                 break
@@ -97,12 +106,16 @@ class _Ahead:
         plain = all(not node.adds and node.source.buffer.space == "global" for node in copied)
         return found if plain and sizes <= set(_SIZES) else None
 
-    def with_stages(self, kernel: Kernel, stages: int, slot: str) -> Kernel:
-        """Return a kernel in which the loop copies ahead."""
+    def with_stages(self, kernel: Kernel, stages: int, names: tuple[str, str]) -> Kernel:
+        """Return a kernel in which the loop copies ahead.
+
+        ``names`` are those of the stage of a turn, and of whether copies need no tests.
+        """
         staged = {one: _with_stages(one, stages) for one in self.buffers}
+        varying = varying_names(kernel.body)
 
         def changed(node: Node) -> tuple[Node, ...]:
-            return self._loop(staged, stages, slot) if node == self.loop else (node,)
+            return self._loop(staged, stages, names, varying) if node == self.loop else (node,)
 
         return replace(
             kernel,
@@ -110,8 +123,14 @@ class _Ahead:
             body=mapped(kernel.body, changed),
         )
 
-    def _loop(self, staged: dict[Buffer, Buffer], stages: int, slot: str) -> tuple[Node, ...]:
-        loop = self.loop
+    def _loop(
+        self,
+        staged: dict[Buffer, Buffer],
+        stages: int,
+        names: tuple[str, str],
+        varying: frozenset[str],
+    ) -> tuple[Node, ...]:
+        loop, (slot, plain) = self.loop, names
         assert isinstance(loop.step, Constant)
         step = loop.step.value
         turn = Apply(Operator.QUOTIENT, (difference(Name(loop.counter), loop.lower), loop.step))
@@ -123,14 +142,38 @@ class _Ahead:
         free = Apply(
             Operator.REMAINDER, (total(Name(slot), Constant(stages - 1)), Constant(stages))
         )
+        copies = self._copies(staged, later, free)
+        rest = _in_stage(self.rest, staged, Name(slot))
+        tests, then = self._turn(copies, rest, plain, varying, last=stages > _SHORTEST)
         body = (
             Let(name=slot, value=Apply(Operator.REMAINDER, (turn, Constant(stages))), narrow=True),
             Wait(pending=stages - 2),
-            *self._copies(staged, later, free),
-            *_in_stage(self.rest, staged, Name(slot)),
+            Barrier(),
+            *then,
         )
-        prologue = tuple(node for copies in first for node in copies)
-        return (*prologue, replace(loop, body=body))
+        prologue = tuple(node for some in first for node in some)
+        return (*prologue, *tests, replace(loop, body=body), Wait(pending=0))
+
+    def _turn(
+        self,
+        copies: tuple[Node, ...],
+        rest: tuple[Node, ...],
+        plain: str,
+        varying: frozenset[str],
+        *,
+        last: bool,
+    ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        """Return what stands in front of the loop, and what a turn copies and computes."""
+        found = plain_copies(copies, varying)
+        among = None if found is None else copies_among_products(found.nodes, rest, last=last)
+        if found is None or among is None:
+            return (), (*copies, *rest)
+        inside = {self.loop.counter}
+        always = [one for one in found.conditions if not inside & set(names_in(one))]
+        own = [one for one in found.conditions if one not in always]
+        known = (Name(plain),) if always else ()
+        test = If(conditions=(*known, *own), body=among, orelse=(*copies, *rest))
+        return _tests(plain, always), (test,)
 
     def _copies(
         self, staged: dict[Buffer, Buffer], counter: IntExpr, slot: IntExpr
@@ -145,6 +188,14 @@ class _Ahead:
         copies = mapped(_in_stage(nodes, staged, slot), started)
         condition = substitute(self.loop.condition, change)
         return (If(conditions=(condition,), body=copies), Commit())
+
+
+def _tests(name: str, conditions: Sequence[IntExpr]) -> tuple[Node, ...]:
+    """Return the definition of what holds where all conditions do."""
+    if not conditions:
+        return ()
+    value = conditions[0] if len(conditions) == 1 else Apply(Operator.AND, tuple(conditions))
+    return (Let(name=name, value=value, narrow=True),)
 
 
 def _with_stages(buffer: Buffer, stages: int) -> Buffer:

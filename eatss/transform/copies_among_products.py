@@ -1,0 +1,144 @@
+"""Copies that start while warps multiply stand among the products, and no test parts them.
+
+    if (next turn is there) { if (whole tile) { if (wide) …copy… else …copy… } else …copy… }
+    for (k_step = 0; k_step < 2; ++k_step) { load fragments; multiply }
+
+becomes
+
+    if (whole && next turn is there)
+        { load fragments; …copy…; multiply; load fragments; multiply }
+    else
+        { as before }
+
+So a compiler has one run of instructions, and lets copies start in the shade of products. Nothing
+is loaded from boxes between the copies and the products that follow them, as loads wait for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from eatss.kernel.nodes import Aligned, For, If, Let, Node, Perform, Scope, Source
+from eatss.kernel.uses import every
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCopies:
+    """The copies of tiles that need no tests, and where that is so."""
+
+    conditions: tuple[IntExpr, ...]
+    nodes: tuple[Node, ...]
+
+
+def plain_copies(nodes: Sequence[Node], varying: Collection[str]) -> PlainCopies | None:
+    """Return the first of all branches of copies, ``None`` if its tests cannot stand in front.
+
+    Args:
+        nodes: copies, and tests around them.
+        varying: names that differ between the threads of a block; all have to go one way.
+    """
+    conditions: dict[IntExpr, None] = {}
+    inside: set[str] = set()
+
+    def first(some: Sequence[Node]) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for node in some:
+            if isinstance(node, If):
+                conditions.update(dict.fromkeys(_parts(node.conditions)))
+                found += first(node.body)
+                continue
+            own = every((node,))
+            inside.update(one.name for one in own if isinstance(one, Let | Aligned))
+            found.append(node)
+        return tuple(found)
+
+    plain = first(nodes)
+    used = {name for one in conditions for name in names_in(one)}
+    if used & {*inside, *varying} or any(name.startswith("threadIdx.") for name in used):
+        return None
+    return PlainCopies(tuple(conditions), plain)
+
+
+def _parts(conditions: Iterable[IntExpr]) -> Iterator[IntExpr]:
+    """Yield the conditions that have to hold for all of these to hold."""
+    for one in conditions:
+        if isinstance(one, Apply) and one.operator is Operator.AND:
+            yield from _parts(one.operands)
+        else:
+            yield one
+
+
+def copies_among_products(
+    copies: Sequence[Node], rest: Sequence[Node], *, last: bool
+) -> tuple[Node, ...] | None:
+    """Return what a turn does with copies behind the loads of one of its steps of products.
+
+    Args:
+        copies: they touch nothing that ``rest`` does.
+        rest: steps that load fragments and multiply them.
+        last: behind those of the last step, instead of the first. Then no loads follow.
+
+    Returns:
+        ``None`` where there are no such steps.
+    """
+    for at, node in enumerate(rest):
+        if isinstance(node, For | Scope) and _multiplies(node):
+            steps = _steps(node, copies, last=last)
+            return None if steps is None else (*rest[:at], *steps, *rest[at + 1 :])
+    return None
+
+
+def _steps(node: For | Scope, copies: Sequence[Node], *, last: bool) -> tuple[Node, ...] | None:
+    if isinstance(node, Scope):
+        body = _behind_loads(node.body, copies)
+        return None if body is None else (replace(node, body=body),)
+    count = _whole_count(node)
+    body = _behind_loads(node.body, copies)
+    if not count or body is None:
+        return None
+    at = count - 1 if last else 0
+    one = Let(name=node.counter, value=Constant(at), narrow=node.narrow)
+    return (
+        *_between(node, 0, at),
+        Scope(body=(one, *body)),
+        *_between(node, at + 1, count),
+    )
+
+
+def _between(loop: For, first: int, end: int) -> tuple[Node, ...]:
+    """Return some turns of a loop; one is no loop."""
+    if first >= end:
+        return ()
+    if end - first == 1:
+        one = Let(name=loop.counter, value=Constant(first), narrow=loop.narrow)
+        return (Scope(body=(one, *loop.body)),)
+    condition = Apply(Operator.LT, (Name(loop.counter), Constant(end)))
+    return (replace(loop, lower=Constant(first), condition=condition),)
+
+
+def _whole_count(loop: For) -> int:
+    """Return the turns of a loop that is unrolled and counts from zero, 0 for any other."""
+    if loop.unroll != "whole" or loop.lower != Constant(0) or loop.step != Constant(1):
+        return 0
+    condition = loop.condition
+    if not isinstance(condition, Apply) or condition.operator is not Operator.LT:
+        return 0
+    counter, end = condition.operands
+    return end.value if counter == Name(loop.counter) and isinstance(end, Constant) else 0
+
+
+def _behind_loads(body: Sequence[Node], copies: Sequence[Node]) -> tuple[Node, ...] | None:
+    """Return a step with copies in front of its products."""
+    for at, node in enumerate(body):
+        if _multiplies(node):
+            told = at > 0 and isinstance(body[at - 1], Source)
+            front = at - 1 if told else at
+            return (*body[:front], *copies, *body[front:])
+    return None
+
+
+def _multiplies(node: Node) -> bool:
+    """Tell whether warps compute something together in a node."""
+    return any(isinstance(one, Perform) and one.instruction.together for one in every((node,)))
