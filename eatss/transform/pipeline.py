@@ -53,6 +53,10 @@ from eatss.transform.copies_among_products import copies_among_products, plain_c
 _SIZES = (4, 8)
 """Bytes of elements that can be copied without registers."""
 
+_SELDOM = 4
+"""How often loops over copies are unrolled that run at the edges only. As a whole, they take the
+registers of 64 x 128 x 32 products, which then spill."""
+
 _SHORTEST = 2
 """Stages of which a copy has one turn to arrive, and so is not to start late in a turn."""
 
@@ -152,6 +156,8 @@ class _Ahead:
             *then,
         )
         prologue = tuple(node for some in first for node in some)
+        if then != (*copies, *rest):
+            prologue = _less_unrolled(prologue)
         return (*prologue, *tests, replace(loop, body=body), Wait(pending=0))
 
     def _turn(
@@ -169,10 +175,11 @@ class _Ahead:
         if found is None or among is None:
             return (), (*copies, *rest)
         inside = {self.loop.counter}
+        others = _less_unrolled(copies)
         always = [one for one in found.conditions if not inside & set(names_in(one))]
         own = [one for one in found.conditions if one not in always]
         known = (Name(plain),) if always else ()
-        test = If(conditions=(*known, *own), body=among, orelse=(*copies, *rest))
+        test = If(conditions=(*known, *own), body=among, orelse=(*others, *rest))
         return _tests(plain, always), (test,)
 
     def _copies(
@@ -188,6 +195,15 @@ class _Ahead:
         copies = mapped(_in_stage(nodes, staged, slot), started)
         condition = substitute(self.loop.condition, change)
         return (If(conditions=(condition,), body=copies), Commit())
+
+
+def _less_unrolled(copies: Sequence[Node]) -> tuple[Node, ...]:
+    """Return copies that are seldom: their places are not to be kept in registers meanwhile."""
+
+    def changed(node: Node) -> tuple[Node, ...]:
+        return (replace(node, unroll=_SELDOM) if isinstance(node, For) and node.unroll else node,)
+
+    return mapped(copies, changed)
 
 
 def _tests(name: str, conditions: Sequence[IntExpr]) -> tuple[Node, ...]:
