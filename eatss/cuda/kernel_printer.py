@@ -103,6 +103,10 @@ class _Printer:
         step = self._expression(loop.step)
         increment = f"++{counter}" if loop.step == Constant(1) else f"{counter} += {step}"
         start, condition = self._expression(loop.lower), self._expression(loop.condition)
+        if loop.cycle is not None:
+            name, last = loop.cycle.name, loop.cycle.count - 1
+            start += f", {name} = 0"
+            increment += f", {name} = {name} == {last} ? 0 : {name} + 1"
         with self._lines.block(f"for ({c_type} {counter} = {start}; {condition}; {increment})"):
             self._all(loop.body)
 

@@ -9,7 +9,7 @@ is up to who made it. Only shared memory is looked at: no barrier is for global 
 
 What is copied ahead is on its way until the thread that sent it has waited for it; only then does
 a barrier make it seen. Boxes of several stages are told apart: in a turn of a loop, stage
-``turn % 3`` is another one than ``(turn % 3 + 2) % 3``, and that is the one of the turn before.
+``turn % 3`` is another one than that of the turn before, see :mod:`eatss.kernel.stages`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from eatss.kernel.nodes import (
     Buffer,
     Commit,
     Copy,
+    Cycle,
     Element,
     For,
     If,
@@ -33,7 +34,7 @@ from eatss.kernel.nodes import (
     Scope,
     Wait,
 )
-from eatss.kernel.stages import Stage, may_meet, stage_of, stages_of
+from eatss.kernel.stages import Stage, may_meet, stage_of
 from eatss.kernel.uses import accesses, every, mapped
 from eatss.program import IntExpr, names_in
 
@@ -169,6 +170,7 @@ class _Check:
     def __init__(self, varying: frozenset[str]) -> None:
         self._varying = varying
         self._defined: dict[str, tuple[IntExpr, ...]] = {}
+        self._cycles: dict[str, Cycle] = {}
         self.faults: list[str] = []
 
     def follow(self, nodes: Sequence[Node], before: SharedUses, *, uniform: bool) -> SharedUses:
@@ -212,14 +214,17 @@ class _Check:
 
     def _turns(self, loop: For, before: SharedUses, *, uniform: bool) -> SharedUses:
         """Return what is pending behind a loop, whatever the number of its turns."""
-        stages = stages_of(loop)
-        state = before.with_stages(lambda one: one.in_turns(loop.counter, stages))
+        if loop.cycle is not None:
+            self._cycles[loop.counter] = loop.cycle
+        state = before.with_stages(lambda one: one.in_turns(loop.counter, loop.cycle))
         while True:
             turn = self.follow(loop.body, state, uniform=uniform)
-            more = state.joined(turn.with_stages(lambda one: one.a_turn_later(loop.counter)))
+            more = state.joined(turn.with_stages(lambda one: one.a_turn_on(loop.counter)))
             if more == state:
-                return state.with_stages(lambda one: one.behind_loop(loop.counter))
+                break
             state = more
+        self._cycles.pop(loop.counter, None)
+        return state.with_stages(lambda one: one.behind(loop.counter))
 
     def _places(self, subscripts: tuple[IntExpr, ...]) -> _Places:
         """Return subscripts with what the names in them stand for, directly or not."""
@@ -262,7 +267,7 @@ class _Check:
         return before.joined(own)
 
     def _box(self, element: Element) -> _Box:
-        return element.buffer, stage_of(element, self._defined)
+        return element.buffer, stage_of(element, self._cycles)
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:
         return any(_mentions(expression, self._varying) for expression in expressions)
@@ -288,7 +293,8 @@ def _named(body: Sequence[Node]) -> Iterator[tuple[str, tuple[IntExpr, ...]]]:
         if isinstance(node, Let):
             yield node.name, (node.value,)
         elif isinstance(node, For):
-            yield node.counter, (node.lower, node.step)
+            for counter in node.counters:
+                yield counter, (node.lower, node.step)
 
 
 def _mentions(expression: IntExpr, names: Iterable[str]) -> bool:

@@ -89,7 +89,7 @@ class _Here:
         for node in nodes:
             first = (node.lower,) if isinstance(node, For) else own_expressions(node)
             yield from _unknown(first, known)
-            inner = known | {node.counter} if isinstance(node, For) else known
+            inner = known | {*node.counters} if isinstance(node, For) else known
             yield from _unknown(own_expressions(node), inner)
             if isinstance(node, Perform):
                 yield from _missing(node)

@@ -74,8 +74,19 @@ class Declare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """``name`` is the number of a loop's turn modulo ``count``."""
+
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class For:
-    """``for (counter = lower; condition; counter += step) body``; see :class:`Let` on narrow."""
+    """``for (counter = lower; condition; counter += step) body``; see :class:`Let` on narrow.
+
+    A ``cycle`` is counted beside it, so that nothing is divided in the loop.
+    """
 
     counter: str
     lower: IntExpr
@@ -84,6 +95,12 @@ class For:
     body: tuple[Node, ...]
     unroll: Unroll = None
     narrow: bool = False
+    cycle: Cycle | None = None
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """All names that differ from turn to turn."""
+        return (self.counter,) if self.cycle is None else (self.counter, self.cycle.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -219,7 +219,7 @@ def taken_names(kernel: Kernel, sizes: Iterable[str] = ()) -> set[str]:
     nodes = list(every(kernel.body))
     found = {*sizes, *names_of(kernel.body), *(one.name for one in kernel.arguments)}
     found |= {one.name for one in (*buffers_of(kernel.body), *kernel.shared)}
-    found |= {one.counter for one in nodes if isinstance(one, For)}
+    found |= {name for one in nodes if isinstance(one, For) for name in one.counters}
     return found | {one.name for one in nodes if isinstance(one, Let | Aligned)}
 
 

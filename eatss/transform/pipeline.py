@@ -21,6 +21,7 @@ from eatss.kernel.nodes import (
     Buffer,
     Commit,
     Copy,
+    Cycle,
     Element,
     For,
     If,
@@ -29,6 +30,7 @@ from eatss.kernel.nodes import (
     Node,
     Wait,
 )
+from eatss.kernel.stages import turn_before
 from eatss.kernel.uses import (
     accesses,
     every,
@@ -43,7 +45,6 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
-    difference,
     names_in,
     substitute,
     total,
@@ -137,28 +138,20 @@ class _Ahead:
         loop, (slot, plain) = self.loop, names
         assert isinstance(loop.step, Constant)
         step = loop.step.value
-        turn = Apply(Operator.QUOTIENT, (difference(Name(loop.counter), loop.lower), loop.step))
+        cycle = Cycle(name=slot, count=stages)
         first = [
             self._copies(staged, total(loop.lower, Constant(step * number)), Constant(number))
             for number in range(stages - 1)
         ]
         later = total(Name(loop.counter), Constant(step * (stages - 1)))
-        free = Apply(
-            Operator.REMAINDER, (total(Name(slot), Constant(stages - 1)), Constant(stages))
-        )
-        copies = self._copies(staged, later, free)
+        copies = self._copies(staged, later, turn_before(cycle))
         rest = _in_stage(self.rest, staged, Name(slot))
         tests, then = self._turn(copies, rest, plain, varying, last=stages > _SHORTEST)
-        body = (
-            Let(name=slot, value=Apply(Operator.REMAINDER, (turn, Constant(stages))), narrow=True),
-            Wait(pending=stages - 2),
-            Barrier(),
-            *then,
-        )
+        body = (Wait(pending=stages - 2), Barrier(), *then)
         prologue = tuple(node for some in first for node in some)
         if then != (*copies, *rest):
             prologue = _less_unrolled(prologue)
-        return (*prologue, *tests, replace(loop, body=body), Wait(pending=0))
+        return (*prologue, *tests, replace(loop, body=body, cycle=cycle), Wait(pending=0))
 
     def _turn(
         self,
