@@ -48,6 +48,7 @@ _LARGE = (1000, 32768, 46341, 65536, 70000, 2**31 - 1)
 _MOST_BOUNDARY, _MOST_MIXED, _MOST_EDGES, _MOST_SEARCHED = 16, 24, 4, 4000
 _MOST_INNER = 256
 _MOST_AROUND = 12
+_SEVERAL = 6
 _UNTILED = 16
 _FEW = 0.05
 
@@ -138,7 +139,8 @@ def sizes_around_tiles(program: Program) -> tuple[Mapping[str, int], ...]:
     Other sizes are whole tiles, so that their rows end where arrays do: code for full tiles that
     runs too soon reads beyond them. One less than the largest tile of a size is one less than a
     multiple of each tile that divides it. Once all sizes are whole tiles: rows begin where several
-    elements can be moved at a time.
+    elements can be moved at a time. Where warps multiply together, each size is once several tiles, and
+    others a little more than one: copies that run ahead need no tests in some blocks.
     """
     fixed = fixed_parameters(program)
     free = [p for p in program.parameters if p.name not in fixed]
@@ -155,6 +157,10 @@ def sizes_around_tiles(program: Program) -> tuple[Mapping[str, int], ...]:
     chosen = _allowed(program, wanted, exchange=False, estimated=False)
     all_whole = [whole] if any(p.tile > 1 for p in free) else []
     even = _allowed(program, all_whole, exchange=False, estimated=False)
+    if any(kernel.inexact_instructions for kernel in program.kernels):
+        beyond = {p.name: whole[p.name] + 2 for p in free}  # even, so that rows stay aligned
+        several = [{**whole, **beyond, p.name: _SEVERAL * p.tile} for p in free if p.tile > 1]
+        even += _allowed(program, several, exchange=False, estimated=False)
     found = (*even, *sorted(chosen, key=_magnitude)[: _MOST_AROUND - len(even)])
     return tuple(sorted({tuple(sizes.items()): sizes for sizes in found}.values(), key=_magnitude))
 
