@@ -139,8 +139,8 @@ def sizes_around_tiles(program: Program) -> tuple[Mapping[str, int], ...]:
     Other sizes are whole tiles, so that their rows end where arrays do: code for full tiles that
     runs too soon reads beyond them. One less than the largest tile of a size is one less than a
     multiple of each tile that divides it. Once all sizes are whole tiles: rows begin where several
-    elements can be moved at a time. Where warps multiply together, each size is once several tiles, and
-    others a little more than one: copies that run ahead need no tests in some blocks.
+    elements can be moved at a time. Where warps multiply together, each size is once several tiles,
+    and others a little more than one: copies that run ahead need no tests in some blocks.
     """
     fixed = fixed_parameters(program)
     free = [p for p in program.parameters if p.name not in fixed]
