@@ -404,6 +404,7 @@ class _RegionBuilder:
         ).build()
         warps = decided.warps if decided is not None and unit.mapping.warps else None
         instructions = self._instructions(warps)
+        resident = 1 if warps is None else self._resident(warps)
         code = transformed(
             kernel.kernel,
             transformations=self._options.transformations,
@@ -412,9 +413,10 @@ class _RegionBuilder:
             strict_fp=self._options.strict_fp,
             stages=self._stages(warps),
             most_shared_bytes=context.shared_limit_bytes,
+            registers=self._most_registers(replace(kernel.kernel, resident=resident)),
         )
         if warps is not None and computed_by(code, warps.instruction):
-            code = replace(code, resident=self._resident(warps))
+            code = replace(code, resident=resident)
         kernel = replace(kernel, kernel=code)
         resources = resources_of(code)
         self.code.append(code)

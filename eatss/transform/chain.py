@@ -32,6 +32,7 @@ def transformed(
     strict_fp: bool,
     stages: int = 1,
     most_shared_bytes: int = 0,
+    registers: int = 0,
 ) -> Kernel:
     """Return a kernel with what a recipe names done to it, and barriers put.
 
@@ -43,6 +44,7 @@ def transformed(
         strict_fp: whether floating-point operations are to be those of the source.
         stages: how many boxes of each copy there are to be, see :func:`pipelined`.
         most_shared_bytes: what a block may have.
+        registers: what a compiler may give a thread.
 
     Raises:
         InputError: ``EATSS-X005``, there is no such transformation or instruction; ``EATSS-X006``,
@@ -62,7 +64,8 @@ def transformed(
         kernel = padded_for_lanes(kernel, most_shared_bytes)
         kernel = in_groups_of_rows(kernel, taken_names(kernel, sizes))
     if stages > 1:
-        kernel = pipelined(kernel, stages, most_shared_bytes, taken_names(kernel, sizes))
+        taken = taken_names(kernel, sizes)
+        kernel = pipelined(kernel, stages, most_shared_bytes, taken, registers)
         for fault in kernel_faults(kernel, sizes):
             raise _internal("EATSS-K904", kernel, f"after copying ahead: {fault}")
     inexact = inexact_instructions(kernel)

@@ -19,9 +19,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.kernel.nodes import Aligned, For, If, Let, Node, Perform, Scope, Source
+from eatss.kernel.nodes import (
+    Aligned,
+    Buffer,
+    Declare,
+    For,
+    If,
+    Let,
+    Node,
+    Perform,
+    Scope,
+    Source,
+)
 from eatss.kernel.uses import every
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
+
+_REGISTER_BYTES = 4
+
+_FOR_PLACES = 32
+"""Registers for the places of copies and loads: with fewer, compilers spill sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +87,7 @@ def _parts(conditions: Iterable[IntExpr]) -> Iterator[IntExpr]:
 
 
 def copies_among_products(
-    copies: Sequence[Node], rest: Sequence[Node], *, last: bool
+    copies: Sequence[Node], rest: Sequence[Node], *, last: bool, registers: int
 ) -> tuple[Node, ...] | None:
     """Return what a turn does with copies behind the loads of one of its steps of products.
 
@@ -79,12 +95,18 @@ def copies_among_products(
         copies: they touch nothing that ``rest`` does.
         rest: steps that load fragments and multiply them.
         last: behind those of the last step, instead of the first. Then no loads follow.
+        registers: of a thread. All that a step loads is in them when its copies start; where sums
+            and that are too much, copies stand in front, so that one operand can be loaded bit by
+            bit. Where that is too much, too, compilers move sums from register to register.
 
     Returns:
-        ``None`` where there are no such steps.
+        ``None`` where there are no such steps, or not the registers.
     """
     for at, node in enumerate(rest):
         if isinstance(node, For | Scope) and _multiplies(node):
+            all_, least = _registers(node)
+            if all_ + _FOR_PLACES > registers:
+                return (*copies, *rest) if least + _FOR_PLACES <= registers else None
             steps = _steps(node, copies, last=last)
             return None if steps is None else (*rest[:at], *steps, *rest[at + 1 :])
     return None
@@ -137,6 +159,34 @@ def _behind_loads(body: Sequence[Node], copies: Sequence[Node]) -> tuple[Node, .
             front = at - 1 if told else at
             return (*body[:front], *copies, *body[front:])
     return None
+
+
+def _registers(node: Node) -> tuple[int, int]:
+    """Return the registers of sums and of what a step loads: of all of it, and of the least.
+
+    The least is one operand, and of each other one what an instruction takes.
+    """
+    sums: set[Buffer] = set()
+    loaded: set[Buffer] = set()
+    for one in every((node,)):
+        if isinstance(one, Declare):
+            loaded.add(one.buffer)
+        elif isinstance(one, Perform):
+            sums |= {element.buffer for element in one.named(one.instruction.written)}
+    ones = {one: _size(one) // _first_extent(one) for one in loaded}
+    least = min((_size(one) - ones[one] for one in loaded), default=0) + sum(ones.values())
+    kept = sum(map(_size, sums))
+    return kept + sum(map(_size, loaded)), kept + least
+
+
+def _size(buffer: Buffer) -> int:
+    return buffer.size_bytes // _REGISTER_BYTES
+
+
+def _first_extent(buffer: Buffer) -> int:
+    """Return how many matrices a buffer has."""
+    extents = buffer.layout.extents
+    return extents[0].value if extents and isinstance(extents[0], Constant) else 1
 
 
 def _multiplies(node: Node) -> bool:

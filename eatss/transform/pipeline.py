@@ -12,7 +12,7 @@ Copies do not pass through registers (``cp.async``), so they go on while threads
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from eatss.kernel.barriers import varying_names
 from eatss.kernel.layout import Layout
@@ -62,24 +62,50 @@ _SHORTEST = 2
 """Stages of which a copy has one turn to arrive, and so is not to start late in a turn."""
 
 
-def pipelined(kernel: Kernel, stages: int, most_shared_bytes: int, taken: set[str]) -> Kernel:
+def pipelined(
+    kernel: Kernel, stages: int, most_shared_bytes: int, taken: set[str], registers: int
+) -> Kernel:
     """Return a kernel whose innermost copying loops run ahead by ``stages - 1`` turns.
 
     Where fewer stages fit into shared memory, there are fewer; with less than two, or where a loop
     does more with its boxes than to fill and to read them, it stays as it is. Names that are
-    ``taken`` stay what they are.
+    ``taken`` stay what they are. A thread may have so many ``registers``.
     """
-    found, names = kernel, (free_name("stage", taken), free_name("plain", taken))
+    found, around = kernel, _Around.of(kernel, taken, registers)
     for loop in [node for node in every(kernel.body) if isinstance(node, For)]:
         ahead = _Ahead.of(loop, found)
         if ahead is None:
             continue
         for number in range(stages, 1, -1):
-            changed = ahead.with_stages(found, number, names)
+            changed = ahead.with_stages(found, number, around)
             if changed.shared_bytes <= most_shared_bytes:
                 found = changed
                 break
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What loops that copy ahead know of their kernel.
+
+    ``stage`` and ``plain`` are names for the stage of a turn, and for whether copies need no tests.
+    ``varying`` differs between the threads of a block, and each of them has ``registers``.
+    """
+
+    stage: str
+    plain: str
+    varying: frozenset[str]
+    registers: int
+
+    @classmethod
+    def of(cls, kernel: Kernel, taken: set[str], registers: int) -> _Around:
+        """Return it for a kernel, with names that are free."""
+        return cls(
+            free_name("stage", taken),
+            free_name("plain", taken),
+            varying_names(kernel.body),
+            registers,
+        )
 
 
 class _Ahead:
@@ -111,16 +137,12 @@ class _Ahead:
         plain = all(not node.adds and node.source.buffer.space == "global" for node in copied)
         return found if plain and sizes <= set(_SIZES) else None
 
-    def with_stages(self, kernel: Kernel, stages: int, names: tuple[str, str]) -> Kernel:
-        """Return a kernel in which the loop copies ahead.
-
-        ``names`` are those of the stage of a turn, and of whether copies need no tests.
-        """
+    def with_stages(self, kernel: Kernel, stages: int, around: _Around) -> Kernel:
+        """Return a kernel in which the loop copies ahead."""
         staged = {one: _with_stages(one, stages) for one in self.buffers}
-        varying = varying_names(kernel.body)
 
         def changed(node: Node) -> tuple[Node, ...]:
-            return self._loop(staged, stages, names, varying) if node == self.loop else (node,)
+            return self._loop(staged, stages, around) if node == self.loop else (node,)
 
         return replace(
             kernel,
@@ -128,25 +150,19 @@ class _Ahead:
             body=mapped(kernel.body, changed),
         )
 
-    def _loop(
-        self,
-        staged: dict[Buffer, Buffer],
-        stages: int,
-        names: tuple[str, str],
-        varying: frozenset[str],
-    ) -> tuple[Node, ...]:
-        loop, (slot, plain) = self.loop, names
+    def _loop(self, staged: dict[Buffer, Buffer], stages: int, around: _Around) -> tuple[Node, ...]:
+        loop = self.loop
         assert isinstance(loop.step, Constant)
         step = loop.step.value
-        cycle = Cycle(name=slot, count=stages)
+        cycle = Cycle(name=around.stage, count=stages)
         first = [
             self._copies(staged, total(loop.lower, Constant(step * number)), Constant(number))
             for number in range(stages - 1)
         ]
         later = total(Name(loop.counter), Constant(step * (stages - 1)))
         copies = self._copies(staged, later, turn_before(cycle))
-        rest = _in_stage(self.rest, staged, Name(slot))
-        tests, then = self._turn(copies, rest, plain, varying, last=stages > _SHORTEST)
+        rest = _in_stage(self.rest, staged, Name(around.stage))
+        tests, then = self._turn(copies, rest, around, last=stages > _SHORTEST)
         body = (Wait(pending=stages - 2), Barrier(), *then)
         prologue = tuple(node for some in first for node in some)
         if then != (*copies, *rest):
@@ -154,26 +170,22 @@ class _Ahead:
         return (*prologue, *tests, replace(loop, body=body, cycle=cycle), Wait(pending=0))
 
     def _turn(
-        self,
-        copies: tuple[Node, ...],
-        rest: tuple[Node, ...],
-        plain: str,
-        varying: frozenset[str],
-        *,
-        last: bool,
+        self, copies: tuple[Node, ...], rest: tuple[Node, ...], around: _Around, *, last: bool
     ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
         """Return what stands in front of the loop, and what a turn copies and computes."""
-        found = plain_copies(copies, varying)
-        among = None if found is None else copies_among_products(found.nodes, rest, last=last)
-        if found is None or among is None:
+        found = plain_copies(copies, around.varying)
+        if found is None:
+            return (), (*copies, *rest)
+        among = copies_among_products(found.nodes, rest, last=last, registers=around.registers)
+        if among is None:
             return (), (*copies, *rest)
         inside = {self.loop.counter}
         others = _less_unrolled(copies)
         always = [one for one in found.conditions if not inside & set(names_in(one))]
         own = [one for one in found.conditions if one not in always]
-        known = (Name(plain),) if always else ()
+        known = (Name(around.plain),) if always else ()
         test = If(conditions=(*known, *own), body=among, orelse=(*others, *rest))
-        return _tests(plain, always), (test,)
+        return _tests(around.plain, always), (test,)
 
     def _copies(
         self, staged: dict[Buffer, Buffer], counter: IntExpr, slot: IntExpr

@@ -11,6 +11,7 @@ from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,
     Copy,
+    Declare,
     Element,
     Fill,
     For,
@@ -76,14 +77,35 @@ WITH_COPY = (LOAD, COPY, TOLD, MULTIPLY)
 def test_copies_stand_behind_the_loads_of_a_step(
     count: int, last: bool, found: tuple[Node, ...]
 ) -> None:
-    assert copies_among_products([COPY], [LOAD, steps(0, count, *BODY)], last=last) == (
-        LOAD, *found
-    )  # fmt: skip
+    rest: list[Node] = [LOAD, steps(0, count, *BODY)]
+    copied = copies_among_products([COPY], rest, last=last, registers=255)
+    assert copied == (LOAD, *found)
+
+
+def test_copies_stand_in_front_where_registers_are_few() -> None:
+    operands = [
+        replace(REGISTER.buffer, name=name, layout=Layout((Constant(tiles), Constant(4))))
+        for name, tiles in (("F", 2), ("G", 5))
+    ]
+    loop = steps(0, 2, *(Declare(buffer=one) for one in operands), *BODY)
+
+    def found(registers: int) -> tuple[Node, ...] | None:
+        return copies_among_products([COPY], [loop], last=True, registers=registers)
+
+    every, least = 2 * (1 + 8 + 20), 2 * (1 + 8 + 4)  # the sum, and both operands; one of them
+    some = found(every + 32)
+    assert some is not None
+    assert some[0] != COPY
+    assert found(every + 31) == (COPY, loop)
+    assert found(least + 32) == (COPY, loop)
+    assert found(least + 31) is None
 
 
 def test_one_step_is_no_loop() -> None:
     alone = step(0, *BODY)
-    assert copies_among_products([COPY], [alone], last=True) == (step(0, *WITH_COPY),)
+    assert copies_among_products([COPY], [alone], last=True, registers=255) == (
+        step(0, *WITH_COPY),
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +119,7 @@ def test_one_step_is_no_loop() -> None:
     ],
 )
 def test_without_steps_that_are_known_there_is_no_place(rest: tuple[Node, ...]) -> None:
-    assert copies_among_products([COPY], rest, last=True) is None
+    assert copies_among_products([COPY], rest, last=True, registers=255) is None
 
 
 def test_the_first_of_all_branches_is_what_needs_no_tests() -> None:
