@@ -55,7 +55,7 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         # what is sent ahead is waited for as far as the tiles before it do not take as long
         behind = np.maximum(0.0, of.far_cycles + loads * wave - (stages - 1.0) * tile)
         demand.chain_cycles += on * times * np.where(ahead, behind, alone)
-        barriers = np.maximum(barriers, on * times * 2)
+        barriers = np.maximum(barriers, on * times * np.where(ahead, 1.0, 2.0))
     demand.chain_cycles += barriers * code.barrier_wait * of.card.barrier_cycles
     demand.add_instructions(barriers * 2)
 
