@@ -411,7 +411,7 @@ def _of_workload(
         calls[one.name] = lambda call=call, fresh=fresh: call(fresh)  # type: ignore[misc]
     for _ in range(rounds):
         for key, run in calls.items():
-            time_s, energy_j = _window(torch, run, seconds)
+            time_s, energy_j = window(torch, run, seconds)
             rows[key].times_s.append(time_s)
             rows[key].energies_j.append(energy_j)
     return list(rows.values())
@@ -446,7 +446,7 @@ def _ours(folder: Path, arrays: Arrays, of: Workload) -> Callable[[Arrays], obje
     return lambda given: compiled(**given, **of.scalars)
 
 
-def _window(torch: Any, run: Callable[[], object], seconds: float) -> tuple[float, float]:
+def window(torch: Any, run: Callable[[], object], seconds: float) -> tuple[float, float]:
     """Return seconds and joules of a run, over a window that starts and ends with the counter."""
     run()
     torch.cuda.synchronize()
