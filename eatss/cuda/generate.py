@@ -347,7 +347,6 @@ class _RegionBuilder:
             else limit,
             static_shared_bytes=self._profile.shared_per_block_bytes,
             wide_copies=not self._options.transformations,
-            strict=self._options.strict_fp,
         )
 
     def _piece(self, piece: Piece, context: KernelContext) -> list[PlacedKernel]:
@@ -438,7 +437,7 @@ class _RegionBuilder:
                     *instruction_notes(code, self._told(code, instructions)),
                     *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
                 ),
-                reassociates=not in_order or kernel.adds_zeros,
+                reassociates=not in_order,
                 inexact_instructions=inexact_instructions(code),
                 grid_strides=grid_strides(kernel.kernel),
             )

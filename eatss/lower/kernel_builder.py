@@ -90,7 +90,6 @@ class KernelBuilder:
         )
         self._parameter_tiles: dict[str, int] = {}
         self._ranges: dict[str, TileRange] = {}  # by the name of the origin
-        self._adds_zeros = False
         self._digits: dict[str, IntExpr] = {}  # of loops that share the blocks along x
         self._span = piece.statements[0].span
         self._staging = PromotionBuilder(
@@ -156,12 +155,11 @@ class KernelBuilder:
                 *self._staging.notes,
             ),
             index=self._index,
-            adds_zeros=self._adds_zeros,
         )
 
     def _products(self, staged: frozenset[Candidate]) -> bool:
         """Tell whether some statement may run over whole tiles: it adds staged products."""
-        if self._context.strict or self._mapping.split is not None:
+        if self._mapping.split is not None:
             return False
         boxes = {place for candidate in staged for place in candidate.places}
         held = {place for own in self._storage.registers for place in own.places}
@@ -524,11 +522,14 @@ class KernelBuilder:
         printed = [self._ranges[loop.origin] for loop in loops]
         check_ranges(instances, phase.bound, loops, printed, known, self._span)
         whole = self._whole(phase, known) if separate else None
-        general = self._checked_code(whole or phase, known.intersect(threads))
+        phase = whole or phase
+        general = self._checked_code(phase, known.intersect(threads))
         if general is None:
             return ()
         if whole is not None:
-            return self._thread.nodes(general)
+            if self._mapping.warps:
+                return self._thread.nodes(general)
+            instances = [without_parameters(instance, others) for instance in whole.instances]
         full = full_tiles(instances, loops, known) if separate else None
         if full is None or full.is_equal(known):
             return self._thread.nodes(general)
@@ -550,9 +551,8 @@ class KernelBuilder:
             return None
         references = self._references
         staged, held, passed = references.staged(), references.held(), references.passed()
-        found = over_whole_tiles(phase, self._piece, staged, held, passed, known)
-        self._adds_zeros |= found is not None and not self._mapping.warps
-        return found
+        zeros = bool(self._mapping.warps)
+        return over_whole_tiles(phase, self._piece, staged, held, passed, known, zeros=zeros)
 
     def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:
         """Generate the code of a thread, and check that it runs what it is to run."""

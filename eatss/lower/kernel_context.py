@@ -20,9 +20,7 @@ from eatss.scops import Scop
 class KernelContext:
     """What a kernel is made of, besides its piece.
 
-    ``parameters`` are the integer parameters that are passed. Tiles that the end of a loop cuts off
-    may run whole, with zeros added, unless operations are to be those of the source in ``strict``
-    order.
+    ``parameters`` are the integer parameters that are passed.
     """
 
     scop: Scop
@@ -34,7 +32,6 @@ class KernelContext:
     shared_limit_bytes: int
     static_shared_bytes: int
     wide_copies: bool = True
-    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +41,7 @@ class BuiltKernel:
     ``grid`` are the numbers of blocks along x, y, z; ``launch`` are the sizes and host counters
     for which there is anything to run. ``parameter_tiles`` are for sizes that bound tiled loops the
     largest tile. ``most_blocks`` is what must hold of the sizes for the grid to launch, ``None``
-    for nothing. ``index`` has what the kernel and its grid compute of indices. ``adds_zeros`` says
-    that sums may have zeros added.
+    for nothing. ``index`` has what the kernel and its grid compute of indices.
     """
 
     kernel: Kernel
@@ -55,4 +51,3 @@ class BuiltKernel:
     most_blocks: IntExpr | None
     notes: tuple[str, ...]
     index: Indices
-    adds_zeros: bool = False

@@ -2,7 +2,8 @@
 
 A sum of products whose factors are staged in boxes that are zero beside what is read may run over
 all points of a tile. Where a row or column has no point of the program, its register is never
-stored. Where the summed loop has none, each factor is zero, so that zero is added.
+stored. Where the summed loop has none, each staged factor is zero, so that zero is added: NaN, if a
+scalar factor is infinite. So only tensor cores, which have no other choice, add such zeros.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def over_whole_tiles(
     held: frozenset[Place],
     values: frozenset[Place],
     known: isl.Set,
+    *,
+    zeros: bool,
 ) -> Phase | None:
     """Return a phase that runs all points of each tile, ``None`` where that may do harm.
 
@@ -45,6 +48,8 @@ def over_whole_tiles(
         held: references that live in registers.
         values: references to scalars that are passed by value.
         known: what is known of sizes and origins.
+        zeros: whether sums may have zeros added, which a factor that is infinite makes NaN. Else
+            only registers that are never stored get more than in the source.
     """
     if not phase.mapped:
         return None
@@ -56,9 +61,14 @@ def over_whole_tiles(
         whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known)
         if whole is None:
             return None
+        if not zeros:
+            reached = instance.params().intersect(tile_set(instance.get_ctx(), phase.mapped))
+            whole = whole.intersect_params(without_parameters(reached, sorted(mapped)))
         statement = piece.statement(instance.get_tuple_name())
         factors = _staged_factors(statement, tiles, held, values) or ()
         extra = coalesced(whole.subtract(instance).intersect_params(live))
+        if not zeros and not extra.is_empty():
+            return None
         free = without_parameters(extra, phase.bound)
         if any(_is_read(free, statement, number, tiles) for number in factors):
             return None

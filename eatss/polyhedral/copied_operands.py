@@ -90,6 +90,7 @@ def with_copied_operands(scop: Scop, places: Collection[Place]) -> Scop:
         if not own:
             continue
         taken = {*scop.parameters, *(one.name for one in arrays)}
+        taken |= {one.name for one in scop.function_parameters}
         taken |= {one.name for one in (*statements, *copies)}
         copy = _copy_of(array, tuple(own.values()), taken)
         first = next(iter(own.values()))

@@ -20,6 +20,7 @@ from eatss.polyhedral.isl_limits import bounded_work, ran_out
 from eatss.polyhedral.program import Dependences, ScheduledScop
 from eatss.polyhedral.schedule import default_operations, with_schedule
 from eatss.polyhedral.scheduling import local_dependences
+from eatss.polyhedral.tiled_sums import is_tiled_sum
 from eatss.scops import Scop
 
 SCHEMA = "eatss-schedule"
@@ -115,7 +116,9 @@ def _check_permutable(scop: Scop, scheduled: ScheduledScop) -> None:
         node for node in _nodes(scheduled.schedule.get_root()) if node_kind(node) == _NODE.band
     )
     for node in bands:
-        if node.band_get_permutable() and not _is_permutable(scheduled.dependences, node):
+        if not node.band_get_permutable() or _is_permutable(scheduled.dependences, node):
+            continue
+        if not is_tiled_sum(scheduled, node):
             raise _error(
                 "EATSS-P016",
                 "the loaded schedule marks a band permutable whose loops may not change places",

@@ -48,6 +48,15 @@ def with_tiled_sums(scheduled: ScheduledScop) -> ScheduledScop:
     return cut_again(scheduled, root.get_schedule()) if joining.found else scheduled
 
 
+def is_tiled_sum(scheduled: ScheduledScop, band: isl.ScheduleNode) -> bool:
+    """Tell whether the loops of a band may change places if sums are taken in any order."""
+    names = frozenset(set_names(band.get_domain()))
+    kernel = next((k for k in scheduled.kernels if frozenset(k.statements) == names), None)
+    if kernel is None or not kernel.reductions:
+        return False
+    return _runs_forward(_ordered(scheduled.dependences, kernel, band), band)
+
+
 @dataclass(slots=True)
 class _Joining:
     """Joins bands of a tree; ``found`` says whether there were any."""
@@ -66,8 +75,7 @@ class _Joining:
         kernel = next((k for s, k in self.kernels.items() if frozenset(s) == names), None)
         if kernel is None or not kernel.reductions:
             return node
-        every = self.dependences.flow.union(self.dependences.anti).union(self.dependences.output)
-        ordered = local_dependences(in_any_order(every, kernel), node)
+        ordered = _ordered(self.dependences, kernel, node)
         taken = 0
         while below := _sums_below(node, kernel, taken):
             wider = (below.joined_to(node, place) for place in _PLACES)
@@ -79,6 +87,12 @@ class _Joining:
             taken += len(below.members)
             self.found = True
         return node
+
+
+def _ordered(dependences: Dependences, kernel: Kernel, node: isl.ScheduleNode) -> isl.UnionMap:
+    """Return what a band has to respect where sums are taken in any order."""
+    every = dependences.flow.union(dependences.anti).union(dependences.output)
+    return local_dependences(in_any_order(every, kernel), node)
 
 
 def in_any_order(dependences: isl.UnionMap, kernel: Kernel) -> isl.UnionMap:

@@ -150,6 +150,9 @@ def test_names_that_are_taken_are_left_alone() -> None:
     scop = region(loops, "double B_before[N][N], double B[N][N]")
     after = with_copied_operands(scop, operands_to_copy(schedule_scop(scop)))
     assert [array.name for array in after.arrays if array.copy_of] == ["B_before_1"]
+    unused = region(COPIED["upper triangle"][0], f"{SQUARE}, double B_before")
+    after = with_copied_operands(unused, operands_to_copy(schedule_scop(unused)))
+    assert [array.name for array in after.arrays if array.copy_of] == ["B_before_1"]
 
 
 def test_a_copy_frees_loops_and_costs_none() -> None:

@@ -128,7 +128,7 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                             }
                         }
                         __syncthreads();
-                        if (s0 == 0 && r0 == 0 && x0 + 16 <= W && c0 + 16 <= C && y0 + 4 <= H && k0 + 16 <= K) {
+                        if (s0 == 0 && r0 == 0 && c0 + 16 <= C) {
                             #pragma unroll 3
                             for (int c = c0; c < c0 + 16; ++c) {
                                 #pragma unroll
@@ -149,23 +149,17 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                                 }
                             }
                         } else {
-                            if (x < W) {
-                                for (int c = c0; c < eatss_min(c0 + 16, C); ++c) {
-                                    for (int r = r0; r < 3; ++r) {
-                                        for (int s = s0; s < 3; ++s) {
+                            for (int c = c0; c < eatss_min(c0 + 16, C); ++c) {
+                                for (int r = r0; r < 3; ++r) {
+                                    for (int s = s0; s < 3; ++s) {
+                                        #pragma unroll
+                                        for (int rk = 0; rk < 2; ++rk) {
+                                            const int k = k0 + tk + 8 * rk;
                                             #pragma unroll
-                                            for (int rk = 0; rk < 2; ++rk) {
-                                                const int k = k0 + tk + 8 * rk;
-                                                if (k < K) {
-                                                    #pragma unroll
-                                                    for (int ry = 0; ry < 4; ++ry) {
-                                                        const int y = y0 + ry;
-                                                        if (y < H) {
-                                                            // convolution-layer.c:28: out[n][k][y][x] += in[n][c][y + r][x + s] * w[k][c][r][s];
-                                                            out_r[rk][ry] += sh.in[0][c - c0][y + r - (y0 + r0)][x + s - (x0 + s0)] * sh.w[k - k0][c - c0][r - r0][s - s0];
-                                                        }
-                                                    }
-                                                }
+                                            for (int ry = 0; ry < 4; ++ry) {
+                                                const int y = y0 + ry;
+                                                // convolution-layer.c:28: out[n][k][y][x] += in[n][c][y + r][x + s] * w[k][c][r][s];
+                                                out_r[rk][ry] += sh.in[0][c - c0][y + r - (y0 + r0)][x + s - (x0 + s0)] * sh.w[k - k0][c - c0][r - r0][s - s0];
                                             }
                                         }
                                     }

@@ -109,16 +109,31 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
                 }
             }
             __syncthreads();
-            #pragma unroll 8
-            for (int k = k0; k < k0 + 32; ++k) {
-                #pragma unroll
-                for (int ri = 0; ri < 8; ++ri) {
-                    const int i = i0 + ti + 8 * ri;
+            if (k0 + 32 <= NK) {
+                #pragma unroll 8
+                for (int k = k0; k < k0 + 32; ++k) {
                     #pragma unroll
-                    for (int rj = 0; rj < 4; ++rj) {
-                        const int j = j0 + 4 * tj + rj;
-                        // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
-                        Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
+                    for (int ri = 0; ri < 8; ++ri) {
+                        const int i = i0 + ti + 8 * ri;
+                        #pragma unroll
+                        for (int rj = 0; rj < 4; ++rj) {
+                            const int j = j0 + 4 * tj + rj;
+                            // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
+                            Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
+                        }
+                    }
+                }
+            } else {
+                for (int k = k0; k < eatss_min(k0 + 32, NK); ++k) {
+                    #pragma unroll
+                    for (int ri = 0; ri < 8; ++ri) {
+                        const int i = i0 + ti + 8 * ri;
+                        #pragma unroll
+                        for (int rj = 0; rj < 4; ++rj) {
+                            const int j = j0 + 4 * tj + rj;
+                            // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
+                            Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
+                        }
                     }
                 }
             }
