@@ -158,14 +158,14 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             if (0 < NK) {
                 if (i0 + 64 <= NI && 0 + 32 <= NK) {
                     if (wide_A && 0 % 2 == 0) {
-                        #pragma unroll
+                        #pragma unroll 4
                         for (int e = 0; e < 8; ++e) {
                             const int x0 = i0 + thread / 16 + 8 * e;
                             const int x1 = 0 + 2 * (thread % 16);
                             eatss_copy_wide_ahead(&sh.A[0][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
                         }
                     } else {
-                        #pragma unroll
+                        #pragma unroll 4
                         for (int e = 0; e < 16; ++e) {
                             const int x0 = i0 + thread / 32 + 4 * e;
                             const int x1 = 0 + thread % 32;
@@ -173,7 +173,7 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         }
                     }
                 } else {
-                    #pragma unroll
+                    #pragma unroll 4
                     for (int e = 0; e < 16; ++e) {
                         const int x0 = i0 + thread / 32 + 4 * e;
                         const int x1 = 0 + thread % 32;
@@ -182,14 +182,14 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                 }
                 if (j0 + 128 <= NJ && 0 + 32 <= NK) {
                     if (wide_B && j0 % 2 == 0) {
-                        #pragma unroll
+                        #pragma unroll 4
                         for (int e = 0; e < 16; ++e) {
                             const int x0_1 = 0 + thread / 64 + 2 * e;
                             const int x1_1 = j0 + 2 * (thread % 64);
                             eatss_copy_wide_ahead(&sh.B[0][thread / 64 + 2 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
                         }
                     } else {
-                        #pragma unroll
+                        #pragma unroll 4
                         for (int e = 0; e < 32; ++e) {
                             const int x0_1 = 0 + thread / 128 + 1 * e;
                             const int x1_1 = j0 + thread % 128;
@@ -197,7 +197,7 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         }
                     }
                 } else {
-                    #pragma unroll
+                    #pragma unroll 4
                     for (int e = 0; e < 32; ++e) {
                         const int x0_1 = 0 + thread / 128 + 1 * e;
                         const int x1_1 = j0 + thread % 128;
@@ -206,146 +206,184 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                 }
             }
             eatss_commit_copies();
-            __syncthreads();
-            for (int k0 = 0; k0 < NK; k0 += 32) {
-                const int stage = k0 / 32 % 2;
+            const int plain = i0 + 64 <= NI && wide_A && j0 + 128 <= NJ && wide_B && j0 % 2 == 0;
+            for (int k0 = 0, stage = 0; k0 < NK; k0 += 32, stage = stage == 1 ? 0 : stage + 1) {
                 eatss_wait_for_copies<0>();
-                if (k0 + 32 < NK) {
-                    if (i0 + 64 <= NI && k0 + 32 + 32 <= NK) {
-                        if (wide_A && (k0 + 32) % 2 == 0) {
+                __syncthreads();
+                if (plain && k0 + 32 < NK && k0 + 32 + 32 <= NK && (k0 + 32) % 2 == 0) {
+                    #pragma unroll
+                    for (int e = 0; e < 8; ++e) {
+                        const int x0 = i0 + thread / 16 + 8 * e;
+                        const int x1 = k0 + 32 + 2 * (thread % 16);
+                        eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
+                    }
+                    #pragma unroll
+                    for (int e = 0; e < 16; ++e) {
+                        const int x0_1 = k0 + 32 + thread / 64 + 2 * e;
+                        const int x1_1 = j0 + 2 * (thread % 64);
+                        eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 2 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                    }
+                    eatss_commit_copies();
+                    #pragma unroll
+                    for (int k_step = 0; k_step < 2; ++k_step) {
+                        double fragment_a[2][8];
+                        #pragma unroll
+                        for (int mi = 0; mi < 2; ++mi) {
+                            fragment_a[mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step];
+                            fragment_a[mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step];
+                            fragment_a[mi][2] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 4];
+                            fragment_a[mi][3] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 4];
+                            fragment_a[mi][4] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 8];
+                            fragment_a[mi][5] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 8];
+                            fragment_a[mi][6] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 12];
+                            fragment_a[mi][7] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 12];
+                        }
+                        double fragment_b[8][4];
+                        #pragma unroll
+                        for (int mj = 0; mj < 8; ++mj) {
+                            fragment_b[mj][0] = sh.B[stage][lane_j + 16 * k_step][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                            fragment_b[mj][1] = sh.B[stage][lane_j + 16 * k_step + 4][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                            fragment_b[mj][2] = sh.B[stage][lane_j + 16 * k_step + 8][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                            fragment_b[mj][3] = sh.B[stage][lane_j + 16 * k_step + 12][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                        }
+                        // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
+                        #pragma unroll
+                        for (int mi = 0; mi < 2; ++mi) {
                             #pragma unroll
-                            for (int e = 0; e < 8; ++e) {
-                                const int x0 = i0 + thread / 16 + 8 * e;
-                                const int x1 = k0 + 32 + 2 * (thread % 16);
-                                eatss_copy_wide_ahead(&sh.A[(stage + 1) % 2][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
+                            for (int mj = 0; mj < 8; ++mj) {
+                                eatss_mma_16x8x16(sum_C_r[2 * mi][2 * mj], sum_C_r[2 * mi][2 * mj + 1], sum_C_r[2 * mi + 1][2 * mj], sum_C_r[2 * mi + 1][2 * mj + 1], fragment_a[mi][0], fragment_a[mi][1], fragment_a[mi][2], fragment_a[mi][3], fragment_a[mi][4], fragment_a[mi][5], fragment_a[mi][6], fragment_a[mi][7], fragment_b[mj][0], fragment_b[mj][1], fragment_b[mj][2], fragment_b[mj][3]);
+                            }
+                        }
+                    }
+                } else {
+                    if (k0 + 32 < NK) {
+                        if (i0 + 64 <= NI && k0 + 32 + 32 <= NK) {
+                            if (wide_A && (k0 + 32) % 2 == 0) {
+                                #pragma unroll 4
+                                for (int e = 0; e < 8; ++e) {
+                                    const int x0 = i0 + thread / 16 + 8 * e;
+                                    const int x1 = k0 + 32 + 2 * (thread % 16);
+                                    eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
+                                }
+                            } else {
+                                #pragma unroll 4
+                                for (int e = 0; e < 16; ++e) {
+                                    const int x0 = i0 + thread / 32 + 4 * e;
+                                    const int x1 = k0 + 32 + thread % 32;
+                                    eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
+                                }
                             }
                         } else {
-                            #pragma unroll
+                            #pragma unroll 4
                             for (int e = 0; e < 16; ++e) {
                                 const int x0 = i0 + thread / 32 + 4 * e;
                                 const int x1 = k0 + 32 + thread % 32;
-                                eatss_copy_ahead(&sh.A[(stage + 1) % 2][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
+                                eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
                             }
                         }
-                    } else {
-                        #pragma unroll
-                        for (int e = 0; e < 16; ++e) {
-                            const int x0 = i0 + thread / 32 + 4 * e;
-                            const int x1 = k0 + 32 + thread % 32;
-                            eatss_copy_ahead(&sh.A[(stage + 1) % 2][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
-                        }
-                    }
-                    if (j0 + 128 <= NJ && k0 + 32 + 32 <= NK) {
-                        if (wide_B && j0 % 2 == 0) {
-                            #pragma unroll
-                            for (int e = 0; e < 16; ++e) {
-                                const int x0_1 = k0 + 32 + thread / 64 + 2 * e;
-                                const int x1_1 = j0 + 2 * (thread % 64);
-                                eatss_copy_wide_ahead(&sh.B[(stage + 1) % 2][thread / 64 + 2 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                        if (j0 + 128 <= NJ && k0 + 32 + 32 <= NK) {
+                            if (wide_B && j0 % 2 == 0) {
+                                #pragma unroll 4
+                                for (int e = 0; e < 16; ++e) {
+                                    const int x0_1 = k0 + 32 + thread / 64 + 2 * e;
+                                    const int x1_1 = j0 + 2 * (thread % 64);
+                                    eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 2 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                                }
+                            } else {
+                                #pragma unroll 4
+                                for (int e = 0; e < 32; ++e) {
+                                    const int x0_1 = k0 + 32 + thread / 128 + 1 * e;
+                                    const int x1_1 = j0 + thread % 128;
+                                    eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
+                                }
                             }
                         } else {
-                            #pragma unroll
+                            #pragma unroll 4
                             for (int e = 0; e < 32; ++e) {
                                 const int x0_1 = k0 + 32 + thread / 128 + 1 * e;
                                 const int x1_1 = j0 + thread % 128;
-                                eatss_copy_ahead(&sh.B[(stage + 1) % 2][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
+                                eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
                             }
                         }
-                    } else {
+                    }
+                    eatss_commit_copies();
+                    #pragma unroll
+                    for (int k_step = 0; k_step < 2; ++k_step) {
+                        double fragment_a[2][8];
                         #pragma unroll
-                        for (int e = 0; e < 32; ++e) {
-                            const int x0_1 = k0 + 32 + thread / 128 + 1 * e;
-                            const int x1_1 = j0 + thread % 128;
-                            eatss_copy_ahead(&sh.B[(stage + 1) % 2][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
+                        for (int mi = 0; mi < 2; ++mi) {
+                            fragment_a[mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step];
+                            fragment_a[mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step];
+                            fragment_a[mi][2] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 4];
+                            fragment_a[mi][3] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 4];
+                            fragment_a[mi][4] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 8];
+                            fragment_a[mi][5] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 8];
+                            fragment_a[mi][6] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 12];
+                            fragment_a[mi][7] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 12];
                         }
-                    }
-                }
-                eatss_commit_copies();
-                __syncthreads();
-                #pragma unroll
-                for (int k_step = 0; k_step < 2; ++k_step) {
-                    double fragment_a[2][8];
-                    #pragma unroll
-                    for (int mi = 0; mi < 2; ++mi) {
-                        fragment_a[mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step];
-                        fragment_a[mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step];
-                        fragment_a[mi][2] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 4];
-                        fragment_a[mi][3] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 4];
-                        fragment_a[mi][4] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 8];
-                        fragment_a[mi][5] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 8];
-                        fragment_a[mi][6] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 12];
-                        fragment_a[mi][7] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 12];
-                    }
-                    double fragment_b[8][4];
-                    #pragma unroll
-                    for (int mj = 0; mj < 8; ++mj) {
-                        fragment_b[mj][0] = sh.B[stage][lane_j + 16 * k_step][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                        fragment_b[mj][1] = sh.B[stage][lane_j + 16 * k_step + 4][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                        fragment_b[mj][2] = sh.B[stage][lane_j + 16 * k_step + 8][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                        fragment_b[mj][3] = sh.B[stage][lane_j + 16 * k_step + 12][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                    }
-                    // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
-                    #pragma unroll
-                    for (int mi = 0; mi < 2; ++mi) {
+                        double fragment_b[8][4];
                         #pragma unroll
                         for (int mj = 0; mj < 8; ++mj) {
-                            eatss_mma_16x8x16(sum_C_r[2 * mi][2 * mj], sum_C_r[2 * mi][2 * mj + 1], sum_C_r[2 * mi + 1][2 * mj], sum_C_r[2 * mi + 1][2 * mj + 1], fragment_a[mi][0], fragment_a[mi][1], fragment_a[mi][2], fragment_a[mi][3], fragment_a[mi][4], fragment_a[mi][5], fragment_a[mi][6], fragment_a[mi][7], fragment_b[mj][0], fragment_b[mj][1], fragment_b[mj][2], fragment_b[mj][3]);
+                            fragment_b[mj][0] = sh.B[stage][lane_j + 16 * k_step][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                            fragment_b[mj][1] = sh.B[stage][lane_j + 16 * k_step + 4][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                            fragment_b[mj][2] = sh.B[stage][lane_j + 16 * k_step + 8][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                            fragment_b[mj][3] = sh.B[stage][lane_j + 16 * k_step + 12][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                        }
+                        // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
+                        #pragma unroll
+                        for (int mi = 0; mi < 2; ++mi) {
+                            #pragma unroll
+                            for (int mj = 0; mj < 8; ++mj) {
+                                eatss_mma_16x8x16(sum_C_r[2 * mi][2 * mj], sum_C_r[2 * mi][2 * mj + 1], sum_C_r[2 * mi + 1][2 * mj], sum_C_r[2 * mi + 1][2 * mj + 1], fragment_a[mi][0], fragment_a[mi][1], fragment_a[mi][2], fragment_a[mi][3], fragment_a[mi][4], fragment_a[mi][5], fragment_a[mi][6], fragment_a[mi][7], fragment_b[mj][0], fragment_b[mj][1], fragment_b[mj][2], fragment_b[mj][3]);
+                            }
                         }
                     }
                 }
-                __syncthreads();
             }
+            eatss_wait_for_copies<0>();
         }
         double C_r[4][16];
         #pragma unroll
-        for (int ri = 0; ri < 4; ++ri) {
-            const int i = i0 + ti + 16 * ri;
+        for (int s = 0; s < 4; ++s) {
+            #pragma unroll
+            for (int s_1 = 0; s_1 < 16; ++s_1) {
+                C_r[s][s_1] = 0;
+            }
+            const int i = i0 + ti + 16 * s;
             if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 16; ++rj) {
                     const int j = j0 + tj + 8 * rj;
                     if (j < NJ) {
-                        C_r[ri][rj] = C[i * NJ + j];
+                        C_r[s][rj] = C[i * NJ + j];
                     }
                 }
-            }
-        }
-        #pragma unroll
-        for (int ri = 0; ri < 4; ++ri) {
-            const int i = i0 + ti + 16 * ri;
-            if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 16; ++rj) {
                     const int j = j0 + tj + 8 * rj;
                     if (j < NJ) {
                         // gemm.c:46: C[i][j] *= beta;
-                        C_r[ri][rj] *= beta;
+                        C_r[s][rj] *= beta;
                     }
                 }
             }
-        }
-        if (NK >= 1) {
-            #pragma unroll
-            for (int s = 0; s < 4; ++s) {
+            if (NK >= 1) {
                 #pragma unroll
                 for (int s_1 = 0; s_1 < 16; ++s_1) {
                     C_r[s][s_1] += alpha * sum_C_r[s][s_1];
                 }
             }
-        }
-        #pragma unroll
-        for (int ri = 0; ri < 4; ++ri) {
-            const int i = i0 + ti + 16 * ri;
             if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 16; ++rj) {
                     const int j = j0 + tj + 8 * rj;
                     if (j < NJ) {
-                        C[i * NJ + j] = C_r[ri][rj];
+                        C[i * NJ + j] = C_r[s][rj];
                     }
                 }
             }
         }
+        __syncthreads();
     }
 }
 
