@@ -153,6 +153,14 @@ def test_a_strict_trmm_equals_the_original_bit_by_bit(
     assert found.bit_equal
 
 
+@pytest.mark.parametrize("name", ["gemm", "lu", "symm", "seidel-2d", "trmm"])
+def test_a_copy_is_where_it_frees_a_loop_only(name: str) -> None:
+    scops = Session(data_directory("kernels") / f"{name}.c", code=True).scops
+    copies = [array for scop in scops for array in scop.arrays if array.copy_of]
+    assert bool(copies) == (name == "trmm")
+
+
+@pytest.mark.long
 def test_no_other_kernel_of_the_collection_has_a_copy(
     any_kernel: str, generate: Callable[..., Program]
 ) -> None:

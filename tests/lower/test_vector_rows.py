@@ -46,7 +46,7 @@ def made(
 
 @pytest.mark.parametrize(
     ("dtype", "threads", "rows"),
-    [("float", 8, (12, 36)), ("float", 4, (12, 36)), ("double", 8, (10, 34))],
+    [("float", 8, (12, 36)), ("double", 8, (10, 34))],
 )
 def test_points_are_in_rows_of_vectors(
     dtype: str, threads: int, rows: tuple[int, int], tmp_path: Path
