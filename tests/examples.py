@@ -22,3 +22,22 @@ def with_long(values: Iterable[object], slow: Container[object]) -> list[Any]:
     return [
         pytest.param(value, marks=[pytest.mark.long] if value in slow else []) for value in values
     ]
+
+
+SLOW_KERNELS = frozenset(
+    (
+        "2mm",
+        "3mm",
+        "adi",
+        "correlation",
+        "covariance",
+        "doitgen",
+        "fdtd-apml",
+        "gramschmidt",
+        "heat-3d",
+        "matmul",
+        "symm",
+        "syr2k",
+    )
+)
+"""Kernels of the collection that take longest; smaller ones are as gemm, syrk, lu, atax, trmm."""

@@ -10,6 +10,7 @@ import pytest
 from eatss.program import Program
 from eatss.resources import data_directory
 from eatss.verify import Verification
+from tests.examples import SLOW_KERNELS
 
 KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
 
@@ -46,7 +47,12 @@ def points(sizes: dict[str, int]) -> int:
 @pytest.mark.parametrize(
     ("kernel", "dtype", "gpu"),
     [
-        *((kernel, "double", "h200") for kernel in KERNELS),
+        *(
+            pytest.param(
+                kernel, "double", "h200", marks=pytest.mark.long if kernel in SLOW_KERNELS else ()
+            )
+            for kernel in KERNELS
+        ),
         *(
             pytest.param(
                 kernel, "float", "a100", marks=() if kernel in QUICK_FLOATS else pytest.mark.long

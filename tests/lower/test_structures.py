@@ -15,7 +15,7 @@ from eatss.lower.structures import structures_for
 from eatss.program import KernelCode, Program
 from eatss.recipe.options import CodegenOptions
 from eatss.session.session import Session
-from tests.examples import with_long
+from tests.examples import SLOW_KERNELS, with_long
 from tests.model.cuda_kernels import (
     KERNELS,
     analysed,
@@ -99,7 +99,7 @@ def instruction_of(code: KernelCode, statement: str) -> str | None:
     return next((name for name, _, known in notes if statement in known.split(", ")), None)
 
 
-@pytest.mark.parametrize("name", with_long(KERNELS, (*SLOW, "seidel-2d", "3mm", "covariance")))
+@pytest.mark.parametrize("name", with_long(KERNELS, (*SLOW_KERNELS, "seidel-2d")))
 def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) -> None:
     """Launches, spread sums, host loop, threads, tiles and shared bytes of layouts at random."""
     dice = Random(name)

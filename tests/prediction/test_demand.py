@@ -19,6 +19,7 @@ from eatss.prediction.ppcg import shared_groups
 from eatss.prediction.ppcg_groups import PpcgKernel
 from eatss.prediction.ppcg_resources import l1_left
 from eatss.resources import data_directory
+from tests.examples import SLOW_KERNELS
 
 FILES = sorted(data_directory("kernels").glob("*.c"))
 
@@ -128,7 +129,14 @@ def random_vectors(kernel: PpcgKernel, random: np.random.Generator, count: int) 
 
 @pytest.mark.parametrize(
     ("file", "gpu"),
-    [(file, ("xavier", "h200")[at % 2]) for at, file in enumerate(FILES)],
+    [
+        pytest.param(
+            file,
+            ("xavier", "h200")[at % 2],
+            marks=pytest.mark.long if file.stem in SLOW_KERNELS else (),
+        )
+        for at, file in enumerate(FILES)
+    ],
     ids=lambda value: getattr(value, "stem", value),
 )
 def test_every_size_of_every_kernel_asks_for_something_and_nothing_below_nothing(
