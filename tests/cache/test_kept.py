@@ -20,8 +20,16 @@ from eatss.model.objectives import OBJECTIVES, Objective
 from eatss.session.read_files import UnknownFilesError, read_files
 from eatss.session.session import Session
 from tests.end_to_end.in_process import eatss as command
+from tests.examples import SLOW_KERNELS
 
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
+each_kernel = pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(at, marks=pytest.mark.long if path.stem in SLOW_KERNELS else (), id=path.stem)
+        for at, path in enumerate(KERNELS)
+    ],
+)
 GEMM = next(path for path in KERNELS if path.stem == "gemm")
 SHOWN: tuple[tuple[str, ...], ...] = (
     (),
@@ -86,7 +94,7 @@ def keys(cache: Cache, kind: str) -> set[str]:
     return {one.key for one in cache.entries() if one.kind == kind}
 
 
-@pytest.mark.parametrize("at", range(len(KERNELS)), ids=[path.stem for path in KERNELS])
+@each_kernel
 def test_a_selection_of_before_is_printed_byte_for_byte(
     at: int, cache: Cache, idle: Callable[[], None]
 ) -> None:
@@ -112,7 +120,7 @@ def test_all_that_select_prints_is_the_same_again(
     assert ("EATSS-P020" in first.stderr) == ("cuda" not in shown)
 
 
-@pytest.mark.parametrize("at", range(len(KERNELS)), ids=[path.stem for path in KERNELS])
+@each_kernel
 def test_a_program_of_before_is_equal_in_every_field(
     at: int, cache: Cache, idle: Callable[[], None], tmp_path: Path
 ) -> None:
