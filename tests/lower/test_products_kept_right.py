@@ -9,6 +9,7 @@ import pytest
 import eatss
 from eatss.resources import data_directory
 from eatss.verify import verify
+from tests.examples import with_long
 
 MMA = "eatss_mma_16x8x16("
 
@@ -54,7 +55,7 @@ def forced(source: str, **keywords: object) -> eatss.Program:
     )
 
 
-@pytest.mark.parametrize("sums", ["10", "15", "17"])
+@pytest.mark.parametrize("sums", with_long(["10", "15", "17"], ["10", "17"]))
 def test_boxes_of_short_loops_have_a_place_for_all_that_is_read(sums: str, tmp_path: Path) -> None:
     source = product("A[i][k] * B[k][j]", bounds=("70", "65", sums))
     folder = tmp_path / "program"
@@ -90,7 +91,9 @@ def test_tiles_that_are_never_full_are_not_selected_for_tensor_cores(
     assert eatss.select(source, gpu="h200", target="cuda").kernels[0].warps is None
 
 
-@pytest.mark.parametrize("scalar", ["mi", "sum_C_r", "block", "stage"])
+@pytest.mark.parametrize(
+    "scalar", with_long(["mi", "sum_C_r", "block", "stage"], ["block", "sum_C_r"])
+)
 def test_a_scalar_keeps_its_name(scalar: str) -> None:
     source = product(f"{scalar} * A[i][k] * B[k][j]", scalar=scalar)
     text = kernel_text(forced(source, stages=3))
@@ -99,7 +102,7 @@ def test_a_scalar_keeps_its_name(scalar: str) -> None:
     assert f"double {scalar}[" not in text
 
 
-@pytest.mark.parametrize("array", ["rows", "stage", "wide_B"])
+@pytest.mark.parametrize("array", with_long(["rows", "stage", "wide_B"], ["rows"]))
 def test_an_array_keeps_its_name(array: str) -> None:
     source = product(f"{array}[i][k] * B[k][j]", names=(array, "B"))
     text = kernel_text(
