@@ -12,16 +12,14 @@ own that begin alike, at the sizes of the source.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.library import Row, window
+from benchmarks.library import Row, read_rows, window, write_rows
 from benchmarks.recorded import RESULTS, geometric_mean
 
 FILE = RESULTS / "before-and-after.json"
@@ -108,12 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = []
         for row in measured(Path(rest[0]), given.seconds, given.rounds):
             rows.append(row)
-            lines = ",\n".join(json.dumps(asdict(one)) for one in rows)
-            given.output.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+            write_rows(rows, given.output)
         report(rows)
     else:
-        path = Path(what) if what else FILE
-        report([Row(**one) for one in json.loads(path.read_text(encoding="utf-8"))])
+        report(read_rows(Path(what) if what else FILE))
 
 
 if __name__ == "__main__":

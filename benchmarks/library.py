@@ -158,7 +158,7 @@ _2MM = _square(
 )
 
 
-def _TRMM(size: int) -> Workload:  # noqa: N802 - beside the others
+def _trmm_of(size: int) -> Workload:
     return Workload(
         source=data_directory("kernels") / "trmm.c",
         sizes={"NI": size},
@@ -170,7 +170,7 @@ def _TRMM(size: int) -> Workload:  # noqa: N802 - beside the others
     )
 
 
-def _CONTRACTION_TWO(size: int) -> Workload:  # noqa: N802 - beside the others
+def _contraction_over_two(size: int) -> Workload:
     return Workload(
         source=PROGRAMS / "contraction-two.c",
         sizes=dict.fromkeys(("NA", "NB", "NC", "ND", "NE", "NF"), size),
@@ -269,8 +269,8 @@ def workloads() -> dict[str, Workload]:
             result="C",
             call=_contraction,
         ),
-        "contraction-two": _CONTRACTION_TWO(48),
-        "trmm": _TRMM(4000),
+        "contraction-two": _contraction_over_two(48),
+        "trmm": _trmm_of(4000),
     } | _unseen()
 
 
@@ -280,8 +280,8 @@ def _unseen() -> dict[str, Workload]:
         "unseen-gemm": replace(_GEMM(1), sizes={"NI": 3300, "NJ": 780, "NK": 2222}),
         "unseen-syrk": replace(_SYRK(1), sizes={"NI": 2600, "NJ": 1250}),
         "unseen-syr2k": replace(_SYR2K(1), sizes={"NI": 1555, "NJ": 901}),
-        "unseen-contraction-two": _CONTRACTION_TWO(37),
-        "unseen-trmm": _TRMM(2345),
+        "unseen-contraction-two": _contraction_over_two(37),
+        "unseen-trmm": _trmm_of(2345),
         "unseen-2mm": replace(_2MM(1), sizes={"NI": 1800, "NJ": 2100, "NK": 1234, "NL": 999}),
     }
 
@@ -506,6 +506,17 @@ def _next_value_counting(
             return time.perf_counter(), now, runs
 
 
+def write_rows(rows: Sequence[Row], path: Path) -> None:
+    """Write what was measured so far, a line each."""
+    lines = ",\n".join(json.dumps(asdict(one)) for one in rows)
+    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return what :func:`write_rows` wrote."""
+    return [Row(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
+
+
 def report(rows: Sequence[Row]) -> None:
     """Print ratios: of the library to ours, above 1 is better than it."""
     print(
@@ -555,12 +566,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = []
         for row in measured(Path(rest[0]), given.seconds, given.rounds):
             rows.append(row)
-            lines = ",\n".join(json.dumps(asdict(one)) for one in rows)
-            given.output.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+            write_rows(rows, given.output)
         report(rows)
     else:
-        path = Path(what) if what else FILE
-        report([Row(**one) for one in json.loads(path.read_text(encoding="utf-8"))])
+        report(read_rows(Path(what) if what else FILE))
 
 
 if __name__ == "__main__":

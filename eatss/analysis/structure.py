@@ -28,12 +28,14 @@ def held_words(registers: Numbers) -> Numbers:
 VECTOR_BYTES = 16
 """What a thread can load from shared memory at a time."""
 
-
 MOST_ROWS = 8
 """Rows that neighbouring threads may be in where each loads as much: banks have no more."""
 
+MOST_VECTORS = 2
+"""Vectors of neighbouring points that a thread has: with more, lanes meet in banks."""
 
-def padded_row(length: Numbers, rows: Numbers, together: Any = 1) -> Numbers:
+
+def padded_row(length: Numbers, rows: Numbers, together: Numbers | int = 1) -> Numbers:
     """Return the declared length of rows in shared memory, so that columns change banks.
 
     It is an odd multiple of the elements that a thread loads ``together``, of which ``length`` is a

@@ -223,16 +223,6 @@ def taken_names(kernel: Kernel, sizes: Iterable[str] = ()) -> set[str]:
     return found | {one.name for one in nodes if isinstance(one, Let | Aligned)}
 
 
-def free_name(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken, and take it."""
-    found, number = name, 0
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    taken.add(found)
-    return found
-
-
 def buffers_of(nodes: Iterable[Node]) -> set[Buffer]:
     """Return the buffers of which nodes name an element."""
     return {element.buffer for node in every(nodes) for element in elements(node)}

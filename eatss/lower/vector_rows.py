@@ -12,15 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from eatss.analysis.structure import MOST_ROWS, VECTOR_BYTES
+from eatss.analysis.structure import MOST_ROWS, MOST_VECTORS, VECTOR_BYTES
 from eatss.analysis.work import reference_of
 from eatss.lower.storage import Candidate, Place, StoragePlan
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.pieces import Piece
 from eatss.scops import Scop
-
-_MOST_VECTORS = 2
-"""Vectors of neighbouring points that a thread has: with more, lanes meet in banks."""
 
 
 def vector_of(candidate: Candidate, mapping: Mapping, element_bytes: int) -> int:
@@ -64,7 +61,7 @@ def in_rows(
 
 def _fits(points: int, width: int) -> bool:
     """Tell whether points are whole vectors, and few enough."""
-    return width > 1 and points % width == 0 and points <= _MOST_VECTORS * width
+    return width > 1 and points % width == 0 and points <= MOST_VECTORS * width
 
 
 def _last(mapping: Mapping) -> MappedLoop | None:

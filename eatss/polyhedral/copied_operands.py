@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
+from eatss.free_names import free_name
 from eatss.isl_names import named_points, node_kind
 from eatss.polyhedral.accesses import dependent_accesses, first_equal
 from eatss.polyhedral.dependences import flow_of, tag_accesses
@@ -221,7 +222,7 @@ def _copy_of(array: Array, reads: Sequence[Access], taken: set[str]) -> Array:
     extent = reads[0].relation.range()
     for access in reads[1:]:
         extent = extent.union(access.relation.range())
-    name = _fresh(f"{array.name}_before", taken)
+    name = free_name(f"{array.name}_before", taken)
     return Array(
         name=name,
         element_type=array.element_type,
@@ -238,8 +239,8 @@ def _copying(
     scop: Scop, array: Array, copy: Array, reader: Access, taken: set[str], *, position: int
 ) -> Statement:
     """Return the statement that makes a copy, at a textual position before all others."""
-    name = _fresh("S_copy", taken)
-    loops = tuple(_fresh(f"c{k}", taken) for k in range(array.n_dims))
+    name = free_name("S_copy", taken)
+    loops = tuple(free_name(f"c{k}", taken) for k in range(array.n_dims))
     domain = named_points(copy.extent, name, loops)
     time = [str(position), *(entry for loop in loops for entry in (loop, "0"))]
     time += ["0"] * (scop.statements[0].schedule.dim(isl.dim_type.out) - len(time))
@@ -284,13 +285,3 @@ def _reading(statement: Statement, places: Collection[Place], copy: str) -> Stat
         for access, first in zip(statement.accesses, firsts, strict=True)
     )
     return replace(statement, accesses=accesses)
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    """Return a name that nothing has, and take it."""
-    found, number = name, 0
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    taken.add(found)
-    return found

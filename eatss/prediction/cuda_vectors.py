@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.structure import MOST_ROWS, VECTOR_BYTES, padded_row
+from eatss.analysis.structure import MOST_ROWS, MOST_VECTORS, VECTOR_BYTES, padded_row
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.cuda_launch import CudaLaunch
@@ -18,8 +18,6 @@ from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
 
 Flags = npt.NDArray[np.bool_]
-
-_MOST_VECTORS = 2
 
 
 def rows_of_vectors(
@@ -45,7 +43,7 @@ def in_rows(of: CudaLaunch) -> Flags:
             continue
         width = _width(of, [uniform])
         along = dict(uniform.access.subscripts[-1][0]) == {last: 1} and not any(uniform.spans)
-        whole = (width > 1) & (np.mod(points, width) == 0) & (points <= _MOST_VECTORS * width)
+        whole = (width > 1) & (np.mod(points, width) == 0) & (points <= MOST_VECTORS * width)
         on = (of.staged(uniform.group) > 0) & whole if along else none
         fine = fine & on
         found = found | on

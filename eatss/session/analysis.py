@@ -284,9 +284,9 @@ def _with_copied_operands(
 
 
 def _with_tiled_sums(scheduled: ScheduledScop, options: AnalysisOptions) -> ScheduledScop:
-    """Let the loops of sums be tiled; where isl cannot, they stay as they are."""
+    """Let the loops of sums be tiled; where that is too much for isl, they stay as they are."""
     if options.tiles_sums:
-        with suppress(EatssError, isl.Error):
+        with suppress(isl.Error):
             return with_tiled_sums(scheduled)
     return scheduled
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from eatss.free_names import free_name
 from eatss.kernel.nodes import Kernel, Let, Node
-from eatss.kernel.uses import free_name, names_of, with_expressions
+from eatss.kernel.uses import names_of, with_expressions
 from eatss.program import (
     Apply,
     Constant,

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from eatss.free_names import free_name
 from eatss.kernel.nodes import (
     Buffer,
     Compute,
@@ -32,7 +33,7 @@ from eatss.kernel.nodes import (
     Node,
     Scope,
 )
-from eatss.kernel.uses import accesses, buffers_of, elements, every, free_name, with_elements
+from eatss.kernel.uses import accesses, buffers_of, elements, every, with_elements
 from eatss.program import Apply, Constant, Name, Operator
 from eatss.scops import Binary, Expression, Read
 from eatss.transform.factors import factors, product_of

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from eatss.free_names import free_name
 from eatss.kernel.barriers import varying_names
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
@@ -34,7 +35,6 @@ from eatss.kernel.stages import turn_before
 from eatss.kernel.uses import (
     accesses,
     every,
-    free_name,
     mapped,
     with_elements,
     with_expressions,

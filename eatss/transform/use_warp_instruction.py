@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
+from eatss.free_names import free_name
 from eatss.kernel.distribution import Coordinate
 from eatss.kernel.instruction import Instruction, Operand
 from eatss.kernel.layout import Layout
@@ -37,7 +38,7 @@ from eatss.kernel.nodes import (
     Source,
     WarpAxis,
 )
-from eatss.kernel.uses import every, free_name, mapped
+from eatss.kernel.uses import every, mapped
 from eatss.program import (
     Apply,
     Constant,
