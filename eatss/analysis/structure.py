@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 Numbers = TypeVar("Numbers", bound=Any)
 """A whole number, or a column of them: the generator asks for one, the model for thousands."""
 
-MOST_POINTS = 64
+MOST_POINTS = 128
 """Points of a thread that are unrolled, and of which registers keep what they add up."""
 
 
@@ -31,8 +31,8 @@ VECTOR_BYTES = 16
 MOST_ROWS = 8
 """Rows that neighbouring threads may be in where each loads as much: banks have no more."""
 
-MOST_VECTORS = 2
-"""Vectors of neighbouring points that a thread has: with more, lanes meet in banks."""
+MOST_VECTORS = 4
+"""Vectors of neighbouring points that a thread has."""
 
 
 def padded_row(length: Numbers, rows: Numbers, together: Numbers | int = 1) -> Numbers:
@@ -60,6 +60,9 @@ class SplitK:
 
 MAX_STAGES = 8
 """The most boxes of shared memory in use at once."""
+
+COPIES_AHEAD = (8, 0)
+"""The least compute capability for copies that run ahead of a loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +114,8 @@ class LayoutSizes(Protocol):
 
     ``tile_sizes`` by loop of the band, ``block`` threads by mapped loop, the one along ``x`` last.
     ``spread`` is how its sums are spread, if they are; ``host_loop`` a loop of the band that runs
-    on the host.
+    on the host. ``stages`` are the boxes of shared memory in use at once where threads compute
+    alone; all but one are filled ahead.
     """
 
     @property
@@ -139,6 +143,11 @@ class LayoutSizes(Protocol):
         """The instruction that warps compute products by."""
         ...
 
+    @property
+    def stages(self) -> int:
+        """Boxes of shared memory in use at once where threads compute alone."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainSizes:
@@ -149,6 +158,7 @@ class PlainSizes:
     spread: SplitK | None = None
     host_loop: str | None = None
     warps: WarpUse | None = None
+    stages: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

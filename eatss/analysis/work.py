@@ -7,7 +7,7 @@ time and energy starts from here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import islpy as isl
@@ -15,7 +15,8 @@ import islpy as isl
 from eatss.isl_names import affine_form, constant_value, coupled_dims, maps_of, output_affs
 from eatss.polyhedral.kernel import Kernel, Reference
 from eatss.program import Constant
-from eatss.scops import Array, ElementType, Scop, Statement
+from eatss.scops import Array, Binary, ElementType, Expression, Read, Scop, Statement
+from eatss.scops.factors import added_to, factors, product_of
 from eatss.work.count import count
 from eatss.work.operations import Operations, operations_of
 
@@ -46,6 +47,14 @@ class AccessFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Arithmetic:
+    """Operations of an instance, as in :class:`StatementFacts`."""
+
+    operations: tuple[tuple[str, int], ...]
+    repeated: tuple[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatementFacts:
     """One statement of a kernel.
 
@@ -56,7 +65,9 @@ class StatementFacts:
     triangle. ``tied`` says that its instances move along more of the kernel's loops than they have
     counters of their own, as on the diagonal of a nest over both subscripts. ``repeated`` are those
     of the operations whose value stays the same along some of ``loops``, by the loops it moves
-    along: a compiler that sees several steps of such a loop at a time runs them once.
+    along: a compiler that sees several steps of such a loop at a time runs them once. ``in_sum`` is
+    the arithmetic that is left where scalar factors of what it adds wait until the sum is there,
+    ``None`` where there are none.
     """
 
     name: str
@@ -68,6 +79,13 @@ class StatementFacts:
     coupled: tuple[str, ...] = ()
     tied: bool = False
     repeated: tuple[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ...] = ()
+    in_sum: Arithmetic | None = None
+
+    def with_factors_last(self) -> StatementFacts:
+        """Return the statement with the arithmetic that is left in its sum."""
+        if self.in_sum is None:
+            return self
+        return replace(self, operations=self.in_sum.operations, repeated=self.in_sum.repeated)
 
     def fill(self, trips: Mapping[str, float], launches: float) -> float:
         """Return the share of the box of its loops that it runs at, in one of its launches.
@@ -136,18 +154,17 @@ def kernel_work(
         moving = _moving(schedules[name], names)
         firsts = _firsts(schedules[name], statement, names)
         accesses = _accesses(statement, references, widths, layouts, moving, firsts)
-        operations = operations_of(
-            statement,
-            {a.name: a.element_type for a in scop.arrays},
-            _moving_along(statement, references, moving, written),
-        )
+        along = _moving_along(statement, references, moving, written)
+        own = _arithmetic(scop, statement, along, moving)
+        fewer = _without_scalar_factors(scop, statement, written)
         statements.append(
             StatementFacts(
                 name=name,
                 loops=moving,
                 instances=_number(statement.domain.intersect_params(scop.context)),
-                operations=tuple(operations.counts.items()),
-                repeated=_repeated(operations, moving),
+                operations=own.operations,
+                repeated=own.repeated,
+                in_sum=None if fewer is None else _arithmetic(scop, fewer, along, moving),
                 element_bytes=max((a.element_bytes for a in accesses), default=4),
                 accesses=accesses,
                 coupled=_coupled(schedules[name], statement, names),
@@ -155,6 +172,41 @@ def kernel_work(
             )
         )
     return KernelWork(launches=_launches(kernel, scop), statements=tuple(statements), arrays=arrays)
+
+
+def _arithmetic(
+    scop: Scop, statement: Statement, along: list[frozenset[str]], moving: tuple[str, ...]
+) -> Arithmetic:
+    types = {array.name: array.element_type for array in scop.arrays}
+    operations = operations_of(statement, types, along)
+    return Arithmetic(
+        operations=tuple(operations.counts.items()), repeated=_repeated(operations, moving)
+    )
+
+
+def _without_scalar_factors(
+    scop: Scop, statement: Statement, written: frozenset[str]
+) -> Statement | None:
+    """Return a statement without the scalars that what it adds is multiplied by, if any."""
+
+    def is_target(value: Expression) -> bool:
+        return isinstance(value, Read) and statement.accesses[value.access].text == target.text
+
+    def is_scalar(value: Expression) -> bool:
+        if not isinstance(value, Read):
+            return False
+        array = statement.accesses[value.access].array
+        return array not in written and scop.array(array).n_dims == 0
+
+    target = statement.write
+    added = added_to(statement.value, is_target)
+    every = [] if added is None else list(factors(added))
+    left = [one for one in every if not is_scalar(one)]
+    if not left or len(left) == len(every):
+        return None
+    read = next(n for n, one in enumerate(statement.accesses) if n and one.text == target.text)
+    value = Binary(operator="+", left=Read(access=read), right=product_of(left))
+    return replace(statement, value=value)
 
 
 def overlapping(references: tuple[Reference, ...]) -> frozenset[frozenset[int]]:

@@ -270,6 +270,7 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
         or other.references != kernels[number].references
         or other.spread != kernels[number].spread
         or other.warps != kernels[number].warps
+        or other.stages != kernels[number].stages
     ]
     others.sort(key=lambda one: (one[1] / max(weight[one[0]], 1e-300), one[0]))
     for number, rank, other in others[: count - 1]:

@@ -10,7 +10,7 @@ from typing import Literal
 import islpy as isl
 
 from eatss.analysis import KernelFacts
-from eatss.analysis.structure import WarpUse
+from eatss.analysis.structure import COPIES_AHEAD, WarpUse
 from eatss.cuda.capability import check_capability
 from eatss.cuda.file_text import file_text
 from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
@@ -49,7 +49,7 @@ from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.placement import promoted_candidates, unpromoted_notes
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.thread_ast import subtree_of
-from eatss.lower.vector_rows import in_rows
+from eatss.lower.vector_rows import in_rows, neighbours_of
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
@@ -80,9 +80,6 @@ FIRST_OPERATIONS = 2_000_000
 KERNEL_OPERATIONS = 6_000_000
 """What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
 of the user's: seidel-2d with a small tile in shared memory needs more than half of that."""
-
-COPIES_AHEAD = (8, 0)
-"""The least compute capability for copies that run ahead of a loop."""
 
 
 class WideIndicesError(Exception):
@@ -410,7 +407,8 @@ class _RegionBuilder:
             instructions=instructions,
             sizes=self._scop.parameters,
             strict_fp=self._options.strict_fp,
-            stages=self._stages(warps),
+            neighbours=neighbours_of(mapping, staged, self._scop),
+            stages=self._stages(warps, 1 if decided is None else decided.stages),
             most_shared_bytes=context.shared_limit_bytes,
             registers=self._most_registers(replace(kernel.kernel, resident=resident)),
         )
@@ -439,6 +437,7 @@ class _RegionBuilder:
                 ),
                 reassociates=not in_order,
                 inexact_instructions=inexact_instructions(code),
+                factors_last=code.factors_last,
                 grid_strides=grid_strides(kernel.kernel),
             )
         )
@@ -464,13 +463,17 @@ class _RegionBuilder:
         options = self._options
         return 1 if options.tile_sizes or options.block or options.stages else warps.resident
 
-    def _stages(self, warps: WarpUse | None) -> int:
-        """Return the boxes of shared memory that are in use at once."""
+    def _stages(self, warps: WarpUse | None, alone: int) -> int:
+        """Return the boxes of shared memory that are in use at once.
+
+        ``alone`` are those selected for threads that compute alone. They go with selected sizes.
+        """
         if self._profile.compute_capability < COPIES_AHEAD:
             return 1
         if self._options.stages is not None:
             return self._options.stages
-        return 1 if warps is None else warps.stages
+        own = self._options.tile_sizes or self._options.block
+        return (1 if own else alone) if warps is None else warps.stages
 
 
 def _refuse_reserved(scop: Scop) -> None:

@@ -66,16 +66,21 @@ __device__ __forceinline__ bool eatss_is_aligned(const void *array)
 {
     return (reinterpret_cast<unsigned long long>(array) & 15) == 0;
 }
-// Two elements of shared memory get those of global memory.
+// Elements of 16 bytes of shared memory get those of global memory.
 __device__ __forceinline__ void eatss_copy_wide(double *to, const double *from)
 {
     *reinterpret_cast<double2 *>(to) = *reinterpret_cast<const double2 *>(from);
+}
+__device__ __forceinline__ void eatss_copy_wide(float *to, const float *from)
+{
+    *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
 }
 """
 
 _WIDE_COPIES_AHEAD = """\
 // The same while the thread goes on.
-__device__ __forceinline__ void eatss_copy_wide_ahead(double *to, const double *from)
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_wide_ahead(Value *to, const Value *from)
 {
     const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(from) : "memory");

@@ -209,6 +209,8 @@ def _kernel_text(kernel: KernelSelection) -> str:
         words.append(f"sums over {spread.lanes} lanes × {spread.tile} × {spread.chunks} blocks")
     if staged:
         words.append(f"{', '.join(staged)} shared")
+    if kernel.warps is None and kernel.stages > 1:
+        words.append(f"{kernel.stages} stages")
     if kernel.warps is not None:
         words.append(f"{kernel.warps.instruction} in {kernel.warps.stages} stages")
     return ", ".join(words)

@@ -137,8 +137,6 @@ def _at(
             )
         structure = _structure(kernel, facts, structures, replace(decided, warps=NONE))
         layout = replace(layout, structure=structure, stages=_row(1))
-    if structure.instruction is None and (decided.stages or 1) > 1:
-        raise _refused(f"boxes of {facts.name} are filled ahead only where warps compute products")
     return cuda_at(facts, layout, profile, options)
 
 
@@ -246,9 +244,7 @@ def _spread(kernel: KernelSelection, decided: Decided) -> tuple[int, int, int]:
 
 def _stages(kernel: KernelSelection, structure: Structure, decided: Decided) -> int:
     """Return the boxes in use at once."""
-    if structure.instruction is None:
-        return 1
-    stages = 1 if kernel.warps is None else kernel.warps.stages
+    stages = kernel.stages if kernel.warps is None else kernel.warps.stages
     stages = stages if decided.stages is None else decided.stages
     if not 1 <= stages <= MAX_STAGES:
         raise _refused(f"stages is {stages}, not 1 to {MAX_STAGES}")

@@ -58,11 +58,16 @@ def kernel_faults(
 
 
 def _misplaced(kernel: Kernel) -> Iterator[str]:
-    """Yield the buffers behind which another one would not begin where wide copies may."""
-    if any(isinstance(node, Copy) and node.width > 1 for node in every(kernel.body)):
-        for buffer in kernel.shared:
-            if buffer.size_bytes % COPIED_BYTES:
-                yield f"wide copies stand beside {buffer.name}, of {buffer.size_bytes} bytes"
+    """Yield the buffers in front of wide copies' targets, of other than whole multiples of one."""
+    wide = {
+        node.target.buffer
+        for node in every(kernel.body)
+        if isinstance(node, Copy) and node.width > 1
+    }
+    last = max((at for at, one in enumerate(kernel.shared) if one in wide), default=0)
+    for buffer in kernel.shared[:last]:
+        if buffer.size_bytes % COPIED_BYTES:
+            yield f"wide copies stand behind {buffer.name}, of {buffer.size_bytes} bytes"
 
 
 def _changes(kernel: Kernel, before: Kernel | None, most_shared_bytes: int) -> Iterator[str]:

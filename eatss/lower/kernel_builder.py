@@ -102,7 +102,7 @@ class KernelBuilder:
             index=self._index,
             limit_bytes=context.shared_limit_bytes,
             clears=bool(mapping.warps) or self._products(staged),
-            wide=bool(mapping.warps) and context.wide_copies,
+            wide=context.wide_copies,
         )
         self._thread = ThreadBuilder(
             references=self._references,

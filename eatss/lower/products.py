@@ -26,7 +26,7 @@ from eatss.schedule.mapping import Mapping
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
 from eatss.scops import AffineValue, ElementType, Expression, Read, Statement, preorder
-from eatss.transform.factors import added_to, factors
+from eatss.scops.factors import added_to, factors
 
 
 def warp_instructions(profile: GpuProfile) -> Iterator[WarpInstruction]:

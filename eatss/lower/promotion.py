@@ -47,6 +47,11 @@ class SharedTile:
         )
 
     @property
+    def row(self) -> int:
+        """Elements from one row to the next, as declared."""
+        return self.sizes[-1] + self.padding
+
+    @property
     def shared_bytes(self) -> int:
         """Bytes of the declared array."""
         return self.buffer.size_bytes

@@ -33,17 +33,14 @@ from eatss.schedule.mapping import Mapping, SerialTile
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
 
-_PAIR = 2
-"""Elements that are copied together: doubles."""
-
 
 class PromotionBuilder:
     """Places reads in shared memory and builds the copies.
 
     ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not;
     ``thread`` is the number of a thread in its block. What of a box is not read is zero if it
-    ``clears`` them. Threads copy several elements at a time where rows allow it and copies are
-    ``wide``.
+    ``clears`` them. Threads copy several floating-point elements at a time where rows allow it and
+    copies are ``wide``.
     """
 
     def __init__(
@@ -95,13 +92,14 @@ class PromotionBuilder:
                 for depth in range(outermost, len(serial) + 1)
             }
             used = sum(tile.shared_bytes for tile in self.tiles)
+            width = COPIED_BYTES // array.array.element_type.size_bytes
             tile = shared_tile(
                 self._members.fresh(array.name),
                 candidate,
                 array.array.element_type,
                 footprints,
                 self._limit_bytes - used,
-                COPIED_BYTES // array.array.element_type.size_bytes if self._wide else 1,
+                width if self._wide and self._mapping.warps else 1,
                 vector_of(candidate, self._mapping, array.array.element_type.size_bytes),
             )
             if isinstance(tile, str):
@@ -152,7 +150,8 @@ class PromotionBuilder:
         narrow = self._loop(tile, at, TRUE, known)
         array = self._arrays[tile.candidate.array]
         width = COPIED_BYTES // array.array.element_type.size_bytes
-        if not self._wide or width != _PAIR:
+        whole_rows = tile.row % width == 0
+        if not (self._wide and whole_rows and array.array.element_type.is_floating):
             return narrow
         names = self._names.inner()
         walk = wide_copy_loop(tile.sizes, self._mapping.threads, self.thread, names, width)

@@ -177,7 +177,8 @@ class _Describing:
         sources = {tile.name: tile.source_name for tile in mapping.serial}
         in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
         split = mapping.split
-        scop = self._scheduled.scop
+        # of the types that sizes are selected for, which may be others than the source has
+        widths = {array.name: array.element_bytes for array in self._kernel.work.arrays}
         groups: Counter[tuple[int, ...]] = Counter()
         for candidate in unit.storage.candidates:
             if references := self._references(unit, candidate.places):
@@ -196,7 +197,7 @@ class _Describing:
                 RegisterTileFacts(
                     array=held.array,
                     references=self._references(unit, held.places),
-                    element_bytes=scop.array(held.array).element_type.size_bytes,
+                    element_bytes=widths[held.array],
                     loads=not held.load.is_empty(),
                 )
                 for held in unit.storage.registers

@@ -32,7 +32,7 @@ from eatss.schedule.names import NameTable, is_reserved
 from eatss.schedule.pieces import Piece
 from eatss.scops import Statement
 
-UNROLLED_STATEMENTS = 256
+UNROLLED_STATEMENTS = 512
 """Statements up to which a serial loop of constant length is unrolled completely."""
 
 SPLIT_UNROLLED = 16

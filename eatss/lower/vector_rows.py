@@ -18,6 +18,7 @@ from eatss.lower.storage import Candidate, Place, StoragePlan
 from eatss.schedule.mapping import MappedLoop, Mapping
 from eatss.schedule.pieces import Piece
 from eatss.scops import Scop
+from eatss.transform.vectors_apart import Neighbours
 
 
 def vector_of(candidate: Candidate, mapping: Mapping, element_bytes: int) -> int:
@@ -57,6 +58,30 @@ def in_rows(
         return mapping
     wide = replace(last, cyclic=False)
     return replace(mapping, mapped=tuple(wide if loop is last else loop for loop in mapping.mapped))
+
+
+def neighbours_of(mapping: Mapping, staged: Collection[Candidate], scop: Scop) -> Neighbours | None:
+    """Return the loop of which threads have several vectors of points, ``None`` for none.
+
+    All rows of shared memory that are read along it have vectors as long.
+    """
+    last = _last(mapping)
+    if last is None or last.cyclic:
+        return None
+    widths = {
+        vector_of(candidate, mapping, scop.array(candidate.array).element_type.size_bytes)
+        for candidate in staged
+        if candidate.along == last.source_name
+    }
+    if len(widths) != 1:
+        return None
+    return Neighbours(
+        thread=last.thread,
+        threads=last.threads,
+        point=last.point,
+        points=last.points,
+        vector=widths.pop(),
+    )
 
 
 def _fits(points: int, width: int) -> bool:

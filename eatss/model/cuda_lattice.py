@@ -19,20 +19,20 @@ from eatss.analysis.mapping import (
     thread_axes,
     threads_along,
 )
-from eatss.analysis.structure import Structure, WarpInstruction
+from eatss.analysis.structure import COPIES_AHEAD, Structure, WarpInstruction
 from eatss.gpu.profile import GpuProfile
 from eatss.polyhedral.kernel import Loop
 from eatss.prediction.cuda_shape import CudaCandidates, trips_of
 from eatss.prediction.demand import Column
 
-POINTS = (1, 2, 4, 8)
+POINTS = (1, 2, 4, 8, 16)
 """Points of a thread along one loop."""
 
-MOST_POINTS = 64
-"""Points of a thread in all. On an H200 a product of floats takes 4.26 ms with 64, 5.75 with 32."""
+MOST_POINTS = 128
+"""Points of a thread in all. On an H200 a product of floats takes 1.62 J with 128, 1.93 with 64."""
 
-MOST_WIDE_POINTS = 32
-"""Those where more than three loops are mapped."""
+MOST_WIDE_POINTS, MOST_WIDE_POINTS_ALONG = 32, 8
+"""Those where more than three loops are mapped, in all and along one loop."""
 
 STREAM_POINTS = 4
 """Points of a thread where it adds up nothing in registers. Measured, not derived: on an H200
@@ -83,7 +83,10 @@ WARPS_ALONG = (1, 2, 4, 8)
 """Warps of a block along rows or columns."""
 
 STAGES = (1, 2, 3, 4)
-"""Boxes of shared memory in use at once."""
+"""Boxes of shared memory in use at once where warps compute products."""
+
+PLAIN_STAGES = (1, 2)
+"""The same where threads compute alone, on cards whose copies need no registers."""
 
 MOST_BLOCKS_PER_SM = 32
 """Blocks for each SM beyond which a sum is not spread further."""
@@ -172,7 +175,8 @@ def lattices(
         elif structure.instruction is not None:
             found.append(_product_lattice(facts, structure, structure.instruction))
         elif facts.loops:
-            found.append(_plain_lattice(facts, structure))
+            ahead = profile.compute_capability >= COPIES_AHEAD
+            found.append(_plain_lattice(facts, structure, PLAIN_STAGES if ahead else (1,)))
     return [lattice for lattice in found if len(lattice)]
 
 
@@ -183,7 +187,7 @@ def _has_room(facts: KernelFacts, profile: GpuProfile) -> bool:
     return points < SPREAD_BELOW * profile.sm_count * profile.max_threads_per_sm
 
 
-def _plain_lattice(facts: KernelFacts, structure: Structure) -> CudaLattice:
+def _plain_lattice(facts: KernelFacts, structure: Structure, ahead: Sequence[int]) -> CudaLattice:
     mapped = mapped_loops(facts)
     names = [loop.name for loop in mapped]
     pairs = _wide_pairs(facts, mapped) if len(mapped) > len(AXES) else _pairs(mapped)
@@ -200,14 +204,17 @@ def _plain_lattice(facts: KernelFacts, structure: Structure) -> CudaLattice:
     plain = dict.fromkeys(outer, (1,) if structure.in_order else (PLAIN_TILE,))
     plain_tiles = _serial_tiles(serial, (PLAIN_TILE,), plain)
     inner = [
-        (staging, tiles)
+        (staging, tiles, stages)
         for staging in stagings
         for tiles in (staged_tiles if any(staging) else plain_tiles)
+        for stages in (ahead if any(staging) and serial and held else (1,))
     ]
     count, many = len(threads), len(inner)
     rows = np.repeat(np.arange(count), many)
-    flags = np.array([staging for staging, _ in inner], dtype=np.int64).reshape(many, len(groups))
-    tiles = np.array([own for _, own in inner], dtype=np.int64).reshape(many, len(serial))
+    flags = np.array([staging for staging, _, _ in inner], dtype=np.int64).reshape(
+        many, len(groups)
+    )
+    tiles = np.array([own for _, own, _ in inner], dtype=np.int64).reshape(many, len(serial))
     ones = np.ones(count * many, dtype=np.int64)
     return CudaLattice(
         structure=structure,
@@ -220,7 +227,7 @@ def _plain_lattice(facts: KernelFacts, structure: Structure) -> CudaLattice:
         lanes=ones,
         sum_tile=ones,
         chunks=ones,
-        stages=ones,
+        stages=np.tile(np.array([own for _, _, own in inner], dtype=np.int64), count),
     )
 
 
@@ -469,7 +476,8 @@ def _wide_pairs(facts: KernelFacts, mapped: Sequence[Loop]) -> tuple[Integers, I
     largest = max(map(prod, every))  # of three short loops there are few
     totals = {min(total, largest) for total in WIDE_THREADS}
     threads = [counts for counts in every if prod(counts) in totals]
-    points = list(_powers([min(size, POINTS[-1]) for size in most], MOST_WIDE_POINTS, POINT_LOOPS))
+    longest = [min(size, MOST_WIDE_POINTS_ALONG) for size in most]
+    points = list(_powers(longest, MOST_WIDE_POINTS, POINT_LOOPS))
     return _kept(threads, points, most)
 
 

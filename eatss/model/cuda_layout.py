@@ -78,7 +78,7 @@ def candidate_of(
         lanes=_one(1 if spread is None else spread.lanes),
         sum_tile=_one(1 if spread is None else spread.tile),
         chunks=_one(1 if spread is None else spread.chunks),
-        stages=_one(1 if kernel.warps is None else kernel.warps.stages),
+        stages=_one(kernel.stages if kernel.warps is None else kernel.warps.stages),
     )
 
 

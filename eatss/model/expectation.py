@@ -32,7 +32,8 @@ class KernelExpectation:
     PPCG's own, or those that eatss selects for the energy objective. ``note`` says why nothing is
     expected of these. For generated code ``shared`` are the arrays that are staged, ``spread`` says
     how sums are spread, ``host_loop`` is a loop of the band that the host runs, and ``warps`` the
-    instruction that warps compute products by.
+    instruction that warps compute products by. ``stages`` are the boxes of shared memory in use at
+    once where threads compute alone.
     """
 
     name: str
@@ -47,6 +48,7 @@ class KernelExpectation:
     sum_loops: tuple[str, ...] = ()
     host_loop: str | None = None
     warps: WarpUse | None = None
+    stages: int = 1
 
     def __repr__(self) -> str:
         block = f"; threads {pairs_text(self.block)}" if self.block else ""
@@ -181,6 +183,7 @@ def expect_cuda(
                 sum_loops=kernel.sum_loops,
                 host_loop=kernel.host_loop,
                 warps=kernel.warps,
+                stages=kernel.stages,
             )
         )
     return tuple(found)

@@ -27,7 +27,7 @@ from eatss.model.predicted_kernel import Places, predicted_kernel
 from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import KernelSelection
 from eatss.model.table_proof import solve_table
-from eatss.prediction.cuda_model import CudaModel, CudaPrediction
+from eatss.prediction.cuda_model import CudaModel
 
 Structures = Mapping[str, tuple[Structure, ...]]
 """The structures of each kernel, by its name."""
@@ -44,12 +44,16 @@ FULL_SPEED = 1.15
 """So many times the time of the fastest layout may be taken: energy is saved at full speed."""
 
 
+AT_ONCE = 1 << 16
+"""Layouts that are predicted at a time: of each there are a hundred numbers meanwhile."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """The layouts of one structure with what they cost."""
+    """The layouts of one structure with the time that they take and what they cost."""
 
     lattice: CudaLattice
-    prediction: CudaPrediction
+    times_s: npt.NDArray[np.float64]
     launches: bool
     costs: npt.NDArray[np.int64]
 
@@ -82,7 +86,7 @@ def select_cuda(
     problem = _problem(facts, cells, options)
     spent_s = time.perf_counter() - began
     solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
-    described = _described(facts, options, profile, cells[best], row)
+    described = _described(facts, options, profile, cells[best].lattice, row)
     return replace(
         described,
         objective=solution.objective,
@@ -122,7 +126,7 @@ def ranked_cuda(
     found: list[KernelSelection] = []
     alike: Counter[tuple[object, ...]] = Counter()
     for _, number, row in sorted(rows):
-        made = _described(facts, options, profile, cells[number], row)
+        made = _described(facts, options, profile, cells[number].lattice, row)
         shape = (made.tile_sizes, made.block, made.host_loop)
         alike[shape] += 1
         if alike[shape] <= ALIKE:
@@ -146,8 +150,7 @@ def cuda_at(
         options: what is predicted for.
     """
     found = CudaModel.of(facts, profile).columns(layout.structure, layout.candidates())
-    cell = _Cell(layout, found, bool(found.fits[0]), np.zeros(1, dtype=np.int64))
-    made = _described(facts, options, profile, cell, 0)
+    made = _described(facts, options, profile, layout, 0)
     return made if found.fits[0] else replace(made, predicted=None)
 
 
@@ -174,29 +177,49 @@ def _cells(
     model = CudaModel.of(facts, profile)
     cells = []
     for lattice in lattices(facts, structures, profile):
-        prediction = model.columns(lattice.structure, lattice.candidates())
-        most_bytes = _shared_limit(lattice.structure, profile, options)
-        fits = prediction.fits & (prediction.shared_bytes <= most_bytes)
-        fits &= np.isfinite(prediction.total.time_s)
-        value = np.where(fits, costs(prediction.total, options.objective), NEVER)
-        cells.append(_Cell(lattice, prediction, bool(fits.any()), value))
+        parts = [
+            _costed(
+                model,
+                lattice.rows(np.arange(first, min(first + AT_ONCE, len(lattice)))),
+                profile,
+                options,
+            )
+            for first in range(0, len(lattice), AT_ONCE)
+        ]
+        times_s, value = (np.concatenate(one) for one in zip(*parts, strict=True))
+        cells.append(_Cell(lattice, times_s, bool((value < NEVER).any()), value))
     return _at_full_speed(cells)
 
 
-def _shared_limit(structure: Structure, profile: GpuProfile, options: ModelOptions) -> int:
-    """Return the shared memory that a block may have, in bytes.
+def _costed(
+    model: CudaModel, lattice: CudaLattice, profile: GpuProfile, options: ModelOptions
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return the times and costs of layouts."""
+    prediction = model.columns(lattice.structure, lattice.candidates())
+    fits = prediction.fits & (prediction.shared_bytes <= _shared_limit(lattice, profile, options))
+    fits &= np.isfinite(prediction.total.time_s)
+    value = np.where(fits, costs(prediction.total, options.objective), NEVER)
+    return prediction.total.time_s, value
+
+
+def _shared_limit(
+    lattice: CudaLattice, profile: GpuProfile, options: ModelOptions
+) -> npt.NDArray[np.int64]:
+    """Return the shared memory that a block may have, in bytes, an entry a layout.
 
     Boxes that are filled ahead may have all that the card lets a block ask for.
     """
     asked = options.shared_per_block(profile)
-    if structure.instruction is None or options.shared_per_block_bytes is not None:
-        return asked
-    return max(asked, profile.shared_per_block_optin_bytes)
+    most = max(asked, profile.shared_per_block_optin_bytes)
+    ahead = np.full(len(lattice), lattice.structure.instruction is not None) | (lattice.stages > 1)
+    if options.shared_per_block_bytes is not None:
+        ahead = np.zeros(len(lattice), dtype=bool)
+    return np.where(ahead, most, asked)
 
 
 def _at_full_speed(cells: Sequence[_Cell]) -> list[_Cell]:
     """Return the cells without what is expected to take much longer than the fastest layout."""
-    times = [np.where(c.costs < NEVER, c.prediction.total.time_s, np.inf) for c in cells]
+    times = [np.where(c.costs < NEVER, c.times_s, np.inf) for c in cells]
     fastest_s = min((float(own.min()) for own in times), default=0.0)
     return [
         replace(cell, costs=np.where(own <= FULL_SPEED * fastest_s, cell.costs, NEVER))
@@ -248,8 +271,8 @@ def variables(facts: KernelFacts, cells: Sequence[_Cell]) -> dict[str, _Entries]
 
     Tiles by loop, ``threads:i``, ``staged:A[i][k]``, ``spread:lanes``, ``spread:steps`` and
     ``spread:blocks`` of spread sums, ``host:i`` where a loop may run on the host, ``warps:NAME``
-    where warps compute products by an instruction, and ``stages``. What a structure does not have
-    is 1 or 0.
+    where warps compute products by an instruction, and ``stages`` where boxes of shared memory may
+    be filled ahead. What a structure does not have is 1 or 0.
     """
     found: dict[str, _Entries] = {}
     for loop in facts.loops:
@@ -266,6 +289,7 @@ def variables(facts: KernelFacts, cells: Sequence[_Cell]) -> dict[str, _Entries]
         one.name for cell in cells if (one := cell.lattice.structure.instruction) is not None
     ):
         found[f"warps:{name}"] = partial(_in_warps, name=name)
+    if any((cell.lattice.stages > 1).any() for cell in cells):
         found["stages"] = lambda lattice: lattice.stages
     if any(cell.lattice.structure.spreads for cell in cells):
         found["spread:lanes"] = lambda lattice: lattice.lanes
@@ -299,10 +323,15 @@ def _on_host(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
 
 
 def _described(
-    facts: KernelFacts, options: ModelOptions, profile: GpuProfile, cell: _Cell, row: int
+    facts: KernelFacts,
+    options: ModelOptions,
+    profile: GpuProfile,
+    lattice: CudaLattice,
+    row: int,
 ) -> KernelSelection:
     """Return the selection of a layout."""
-    lattice, structure = cell.lattice, cell.lattice.structure
+    structure, alone = lattice.structure, lattice.rows(np.array([row]))
+    expected = CudaModel.of(facts, profile).columns(structure, alone.candidates())
     described = predicted_kernel(
         facts,
         profile,
@@ -319,19 +348,20 @@ def _described(
             - _staged(lattice, row),
             shared=_staged(lattice, row),
         ),
-        shared_limit_bytes=_shared_limit(structure, profile, options),
-        prediction=cell.prediction.at(row),
+        shared_limit_bytes=int(_shared_limit(lattice, profile, options)[row]),
+        prediction=expected.at(0),
     )
     if structure.instruction is not None:
-        expected = described.predicted
+        predicted = described.predicted
         use = WarpUse(
             instruction=structure.instruction.name,
             stages=int(lattice.stages[row]),
-            resident=1 if expected is None else expected.resident_blocks,
+            resident=1 if predicted is None else predicted.resident_blocks,
         )
         return replace(described, warps=use)
     if not structure.spreads:
-        return replace(described, host_loop=structure.host_loop)
+        stages = int(lattice.stages[row])
+        return replace(described, host_loop=structure.host_loop, stages=stages)
     sums = dict.fromkeys(one.sum_loop for one in structure.launches if one.sum_loop is not None)
     return replace(
         described,

@@ -195,6 +195,7 @@ class KernelSelection(Shown):
     sum_loops: tuple[str, ...] = ()
     host_loop: str | None = None
     warps: WarpUse | None = None
+    stages: int = 1
 
     def __repr__(self) -> str:
         if not self.tile_sizes and self.spread is None:

@@ -69,7 +69,8 @@ def stages_of(of: CudaLaunch, boxes: Sequence[GroupBox]) -> list[Column]:
     """Return the boxes in use at once of each group: one of what no innermost loop fills anew."""
     depths = [of.staged(at) * box.depth for at, box in enumerate(boxes)]
     innermost = np.maximum.reduce([of.zeros, *depths])
-    return [np.where(box.depth == innermost, of.candidates.stages, 1.0) for box in boxes]
+    ahead = np.where(innermost > 0, of.candidates.stages, 1.0)
+    return [np.where(box.depth == innermost, ahead, 1.0) for box in boxes]
 
 
 def extent(of: CudaLaunch, name: str, *, whole: bool = False, declared: bool = False) -> Column:

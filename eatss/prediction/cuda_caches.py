@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from eatss.analysis.structure import VECTOR_BYTES
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.prediction.access import (
     LINE_BYTES,
@@ -22,18 +23,17 @@ from eatss.prediction.uniform_references import UniformSet
 
 
 def row_request(of: CudaLaunch, access: AccessFacts) -> tuple[Column, Column]:
-    """Return what :func:`request` does where threads may have neighbouring points along x."""
+    """Return what :func:`request` does where threads may have neighbouring points along x.
+
+    Threads that follow each other have vectors that do.
+    """
     cycles, found = request(of, access)
     rows = in_rows(of)
     if rows.any():
-        points = of.shape.points[of.cut.mapped[-1]]
-        for count in np.unique(points[rows]).tolist():
-            apart = request(of, access, apart=count)
-            here = rows & (points == count)
-            cycles, found = (
-                np.where(here, one, other)
-                for one, other in zip(apart, (cycles, found), strict=True)
-            )
+        apart = request(of, access, apart=max(1, VECTOR_BYTES // access.element_bytes))
+        cycles, found = (
+            np.where(rows, one, other) for one, other in zip(apart, (cycles, found), strict=True)
+        )
     return cycles, found
 
 

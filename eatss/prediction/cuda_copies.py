@@ -8,9 +8,10 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from eatss.analysis.structure import VECTOR_BYTES
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
-from eatss.prediction.cuda_boxes import stages_of
+from eatss.prediction.cuda_boxes import GroupBox, stages_of
 from eatss.prediction.cuda_caches import row_request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_products import tile_cycles
@@ -48,8 +49,10 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         demand.copied_bytes += fetched
         even = _copies_rows(of, box.sizes)
         each = np.where(even, code.copy_instructions, code.ragged_instructions)
-        demand.add_instructions(requests * np.where(ahead & even, code.ahead_instructions, each))
-        waits = np.ceil(loads / np.where(even, code.batch, code.ragged_batch))
+        each = np.where(ahead & even, code.ahead_instructions, each)
+        together = _copied_together(of, at, box)
+        demand.add_instructions(requests / together * each)
+        waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles
         alone = of.far_cycles * waits
         # what is sent ahead is waited for as far as the tiles before it do not take as long
@@ -129,6 +132,25 @@ def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
     copied = demand.copied_bytes / l2_bytes_cycle
     together = np.where(of.candidates.stages > 1, np.maximum(busy, copied), busy + copied)
     demand.chain_cycles += on * together / of.active
+
+
+def _copied_together(of: CudaLaunch, at: int, box: GroupBox) -> Column:
+    """Return the elements that a thread copies at a time.
+
+    Rows in memory and in the box are whole vectors, and boxes begin where vectors do. Copies of
+    products that warps compute are counted by element.
+    """
+    width = VECTOR_BYTES // box.element_bytes
+    if of.structure.instruction is not None or width <= 1:
+        return of.ones
+    own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
+    arrays = {array.name: array.extents for array in of.facts.work.arrays}
+    extents = {arrays[one.access.array][-1:] for one in own}
+    if any(any(one.spans) for one in own) or any(n is not None and n % width for (n,) in extents):
+        return of.ones
+    rows = [*box.sizes[:-1], box.sizes[-1] / width]
+    whole = (np.mod(box.sizes[-1], width) == 0) & (np.mod(box.declared[-1], width) == 0)
+    return np.where(whole & _copies_rows(of, rows), width, 1.0)
 
 
 def _copies_rows(of: CudaLaunch, sizes: Sequence[Column]) -> npt.NDArray[np.bool_]:

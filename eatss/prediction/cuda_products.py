@@ -36,8 +36,8 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     demand.add_products(count * instruction.multiply_adds / of.card.warp, count)
     first, _ = instruction.elements
     along = of.shape.points[product.rows] / instruction.points[0]
-    extra = max(0.0, instructions_of(statement, of.constants) - _FUSED)
-    demand.add_arithmetic(statement, groups * along * first * extra)
+    extra = instructions_of(statement.with_factors_last(), of.constants) - _FUSED
+    demand.add_arithmetic(statement, groups * along * first * max(0.0, extra))
     width = statement.element_bytes * of.card.warp
     demand.add_shared(loads, of.ones * (width / LINE_BYTES))
     demand.operand_bytes += of.launched_warps * loads * width

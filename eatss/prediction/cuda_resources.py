@@ -13,6 +13,7 @@ from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_products import fragment_words, is_product
+from eatss.prediction.cuda_vectors import steps_together
 from eatss.prediction.demand import Column
 from eatss.prediction.occupancy import resident_blocks
 from eatss.prediction.uniform_references import UniformSet
@@ -102,8 +103,8 @@ def distinct(of: CudaLaunch, uniform: UniformSet) -> Column:
 def _registers(of: CudaLaunch) -> tuple[Column, Column]:
     """Return the registers that a thread takes if it may, and those it cannot do without.
 
-    Sums and addresses it needs; operands of all points are under way together, without a serial
-    loop half of those of one.
+    Sums and addresses it needs; operands of all points are under way together, those of several
+    steps where they are loaded together, without a serial loop half of those of one.
     """
     needed = of.ones * of.code.base_registers
     for own in of.cut.held:
@@ -117,7 +118,9 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
         for uniform in of.uniform_sets[statement.name]:
             if not uniform.held:
                 width = max(1, uniform.access.element_bytes // _WORD_BYTES)
-                each = distinct(of, uniform) if serial else of.ones * uniform.count / 2
+                each = of.ones * uniform.count / 2
+                if serial:
+                    each = distinct(of, uniform) * steps_together(of, statement, uniform)
                 words = words + each * width
         most = np.maximum(most, words)
     return needed + np.maximum(of.code.operand_registers * most, fragment_words(of)), needed

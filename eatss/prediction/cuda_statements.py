@@ -11,6 +11,7 @@ from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unrolled_instructions
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
+from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_products import add_product, is_product
 from eatss.prediction.cuda_resources import CodeResources, distinct
 from eatss.prediction.cuda_vectors import vector_wavefronts, vector_width
@@ -44,7 +45,10 @@ class _Counting:
         self.serial = of.serial(statement)
         self.points, self.steps = of.points_of(statement), of.steps(self.serial)
         self.share = of.share(statement)
-        self.each = unrolled_instructions(statement, of.constants, of.shape.points)
+        self.arithmetic = statement
+        if self.serial and _sums_in_registers(of, statement):
+            self.arithmetic = statement.with_factors_last()
+        self.each = unrolled_instructions(self.arithmetic, of.constants, of.shape.points)
         self.longest, self.waited, self.wide = of.zeros, of.zeros, of.zeros
 
     def add(self) -> None:
@@ -126,7 +130,7 @@ class _Counting:
         memory = free * (1 - guarded) + tested * guarded
         rate = of.card.fp64_per_cycle if is_wide(self.statement) else of.card.fp32_per_cycle
         issue = self.points * self.each * of.card.warp * SCHEDULERS / rate
-        whole = result_cycles(self.statement, of.card, of.constants)
+        whole = result_cycles(self.arithmetic, of.card, of.constants)
         # steps that are unrolled wait for each other only where one adds to what the last had
         adds = any(
             uniform.reads and uniform.writes for uniform in of.uniform_sets[self.statement.name]
@@ -138,3 +142,9 @@ class _Counting:
         copies = prod(shape.steps[n] for n in of.cut.mapped if n not in loops)
         there: Column = np.minimum(1.0, self.share * copies)
         self.demand.chain_cycles += there * self.steps * (memory + arithmetic + self.wide)
+
+
+def _sums_in_registers(of: CudaLaunch, statement: StatementFacts) -> bool:
+    """Tell whether registers have what a statement adds to, in an order of the compiler's own."""
+    own = of.uniform_sets[statement.name]
+    return not of.structure.in_order and any(one.held and one.writes for one in own)

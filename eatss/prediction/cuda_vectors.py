@@ -55,27 +55,38 @@ def vector_width(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet)
 
     Neighbours lie along the last loop or, unrolled, along the innermost serial one.
     """
-    serial = of.serial(statement)
     if not _has_vectors(of) or any(uniform.spans) or not uniform.access.subscripts:
         return of.ones
     width = _width(of, [uniform])
     terms = dict(uniform.access.subscripts[-1][0])
     if terms == {of.cut.mapped[-1]: 1}:
         return np.where(in_rows(of), width, 1.0)
-    if serial and terms == {serial[-1]: 1}:
-        tile = of.shape.tile.get(serial[-1], of.ones)
-        return np.where(np.mod(tile, width) == 0, width, 1.0)
-    return of.ones
+    return steps_together(of, statement, uniform)
+
+
+def steps_together(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet) -> Column:
+    """Return the steps of the innermost serial loop for which a thread loads a reference at once.
+
+    It is staged then, and its rows lie along the loop.
+    """
+    serial = of.serial(statement)
+    if not _has_vectors(of) or any(uniform.spans) or not uniform.access.subscripts or not serial:
+        return of.ones
+    if dict(uniform.access.subscripts[-1][0]) != {serial[-1]: 1}:
+        return of.ones
+    width = _width(of, [uniform])
+    whole = np.mod(of.shape.tile.get(serial[-1], of.ones), width) == 0
+    return np.where(whole & (of.staged(uniform.group) > 0), width, 1.0)
 
 
 def vector_wavefronts(of: CudaLaunch, access: AccessFacts, width: Column) -> Column:
-    """Return the cycles of one load of vectors: 128 bytes that differ in each."""
+    """Return the cycles of one load of vectors: 128 bytes that differ in each.
+
+    Vectors that a thread has lie so far apart that its neighbours have those between.
+    """
     if not _has_vectors(of):
         return of.ones
-    differ = of.different_bytes(access) * width
-    last = of.cut.mapped[-1]
-    apart = of.shape.points[last] if last in dict(access.strides) else width
-    return np.maximum(1.0, differ / LINE_BYTES) * np.maximum(1.0, apart / width)
+    return np.asarray(np.maximum(1.0, of.different_bytes(access) * width / LINE_BYTES))
 
 
 def _has_vectors(of: CudaLaunch) -> bool:

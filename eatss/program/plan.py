@@ -74,7 +74,8 @@ class KernelCode:
     arguments and temporaries of the entry, and counters of host loops. ``notes`` say in
     sentences what was decided and why. ``reassociates`` says that sums of it are added up in
     another order, so that floating-point results may differ from the original's by rounding; so
-    they may by the ``inexact_instructions`` that it uses in the place of C's operations.
+    they may by the ``inexact_instructions`` that it uses in the place of C's operations, and where
+    ``factors_last`` says that scalars are multiplied once, when a sum is there.
     ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that
     any number of blocks takes all tiles.
     """
@@ -90,6 +91,7 @@ class KernelCode:
     notes: tuple[str, ...]
     reassociates: bool = False
     inexact_instructions: tuple[str, ...] = ()
+    factors_last: bool = False
     grid_strides: tuple[Literal["x", "y", "z"], ...] = ()
 
     def __repr__(self) -> str:
@@ -101,7 +103,7 @@ class KernelCode:
     @property
     def bit_exact(self) -> bool:
         """Whether floating-point results have to be those of the original in every bit."""
-        return not (self.reassociates or self.inexact_instructions)
+        return not (self.reassociates or self.inexact_instructions or self.factors_last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,4 +35,5 @@ def _kernel(selected: KernelSelection) -> KernelRecipe:
         spread=selected.spread,
         host_loop=selected.host_loop,
         warps=selected.warps,
+        stages=selected.stages,
     )

@@ -39,7 +39,7 @@ class KernelRecipe:
     ``tile_sizes`` by loop of the band, outermost first; ``block`` threads by mapped loop, the one
     along ``x`` last. ``spread`` is how its sums are spread over threads and blocks, ``host_loop`` a
     loop of the band that runs on the host. ``warps`` is the instruction that warps compute products
-    by.
+    by, ``stages`` the boxes of shared memory in use at once where threads compute alone.
     """
 
     name: str
@@ -50,6 +50,7 @@ class KernelRecipe:
     spread: SplitK | None = None
     host_loop: str | None = None
     warps: WarpUse | None = None
+    stages: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

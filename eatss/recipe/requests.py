@@ -206,7 +206,7 @@ def check_selection(
         sized = tuple(name for name, size in chosen.tile_sizes if size >= 1)
         if sized != chosen.loops and chosen.tile_sizes:
             raise _foreign(f"its {kernel.name} does not have a tile size for each loop")
-        for why in () if chosen.warps is None else _warp_misfits(chosen.warps):
+        for why in _stage_misfits(chosen.warps, chosen.stages):
             raise _foreign(f"its {kernel.name} {why}")
 
 
@@ -299,18 +299,18 @@ def _cut_misfits(decided: KernelRecipe) -> Iterator[str]:
         1 <= spread.tile <= MAX_TILE and 1 <= spread.chunks <= MAX_BLOCKS_YZ
     ):
         yield "spreads sums in steps or over blocks that no launch has"
-    if decided.warps is not None:
-        yield from _warp_misfits(decided.warps)
+    yield from _stage_misfits(decided.warps, decided.stages)
 
 
-def _warp_misfits(warps: WarpUse) -> Iterator[str]:
-    """Yield why no launch can use an instruction so."""
-    if not (
+def _stage_misfits(warps: WarpUse | None, stages: int) -> Iterator[str]:
+    """Yield why no launch can use an instruction or have boxes so."""
+    if warps is not None and not (
         warps.instruction in INSTRUCTIONS.names() and INSTRUCTIONS.get(warps.instruction).lanes
     ):
         yield f"computes products by {warps.instruction}, which is no instruction of warps"
-    if not 1 <= warps.stages <= MAX_STAGES:
-        yield f"has {warps.stages} boxes of shared memory in use at once, not 1 to {MAX_STAGES}"
+    for number in (stages, *(() if warps is None else (warps.stages,))):
+        if not 1 <= number <= MAX_STAGES:
+            yield f"has {number} boxes of shared memory in use at once, not 1 to {MAX_STAGES}"
 
 
 def _check_options(

@@ -52,7 +52,9 @@ def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
         head.append(f"\n  tiles {sizes}; block {block} threads", style="default")
         if kernel.shared:
             head.append(f"; {', '.join(kernel.shared)} in shared memory", style="default")
-    for line in cut_lines(kernel.spread, kernel.sum_loops, kernel.host_loop, kernel.warps):
+    for line in cut_lines(
+        kernel.spread, kernel.sum_loops, kernel.host_loop, kernel.warps, kernel.stages
+    ):
         head.append(f"\n  {line}", style="default")
     one = kernel.predicted
     if one is None:
@@ -88,10 +90,12 @@ def cut_lines(
     sum_loops: Sequence[str],
     host_loop: str | None,
     warps: WarpUse | None = None,
+    stages: int = 1,
 ) -> list[str]:
     """Return what a layout of generated code has besides sizes, a line each.
 
-    That is how sums are spread, what its host runs, and what warps compute together.
+    That is how sums are spread, what its host runs, what warps compute together, and how far copies
+    run ahead.
     """
     lines = []
     if spread is not None:
@@ -102,10 +106,15 @@ def cut_lines(
     if host_loop is not None:
         lines.append(f"the loop {host_loop} runs on the host")
     if warps is not None:
-        tiles = "tile" if warps.stages == 2 else "tiles"
-        ahead = "" if warps.stages == 1 else f", copies {warps.stages - 1} {tiles} ahead"
+        ahead = "" if warps.stages == 1 else f", {_ahead(warps.stages)}"
         lines.append(f"products by tensor cores: {warps.instruction}{ahead}")
+    elif stages > 1:
+        lines.append(_ahead(stages))
     return lines
+
+
+def _ahead(stages: int) -> str:
+    return f"copies {stages - 1} {'tile' if stages == 2 else 'tiles'} ahead"
 
 
 def _against_default(one: Prediction, default: Prediction | None) -> str:

@@ -109,7 +109,9 @@ def _kernel(
         return [head]
     verdict = _generated_verdict(kernel) if generated and predicted else _verdict(kernel)
     head.append(f"\n  {verdict}", style="default")
-    for line in cut_lines(kernel.spread, kernel.sum_loops, kernel.host_loop, kernel.warps):
+    for line in cut_lines(
+        kernel.spread, kernel.sum_loops, kernel.host_loop, kernel.warps, kernel.stages
+    ):
         head.append(f"\n  {line}", style="default")
     loops = _dealt_loops(kernel) if predicted else _loops(kernel)
     parts: list[RenderableType] = [head, *([loops] if kernel.loops else [])]

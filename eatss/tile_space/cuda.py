@@ -108,6 +108,11 @@ class CudaVariables:
         """The lattices whose warps compute products by an instruction."""
         return tuple(one for one in self.lattices if one.structure.instruction is not None)
 
+    @cached_property
+    def stages(self) -> tuple[int, ...]:
+        """The boxes that may be in use at once."""
+        return tuple(sorted({n for one in self.lattices for n in _values(one.stages)} | {1}))
+
     @property
     def spreads(self) -> bool:
         """Whether sums may be spread."""
@@ -134,9 +139,8 @@ class CudaVariables:
             for loop in self.serial
         ]
         found += [Iterator(name=n, over=Listed(values=(0, 1))) for n in self.staged.values()]
-        if self.products:
-            stages = sorted({n for one in self.products for n in np.unique(one.stages).tolist()})
-            found.append(Iterator(name=self.name("stages"), over=Listed(values=tuple(stages))))
+        if self.stages != (1,):
+            found.append(Iterator(name=self.name("stages"), over=Listed(values=self.stages)))
         if len(self.hosts) > 1:
             hosts = tuple(NONE if host is None else host for host in self.hosts)
             found.append(Iterator(name=self.name("host"), over=Listed(values=hosts)))
@@ -159,6 +163,7 @@ class CudaVariables:
             *self._point_filters(),
             *self._tile_filters(),
             *self._cut_filters(),
+            *self._stage_filters(),
             *self._product_filters(),
             *self._shared_filters(),
         ]
@@ -300,12 +305,25 @@ class CudaVariables:
             staged = " + ".join(self.staged.values())
             yield "spread sums stage nothing", f"{staged} == 0 or {lanes} * {chunks} == 1"
 
+    def _stage_filters(self) -> Iterable[tuple[str, str]]:
+        """Yield what holds where boxes are filled ahead."""
+        if self.stages == (1,):
+            return
+        stages = self.name("stages")
+        ahead = sorted({n for one in self._plain for n in _values(one.stages)})
+        staged = " + ".join(self.staged.values()) or "0"
+        yield (
+            "boxes ahead where something is staged",
+            self._alone(f"{stages} == 1 or ({stages} in {ahead} and {staged} > 0)"),
+        )
+        if self.spreads:
+            yield "no boxes ahead of spread sums", f"{stages} == 1 or not ({self._spread})"
+
     def _product_filters(self) -> Iterable[tuple[str, str]]:
         """Yield what holds where warps compute products: what their layouts have."""
         if not self.products:
             return
-        warps, stages = self.name("warps"), self.name("stages")
-        yield "boxes ahead where warps compute products", f"{stages} == 1 or {warps} != '{NONE}'"
+        warps = self.name("warps")
         for one in self.products:
             own = one.structure.instruction
             assert own is not None
@@ -349,7 +367,7 @@ class CudaVariables:
                 terms.append(f"{name} * {self.facts.element_bytes} * ({elements})")
         if terms:
             least = " + ".join(terms)
-            if self.products:
+            if self.stages != (1,):
                 least = f"{self.name('stages')} * ({least})"
             yield "shared memory of what is staged", f"{least} <= card.shared_per_block_optin_bytes"
 

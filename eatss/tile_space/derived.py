@@ -106,7 +106,9 @@ def kernel_point(variables: CudaVariables, kernel: KernelSelection) -> dict[str,
     if variables.products:
         warps = kernel.warps
         point[name("warps")] = NONE if warps is None else warps.instruction
-        point[name("stages")] = 1 if warps is None else warps.stages
+    if variables.stages != (1,):
+        own = kernel.stages if kernel.warps is None else kernel.warps.stages
+        point[name("stages")] = own
     point |= {name("points", n): sizes[n] // block.get(n, 1) for n in variables.mapped}
     point |= {name("tile", n): sizes[n] for n in variables.serial}
     point |= {own: int(set(group) <= shared) for group, own in variables.staged.items()}

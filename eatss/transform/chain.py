@@ -21,6 +21,7 @@ from eatss.transform.pipeline import pipelined
 from eatss.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.transform.use_instruction import use_instruction
 from eatss.transform.use_warp_instruction import use_warp_instruction
+from eatss.transform.vectors_apart import Neighbours, with_vectors_apart
 
 
 def transformed(
@@ -30,6 +31,7 @@ def transformed(
     instructions: Sequence[str],
     sizes: Collection[str],
     strict_fp: bool,
+    neighbours: Neighbours | None = None,
     stages: int = 1,
     most_shared_bytes: int = 0,
     registers: int = 0,
@@ -42,6 +44,7 @@ def transformed(
         instructions: names of instructions to use where they fit.
         sizes: names that kernels know without being passed them.
         strict_fp: whether floating-point operations are to be those of the source.
+        neighbours: a loop of which threads have points that follow each other.
         stages: how many boxes of each copy there are to be, see :func:`pipelined`.
         most_shared_bytes: what a block may have.
         registers: what a compiler may give a thread.
@@ -53,8 +56,9 @@ def transformed(
         InternalError: ``EATSS-K904`` a kernel is not well formed, ``EATSS-K903`` threads may meet
             in shared memory without a barrier.
     """
-    for fault in kernel_faults(kernel, sizes):
-        raise _internal("EATSS-K904", kernel, fault)
+    _check(kernel, sizes, "")
+    if neighbours is not None:
+        kernel = with_vectors_apart(kernel, neighbours)
     for name in transformations:
         kernel = _changed(kernel, name, sizes, most_shared_bytes)
     for name in instructions:
@@ -63,11 +67,13 @@ def transformed(
     if kernel.warps:
         kernel = padded_for_lanes(kernel, most_shared_bytes)
         kernel = in_groups_of_rows(kernel, taken_names(kernel, sizes))
+    if not strict_fp and not kernel.factors_last:
+        kernel = _with_factors_last(kernel, taken_names(kernel, sizes))
+        _check(kernel, sizes, "after factors that wait: ")
     if stages > 1:
         taken = taken_names(kernel, sizes)
         kernel = pipelined(kernel, stages, most_shared_bytes, taken, registers)
-        for fault in kernel_faults(kernel, sizes):
-            raise _internal("EATSS-K904", kernel, f"after copying ahead: {fault}")
+        _check(kernel, sizes, "after copying ahead: ")
     inexact = inexact_instructions(kernel)
     if strict_fp and inexact:
         raise input_error(
@@ -79,6 +85,18 @@ def transformed(
     for fault in barrier_faults(kernel.body):
         raise _internal("EATSS-K903", kernel, fault)
     return kernel
+
+
+def _check(kernel: Kernel, sizes: Collection[str], when: str) -> None:
+    """Raise the first fault of a kernel."""
+    for fault in kernel_faults(kernel, sizes):
+        raise _internal("EATSS-K904", kernel, f"{when}{fault}")
+
+
+def _with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
+    """Return a kernel whose sums of products get shared factors at their end, row by row."""
+    found = with_factors_last(kernel, taken)
+    return with_rows_one_by_one(found) if found.factors_last else found
 
 
 def _with_instruction(kernel: Kernel, instruction: Instruction, sizes: Collection[str]) -> Kernel:

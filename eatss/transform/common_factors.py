@@ -34,9 +34,9 @@ from eatss.kernel.nodes import (
     Scope,
 )
 from eatss.kernel.uses import accesses, buffers_of, elements, every, with_elements
-from eatss.program import Apply, Constant, Name, Operator
+from eatss.program import Apply, Constant, Name, Operator, names_in
 from eatss.scops import Binary, Expression, Read
-from eatss.transform.factors import factors, product_of
+from eatss.scops.factors import factors, product_of
 from eatss.transform.use_instruction import added_to_target
 
 
@@ -44,10 +44,11 @@ def with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
     """Return a kernel whose sums of products get the factors that all of them share at their end.
 
     Those factors are scalars that are passed to the kernel. What else a loop does with the sum, or
-    nodes before it, keeps it as it is. Names that are ``taken`` stay what they are. A factor that
-    is infinite makes NaN where a sum is zero.
+    nodes before it, keeps it as it is; and so does a loop that adds to each register once. Names
+    that are ``taken`` stay what they are. A factor that is infinite makes NaN where a sum is zero.
     """
-    return replace(kernel, body=_changed(kernel.body, taken))
+    body = _changed(kernel.body, taken)
+    return replace(kernel, body=body, factors_last=body != kernel.body)
 
 
 def _changed(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, ...]:
@@ -80,9 +81,10 @@ class _Sum:
     @classmethod
     def of(cls, before: Sequence[Node], loop: For | If) -> _Sum | None:
         """Return the sum of a loop, which may stand behind a test, if it has shared factors."""
-        if isinstance(loop, If) and loop.orelse:
-            return None
         computes = [one for one in every((loop,)) if isinstance(one, Compute)]
+        orelse = isinstance(loop, If) and loop.orelse
+        if orelse or not any(_repeats(loop, one) for one in computes):
+            return None
         targets = {one.target.buffer for one in computes}
         if len(targets) != 1 or any(one.by is not None for one in computes):
             return None
@@ -192,6 +194,13 @@ def _alone(before: Sequence[Node], buffer: Buffer, loop: Node) -> bool:
             if any(element.buffer in changed - {buffer} for element in read):
                 return False
     return True
+
+
+def _repeats(loop: Node, node: Compute) -> bool:
+    """Tell whether a loop runs a statement several times for the same register."""
+    places = {name for one in node.target.subscripts for name in names_in(one)}
+    around = [one for one in every((loop,)) if isinstance(one, For) and node in every(one.body)]
+    return any(one.counter not in places for one in around)
 
 
 def _shared_factors(node: Compute) -> list[tuple[str, Expression]]:

@@ -53,7 +53,7 @@ from eatss.program import (
 )
 from eatss.program.linear import Linear, linear
 from eatss.scops import AffineValue, Expression, Read, preorder
-from eatss.transform.factors import factors, product_of
+from eatss.scops.factors import factors, product_of
 from eatss.transform.use_instruction import added_to_target
 
 _AXES = 2

@@ -696,6 +696,15 @@ struct Passed {
 template <class T, int count>
 T Passed<T, count>::posted[MAX_THREADS][2][count];
 
+// Stops where 16 bytes do not begin at a multiple of them.
+inline void whole_vector(const void *source) {
+    if (((uintptr_t)source & 15) != 0) {
+        note(cudaErrorMisalignedAddress, "address", "kernel %s: 16 bytes are copied from %p",
+             kernel_name, source);
+        stop();
+    }
+}
+
 }  // namespace eatss
 
 #define EATSS_LAUNCH(kernel, grid, block, bytes, stream, ...)                            \
@@ -727,18 +736,17 @@ inline void eatss_copy_ahead(eatss::Tracked<T> *target, const T *source, bool re
     eatss::send(copy);
 }
 inline bool eatss_is_aligned(const void *array) { return ((uintptr_t)array & 15) == 0; }
-inline void eatss_copy_wide(eatss::Tracked<double> *target, const double *source) {
-    target[0] = source[0];
-    target[1] = source[1];
+template <class T>
+inline void eatss_copy_wide(eatss::Tracked<T> *target, const T *source) {
+    eatss::whole_vector(source);
+    for (int at = 0; at < (int)(16 / sizeof(T)); at++)
+        target[at] = source[at];
 }
-inline void eatss_copy_wide_ahead(eatss::Tracked<double> *target, const double *source) {
-    if (((uintptr_t)source & 15) != 0) {
-        eatss::note(cudaErrorMisalignedAddress, "address", "kernel %s: 16 bytes are copied from %p",
-                    eatss::kernel_name, (const void *)source);
-        eatss::stop();
-    }
-    eatss_copy_ahead(&target[0], &source[0], true);
-    eatss_copy_ahead(&target[1], &source[1], true);
+template <class T>
+inline void eatss_copy_wide_ahead(eatss::Tracked<T> *target, const T *source) {
+    eatss::whole_vector(source);
+    for (int at = 0; at < (int)(16 / sizeof(T)); at++)
+        eatss_copy_ahead(&target[at], &source[at], true);
 }
 inline void eatss_commit_copies() { eatss::commit_copies(); }
 template <int pending>

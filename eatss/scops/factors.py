@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from eatss.scops import Binary, Expression
+from eatss.scops.expression import Binary, Expression
 
 
 def added_to(value: Expression, is_target: Callable[[Expression], bool]) -> Expression | None:
