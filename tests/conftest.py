@@ -20,8 +20,8 @@ if _ROOT not in sys.path:  # benchmarks, and the doubles of other folders
 
 os.environ.pop("COLUMNS", None)  # workers are given one: pages are as wide as a file's here
 
-settings.register_profile("same", derandomize=True)
-settings.register_profile("explore", print_blob=True)
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("explore", print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 

@@ -58,6 +58,9 @@ class SplitK:
     chunks: int
 
 
+ROWS_TOGETHER = 8
+"""Rows of tiles that blocks take column by column, where copies run ahead."""
+
 MAX_STAGES = 8
 """The most boxes of shared memory in use at once."""
 

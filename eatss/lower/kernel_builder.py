@@ -527,8 +527,6 @@ class KernelBuilder:
         if general is None:
             return ()
         if whole is not None:
-            if self._mapping.warps:
-                return self._thread.nodes(general)
             instances = [without_parameters(instance, others) for instance in whole.instances]
         full = full_tiles(instances, loops, known) if separate else None
         if full is None or full.is_equal(known):

@@ -8,7 +8,7 @@ scalar factor is infinite. So only tensor cores, which have no other choice, add
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import islpy as isl
@@ -39,7 +39,9 @@ def over_whole_tiles(
     *,
     zeros: bool,
 ) -> Phase | None:
-    """Return a phase that runs all points of each tile, ``None`` where that may do harm.
+    """Return a phase that runs all points of each tile that it can without harm.
+
+    It is ``None`` where that is not known of any.
 
     Args:
         phase: one statement, its instances with loops bound to parameters.
@@ -61,19 +63,61 @@ def over_whole_tiles(
         whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known)
         if whole is None:
             return None
-        if not zeros:
-            reached = instance.params().intersect(tile_set(instance.get_ctx(), phase.mapped))
-            whole = whole.intersect_params(without_parameters(reached, sorted(mapped)))
         statement = piece.statement(instance.get_tuple_name())
         factors = _staged_factors(statement, tiles, held, values) or ()
-        extra = coalesced(whole.subtract(instance).intersect_params(live))
-        if not zeros and not extra.is_empty():
+
+        def is_harmless(
+            points: isl.Set,
+            instance: isl.Set = instance,
+            statement: Statement = statement,
+            factors: Sequence[int] = factors,
+        ) -> bool:
+            extra = coalesced(points.subtract(instance).intersect_params(live))
+            if extra.is_empty() or not zeros:
+                return bool(extra.is_empty())
+            free = without_parameters(extra, phase.bound)
+            return not any(_is_read(free, statement, number, tiles) for number in factors)
+
+        more = whole if is_harmless(whole) else _with_fewer_bounds(instance, whole, is_harmless)
+        if more is None:
             return None
-        free = without_parameters(extra, phase.bound)
-        if any(_is_read(free, statement, number, tiles) for number in factors):
-            return None
-        found.append(whole)
+        found.append(more)
     return replace(phase, instances=tuple(found))
+
+
+def _with_fewer_bounds(
+    instance: isl.Set, whole: isl.Set, is_harmless: Callable[[isl.Set], bool]
+) -> isl.Set | None:
+    """Return instances without the bounds that can be left out.
+
+    Those stay that keep sums from factors of others, as in a triangle.
+
+    Args:
+        instance: the instances of a statement, loops bound to parameters.
+        whole: all points of a tile as its instances.
+        is_harmless: whether a set of points may run.
+
+    Returns:
+        ``None`` where the instances are no convex set.
+    """
+    single = coalesced(instance)
+    if single.n_basic_set() != 1:
+        return None
+    (part,) = single.get_basic_sets()
+    if part.dim(isl.dim_type.div):
+        return None
+    bounds = [one for one in part.get_constraints() if not one.is_equality()]
+    for bound in tuple(bounds):
+        others = [one for one in bounds if one is not bound]
+        if is_harmless(_within(whole, others)):
+            bounds = others
+    return _within(whole, bounds)
+
+
+def _within(points: isl.Set, bounds: Sequence[isl.Constraint]) -> isl.Set:
+    for bound in bounds:
+        points = points.add_constraint(bound)
+    return points
 
 
 def is_product(

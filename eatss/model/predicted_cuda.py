@@ -186,20 +186,20 @@ def _cells(
             )
             for first in range(0, len(lattice), AT_ONCE)
         ]
-        times_s, value = (np.concatenate(one) for one in zip(*parts, strict=True))
-        cells.append(_Cell(lattice, times_s, bool((value < NEVER).any()), value))
+        times_s, fits, value = (np.concatenate(one) for one in zip(*parts, strict=True))
+        cells.append(_Cell(lattice, times_s, bool(fits.any()), value))
     return _at_full_speed(cells)
 
 
 def _costed(
     model: CudaModel, lattice: CudaLattice, profile: GpuProfile, options: ModelOptions
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Return the times and costs of layouts."""
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+    """Return the times of layouts, which of them can launch, and costs."""
     prediction = model.columns(lattice.structure, lattice.candidates())
     fits = prediction.fits & (prediction.shared_bytes <= _shared_limit(lattice, profile, options))
     fits &= np.isfinite(prediction.total.time_s)
     value = np.where(fits, costs(prediction.total, options.objective), NEVER)
-    return prediction.total.time_s, value
+    return prediction.total.time_s, fits, value
 
 
 def _shared_limit(

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from eatss.analysis.structure import ROWS_TOGETHER
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.cuda_copies import loads_held
@@ -75,17 +76,27 @@ def _touched(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet) -> 
 def _again(setting: CodeResources, uniform: UniformSet, touched: float) -> Column:
     """Return how often a uniform set's elements come from memory.
 
-    Blocks along ``x`` run one after the other first.
+    Blocks along ``x`` run one after the other first, or, where copies run ahead, in groups of rows.
     """
     of = setting.of
     mapped = of.cut.mapped
     if len(mapped) < len(("rows", "columns")) or touched <= 0.5 * of.card.l2_bytes:
         return of.ones
     moving = dict(uniform.access.strides)
-    rows = [n for n in mapped[:-1] if n not in moving]
-    if not rows or mapped[-1] not in moving:
-        return of.ones
+    *others, columns = mapped
     resident = np.maximum(1.0, setting.resident) * of.card.sms
-    at_once = np.maximum(1.0, resident / of.shape.steps[mapped[-1]])
+    together = np.minimum(ROWS_TOGETHER, of.shape.steps[others[-1]])
+    in_groups = (of.candidates.stages > 1) | (of.structure.instruction is not None)
+    if columns not in moving:
+        kept = touched * together / of.shape.steps[others[-1]] <= 0.5 * of.card.l2_bytes
+        sweeps = of.shape.steps[columns] * together / resident
+        again = np.maximum(1.0, np.where(in_groups & ~kept, sweeps, 1.0))
+        return again if others[-1] in moving else of.ones
+    rows = [n for n in others if n not in moving]
+    if not rows:
+        return of.ones
+    at_once = np.maximum(1.0, resident / of.shape.steps[columns])
+    if rows[-1] == others[-1]:
+        at_once = np.where(in_groups, np.maximum(at_once, together), at_once)
     repeats = prod((of.shape.steps[n] for n in rows), start=of.ones)
     return np.maximum(1.0, repeats / at_once)

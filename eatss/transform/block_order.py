@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from eatss.analysis.structure import ROWS_TOGETHER
 from eatss.free_names import free_name
 from eatss.kernel.nodes import Kernel, Let, Node
 from eatss.kernel.uses import names_of, with_expressions
@@ -25,9 +26,6 @@ from eatss.program import (
     total,
 )
 
-ROWS = 8
-"""Rows of a group."""
-
 _X, _Y, _COLUMNS, _ALL_ROWS = map(Name, ("blockIdx.x", "blockIdx.y", "gridDim.x", "gridDim.y"))
 
 
@@ -40,11 +38,13 @@ def in_groups_of_rows(kernel: Kernel, taken: set[str]) -> Kernel:
     if not {_X.name, _Y.name} <= used:
         return kernel
     number, rows = free_name("block", taken), free_name("rows", taken)
-    first = multiplied(Constant(ROWS), Apply(Operator.QUOTIENT, (_Y, Constant(ROWS))))
-    row = Apply(Operator.REMAINDER, (_Y, Constant(ROWS)))
+    first = multiplied(
+        Constant(ROWS_TOGETHER), Apply(Operator.QUOTIENT, (_Y, Constant(ROWS_TOGETHER)))
+    )
+    row = Apply(Operator.REMAINDER, (_Y, Constant(ROWS_TOGETHER)))
     order: tuple[Node, ...] = (
         Let(name=number, value=total(_X, multiplied(row, _COLUMNS))),
-        Let(name=rows, value=minimum(difference(_ALL_ROWS, first), ROWS)),
+        Let(name=rows, value=minimum(difference(_ALL_ROWS, first), ROWS_TOGETHER)),
     )
     change: dict[str, IntExpr] = {
         _X.name: Apply(Operator.QUOTIENT, (Name(number), Name(rows))),

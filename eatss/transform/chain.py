@@ -17,6 +17,7 @@ from eatss.transform.barriers import with_barriers
 from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.common_factors import with_factors_last
 from eatss.transform.lane_padding import padded_for_lanes
+from eatss.transform.loads_before_tests import with_loads_before_tests
 from eatss.transform.pipeline import pipelined
 from eatss.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.transform.use_instruction import use_instruction
@@ -70,9 +71,13 @@ def transformed(
     if not strict_fp and not kernel.factors_last:
         kernel = _with_factors_last(kernel, taken_names(kernel, sizes))
         _check(kernel, sizes, "after factors that wait: ")
+    kernel = with_loads_before_tests(kernel, taken_names(kernel, sizes))
+    _check(kernel, sizes, "after loads before tests: ")
     if stages > 1:
         taken = taken_names(kernel, sizes)
-        kernel = pipelined(kernel, stages, most_shared_bytes, taken, registers)
+        ahead = pipelined(kernel, stages, most_shared_bytes, taken, registers)
+        alone = ahead != kernel and not kernel.warps
+        kernel = in_groups_of_rows(ahead, taken_names(ahead, sizes)) if alone else ahead
         _check(kernel, sizes, "after copying ahead: ")
     inexact = inexact_instructions(kernel)
     if strict_fp and inexact:

@@ -61,9 +61,10 @@ def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
     partial one, as far as the original stays below :data:`WORK_LIMIT` and the data below
     :data:`MEMORY_LIMIT_BYTES`. Sizes differ from parameter to parameter, so that exchanged
     strides show; once they are exchanged and once all equal, and once those are small that make
-    arrays smaller. None violates an assumption of an entry; parameters that the assumptions fix
-    have their values. A program without parameters has one empty choice. There is none where
-    the sizes that are allowed are too large.
+    arrays smaller, and once they are whole tiles where copies of 16 bytes are for such rows. None
+    violates an assumption of an entry; parameters that the assumptions fix have their values. A
+    program without parameters has one empty choice. There is none where the sizes that are allowed
+    are too large.
     """
     fixed = fixed_parameters(program)
     if len(fixed) == len(program.parameters):
@@ -89,6 +90,8 @@ def choose_sizes(program: Program) -> tuple[Mapping[str, int], ...]:
         wanted.append(dict(zip(small, reversed(middle), strict=True)))
         wanted.append(dict.fromkeys(small, min(middle)))
     wanted += steps
+    if "eatss_is_aligned" in program.text:
+        wanted.append(_whole_vectors(program))
     wanted += islice(_mixed(program, estimated=True), 1)
     chosen = _allowed(program, [{**sizes, **fixed} for sizes in wanted])
     if not chosen:
@@ -460,6 +463,16 @@ def _of_steps(
             blocks = prod(max(0, evaluate(extent, values)) for extent in step.grid)
             total += of_launch(step, blocks)
     return total
+
+
+def _whole_vectors(program: Program) -> dict[str, int]:
+    """Return sizes of which all are multiples of 16, some tiles long."""
+    tiled = {p.name: -(-max(1, p.tile) // _UNTILED) * _UNTILED for p in program.parameters}
+    for times in (4, 3, 2):
+        sizes = {name: times * tile for name, tile in tiled.items()}
+        if _fits(program, sizes):
+            return sizes
+    return tiled
 
 
 def _ladder(parameter: Parameter, number: int) -> tuple[int, ...]:

@@ -52,8 +52,8 @@ def test_points_are_in_rows_of_vectors(
     dtype: str, threads: int, rows: tuple[int, int], tmp_path: Path
 ) -> None:
     program = made(tmp_path, "A[i][k] * B[k][j]", dtype=dtype, threads=threads)
-    points = 32 // threads
-    assert f"j0 + {points} * tj + rj" in program.text
+    values = {"float": "j0 + 4 * tj + rj", "double": "j0 + 2 * tj + 16 * (rj / 2) + rj % 2"}
+    assert values[dtype] in program.text
     assert f"{dtype}) A[16][{rows[0]}];" in program.text
     assert f"{dtype}) B[8][{rows[1]}];" in program.text
     assert "__shared__ __align__(16)" in program.text
@@ -80,6 +80,74 @@ def test_rows_are_odd_where_many_threads_read_one_column(tmp_path: Path) -> None
     many = made(tmp_path / "many", "A[i][k] * A[j][k]", shared="A", threads=16)
     assert "[32][12];" in few.text
     assert "[32][9];" in many.text
+
+
+def wide(folder: Path, stages: int, sizes: list[dict[str, int]], dtype: str = "float") -> str:
+    """Return the text of a product whose threads have several vectors, its results checked."""
+    text = PRODUCT.replace("TYPE", dtype).replace("VALUE", "A[i][k] * B[k][j]")
+    program = eatss.codegen(
+        text.replace("N + 1", "N + 4"),
+        gpu="h200" if dtype == "float" else "v100",  # that has no tensor cores for doubles
+        output=folder,
+        tiles={"i": 16, "j": 64, "k": 16},
+        block={"i": 8, "j": 8},
+        placements={"A": "shared", "B": "shared"},
+        stages=stages,
+    )
+    found = verify(folder, device="cpu", sizes=sizes)
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+    return program.text
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("float", "j0 + 4 * tj + 32 * (rj / 4) + rj % 4"),
+        ("double", "j0 + 2 * tj + 16 * (rj / 2) + rj % 2"),
+    ],
+)
+def test_vectors_of_a_thread_lie_apart(dtype: str, value: str, tmp_path: Path) -> None:
+    assert value in wide(tmp_path, 1, [{"N": 1}, {"N": 65}, {"N": 96}], dtype)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_rows_are_copied_16_bytes_at_a_time(stages: int, tmp_path: Path) -> None:
+    """It is done where rows begin at multiples of them: sizes that are, and others."""
+    text = wide(tmp_path, stages, [{"N": 63}, {"N": 64}, {"N": 66}, {"N": 132}])
+    assert ("eatss_copy_wide_ahead(&sh" if stages > 1 else "eatss_copy_wide(&sh") in text
+    assert "wide_A && k0 % 4 == 0" in text or stages > 1
+
+
+def test_bounds_of_a_triangle_stay_and_others_go(tmp_path: Path) -> None:
+    """Columns beside the array need no test; steps that a row does not have stay out."""
+    source = """
+    #ifndef N
+    #define N 4096
+    #endif
+    void f(float C[N][N], float A[N][N], float B[N][N])
+    {
+    #pragma scop
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < N; j++)
+                for (int k = i + 1; k < N; k++)
+                    C[i][j] += A[k][i] * B[k][j];
+    #pragma endscop
+    }
+    """
+    program = eatss.codegen(
+        source,
+        gpu="h200",
+        output=tmp_path,
+        tiles={"i": 32, "j": 32, "k": 16},
+        block={"i": 8, "j": 8},
+        placements={"A": "shared", "B": "shared"},
+    )
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 5}, {"N": 32}, {"N": 49}, {"N": 100}])
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+    sums = program.text.partition("C_r[ri][rj] += ")[0].rpartition("__syncthreads")[2]
+    tests = [line.strip() for line in sums.splitlines() if line.strip().startswith("if (")]
+    assert tests == ["if (k0 + 16 <= N && i0 + 32 <= k0) {"]
+    assert "if (i < k)" in program.text
 
 
 def test_rows_and_columns_beside_the_array_run_without_tests(tmp_path: Path) -> None:

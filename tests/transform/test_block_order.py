@@ -8,10 +8,11 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eatss.analysis.structure import ROWS_TOGETHER
 from eatss.kernel.nodes import Kernel, Let
 from eatss.kernel.uses import taken_names
 from eatss.program import Name, evaluate
-from eatss.transform.block_order import ROWS, in_groups_of_rows
+from eatss.transform.block_order import in_groups_of_rows
 
 KERNEL = Kernel(
     name="k",
@@ -45,11 +46,11 @@ def test_every_tile_has_one_block(columns: int, rows: int) -> None:
     assert sorted(tiles(columns, rows)) == list(product(range(columns), range(rows)))
 
 
-@given(st.integers(ROWS, 40), st.integers(1, 5))
+@given(st.integers(ROWS_TOGETHER, 40), st.integers(1, 5))
 def test_blocks_go_down_the_rows_of_a_group_first(columns: int, groups: int) -> None:
-    order = tiles(columns, ROWS * groups)
-    assert order[:ROWS] == [(0, row) for row in range(ROWS)]
-    assert order[ROWS] == (1, 0)
+    order = tiles(columns, ROWS_TOGETHER * groups)
+    assert order[:ROWS_TOGETHER] == [(0, row) for row in range(ROWS_TOGETHER)]
+    assert order[ROWS_TOGETHER] == (1, 0)
 
 
 def test_blocks_of_one_direction_stay() -> None:

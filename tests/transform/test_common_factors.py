@@ -68,8 +68,34 @@ def test_what_products_do_not_share_stays(statements: tuple[str, ...]) -> None:
     assert "eatss_mma_16x8x16(C_r" in text
 
 
-def test_without_the_instruction_nothing_is_moved() -> None:
-    source = products("C[i][j] += alpha * A[i][k] * B[k][j];")
+def test_threads_that_compute_alone_multiply_them_last_too() -> None:
+    source = products("C[i][j] += alpha * A[i][k] * B[k][j];", before="C[i][j] *= beta;")
     plain = eatss.codegen(source, gpu="v100", tiles=TILES, block=(16, 8))
+    assert "sum_C_r[ri][rj] += sh.A[" in plain.text
+    assert "+= alpha * sum_C_r" in plain.text
+    assert (plain.kernels[0].factors_last, plain.kernels[0].bit_exact) == (True, False)
+
+
+def test_rounding_of_the_source_is_kept_where_it_is_asked_for() -> None:
+    source = products("C[i][j] += alpha * A[i][k] * B[k][j];")
     strict = eatss.codegen(source, gpu="h200", tiles=TILES, block=(16, 8), strict_fp=True)
-    assert "sum_C_r" not in plain.text + strict.text
+    assert "sum_C_r" not in strict.text
+    assert strict.kernels[0].bit_exact
+
+
+def test_what_is_added_once_is_not_moved() -> None:
+    source = """
+    void f(double alpha, double beta, double C[64][64], double A[64][64])
+    {
+    #pragma scop
+        for (int i = 0; i < 64; i++)
+            for (int j = 0; j < 64; j++) {
+                C[i][j] *= beta;
+                C[i][j] += alpha * A[i][j];
+            }
+    #pragma endscop
+    }
+    """
+    program = eatss.codegen(source, gpu="h200")
+    assert "sum_C_r" not in program.text
+    assert not program.kernels[0].factors_last
