@@ -302,6 +302,7 @@ def test_no_such_program_ends_as_a_shell_does() -> None:
     assert "error: 'no-such-program' cannot be started" in done.stderr
 
 
+@pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_signals_are_the_programs(number: signal.Signals, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
@@ -325,6 +326,7 @@ def test_signals_are_the_programs(number: signal.Signals, tmp_path: Path) -> Non
     assert b"exit code 9" in said
 
 
+@pytest.mark.usefixtures("heeded_signals")
 def test_ctrl_c_before_the_program_begins_runs_nothing(tmp_path: Path) -> None:
     words = line("--idle", "30", "--", "touch", str(tmp_path / "ran"))
     run = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True)
