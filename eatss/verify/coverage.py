@@ -22,10 +22,14 @@ class Counts:
     branches: tuple[tuple[int, int, int, int], ...]
     blocks: tuple[tuple[str, int, int], ...]
 
-    def untaken(self, numbers: Sequence[int]) -> int:
-        """Return how many ways out of some branches no thread took."""
-        chosen = [self.branches[number] for number in numbers]
-        return sum((false == 0) + (true == 0) for false, true, _, _ in chosen)
+    def untaken(self, numbers: Sequence[int]) -> tuple[tuple[int, bool], ...]:
+        """Return the ways out of some branches that no thread took: numbers, and what holds."""
+        return tuple(
+            (number, bool(way))
+            for number in numbers
+            for way, threads in enumerate(self.branches[number][:2])
+            if threads == 0
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +12,14 @@ from eatss.program import Program
 from eatss.program.tokens import Token, closing, definition, tokens
 
 _TYPES = frozenset(("int", "long", "double", "float", "unsigned"))
+_RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +35,18 @@ class Branch:
     kind: Literal["if", "for"]
     condition: str
     has_else: bool
+
+    def decided(self, sizes: Mapping[str, int]) -> bool | None:
+        """Return whether a size compared with a number holds; ``None`` for any other condition."""
+        words = self.condition.split(" ")
+        if len(words) != 3 or words[1] not in _RELATIONS:
+            return None
+        left, right = (_value(word, sizes) for word in (words[0], words[2]))
+        return None if left is None or right is None else _RELATIONS[words[1]](left, right)
+
+
+def _value(word: str, sizes: Mapping[str, int]) -> int | None:
+    return int(word) if re.fullmatch("0|[1-9][0-9]*", word) else sizes.get(word)
 
 
 @dataclass(frozen=True, slots=True)

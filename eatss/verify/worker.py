@@ -88,7 +88,7 @@ class _Worker:
         self._number = 0
         branches = instrumented_text(self._program)[1]
         kernels = {kernel.name for kernel in self._program.kernels}
-        self._branches = len(branches)
+        self._branches = branches
         self._in_kernels = [k for k, each in enumerate(branches) if each.function in kernels]
 
     def work(self) -> None:
@@ -112,11 +112,11 @@ class _Worker:
                 return
         for number, run in enumerate((*self._job.further, *self._job.searching)):
             before = self._untaken()
-            if number >= len(self._job.further) and before == 0:
-                return
+            if number >= len(self._job.further) and not self._may_take(run, before):
+                continue
             result = self._run(run)
             self._number += 1
-            if result.failed or self._untaken() < before:
+            if result.failed or len(self._untaken()) < len(before):
                 self._emit(Compared(result=result))
             elif result.status == "ok":
                 self._further = self._further.plus(result)
@@ -127,11 +127,16 @@ class _Worker:
         """Return what all libraries have counted together; ``None`` on a card."""
         if not self._counting:
             return None
-        return sum_of([machine.counts(self._branches) for machine in self._counting.values()])
+        return sum_of([machine.counts(len(self._branches)) for machine in self._counting.values()])
 
-    def _untaken(self) -> int:
+    def _untaken(self) -> tuple[tuple[int, bool], ...]:
         counts = self._counted()
-        return 0 if counts is None else counts.untaken(self._in_kernels)
+        return () if counts is None else counts.untaken(self._in_kernels)
+
+    def _may_take(self, run: Run, untaken: Sequence[tuple[int, bool]]) -> bool:
+        """Tell whether a run may take a way that none took; its sizes alone may say it does not."""
+        sizes = dict(run.sizes)
+        return any(self._branches[k].decided(sizes) in (None, holds) for k, holds in untaken)
 
     def _compile_ahead(self, run: Run) -> None:
         with suppress(CompileError):

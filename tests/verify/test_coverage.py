@@ -25,7 +25,7 @@ from eatss.program import (
 )
 from eatss.verify import choose_sizes, verification_text, verify
 from eatss.verify.data import Buffer, make_buffers
-from eatss.verify.instrumentation import instrumented_text
+from eatss.verify.instrumentation import Branch, instrumented_text
 from eatss.verify.rounding_bounds import with_perturbed
 from eatss.verify.sizes import (
     MEMORY_LIMIT_BYTES,
@@ -119,6 +119,45 @@ def test_sizes_of_our_own_take_every_branch_both_ways(
     assert coverage is not None
     assert coverage.branches == 7
     assert coverage.untaken == ()
+
+
+def test_a_way_that_sizes_rule_out_is_not_searched_for(
+    matmul: Program, folder: Callable[..., Path]
+) -> None:
+    positive = Assumption(condition=Apply(Operator.LT, (Constant(0), Name("K"))), message="0 < K")
+    program = replace(matmul, entries=(replace(matmul.entries[0], assumptions=(positive,)),))
+    loop, work = "    for (int k = 0; k < K; k += 16)", "    if (M > 0"
+    refuses = (work, "    if (K <= 0) return -1;\n" + work)
+    plain = verify(folder(program, MATMUL_C, refuses), device="cpu").coverage
+    useless = (loop, "    if (0 < K)\n" + loop)
+    guarded = verify(folder(program, MATMUL_C, refuses, useless), device="cpu")
+    assert guarded.ok
+    assert plain is not None
+    assert guarded.coverage is not None
+    assert [(each.condition, each.never) for each in guarded.coverage.untaken] == [
+        ("0 < K", "false")
+    ]
+    assert guarded.coverage.runs == plain.runs
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("0 < K", True),
+        ("K <= 0", False),
+        ("K == 33", True),
+        ("K > M", True),
+        ("K != 33", False),
+        ("33 >= K", True),
+        ("010 < K", None),
+        ("k < K", None),
+        ("0 < K && 0 < M", None),
+        ("K", None),
+    ],
+)
+def test_sizes_decide_what_compares_them_with_numbers(condition: str, holds: bool | None) -> None:
+    branch = Branch(function="f", line=1, kind="if", condition=condition, has_else=False)
+    assert branch.decided(ONE) is holds
 
 
 def test_branches_of_code_in_two_versions_and_none_of_constants(matmul: Program) -> None:
