@@ -72,6 +72,20 @@ def _no_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep in a cache what the tests of a file compute, as users do: what repeats is computed once.
+
+    All files that ask for it share the cache, also in other processes of the same run.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EATSS_CACHE_DIR", str(shared / "kept"))
+        patch.delenv("EATSS_CACHE_LIMIT")
+        yield
+
+
 @pytest.fixture
 def heeded_signals() -> Iterator[None]:
     """Heed requests to end in a test and in its children, also in a run that ignores them.

@@ -21,7 +21,7 @@ from eatss.session.variants import SourceOptions, generate_variants
 from tests.end_to_end.measuring import KERNELS, eatss, mistake, python
 from tests.end_to_end.scripted_for_any import AT_ONCE, INTERRUPTED, PATH, WRONG, AnyProgram
 
-pytestmark = pytest.mark.usefixtures("heeded_signals")
+pytestmark = pytest.mark.usefixtures("heeded_signals", "kept")
 
 GEMM = KERNELS / "gemm.c"
 H200 = ("--gpu", "h200")

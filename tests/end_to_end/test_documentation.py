@@ -36,6 +36,8 @@ from tests.ppcg_build.recorded_ppcg import wrapper
 from tests.report.measurements import measured
 from tests.store.sweeps import sweep
 
+pytestmark = pytest.mark.usefixtures("kept")
+
 SCRIPTED = "tests.end_to_end.scripted_for_any:AnyProgram"
 PRICED = "tests.explore.priced_card:PricedCard"
 ON_A_SCRIPTED_CARD = f"""\
@@ -66,7 +68,7 @@ def _shown_before(page: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workshop(tmp_path_factory: pytest.TempPathFactory, kept: None) -> Path:
     """Return a folder with the kernels, an ``eatss`` and a ``ppcg`` that shows its arguments.
 
     ``recorded-ppcg`` answers what was recorded, and ``./gemm`` is a program.
