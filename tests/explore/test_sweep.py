@@ -35,18 +35,20 @@ from eatss.strategies.budget import Budget
 from tests.end_to_end.in_process import eatss
 from tests.explore.priced_card import PATH, price
 
+pytestmark = pytest.mark.usefixtures("kept")
+
 ROOT = Path(__file__).parents[2]
 GEMM = ROOT / "kernels" / "gemm.c"
 SPACE = """
 name = "tiles of gemm"
 [iterators]
 tile_i = [16, 32, 64, 128]
-tile_j = [32, 64]
+tile_j = [32, 256]
 tile_k = [16]
 [filters]
 "not too large" = "tile_i * tile_j <= 4096"
 """
-POINTS = 7
+POINTS = 5
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,7 @@ def swept(space: Path, store: Path, **given: object) -> Sweep:
 
 
 @pytest.fixture(scope="module")
-def whole(space: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sweep]:
+def whole(kept: None, space: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sweep]:
     """Return a sweep over all of a space, and its store."""
     store = tmp_path_factory.mktemp("whole") / "gemm.db"
     return store, swept(space, store)
