@@ -61,6 +61,18 @@ class SplitK:
 ROWS_TOGETHER = 8
 """Rows of tiles that blocks take column by column, where copies run ahead."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedSum:
+    """How blocks share a sum: so many ``blocks`` take turns at the tiles of a ``loop`` of it.
+
+    Threads, points, places and instructions are as without: each block adds what it has to memory.
+    """
+
+    loop: str
+    blocks: int
+
+
 MAX_STAGES = 8
 """The most boxes of shared memory in use at once."""
 
@@ -116,9 +128,9 @@ class LayoutSizes(Protocol):
     """The sizes and cuts that the generator carries out for one kernel.
 
     ``tile_sizes`` by loop of the band, ``block`` threads by mapped loop, the one along ``x`` last.
-    ``spread`` is how its sums are spread, if they are; ``host_loop`` a loop of the band that runs
-    on the host. ``stages`` are the boxes of shared memory in use at once where threads compute
-    alone; all but one are filled ahead.
+    ``spread`` is how its sums are spread, if they are; ``shared_sum`` how blocks share them beside
+    that; ``host_loop`` a loop of the band that runs on the host. ``stages`` are the boxes of shared
+    memory in use at once where threads compute alone; all but one are filled ahead.
     """
 
     @property
@@ -134,6 +146,11 @@ class LayoutSizes(Protocol):
     @property
     def spread(self) -> SplitK | None:
         """How sums are spread."""
+        ...
+
+    @property
+    def shared_sum(self) -> SharedSum | None:
+        """How blocks share sums that are not spread."""
         ...
 
     @property
@@ -159,6 +176,7 @@ class PlainSizes:
     tile_sizes: tuple[tuple[str, int], ...] = ()
     block: tuple[tuple[str, int], ...] = ()
     spread: SplitK | None = None
+    shared_sum: SharedSum | None = None
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: int = 1
@@ -208,8 +226,9 @@ class LaunchFacts:
     ``mapped`` are the loops that go to blocks and threads, in the order of threads: along ``x``
     last. ``stageable`` are groups of references, by index, that may be copied to shared memory
     together; ``copies`` says how many copies each of them takes, one for each part that reads it.
-    ``sum_loop`` is the loop of the sums that are spread over lanes and chunks. ``products`` are the
-    statements that the structure's instruction computes.
+    ``sum_loop`` is the loop of the sums that are spread over lanes and chunks, ``shared_loop`` that
+    of sums that blocks share. ``products`` are the statements that the structure's instruction
+    computes.
     """
 
     mapped: tuple[str, ...]
@@ -218,7 +237,13 @@ class LaunchFacts:
     stageable: tuple[tuple[int, ...], ...]
     copies: tuple[int, ...]
     sum_loop: str | None = None
+    shared_loop: str | None = None
     products: tuple[ProductFacts, ...] = ()
+
+    @property
+    def chunk_loop(self) -> str | None:
+        """The loop whose tiles go to several blocks that add to the same elements."""
+        return self.shared_loop if self.sum_loop is None else self.sum_loop
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -231,13 +256,15 @@ class Structure:
     """One way to cut a kernel into launches.
 
     ``host_loop`` is a loop of the band that runs on the host; all launches run once for each of its
-    iterations. A structure that ``spreads`` has sums spread over lanes or chunks. ``instruction``
-    is what warps compute products by. Sums ``in_order`` are added up in that of the source.
+    iterations. A structure that ``spreads`` has sums spread over lanes or chunks; of one with a
+    ``shared_loop`` blocks share the tiles of that loop. ``instruction`` is what warps compute
+    products by. Sums ``in_order`` are added up in that of the source.
     """
 
     launches: tuple[LaunchFacts, ...]
     spreads: bool = False
     host_loop: str | None = None
+    shared_loop: str | None = None
     instruction: WarpInstruction | None = None
     in_order: bool = False
 

@@ -269,6 +269,7 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
         or other.block != kernels[number].block
         or other.references != kernels[number].references
         or other.spread != kernels[number].spread
+        or other.shared_sum != kernels[number].shared_sum
         or other.warps != kernels[number].warps
         or other.stages != kernels[number].stages
     ]

@@ -102,6 +102,26 @@ def parse_placements(texts: Sequence[str]) -> dict[str, str]:
     return placements
 
 
+def parse_shares(texts: Sequence[str]) -> dict[str, int]:
+    """Turn values of ``--share`` (``k=32``) into what the API takes.
+
+    Raises:
+        InputError: ``EATSS-C004``, a part is not a loop with a number.
+    """
+    shares: dict[str, int] = {}
+    for text in texts:
+        for part in text.split(","):
+            match = _SIZE.fullmatch(part)
+            if match is None:
+                raise input_error(
+                    "EATSS-C004",
+                    f"--share is '{text}'",
+                    hint="write a loop of a sum with a number of blocks, like --share k=32",
+                )
+            shares[match[1]] = int(match[2])
+    return shares
+
+
 def parse_parameters(pairs: Sequence[str]) -> dict[str, int]:
     """Turn values of ``--param`` (``NAME=VALUE``) into a mapping.
 

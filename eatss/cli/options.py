@@ -18,6 +18,7 @@ from eatss.cli.option_values import (
     parse_parameters,
     parse_placements,
     parse_shared_limit,
+    parse_shares,
     parse_tiles,
 )
 from eatss.shipped_kernels import source_path
@@ -273,6 +274,14 @@ def size_options(
             help="Memory of an array (A) or a reference ('A[i][k]') in code of eatss.",
         ),
     ] = None,
+    share: Annotated[
+        list[str] | None,
+        of_code(
+            "--share",
+            metavar="LOOP=BLOCKS,...",
+            help="Blocks that share the sum over a loop; 1 for none. By default as selected.",
+        ),
+    ] = None,
 ) -> CodeRequest:
     """Return sizes and placements of the user's own."""
     from eatss.recipe.requests import CodeRequest  # noqa: PLC0415 - keeps --help fast
@@ -281,6 +290,7 @@ def size_options(
         tiles=parse_tiles(tiles or ()),
         block=parse_blocks(block or ()),
         placements=parse_placements(placements or ()),
+        share=parse_shares(share or ()),
     )
 
 

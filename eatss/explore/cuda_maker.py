@@ -207,6 +207,9 @@ def _kernel_text(kernel: KernelSelection) -> str:
     if kernel.spread is not None:
         spread = kernel.spread
         words.append(f"sums over {spread.lanes} lanes × {spread.tile} × {spread.chunks} blocks")
+    if kernel.shared_sum is not None:
+        shared = kernel.shared_sum
+        words.append(f"the sum over {shared.loop} by {shared.blocks} blocks")
     if staged:
         words.append(f"{', '.join(staged)} shared")
     if kernel.warps is None and kernel.stages > 1:

@@ -34,6 +34,7 @@ class Decided:
     host: str | None = None
     warps: str | None = None
     stages: int | None = None
+    share: int | None = None
     staged: dict[str, bool] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
 
@@ -41,7 +42,7 @@ class Decided:
     def anything(self) -> bool:
         """Whether anything is said."""
         found = (self.tile, self.threads, self.points, self.staged, self.spread)
-        own = (self.host, self.warps, self.stages)
+        own = (self.host, self.warps, self.stages, self.share)
         return any(found) or any(one is not None for one in own)
 
 
@@ -75,6 +76,8 @@ def _take(found: Decided, name: str, value: Value) -> None:
         setattr(found, name, str(value))
     elif name == "stages":
         found.stages = _whole(name, value)
+    elif name == "share":
+        found.share = _whole(name, value)
     elif name in _SPREAD:
         found.spread[name] = _whole(name, value)
 
@@ -104,7 +107,8 @@ def selection_at(
         decisions: ``tile_i``, ``threads_i``, ``points_i`` by loop, ``staged_A`` by array,
             ``lanes``, ``steps`` and ``chunks`` of spread sums, ``host``, the loop that the host
             runs, ``warps``, the instruction that warps compute products by, ``stages``, the boxes
-            in use at once; with ``k0.`` before it, of one kernel.
+            in use at once, ``share``, the blocks that share a sum; with ``k0.`` before it, of one
+            kernel.
 
     Raises:
         InputError: ``EATSS-W010``, they make no layout.
@@ -165,13 +169,15 @@ def _structure(
         host = host if spreads else None
     if decided.host is not None:
         host = None if decided.host == NONE else decided.host
+    shares = not spreads and host is None and _blocks(kernel, decided) > 1
     for structure in structures:
         own = NONE if structure.instruction is None else structure.instruction.name
         alone = spreads or host is not None
-        if (structure.spreads, structure.host_loop) == (spreads, host) and (
-            own == warps or (alone and decided.warps is None)
-        ):
+        cut = (structure.spreads, structure.shared_loop is not None, structure.host_loop)
+        if cut == (spreads, shares, host) and (own == warps or (alone and decided.warps is None)):
             return structure
+    if shares:
+        raise _refused(f"blocks cannot share the sums of {facts.name}")
     if warps != NONE:
         raise _refused(f"warps cannot compute what {facts.name} does by {warps}")
     raise _refused(
@@ -204,6 +210,8 @@ def _layout(
         group: _staged(group, names.get(group, ""), facts, shared, decided) for group in groups
     }
     lanes, steps, chunks = _spread(kernel, decided) if structure.spreads else (1, 1, 1)
+    if structure.shared_loop is not None:
+        chunks = _blocks(kernel, decided)
     return CudaLattice(
         structure=structure,
         tiles={name: _row(tiles[name]) for name in loops},
@@ -240,6 +248,13 @@ def _spread(kernel: KernelSelection, decided: Decided) -> tuple[int, int, int]:
     lanes = decided.spread.get("lanes", 1 if base is None else base.lanes)
     steps = decided.spread.get("steps", PLAIN_TILE if base is None else base.tile)
     return lanes, steps, decided.spread.get("chunks", 1 if base is None else base.chunks)
+
+
+def _blocks(kernel: KernelSelection, decided: Decided) -> int:
+    """Return how many blocks share a sum."""
+    if decided.share is not None:
+        return decided.share
+    return 1 if kernel.shared_sum is None else kernel.shared_sum.blocks
 
 
 def _stages(kernel: KernelSelection, structure: Structure, decided: Decided) -> int:

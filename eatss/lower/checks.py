@@ -69,8 +69,9 @@ def check_order(
 ) -> bool:
     """Check that a thread runs its instances in an order that respects every dependence.
 
-    A split sum keeps no order, so every dependence has to join updates of one element. Unless
-    ``strict``, other sums need not keep theirs: then all other accesses to an element have to.
+    A sum that is split or shared keeps no order, so every dependence has to join updates of one
+    element. Unless ``strict``, other sums need not keep theirs: then all other accesses to an
+    element have to.
 
     Returns:
         Whether all sums are added up in the order of the source.
@@ -82,7 +83,7 @@ def check_order(
     covered = sorted(name for part in parts for name in part.statements)
     if covered != sorted(statement.name for statement in piece.statements):
         raise internal_error_at("EATSS-K901", "the parts do not cover the statements", span=span)
-    if mapping.split is not None:
+    if mapping.split is not None or mapping.shared is not None:
         if not only_updates(piece, dependences):
             raise internal_error_at("EATSS-K902", "a split sum computes more than sums", span=span)
         return False

@@ -12,6 +12,7 @@ from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass
 from typing import Literal
 
+from eatss.analysis.structure import MAX_STAGES
 from eatss.isl_names import extremes, parameter_extremes, parameters_set
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
 from eatss.schedule.mapping import Mapping
@@ -98,6 +99,8 @@ class Indices:
             for name, count in ((loop.thread, loop.threads), (loop.point, loop.points)):
                 self._small[name] = max(self._small.get(name, 0), count)
         self._room = max(self._room, *(tile for _, tile in mapping.tiles), 0)
+        if mapping.shared is not None:  # copies ahead look so many turns beyond the last tile
+            self._room = max(self._room, MAX_STAGES * mapping.chunks * mapping.shared.tile)
 
     def fits(self, sizes: Dictionary[str, Range], loops: Range) -> bool:
         """Tell whether 32 bits hold all that is printed.

@@ -218,10 +218,22 @@ class KernelBuilder:
                 grid[axis] = multiplied(grid[axis], ranges[loop.name].count)
             if axis != "x":  # the kernel strides over what exceeds the limit of a grid
                 grid[axis] = minimum(grid[axis], MAX_BLOCKS_YZ)
-        split = self._mapping.split
+        split, shared = self._mapping.split, self._mapping.shared
         if split is not None:
             grid[split.grid] = minimum(ranges[split.name].count, self._mapping.chunks)
+        elif shared is not None and shared.shared is not None:
+            grid[shared.shared] = minimum(self._shared_range(shared).count, self._mapping.chunks)
         return grid["x"], grid["y"], grid["z"]
+
+    def _shared_range(self, loop: SerialTile) -> TileRange:
+        """Return the tiles of a loop that blocks share, over all blocks."""
+        others = [name for name in self._bound if name != loop.name]
+        values = union_of(
+            [without_parameters(domain, others).params() for domain in self._piece.placed]
+        )
+        found = tile_range(coalesced(values), loop, self._launch_params())
+        self._index.note(found.count)
+        return found
 
     def _most_blocks(self, launch: isl.Set) -> IntExpr | None:
         """Return the condition that blocks along x are not too many, where loops share them.
@@ -280,8 +292,12 @@ class KernelBuilder:
         ]
         if self._mapping.split is not None:
             return (*found, *self._split_sum(self._mapping.split, ranges, known))
-        for name, points in references.loads():
-            found += self._transfer(name, points, known)
+        if self._mapping.shared is not None:
+            found += self._at_points(references.zeros())
+            references.combine_atomically = True
+        else:
+            for name, points in references.loads():
+                found += self._transfer(name, points, known)
         for part in self._parts:
             found += self._part(part, known)
         for name, points in references.stores():
@@ -488,12 +504,17 @@ class KernelBuilder:
             self._note_tile(tiles, loop)
             self._ranges[loop.origin] = tiles
             lower, condition = self._index(tiles.first), self._until(loop.origin, tiles.last)
+            step: IntExpr = Constant(loop.tile)
+            if loop.shared is not None:
+                own = multiplied(step, Name(f"blockIdx.{loop.shared}"))
+                lower = start_plus(tiles.first, own)
+                step = multiplied(step, Name(f"gridDim.{loop.shared}"))
             found.append(
                 For(
                     counter=loop.origin,
                     lower=lower,
                     condition=condition,
-                    step=Constant(loop.tile),
+                    step=step,
                     body=self._level(part, serial, depth + 1, inside, staged, tiles.known),
                 )
             )

@@ -67,6 +67,7 @@ def _with_own(
     profile: GpuProfile,
     options: CodegenOptions,
 ) -> KernelSelection:
+    kernel = _with_shared_sum(kernel, structures, options)
     structure = structure_of(structures, kernel)
     if structure is None:
         return kernel
@@ -95,6 +96,19 @@ def _with_own(
             for at, reference in enumerate(kernel.references)
         ),
     )
+
+
+def _with_shared_sum(
+    kernel: KernelSelection, structures: Sequence[Structure], options: CodegenOptions
+) -> KernelSelection:
+    """Return a kernel with the blocks that the user lets share its sum, where they can."""
+    own = next((own for name, own in options.shared_sums if name == kernel.name), None)
+    if own is None:
+        return kernel
+    if own.blocks == 1:
+        return replace(kernel, shared_sum=None)
+    found = replace(kernel, shared_sum=own, spread=None, sum_loops=(), host_loop=None)
+    return kernel if structure_of(structures, found) is None else found
 
 
 def _asked_for(

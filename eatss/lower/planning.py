@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.analyse import analyse_kernel
-from eatss.analysis.structure import LayoutSizes, SplitK
+from eatss.analysis.structure import LayoutSizes, SharedSum, SplitK
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
 from eatss.lower.checks import check_launches, crosses_threads
@@ -24,13 +25,14 @@ from eatss.polyhedral import ScheduledScop
 from eatss.recipe.options import CodegenOptions
 from eatss.schedule.hoisting import hoistable
 from eatss.schedule.launch_order import may_follow, only_updates
-from eatss.schedule.mapping import Mapping, in_warps, widened
+from eatss.schedule.mapping import Mapping, in_warps, widened, with_shared_sum
 from eatss.schedule.names import NameTable
 from eatss.schedule.parts import Part, parts_of
 from eatss.schedule.pieces import Piece
 from eatss.schedule.split_k import (
     LEAST_TRIPS,
     SERIAL_SPREAD,
+    adds_only,
     split_mapping,
     sum_loop,
     trips,
@@ -50,6 +52,13 @@ class Unit:
     kernel: str | None
     names: NameTable
     notes: tuple[str, ...]
+
+
+_Sums = dict[str, frozenset[str]]
+"""The loops that each statement sums over."""
+
+_OfSum = Callable[[Unit, KernelFacts, Part, _Sums], Unit | None]
+"""Makes the unit of a part that adds up something."""
 
 
 class UnitPlanner:
@@ -89,8 +98,12 @@ class UnitPlanner:
             whole = self._whole(piece, facts, selection, names)
         except NeedsOneThreadError as error:
             return [self.one_thread(piece, names, str(error))]
-        if self._options.strict_fp or selection.spread is None:
+        shared = self._shared_sum(facts, selection)
+        if self._options.strict_fp or (selection.spread is None and shared is None):
             return self._apart(whole, facts)
+        if shared is not None:
+            return self._sharing_units(whole, facts, shared)
+        assert selection.spread is not None
         if selection.host_loop is not None:
             hoisted = self._hoisted(whole, facts, selection, selection.host_loop, names)
             if hoisted:
@@ -98,8 +111,15 @@ class UnitPlanner:
         return [
             split
             for unit in self._apart(whole, facts)
-            for split in self._split_units(unit, facts, selection.spread, names)
+            for split in self._spread_units(unit, facts, selection.spread, names)
         ]
+
+    def _shared_sum(self, facts: KernelFacts, selection: LayoutSizes) -> SharedSum | None:
+        """Return how blocks share sums: as the user wants it, else as is selected."""
+        for kernel, own in self._options.shared_sums:
+            if kernel == facts.name:
+                return own if own.blocks > 1 else None
+        return selection.shared_sum
 
     def _whole(
         self, piece: Piece, facts: KernelFacts, selection: LayoutSizes, names: NameTable
@@ -180,20 +200,35 @@ class UnitPlanner:
                 inside = self._whole(piece, facts, selection, names)
             except NeedsOneThreadError:
                 continue
-            units = self._split_units(inside, facts, selection.spread, names)
+            units = self._spread_units(inside, facts, selection.spread, names)
             if any(unit.mapping.split is not None for unit in units):
                 note = f"the loop {host_loop} runs on the host"
                 return [replace(unit, notes=(*unit.notes, note)) for unit in units]
         return []
 
-    def _split_units(
+    def _spread_units(
         self, whole: Unit, facts: KernelFacts, spread: SplitK, names: NameTable
     ) -> list[Unit]:
         """Return the units of a piece with its sums spread over threads and blocks."""
-        piece, dependences = whole.piece, self._scheduled.dependences
-        sums = sums_of(piece)
         lanes = widened(whole.mapping, spread.lanes, self._profile.threads_per_block)
-        rest_of = replace(whole, mapping=lanes)
+
+        def spreading(whole: Unit, facts: KernelFacts, part: Part, sums: _Sums) -> Unit | None:
+            dependences = self._scheduled.dependences
+            loop = sum_loop(whole.piece, part.statements, part.serial, sums, facts, dependences)
+            return None if loop is None else self._sum(whole, facts, part, loop, spread, names)
+
+        return self._split_units(whole, facts, lanes, spreading)
+
+    def _split_units(
+        self, whole: Unit, facts: KernelFacts, beside: Mapping, of_sum: _OfSum
+    ) -> list[Unit]:
+        """Return the units of a piece, those of its sums as ``of_sum`` says.
+
+        Launches beside them are laid out as ``beside``.
+        """
+        piece = whole.piece
+        sums = sums_of(piece)
+        rest_of = replace(whole, mapping=beside)
         units: list[Unit] = []
         waiting: list[Part] = []
 
@@ -206,10 +241,7 @@ class UnitPlanner:
 
         try:
             for part in whole.parts:
-                loop = sum_loop(piece, part.statements, part.serial, sums, facts, dependences)
-                unit = None
-                if loop is not None:
-                    unit = self._sum(whole, facts, part, loop, spread, names)
+                unit = of_sum(whole, facts, part, sums)
                 if unit is None:
                     waiting.append(part)
                 else:
@@ -218,8 +250,56 @@ class UnitPlanner:
             flush()
         except NeedsOneThreadError:  # what is left shares a scalar with a sum
             return [whole]
-        split = any(unit.mapping.split is not None for unit in units)
+        split = any(unit.mapping.split or unit.mapping.shared for unit in units)
         return units if split and not _share_scalars(units, whole.storage) else [whole]
+
+    def _sharing_units(self, whole: Unit, facts: KernelFacts, shared: SharedSum) -> list[Unit]:
+        """Return the units of a piece, blocks sharing its sums where they can."""
+        sharing = partial(self._sharing, shared)
+        units = [
+            own
+            for unit in self._apart(whole, facts)
+            for own in self._split_units(unit, facts, unit.mapping, sharing)
+        ]
+        if any(unit.mapping.shared is not None for unit in units):
+            return units
+        note = f"blocks cannot share the sum over {shared.loop}"
+        return [replace(unit, notes=(*unit.notes, note)) for unit in units]
+
+    def _sharing(
+        self, shared: SharedSum, whole: Unit, facts: KernelFacts, part: Part, sums: _Sums
+    ) -> Unit | None:
+        """Return the unit of a part whose sum blocks share, ``None`` where they cannot."""
+        dependences = self._scheduled.dependences
+        sources = {tile.source_name: tile.name for tile in whole.mapping.serial}
+        loop = sources.get(shared.loop)
+        piece = restricted(whole.piece, part.statements)
+        if (
+            loop not in part.serial
+            or not adds_only(whole.piece, part.statements, loop, sums, dependences)
+            or not only_updates(piece, dependences)
+        ):
+            return None
+        mapping = with_shared_sum(whole.mapping, loop, shared.blocks)
+        if mapping is None:
+            return None
+        unit = self._summing(replace(whole, mapping=mapping), piece, part)
+        if unit is None:
+            return None
+        note = f"the sum over {shared.loop} is shared by {shared.blocks} blocks"
+        return replace(unit, names=whole.names.inner(), notes=(note,))
+
+    def _summing(self, whole: Unit, piece: Piece, part: Part) -> Unit | None:
+        """Return the unit of a part whose sums start at zero, ``None`` if registers hold none."""
+        mapping, dependences = whole.mapping, self._scheduled.dependences
+        try:
+            storage = plan_storage(self._scop, piece, mapping.mapped, dependences, sums=True)
+        except NeedsOneThreadError:
+            return None
+        storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
+        if dropped or not _sums_in_registers(piece, storage):
+            return None
+        return replace(whole, piece=piece, parts=(part,), storage=storage)
 
     def _rest(self, whole: Unit, piece: Piece, parts: tuple[Part, ...]) -> Unit:
         """Return the unit of some parts, laid out like the whole."""
@@ -254,25 +334,10 @@ class UnitPlanner:
         assert mapping.split is not None
         if mapping.split.threads == 1 and mapping.chunks == 1:
             return None  # one thread would add up all
-        try:
-            storage = plan_storage(
-                self._scop, piece, mapping.mapped, self._scheduled.dependences, sums=True
-            )
-        except NeedsOneThreadError:
-            return None
-        storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
-        if dropped or not _sums_in_registers(piece, storage):
-            return None
         serial = tuple(name for name in part.serial if name != loop)
-        return Unit(
-            piece=piece,
-            mapping=mapping,
-            parts=(Part(statements=part.statements, serial=serial),),
-            storage=storage,
-            kernel=whole.kernel,
-            names=own,
-            notes=(_sum_note(mapping),),
-        )
+        inside = Part(statements=part.statements, serial=serial)
+        unit = self._summing(replace(whole, mapping=mapping, names=own), piece, inside)
+        return None if unit is None else replace(unit, notes=(_sum_note(mapping),))
 
     def _serial_units(self, piece: Piece, names: NameTable) -> Iterator[Unit]:
         """Yield the units of a piece none of whose loops is parallel."""

@@ -16,6 +16,7 @@ from eatss.analysis.structure import (
     PlainSizes,
     ProductFacts,
     RegisterTileFacts,
+    SharedSum,
     SplitK,
     Structure,
 )
@@ -32,6 +33,7 @@ from eatss.recipe.options import CodegenOptions
 from eatss.schedule.hoisting import hoistable
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
+from eatss.schedule.split_k import LEAST_TRIPS, trips
 
 _TRIAL = SplitK(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""
@@ -101,14 +103,15 @@ class _Describing:
         self._piece, self._kernel, self._names = piece, kernel, names
 
     def structures(self) -> Iterator[Structure]:
-        units = self._units(None, None)
+        units = self._units(None)
         plain = self._structure(units, spreads=False, host_loop=None)
         yield plain
         if self._options.strict_fp:
             return
         yield from self._with_products(units, plain)
+        yield from self._with_shared_sum(units)
         for host_loop in (None, *self._host_loops()):
-            units = self._units(_TRIAL, host_loop)
+            units = self._units(_TRIAL, host_loop=host_loop)
             if any(unit.mapping.split is not None for unit in units) and (
                 host_loop is None or host_loop in (loop.source_name for loop in units[0].piece.host)
             ):
@@ -124,11 +127,31 @@ class _Describing:
             for piece in hoistable(self._piece, c_names, self._scheduled.dependences)
         ]
 
-    def _units(self, spread: SplitK | None, host_loop: str | None) -> list[Unit]:
+    def _with_shared_sum(self, plain: Sequence[Unit]) -> Iterator[Structure]:
+        """Yield the structures of which blocks share a long loop of the sums, outermost first."""
+        serial = {tile.source_name for unit in plain for tile in unit.mapping.serial}
+        for loop in self._kernel.loops:
+            if loop.name not in serial or trips(self._kernel, loop.name) < LEAST_TRIPS:
+                continue
+            units = self._units(None, shared_sum=SharedSum(loop=loop.name, blocks=_TRIAL.chunks))
+            if any(unit.mapping.shared is not None for unit in units):
+                shared = self._structure(units, spreads=False, host_loop=None)
+                shared = replace(shared, shared_loop=loop.name)
+                yield shared
+                yield from self._with_products(units, shared)
+
+    def _units(
+        self,
+        spread: SplitK | None,
+        *,
+        host_loop: str | None = None,
+        shared_sum: SharedSum | None = None,
+    ) -> list[Unit]:
         sizes = PlainSizes(
             tile_sizes=tuple((loop.name, 1) for loop in self._kernel.loops),
             block=tuple((loop.name, 1) for loop in mapped_loops(self._kernel)),
             spread=spread,
+            shared_sum=shared_sum,
             host_loop=host_loop,
         )
 
@@ -158,7 +181,7 @@ class _Describing:
                     for unit, cut in zip(units, plain.launches, strict=True)
                 )
                 if any(cut.products for cut in launches):
-                    yield Structure(launches=launches, instruction=instruction)
+                    yield replace(plain, launches=launches, instruction=instruction)
                     break
 
     def _products(
@@ -198,13 +221,14 @@ class _Describing:
                     array=held.array,
                     references=self._references(unit, held.places),
                     element_bytes=widths[held.array],
-                    loads=not held.load.is_empty(),
+                    loads=mapping.shared is None and not held.load.is_empty(),
                 )
                 for held in unit.storage.registers
             ),
             stageable=tuple(groups),
             copies=tuple(groups.values()),
             sum_loop=None if split is None else split.source_name,
+            shared_loop=None if mapping.shared is None else mapping.shared.source_name,
         )
 
     def _readers(self, unit: Unit, places: Iterable[Place], references: Sequence[int]) -> set[str]:

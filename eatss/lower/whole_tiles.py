@@ -2,8 +2,9 @@
 
 A sum of products whose factors are staged in boxes that are zero beside what is read may run over
 all points of a tile. Where a row or column has no point of the program, its register is never
-stored. Where the summed loop has none, each staged factor is zero, so that zero is added: NaN, if a
-scalar factor is infinite. So only tensor cores, which have no other choice, add such zeros.
+stored. Where the summed loop has none, the staged factors that go along it are zero, so that zero
+is added: NaN, if another factor is infinite. So only tensor cores, which have no other choice, add
+such zeros.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def over_whole_tiles(
     if not phase.mapped:
         return None
     mapped = {loop.name for loop in phase.mapped}
-    others = [name for name in phase.bound if name not in mapped]
-    live = union_of([without_parameters(one.params(), others) for one in piece.placed])
+    serial = [name for name in phase.bound if name not in mapped]
+    live = union_of([without_parameters(one.params(), serial) for one in piece.placed])
     found = []
     for instance in phase.instances:
         whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known)
@@ -65,18 +66,20 @@ def over_whole_tiles(
             return None
         statement = piece.statement(instance.get_tuple_name())
         factors = _staged_factors(statement, tiles, held, values) or ()
+        box = tile_set(instance.get_ctx(), [*phase.mapped, *phase.serial]).intersect(known)
+        own = without_parameters(instance.intersect_params(box), serial)
 
         def is_harmless(
             points: isl.Set,
             instance: isl.Set = instance,
             statement: Statement = statement,
             factors: Sequence[int] = factors,
+            own: isl.Set = own,
         ) -> bool:
             extra = coalesced(points.subtract(instance).intersect_params(live))
             if extra.is_empty() or not zeros:
                 return bool(extra.is_empty())
-            free = without_parameters(extra, phase.bound)
-            return not any(_is_read(free, statement, number, tiles) for number in factors)
+            return _adds_zeros(without_parameters(extra, serial), own, statement, factors, tiles)
 
         more = whole if is_harmless(whole) else _with_fewer_bounds(instance, whole, is_harmless)
         if more is None:
@@ -169,16 +172,38 @@ def _is_in_box(instances: isl.Set, statement: Statement, number: int, tile: Shar
     return True
 
 
-def _is_read(
-    instances: isl.Set, statement: Statement, number: int, tiles: Mapping[Place, SharedTile]
+def _adds_zeros(
+    extra: isl.Set,
+    own: isl.Set,
+    statement: Statement,
+    factors: Sequence[int],
+    tiles: Mapping[Place, SharedTile],
 ) -> bool:
-    """Tell whether a factor of some instances may be other than zero: it is read for others."""
-    # the relation holds in the domain only: which element it is elsewhere, its hull says
-    element = isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
-    if not element.is_single_valued():
-        return True
-    footprint = tiles[statement.name, number].footprint
-    return not instances.intersect(element.intersect_range(footprint).domain()).is_empty()
+    """Tell whether instances that are too much add zero: some factor of each of them is.
+
+    Another factor may be what instances of the program at the same point are multiplied by. It does
+    not go along the loop that is longer than in the program, as ``B[j][r]`` along ``k`` in
+    ``T[i][j][k] * B[j][r] * C[k][r]``.
+
+    Args:
+        extra: the instances, by the mapped loops.
+        own: those of the program in the tile, likewise.
+        statement: what they compute.
+        factors: its staged factors.
+        tiles: where references are staged.
+    """
+    left = extra
+    for number in factors:
+        # the relation holds in the domain only: which element it is elsewhere, its hull says
+        element = isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
+        if not element.is_single_valued():
+            return left.is_empty()
+        footprint = tiles[statement.name, number].footprint
+        read = extra.intersect(element.intersect_range(footprint).domain())
+        if not read.apply(element).is_subset(own.apply(element)):
+            return False
+        left = left.intersect(read)
+    return bool(left.is_empty())
 
 
 def _staged_factors(

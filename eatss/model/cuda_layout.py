@@ -28,7 +28,9 @@ def structure_of(structures: Sequence[Structure], kernel: KernelSelection) -> St
     spreads = kernel.spread is not None
     if not spreads and not kernel.tile_sizes:
         return None
-    found = (s for s in structures if (s.spreads, s.host_loop) == (spreads, kernel.host_loop))
+    shared = None if kernel.shared_sum is None else kernel.shared_sum.loop
+    cut = (spreads, shared, kernel.host_loop)
+    found = (s for s in structures if (s.spreads, s.shared_loop, s.host_loop) == cut)
     instruction = None if kernel.warps is None else kernel.warps.instruction
     return next((s for s in found if _instruction(s) == instruction), None)
 
@@ -77,7 +79,7 @@ def candidate_of(
         staged={group: _one(set(group) <= shared) for group in groups},
         lanes=_one(1 if spread is None else spread.lanes),
         sum_tile=_one(1 if spread is None else spread.tile),
-        chunks=_one(1 if spread is None else spread.chunks),
+        chunks=_one(_chunks(kernel)),
         stages=_one(kernel.stages if kernel.warps is None else kernel.warps.stages),
     )
 
@@ -108,6 +110,13 @@ def _factors(structure: Structure) -> set[int]:
     """Return the references of a structure's products that its layouts stage."""
     stageable = {at for own in structure.launches for group in own.stageable for at in group}
     return {at for one in structure.products for at in one.references} & stageable
+
+
+def _chunks(kernel: KernelSelection) -> int:
+    """Return how many blocks add to an element."""
+    if kernel.shared_sum is not None:
+        return kernel.shared_sum.blocks
+    return 1 if kernel.spread is None else kernel.spread.chunks
 
 
 def _one(size: int) -> Column:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import SplitK, Structure, WarpUse
+from eatss.analysis.structure import SharedSum, SplitK, Structure, WarpUse
 from eatss.codec import JsonForm, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.gpu.profile import GpuProfile
@@ -31,9 +31,9 @@ class KernelExpectation:
     ``default`` is what is expected of the sizes and options that the target takes by itself:
     PPCG's own, or those that eatss selects for the energy objective. ``note`` says why nothing is
     expected of these. For generated code ``shared`` are the arrays that are staged, ``spread`` says
-    how sums are spread, ``host_loop`` is a loop of the band that the host runs, and ``warps`` the
-    instruction that warps compute products by. ``stages`` are the boxes of shared memory in use at
-    once where threads compute alone.
+    how sums are spread, ``shared_sum`` how blocks share sums that are not, ``host_loop`` is a loop
+    of the band that the host runs, and ``warps`` the instruction that warps compute products by.
+    ``stages`` are the boxes of shared memory in use at once where threads compute alone.
     """
 
     name: str
@@ -46,6 +46,7 @@ class KernelExpectation:
     shared: tuple[str, ...] = ()
     spread: SplitK | None = None
     sum_loops: tuple[str, ...] = ()
+    shared_sum: SharedSum | None = None
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: int = 1
@@ -181,6 +182,7 @@ def expect_cuda(
                 shared=tuple(dict.fromkeys(shared)),
                 spread=kernel.spread,
                 sum_loops=kernel.sum_loops,
+                shared_sum=kernel.shared_sum,
                 host_loop=kernel.host_loop,
                 warps=kernel.warps,
                 stages=kernel.stages,

@@ -17,15 +17,16 @@ import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import SplitK, Structure, WarpUse
+from eatss.analysis.structure import SharedSum, SplitK, Structure, WarpUse
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
-from eatss.model.cuda_lattice import CudaLattice, lattices
+from eatss.model.cuda_lattice import CudaLattice
 from eatss.model.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.model.options import DEFAULT_TIMEOUT_S, ModelOptions
 from eatss.model.predicted_kernel import Places, predicted_kernel
 from eatss.model.problem import Table, TableProblem
 from eatss.model.selection import KernelSelection
+from eatss.model.shared_sum_lattice import every_lattice
 from eatss.model.table_proof import solve_table
 from eatss.prediction.cuda_model import CudaModel
 
@@ -176,7 +177,7 @@ def _cells(
 ) -> list[_Cell]:
     model = CudaModel.of(facts, profile)
     cells = []
-    for lattice in lattices(facts, structures, profile):
+    for lattice in every_lattice(facts, structures, profile):
         parts = [
             _costed(
                 model,
@@ -270,9 +271,10 @@ def variables(facts: KernelFacts, cells: Sequence[_Cell]) -> dict[str, _Entries]
     """Return the variables of a row by name, each with its entries in a lattice.
 
     Tiles by loop, ``threads:i``, ``staged:A[i][k]``, ``spread:lanes``, ``spread:steps`` and
-    ``spread:blocks`` of spread sums, ``host:i`` where a loop may run on the host, ``warps:NAME``
-    where warps compute products by an instruction, and ``stages`` where boxes of shared memory may
-    be filled ahead. What a structure does not have is 1 or 0.
+    ``spread:blocks`` of spread sums, ``share:k`` for blocks that share a sum, ``host:i`` where a
+    loop may run on the host, ``warps:NAME`` where warps compute products by an instruction, and
+    ``stages`` where boxes of shared memory may be filled ahead. What a structure does not have is 1
+    or 0.
     """
     found: dict[str, _Entries] = {}
     for loop in facts.loops:
@@ -291,11 +293,20 @@ def variables(facts: KernelFacts, cells: Sequence[_Cell]) -> dict[str, _Entries]
         found[f"warps:{name}"] = partial(_in_warps, name=name)
     if any((cell.lattice.stages > 1).any() for cell in cells):
         found["stages"] = lambda lattice: lattice.stages
-    if any(cell.lattice.structure.spreads for cell in cells):
+    return found | _of_cuts([cell.lattice.structure for cell in cells])
+
+
+def _of_cuts(structures: Sequence[Structure]) -> dict[str, _Entries]:
+    """Return the variables that structures have apart from sizes and instructions."""
+    found: dict[str, _Entries] = {}
+    for shared in dict.fromkeys(one.shared_loop for one in structures):
+        if shared is not None:
+            found[f"share:{shared}"] = partial(_blocks_of, name=shared)
+    if any(one.spreads for one in structures):
         found["spread:lanes"] = lambda lattice: lattice.lanes
         found["spread:steps"] = lambda lattice: lattice.sum_tile
-        found["spread:blocks"] = lambda lattice: lattice.chunks
-    for host in dict.fromkeys(cell.lattice.structure.host_loop for cell in cells):
+        found["spread:blocks"] = _spread_blocks
+    for host in dict.fromkeys(one.host_loop for one in structures):
         if host is not None:
             found[f"host:{host}"] = partial(_on_host, name=host)
     return found
@@ -316,6 +327,14 @@ def _staged_of(lattice: CudaLattice, group: tuple[int, ...]) -> npt.NDArray[np.i
 def _in_warps(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
     own = lattice.structure.instruction
     return np.full(len(lattice), int(own is not None and own.name == name), dtype=np.int64)
+
+
+def _blocks_of(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
+    return np.where(lattice.structure.shared_loop == name, lattice.chunks, 1)
+
+
+def _spread_blocks(lattice: CudaLattice) -> npt.NDArray[np.int64]:
+    return np.where(lattice.structure.spreads, lattice.chunks, 1)
 
 
 def _on_host(lattice: CudaLattice, name: str) -> npt.NDArray[np.int64]:
@@ -351,6 +370,9 @@ def _described(
         shared_limit_bytes=int(_shared_limit(lattice, profile, options)[row]),
         prediction=expected.at(0),
     )
+    if structure.shared_loop is not None:
+        shared = SharedSum(loop=structure.shared_loop, blocks=int(lattice.chunks[row]))
+        described = replace(described, shared_sum=shared)
     if structure.instruction is not None:
         predicted = described.predicted
         use = WarpUse(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from eatss.analysis.structure import SplitK, WarpUse
+from eatss.analysis.structure import SharedSum, SplitK, WarpUse
 from eatss.codec import BY_NAME, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
@@ -152,6 +152,7 @@ class KernelSelection(Shown):
         keeps_default: Whether these are those.
         spread: How generated code spreads the sums of the kernel over threads and blocks.
         sum_loops: The loops of these sums.
+        shared_sum: How blocks of generated code share sums that are not spread.
         host_loop: A loop of the band that its host runs.
         warps: The instruction by which warps of generated code compute its products.
     """
@@ -193,6 +194,7 @@ class KernelSelection(Shown):
     keeps_default: bool = False
     spread: SplitK | None = None
     sum_loops: tuple[str, ...] = ()
+    shared_sum: SharedSum | None = None
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: int = 1

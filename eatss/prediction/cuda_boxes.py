@@ -67,10 +67,26 @@ def shared_bytes(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Column:
 
 def stages_of(of: CudaLaunch, boxes: Sequence[GroupBox]) -> list[Column]:
     """Return the boxes in use at once of each group: one of what no innermost loop fills anew."""
-    depths = [of.staged(at) * box.depth for at, box in enumerate(boxes)]
-    innermost = np.maximum.reduce([of.zeros, *depths])
+    innermost = _innermost(of, boxes)
     ahead = np.where(innermost > 0, of.candidates.stages, 1.0)
     return [np.where(box.depth == innermost, ahead, 1.0) for box in boxes]
+
+
+def in_front(of: CudaLaunch, boxes: Sequence[GroupBox]) -> list[Column]:
+    """Return 1 for groups that are copied right in front of a loop that copies ahead.
+
+    Nothing waits for them: they are there when the first of that loop's copies are.
+    """
+    innermost = _innermost(of, boxes)
+    ahead = of.candidates.stages > 1
+    return [
+        np.where((box.depth > 0) & (box.depth == innermost - 1) & ahead, 1.0, 0.0) for box in boxes
+    ]
+
+
+def _innermost(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Column:
+    depths = [of.staged(at) * box.depth for at, box in enumerate(boxes)]
+    return np.asarray(np.maximum.reduce([of.zeros, *depths]))
 
 
 def extent(of: CudaLaunch, name: str, *, whole: bool = False, declared: bool = False) -> Column:
@@ -86,7 +102,7 @@ def extent(of: CudaLaunch, name: str, *, whole: bool = False, declared: bool = F
         return of.ones
     if not whole and name in of.shape.tile:
         return np.minimum(of.shape.tile[name], of.trips[name])
-    return of.ones * of.trips[name]
+    return of.block_trips(name)
 
 
 def box_of(

@@ -104,7 +104,7 @@ def missing_bytes(
     for name in reversed(of.serial(statement)):
         inside = inside or name in moving
         if inside and name not in moving:
-            sweeps = sweeps * of.trips[name]
+            sweeps = sweeps * of.block_trips(name)
     chunks = of.shape.chunks if of.cut.sum_loop in moving else of.ones
     once = of.active * of.share(statement) * box_sectors(of, uniform, whole=True)
     once = np.minimum(most, np.maximum(1.0, once / chunks))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from eatss.analysis.structure import VECTOR_BYTES
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
-from eatss.prediction.cuda_boxes import GroupBox, stages_of
+from eatss.prediction.cuda_boxes import GroupBox, in_front, stages_of
 from eatss.prediction.cuda_caches import row_request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_products import tile_cycles
@@ -20,6 +20,9 @@ from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
 from eatss.prediction.uniform_references import UniformSet
 
+_ATOMIC_MOVES = 2.0
+"""How often L2 moves what an atomic addition adds to."""
+
 
 def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
     """Add the copies to shared memory and the barriers around them."""
@@ -27,8 +30,10 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
     code, threads = of.code, of.shape.block_threads
     barriers = of.zeros
     tile = tile_cycles(of)
-    every = stages_of(of, setting.boxes)
-    for at, (box, stages) in enumerate(zip(setting.boxes, every, strict=True)):
+    every = zip(
+        setting.boxes, stages_of(of, setting.boxes), in_front(of, setting.boxes), strict=True
+    )
+    for at, (box, stages, front) in enumerate(every):
         ahead = stages > 1
         on = of.staged(at) * of.cut.copies[at]
         if not on.any():
@@ -54,17 +59,20 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         demand.add_instructions(requests / together * each)
         waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles
-        alone = of.far_cycles * waits
+        alone = of.far_cycles * waits * (1.0 - front)
         # what is sent ahead is waited for as far as the tiles before it do not take as long
         behind = np.maximum(0.0, of.far_cycles + loads * wave - (stages - 1.0) * tile)
         demand.chain_cycles += on * times * np.where(ahead, behind, alone)
+        # where the loops around it begin anew, the first tile has nothing before it
+        again = times / of.shape.steps[of.serial_band[box.depth - 1]] - 1.0 if box.depth else 0.0
+        demand.chain_cycles += on * ahead * again * of.far_cycles
         barriers = np.maximum(barriers, on * times * np.where(ahead, 1.0, 2.0))
     demand.chain_cycles += barriers * code.barrier_wait * of.card.barrier_cycles
     demand.add_instructions(barriers * 2)
 
 
 def add_held(of: CudaLaunch, demand: DemandBuilder) -> None:
-    """Add the loads and stores of what registers keep."""
+    """Add the loads and stores of what registers keep, or the atomic additions of it."""
     code = of.code
     for own in of.cut.held:
         uniform_sets = [f for f in of.all_uniform_sets if f.access.reference in own.references]
@@ -72,6 +80,12 @@ def add_held(of: CudaLaunch, demand: DemandBuilder) -> None:
             continue
         access, points = uniform_sets[0].access, of.points()
         each = row_request(of, access)
+        if of.cut.shared_loop is not None:  # it starts at zero, and L2 reads, adds and writes
+            cycles, sectors = each
+            demand.add_global(points, cycles, sectors * _ATOMIC_MOVES)
+            demand.add_instructions(points * code.load_instructions)
+            demand.chain_cycles += of.card.atomic_cycles
+            continue
         if own.loads:
             demand.add_global(points, *each)
         demand.add_stores(points, *each, torn_request(of, access))

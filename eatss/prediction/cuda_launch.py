@@ -104,10 +104,18 @@ class CudaLaunch:
 
     def steps(self, names: Sequence[str]) -> Column:
         """Return how often a thread runs some serial loops."""
-        steps = np.asarray(prod((self.trips[n] for n in names), start=self.ones))
+        steps = np.asarray(prod((self.block_trips(n) for n in names), start=self.ones))
         if self.cut.sum_loop in names:
             steps = steps / (self.shape.lanes * self.shape.chunks)
         return np.asarray(np.maximum(steps, 1.0))
+
+    def block_trips(self, name: str) -> Column:
+        """Return the trips of a serial loop, or those of a block where blocks share the loop."""
+        if name != self.cut.shared_loop:
+            return self.ones * self.trips[name]
+        return np.asarray(
+            np.minimum(self.trips[name], self.shape.steps[name] * self.shape.tile[name])
+        )
 
     def tile_steps(self, statement: StatementFacts) -> Column:
         """Return how many tiles of serial loops a block runs for a statement."""

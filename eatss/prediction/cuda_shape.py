@@ -44,7 +44,8 @@ class LaunchShape:
 
     ``steps`` are tiles along a loop, ``points`` those of a thread. ``lanes`` and ``chunks`` are 1
     where no sum is spread here. ``axes`` are threads along ``x``, ``y`` and so on with the loop
-    each belongs to. ``blocks`` count all of the grid.
+    each belongs to. ``blocks`` count all of the grid. Of a loop that blocks share, ``steps`` are
+    those of one block.
     """
 
     tile: dict[str, Column]
@@ -100,6 +101,10 @@ def launch_shape(
         times = np.clip(np.floor(most_threads / own), 1.0, candidates.lanes)
         threads[along], tile[along] = threads[along] * times, tile[along] * times
     steps = {name: np.ceil(trips[name] / tile[name]) for name in tile}
+    if launch.shared_loop is not None:
+        whole = steps[launch.shared_loop]
+        chunks = np.clip(candidates.chunks, 1.0, whole)
+        steps[launch.shared_loop] = np.ceil(whole / chunks)
     axes = [(name, threads[name]) for name in reversed(launch.mapped)]
     if launch.sum_loop is not None:
         axes.insert(0, (launch.sum_loop, lanes))

@@ -33,6 +33,7 @@ def _kernel(selected: KernelSelection) -> KernelRecipe:
             for reference in selected.references
         ),
         spread=selected.spread,
+        shared_sum=selected.shared_sum,
         host_loop=selected.host_loop,
         warps=selected.warps,
         stages=selected.stages,

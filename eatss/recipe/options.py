@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from eatss.analysis.structure import SharedSum
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedThreads:
@@ -27,7 +29,8 @@ class CodegenOptions:
     block's shared memory, ``None`` for all that the card lets a block opt in to.
     ``transformations`` are made of every kernel, in their order; ``instructions`` take the place of
     statements whose value they compute. With ``stages`` above 1, boxes in shared memory are copied
-    so many turns of a loop ahead, less one; ``None`` is what is selected.
+    so many turns of a loop ahead, less one; ``None`` is what is selected. ``shared_sums`` says for
+    kernels by name how blocks share their sums, instead of what is selected.
     """
 
     tile_sizes: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
@@ -40,3 +43,4 @@ class CodegenOptions:
     transformations: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ()
     stages: int | None = None
+    shared_sums: tuple[tuple[str, SharedSum], ...] = ()

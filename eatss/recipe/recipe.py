@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from eatss.analysis.structure import SplitK, WarpUse
+from eatss.analysis.structure import SharedSum, SplitK, WarpUse
 from eatss.codec import BY_NAME, JsonForm
 from eatss.recipe.options import CodegenOptions
 
@@ -37,9 +37,10 @@ class KernelRecipe:
     """What was decided about one kernel.
 
     ``tile_sizes`` by loop of the band, outermost first; ``block`` threads by mapped loop, the one
-    along ``x`` last. ``spread`` is how its sums are spread over threads and blocks, ``host_loop`` a
-    loop of the band that runs on the host. ``warps`` is the instruction that warps compute products
-    by, ``stages`` the boxes of shared memory in use at once where threads compute alone.
+    along ``x`` last. ``spread`` is how its sums are spread over threads and blocks, ``shared_sum``
+    how blocks share sums that are not spread, ``host_loop`` a loop of the band that runs on the
+    host. ``warps`` is the instruction that warps compute products by, ``stages`` the boxes of
+    shared memory in use at once where threads compute alone.
     """
 
     name: str
@@ -48,6 +49,7 @@ class KernelRecipe:
     block: Sizes
     references: tuple[PlacedReference, ...]
     spread: SplitK | None = None
+    shared_sum: SharedSum | None = None
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: int = 1

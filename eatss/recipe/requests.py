@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 from eatss.analysis.mapping import MAX_BLOCKS_YZ
-from eatss.analysis.structure import MAX_STAGES, WarpUse
+from eatss.analysis.structure import MAX_STAGES, SharedSum, WarpUse
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
@@ -50,6 +50,8 @@ class CodeRequest:
             ``x``, or by loop (``{"i": 8, "j": 32}``); also by kernel, in a mapping.
         placements: ``"l1"`` or ``"shared"`` for arrays (``"A"``) and references (``"A[i][k]"``) in
             code of eatss.
+        share: Blocks that share the sum over a loop, by loop (``{"k": 32}``); 1 for none. By
+            default as selected.
         strict_fp: Keep the order of every floating-point operation.
         index_bits: Width of index arithmetic; by default the narrowest that is proven to do.
         line_info: Let compilers, debuggers and profilers name lines of the C source.
@@ -65,6 +67,7 @@ class CodeRequest:
     tiles: Tiles | None = None
     block: Block = ()
     placements: Mapping[str, str] | None = None
+    share: Mapping[str, int] | None = None
     strict_fp: bool = False
     index_bits: Literal[32, 64] | None = None
     line_info: bool = False
@@ -103,6 +106,7 @@ class SizeKeywords(TypedDict, total=False):
     tiles: Tiles | None
     block: Block
     placements: Mapping[str, str] | None
+    share: Mapping[str, int] | None
 
 
 class CodeKeywords(SizeKeywords, total=False):
@@ -126,7 +130,8 @@ def checked_options(
     Raises:
         InputError: ``EATSS-K001`` a tile size for a loop that is not tiled, ``EATSS-K002`` for an
             impossible one, ``EATSS-K003`` for a block that is no block, ``EATSS-K005`` a
-            placement of something that is not there, ``EATSS-K013`` a kernel that is not there.
+            placement of something that is not there, ``EATSS-K013`` a kernel that is not there,
+            ``EATSS-K020`` blocks that share a sum whose order is to be kept.
     """
     names = [kernel.name for kernel in facts]
     if wanted.index_bits not in (None, 32, 64):
@@ -150,6 +155,7 @@ def checked_options(
         transformations=tuple(wanted.transformations),
         instructions=tuple(wanted.instructions),
         stages=wanted.stages,
+        shared_sums=tuple(_shared_sums(wanted.share or {}, facts, strict=wanted.strict_fp)),
     )
 
 
@@ -299,6 +305,11 @@ def _cut_misfits(decided: KernelRecipe) -> Iterator[str]:
         1 <= spread.tile <= MAX_TILE and 1 <= spread.chunks <= MAX_BLOCKS_YZ
     ):
         yield "spreads sums in steps or over blocks that no launch has"
+    shared = decided.shared_sum
+    if shared is not None and shared.loop not in dict(decided.tile_sizes):
+        yield "has blocks that share a sum over another loop than the source has"
+    if shared is not None and not 1 <= shared.blocks <= MAX_BLOCKS_YZ:
+        yield f"has {shared.blocks} blocks that share a sum, not 1 to {MAX_BLOCKS_YZ}"
     yield from _stage_misfits(decided.warps, decided.stages)
 
 
@@ -334,6 +345,8 @@ def _check_options(
             placements=dict(options.placements),
             index_bits=options.index_bits,
             stages=options.stages,
+            share={own.loop: own.blocks for _, own in options.shared_sums},
+            strict_fp=options.strict_fp,
         )
         checked_options(facts, scops, wanted)
 
@@ -470,6 +483,28 @@ def _threads(sizes: Sequence[int]) -> tuple[int, ...]:
         f"a block of {', '.join(map(str, sizes)) or 'nothing'} is no block of threads",
         hint="give one to three whole numbers of 1 or more, the innermost loop last",
     )
+
+
+def _shared_sums(
+    share: Mapping[str, int], facts: Sequence[KernelFacts], *, strict: bool
+) -> Iterator[tuple[str, SharedSum]]:
+    """Yield how blocks share the sums of each kernel that has one of the loops."""
+    for loop, blocks in share.items():
+        whole = isinstance(blocks, int) and not isinstance(blocks, bool)
+        if not (whole and 1 <= blocks <= MAX_BLOCKS_YZ):
+            raise input_error(
+                "EATSS-C004",
+                f"the sum over '{loop}' is to be shared by {blocks!r} blocks",
+                hint=f"give a whole number from 1 to {MAX_BLOCKS_YZ}",
+            )
+        if strict and blocks > 1:
+            raise input_error(
+                "EATSS-K020",
+                f"{blocks} blocks that share the sum over '{loop}' take it in another order",
+                hint="leave out --share or --strict-fp",
+            )
+        for kernel in _having(loop, facts, "no kernel has a"):
+            yield kernel.name, SharedSum(loop=loop, blocks=blocks)
 
 
 def _kernel(name: str, names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.analysis.structure import SplitK, WarpUse
+from eatss.analysis.structure import SharedSum, SplitK, WarpUse
 from eatss.documents import json_text
 from eatss.gpu.scaled import REFERENCE
 from eatss.prediction.expected import Prediction
@@ -53,7 +53,12 @@ def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
         if kernel.shared:
             head.append(f"; {', '.join(kernel.shared)} in shared memory", style="default")
     for line in cut_lines(
-        kernel.spread, kernel.sum_loops, kernel.host_loop, kernel.warps, kernel.stages
+        kernel.spread,
+        kernel.sum_loops,
+        kernel.host_loop,
+        kernel.warps,
+        kernel.stages,
+        kernel.shared_sum,
     ):
         head.append(f"\n  {line}", style="default")
     one = kernel.predicted
@@ -91,11 +96,12 @@ def cut_lines(
     host_loop: str | None,
     warps: WarpUse | None = None,
     stages: int = 1,
+    shared_sum: SharedSum | None = None,
 ) -> list[str]:
     """Return what a layout of generated code has besides sizes, a line each.
 
-    That is how sums are spread, what its host runs, what warps compute together, and how far copies
-    run ahead.
+    That is how sums are spread or shared, what its host runs, what warps compute together, and how
+    far copies run ahead.
     """
     lines = []
     if spread is not None:
@@ -103,6 +109,8 @@ def cut_lines(
         parts += [f"up to {spread.chunks} blocks"] if spread.chunks > 1 else []
         steps = f"{spread.tile} steps at a time"
         lines.append(f"sum over {', '.join(sum_loops)}: {', '.join(parts)}, {steps}")
+    if shared_sum is not None:
+        lines.append(f"sum over {shared_sum.loop}: shared by up to {shared_sum.blocks} blocks")
     if host_loop is not None:
         lines.append(f"the loop {host_loop} runs on the host")
     if warps is not None:

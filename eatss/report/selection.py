@@ -110,7 +110,12 @@ def _kernel(
     verdict = _generated_verdict(kernel) if generated and predicted else _verdict(kernel)
     head.append(f"\n  {verdict}", style="default")
     for line in cut_lines(
-        kernel.spread, kernel.sum_loops, kernel.host_loop, kernel.warps, kernel.stages
+        kernel.spread,
+        kernel.sum_loops,
+        kernel.host_loop,
+        kernel.warps,
+        kernel.stages,
+        kernel.shared_sum,
     ):
         head.append(f"\n  {line}", style="default")
     loops = _dealt_loops(kernel) if predicted else _loops(kernel)
@@ -215,6 +220,8 @@ def _dealt_loops(kernel: KernelSelection) -> Table:
         lanes = kernel.spread is not None and kernel.spread.lanes > 1
         if block and loop == kernel.block[-1][0] and not lanes:
             kind += ", x"
+        if kernel.shared_sum is not None and loop == kernel.shared_sum.loop:
+            kind = "sum, shared"
         if loop in kernel.sum_loops and kernel.spread is not None:
             kind, tile = _summed(kernel), kernel.spread.tile
         dealt = ("-", "-") if threads is None else (str(threads), str(-(-tile // threads)))

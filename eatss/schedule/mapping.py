@@ -69,12 +69,16 @@ class MappedLoop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SerialTile:
-    """A band loop that is cut into tiles of ``tile`` iterations inside a block."""
+    """A band loop that is cut into tiles of ``tile`` iterations inside a block.
+
+    Where it is ``shared``, blocks along that axis of the grid take turns at its tiles.
+    """
 
     name: str
     source_name: str
     tile: int
     origin: str
+    shared: Axis | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +104,8 @@ class Mapping:
     """The layout of a piece.
 
     ``mapped`` are outermost first; a piece that runs in one thread has none. ``split`` is a loop
-    of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks.
+    of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks. So
+    many blocks take turns at the tiles of a serial loop that is shared.
     ``warps`` are loops, all that have several threads, whose threads are boxes of lanes.
     """
 
@@ -114,6 +119,11 @@ class Mapping:
     def spread(self) -> tuple[MappedLoop, ...]:
         """All loops that go to threads, the split one last."""
         return self.mapped if self.split is None else (*self.mapped, self.split)
+
+    @property
+    def shared(self) -> SerialTile | None:
+        """The serial loop at whose tiles blocks take turns."""
+        return next((tile for tile in self.serial if tile.shared is not None), None)
 
     @property
     def block(self) -> tuple[int, int, int]:
@@ -177,6 +187,27 @@ def in_warps(mapping: Mapping, lanes: Sequence[int], names: NameTable) -> Mappin
         for loop, count in zip(loops, lanes, strict=True)
     )
     return replace(mapping, warps=warps)
+
+
+def with_shared_sum(mapping: Mapping, loop: str, blocks: int) -> Mapping | None:
+    """Return a layout at whose tiles of a serial loop blocks take turns.
+
+    Args:
+        mapping: the layout.
+        loop: the loop, by C name.
+        blocks: how many take turns.
+
+    Returns:
+        ``None`` where the mapped loops leave no axis of the grid.
+    """
+    taken = {mapped.grid for mapped in mapping.mapped}
+    free = [axis for axis in AXES if axis not in taken]
+    if not free:
+        return None
+    serial = tuple(
+        replace(tile, shared=free[0]) if tile.name == loop else tile for tile in mapping.serial
+    )
+    return replace(mapping, serial=serial, chunks=blocks)
 
 
 def widened(mapping: Mapping, lanes: int, most_threads: int) -> Mapping:

@@ -61,6 +61,27 @@ def sum_loop(
     return max(common, key=lambda name: _contiguous(piece, sources[name]))
 
 
+def adds_only(
+    piece: Piece,
+    statements: Sequence[str],
+    loop: str,
+    sums: dict[str, frozenset[str]],
+    dependences: Dependences,
+) -> bool:
+    """Tell whether statements are sums along a loop, none of which needs what another computes.
+
+    Args:
+        piece: the piece.
+        statements: of a part.
+        loop: by C name.
+        sums: the loops that each statement sums over, by C name.
+        dependences: of the region.
+    """
+    return all(loop in sums.get(name, ()) for name in statements) and not _depend(
+        piece, statements, dependences
+    )
+
+
 def _depend(piece: Piece, statements: Sequence[str], dependences: Dependences) -> bool:
     every = dependences.flow.union(dependences.anti).union(dependences.output)
     names = [loop.name for loop in piece.band]

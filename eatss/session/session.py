@@ -353,7 +353,13 @@ class Session:
         """
         predicted = select_for(self.analysed, profile, ModelOptions(target="cuda"))
         kernels = tuple(
-            replace(kernel, spread=cut.spread, sum_loops=cut.sum_loops, host_loop=cut.host_loop)
+            replace(
+                kernel,
+                spread=cut.spread,
+                sum_loops=cut.sum_loops,
+                shared_sum=cut.shared_sum,
+                host_loop=cut.host_loop,
+            )
             for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
         )
         return replace(selection, kernels=kernels)

@@ -117,6 +117,12 @@ def expect_code(
     warnings = (
         *map(_not_staged, unused),
         *(_on_host(kernel) for kernel in own.kernels if _asks_for_host_loop(kernel, options)),
+        *(
+            _not_shared(kernel, wish.loop)
+            for kernel in own.kernels
+            for name, wish in options.shared_sums
+            if name == kernel.name and wish.blocks > 1 and kernel.shared_sum != wish
+        ),
     )
     return _expectation(program, profile, found, target="cuda", warnings=warnings)
 
@@ -204,6 +210,15 @@ def _on_host(kernel: KernelSelection) -> Diagnostic:
         message=f"the loop {kernel.host_loop} of {kernel.name} runs on the host: "
         "its tile size has no effect",
         hint="give tile sizes of its other loops",
+    )
+
+
+def _not_shared(kernel: KernelSelection, loop: str) -> Diagnostic:
+    return Diagnostic(
+        code="EATSS-M017",
+        severity=Severity.WARNING,
+        message=f"blocks cannot share a sum of {kernel.name} over {loop}: what is told is without",
+        hint="it has to be a serial loop of a sum, of 64 iterations or more",
     )
 
 

@@ -33,6 +33,7 @@ from eatss.model.cuda_lattice import (
     lattices,
     reach,
 )
+from eatss.model.shared_sum_lattice import BLOCKS_PER_SM, sharing_lattices
 from eatss.polynomial import Polynomial
 from eatss.prediction.cuda_shape import trips_of
 from eatss.space.nouns import Filter, Generated, Iterator, Listed
@@ -47,13 +48,16 @@ class CudaVariables:
 
     Attributes:
         facts: The kernel.
-        lattices: The layouts that the model compares, one for each structure.
+        lattices: The layouts that the model compares, one for each structure without sums that
+            blocks share.
+        sharing: Those of structures whose blocks share sums.
         profile: The card.
         prefix: What stands before all names: ``k0.`` where there are several kernels.
     """
 
     facts: KernelFacts
     lattices: tuple[CudaLattice, ...]
+    sharing: tuple[CudaLattice, ...]
     profile: GpuProfile
     prefix: str
 
@@ -66,8 +70,15 @@ class CudaVariables:
         prefix: str = "",
     ) -> CudaVariables:
         """Return the variables of a kernel with its structures."""
-        found = tuple(lattices(facts, structures, profile))
-        return cls(facts=facts, lattices=found, profile=profile, prefix=prefix)
+        alone = [one for one in structures if one.shared_loop is None]
+        together = [one for one in structures if one.shared_loop is not None]
+        return cls(
+            facts=facts,
+            lattices=tuple(lattices(facts, alone, profile)),
+            sharing=tuple(sharing_lattices(facts, together, profile)),
+            profile=profile,
+            prefix=prefix,
+        )
 
     def name(self, kind: str, of: str | None = None) -> str:
         """Return what a variable is called: ``tile_i``, ``k0.lanes``."""
@@ -144,6 +155,9 @@ class CudaVariables:
         if len(self.hosts) > 1:
             hosts = tuple(NONE if host is None else host for host in self.hosts)
             found.append(Iterator(name=self.name("host"), over=Listed(values=hosts)))
+        if self.sharing:
+            blocks = sorted({1, *(n for one in self.sharing for n in _values(one.chunks))})
+            found.append(Iterator(name=self.name("share"), over=Listed(values=tuple(blocks))))
         if self.spreads:
             steps = sorted({1, *(step for own in LANES.values() for step in own)})
             chunks = max(int(one.chunks.max()) for one in self.lattices)
@@ -165,6 +179,7 @@ class CudaVariables:
             *self._cut_filters(),
             *self._stage_filters(),
             *self._product_filters(),
+            *self._sharing_filters(),
             *self._shared_filters(),
         ]
         label = f"{self.prefix.rstrip('.')}: " if self.prefix else ""
@@ -358,6 +373,27 @@ class CudaVariables:
                 for group, name in self.staged.items()
             ]
             yield "factors of products are staged", elsewhere + " and ".join(staged)
+
+    def _sharing_filters(self) -> Iterable[tuple[str, str]]:
+        """Yield what holds where blocks share a sum: there are few tiles, and no block is idle."""
+        if not self.sharing:
+            return
+        share = self.name("share")
+        loop = self.sharing[0].structure.shared_loop
+        assert loop is not None
+        if self.spreads:
+            yield "sums that are shared or spread", f"{share} == 1 or not ({self._spread})"
+        if len(self.hosts) > 1:
+            host = f"{self.name('host')} == '{NONE}'"
+            yield "sums that are shared by one launch", f"{share} == 1 or {host}"
+        trips = trips_of(self.facts)
+        tiles = " * ".join(f"ceildiv({int(trips[n])}, {self._tile(n)})" for n in self.mapped)
+        few = (
+            f"{tiles} < card.sm_count and {share} * {tiles} <= {BLOCKS_PER_SM[-1]} * card.sm_count"
+        )
+        yield "few tiles where blocks share a sum", f"{share} == 1 or ({few})"
+        turns = f"{share} <= ceildiv({int(trips[loop])}, {self._tile(loop)})"
+        yield "a turn for each block that shares a sum", f"{share} == 1 or {turns}"
 
     def _shared_filters(self) -> Iterable[tuple[str, str]]:
         terms = []

@@ -114,6 +114,8 @@ def kernel_point(variables: CudaVariables, kernel: KernelSelection) -> dict[str,
     point |= {own: int(set(group) <= shared) for group, own in variables.staged.items()}
     if len(variables.hosts) > 1:
         point[name("host")] = kernel.host_loop or NONE
+    if variables.sharing:
+        point[name("share")] = 1 if kernel.shared_sum is None else kernel.shared_sum.blocks
     if variables.spreads:
         spread = kernel.spread
         point[name("lanes")] = 1 if spread is None else spread.lanes

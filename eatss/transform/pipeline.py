@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from eatss.free_names import free_name
 from eatss.kernel.barriers import varying_names
@@ -29,6 +30,7 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
+    Scope,
     Wait,
 )
 from eatss.kernel.stages import turn_before
@@ -45,6 +47,7 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
+    multiplied,
     names_in,
     substitute,
     total,
@@ -81,7 +84,49 @@ def pipelined(
             if changed.shared_bytes <= most_shared_bytes:
                 found = changed
                 break
-    return found
+    return replace(found, body=_started_in_front(found.body))
+
+
+def _started_in_front(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return nodes in which copies in front of a loop that copies ahead start as its own do.
+
+    They are of the group that the first turn waits for.
+    """
+    found: list[Node] = []
+    for node in nodes:
+        own = node
+        if isinstance(node, For | Scope):
+            own = replace(node, body=_started_in_front(node.body))
+        elif isinstance(node, If):
+            body, orelse = _started_in_front(node.body), _started_in_front(node.orelse)
+            own = replace(node, body=body, orelse=orelse)
+        found.append(own)
+    last = next((at for at, one in enumerate(found) if isinstance(one, Commit)), 0)
+    front = len(list(takewhile(_copies_plainly, found[:last])))
+    return (*_ahead(found[:front]), *found[front:])
+
+
+def _copies_plainly(node: Node) -> bool:
+    """Tell whether a node only fills boxes from memory, so that registers need not take part."""
+    return _written([node]) != set() and all(
+        isinstance(one, For | If | Let)
+        or (isinstance(one, Copy) and _may_start(one) and not _read([one]))
+        for one in every((node,))
+    )
+
+
+def _may_start(copy: Copy) -> bool:
+    size = copy.target.buffer.element_type.size_bytes
+    return not copy.adds and copy.source.buffer.space == "global" and size in _SIZES
+
+
+def _ahead(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return copies that do not pass through registers."""
+
+    def started(node: Node) -> tuple[Node, ...]:
+        return (replace(node, ahead=True) if isinstance(node, Copy) else node,)
+
+    return mapped(nodes, started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +167,7 @@ class _Ahead:
         while at < len(loop.body) and _written([loop.body[at]]):
             at += 1
         found = cls(loop, loop.body[:at], loop.body[at:])
-        if not found.buffers or not isinstance(loop.step, Constant):
+        if not found.buffers:
             return None
         inside = {id(node) for node in every(loop.body)}
         for node in every(kernel.body):
@@ -133,9 +178,7 @@ class _Ahead:
         if _written(found.rest) & found.buffers or _read(found.copies) & found.buffers:
             return None
         copied = [node for node in every(found.copies) if isinstance(node, Copy)]
-        sizes = {node.target.buffer.element_type.size_bytes for node in copied}
-        plain = all(not node.adds and node.source.buffer.space == "global" for node in copied)
-        return found if plain and sizes <= set(_SIZES) else None
+        return found if all(map(_may_start, copied)) else None
 
     def with_stages(self, kernel: Kernel, stages: int, around: _Around) -> Kernel:
         """Return a kernel in which the loop copies ahead."""
@@ -152,14 +195,12 @@ class _Ahead:
 
     def _loop(self, staged: dict[Buffer, Buffer], stages: int, around: _Around) -> tuple[Node, ...]:
         loop = self.loop
-        assert isinstance(loop.step, Constant)
-        step = loop.step.value
         cycle = Cycle(name=around.stage, count=stages)
         first = [
-            self._copies(staged, total(loop.lower, Constant(step * number)), Constant(number))
+            self._copies(staged, total(loop.lower, _times(loop.step, number)), Constant(number))
             for number in range(stages - 1)
         ]
-        later = total(Name(loop.counter), Constant(step * (stages - 1)))
+        later = total(Name(loop.counter), _times(loop.step, stages - 1))
         copies = self._copies(staged, later, turn_before(cycle))
         rest = _in_stage(self.rest, staged, Name(around.stage))
         tests, then = self._turn(copies, rest, around, last=stages > _SHORTEST)
@@ -193,11 +234,7 @@ class _Ahead:
         """Return the copies of a turn, if there is such a turn."""
         change = {self.loop.counter: counter}
         nodes = with_expressions(self.copies, lambda one: substitute(one, change))
-
-        def started(node: Node) -> tuple[Node, ...]:
-            return (replace(node, ahead=True) if isinstance(node, Copy) else node,)
-
-        copies = mapped(_in_stage(nodes, staged, slot), started)
+        copies = _ahead(_in_stage(nodes, staged, slot))
         condition = substitute(self.loop.condition, change)
         return (If(conditions=(condition,), body=copies), Commit())
 
@@ -217,6 +254,14 @@ def _tests(name: str, conditions: Sequence[IntExpr]) -> tuple[Node, ...]:
         return ()
     value = conditions[0] if len(conditions) == 1 else Apply(Operator.AND, tuple(conditions))
     return (Let(name=name, value=value, narrow=True),)
+
+
+def _times(step: IntExpr, count: int) -> IntExpr:
+    """Return several steps of a loop."""
+    if isinstance(step, Apply) and step.operator is Operator.MUL:  # a block's turn
+        first, *others = step.operands
+        return Apply(Operator.MUL, (multiplied(Constant(count), first), *others))
+    return multiplied(Constant(count), step)
 
 
 def _with_stages(buffer: Buffer, stages: int) -> Buffer:

@@ -33,7 +33,7 @@ def spread_as(
     def spread_kernel(kernel: KernelSelection) -> KernelSelection:
         able = [one for one in structures[kernel.name] if one.spreads]
         if not able:
-            return replace(kernel, spread=None, host_loop=None)
+            return replace(kernel, spread=None, shared_sum=None, host_loop=None)
         block, sizes = kernel.block, dict(kernel.tile_sizes)
         if threads is not None and block:
             block = (*((name, 1) for name, _ in block[:-1]), (block[-1][0], threads))
@@ -43,6 +43,7 @@ def spread_as(
             tile_sizes=tuple(sizes.items()),
             block=block,
             spread=spread,
+            shared_sum=None,
             host_loop=able[-1].host_loop,
         )
 

@@ -21,6 +21,7 @@ SPREAD = (
     "gemver",
     "gesummv",
     "gramschmidt",
+    "mttkrp",
     "mvt",
 )
 """Kernels of which sums are spread over threads or blocks unless the order has to be kept."""

@@ -12,6 +12,7 @@ import eatss
 from eatss.analysis.mapping import reordering_loops
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
+from eatss.model.cuda_layout import structure_of
 from eatss.program import KernelCode, Program
 from eatss.recipe.options import CodegenOptions
 from eatss.session.session import Session
@@ -40,12 +41,17 @@ def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(nam
         assert not own[0].spreads
         assert own[0].host_loop is None
         assert own[0].instruction is None
-        assert all(one.spreads != (one.instruction is not None) for one in own[1:])
-        assert len({(one.spreads, one.host_loop, one.instruction) for one in own}) == len(own)
+        assert own[0].shared_loop is None
+        assert not any(one.spreads and one.shared_loop for one in own)
+        cuts = {(one.spreads, one.shared_loop, one.host_loop, one.instruction) for one in own}
+        assert len(cuts) == len(own)
         band = {loop.name for loop in facts[kernel].loops}
         for one in own:
             sums = [launch.sum_loop for launch in one.launches if launch.sum_loop]
             assert bool(sums) == one.spreads
+            shared = {launch.shared_loop for launch in one.launches if launch.shared_loop}
+            assert shared == ({one.shared_loop} if one.shared_loop else set())
+            assert one.shared_loop is None or one.shared_loop in band
             assert {name for launch in one.launches for name in launch.mapped} <= band
             assert one.host_loop is None or one.host_loop in band
             statements = [s for launch in one.launches for s in launch.statements]
@@ -117,7 +123,7 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
         launches = [one for one in lattice.structure.launches if one.statements]
         for launch, (demand, _) in zip(launches, prediction.launches, strict=True):
             (code,) = [c for c in program.kernels if {*c.statements} == {*launch.statements}]
-            spread = launch.sum_loop if lattice.lanes[row] * lattice.chunks[row] > 1 else None
+            spread = launch.chunk_loop if lattice.lanes[row] * lattice.chunks[row] > 1 else None
             assert spread_loop(code) == spread
             tiles = dict(code.tile_sizes)
             reorders = any(tiles[name] > 1 for name in reordering_loops(facts) if name in tiles)
@@ -144,14 +150,11 @@ def test_the_selected_layout_is_carried_out(name: str) -> None:
     for kernel in selection.kernels:
         if not kernel.tile_sizes and kernel.spread is None:
             continue
-        (structure,) = [
-            one
-            for one in own[kernel.name]
-            if (one.spreads, one.host_loop) == (kernel.spread is not None, kernel.host_loop)
-        ]
+        structure = structure_of(own[kernel.name], kernel)
+        assert structure is not None
         for launch in structure.launches:
             (code,) = [c for c in program.kernels if {*c.statements} == {*launch.statements}]
-            assert spread_loop(code) == launch.sum_loop
+            assert spread_loop(code) == launch.chunk_loop
             assert host_loop(code) == kernel.host_loop
             tiles, sizes = dict(code.tile_sizes), dict(kernel.tile_sizes)
             if kernel.spread is None:

@@ -37,6 +37,7 @@ def made(
         output=folder,
         tiles={"i": 16, "j": 32, "k": 8},
         block={"i": 8, "j": threads},
+        share={"k": 1},
         placements={n: "shared" if n in shared else "l1" for n in "ABv" if f"{n}[" in value},
     )
     found = verify(folder, device="cpu", sizes=SIZES)

@@ -10,12 +10,13 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.mapping import mapped_loops
-from eatss.analysis.structure import SplitK, Structure, WarpUse
+from eatss.analysis.structure import SharedSum, SplitK, Structure, WarpUse
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection, ModelOptions, Selection
-from eatss.model.cuda_lattice import CudaLattice, lattices
+from eatss.model.cuda_lattice import CudaLattice
+from eatss.model.shared_sum_lattice import every_lattice
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 from eatss.program import Original, Program
 from eatss.recipe.from_selection import recipe_of
@@ -82,6 +83,9 @@ def laid_out(
             for at, reference in enumerate(kernel.references)
         ),
         spread=spread if lattice.structure.spreads else None,
+        shared_sum=None
+        if lattice.structure.shared_loop is None
+        else SharedSum(loop=lattice.structure.shared_loop, blocks=spread.chunks),
         warps=None
         if instruction is None
         else WarpUse(instruction=instruction.name, stages=int(lattice.stages[row])),
@@ -93,7 +97,7 @@ def random_layout(
     facts: KernelFacts, own: tuple[Structure, ...], card: GpuProfile, dice: Random
 ) -> tuple[CudaLattice, CudaPrediction, int] | None:
     """Return a lattice with what is predicted and a row of it that launches."""
-    offered = lattices(facts, own, card)
+    offered = every_lattice(facts, own, card)
     if not offered:
         return None
     lattice = dice.choice(offered)

@@ -11,6 +11,7 @@ from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
 from eatss.model.cuda_lattice import CudaLattice, lattices
+from eatss.model.shared_sum_lattice import sharing_lattices
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 from eatss.resources import data_directory
 from eatss.session.session import Session
@@ -31,7 +32,7 @@ def offered(gpu: str) -> tuple[list[CudaLattice], list[CudaPrediction], GpuProfi
     own = [
         one
         for one in lattices(facts, structures_for(program, card)[facts.name], card)
-        if not one.structure.spreads
+        if not one.structure.spreads and one.structure.shared_loop is None
     ]
     return own, [model.columns(one.structure, one.candidates()) for one in own], card
 
@@ -89,3 +90,30 @@ def test_energy_of_products_is_that_of_the_card() -> None:
     each_j = model.card.prices.tensor64_j / WARP
     assert runs.sum() > len(runs) / 2
     assert np.allclose((spent[0] - spent[1])[runs], NI * NJ * NK * each_j, rtol=1e-9)
+
+
+def test_what_blocks_share_is_counted_once_but_for_their_last_turns() -> None:
+    card = load_profile("h200")
+    sizes = {"NI": 512, "NJ": 500, "NK": 512, "NR": 64}
+    reading = Reading(defines=tuple(f"{name}={size}" for name, size in sizes.items()))
+    program = Session(data_directory("kernels") / "mttkrp.c", reading, code=True).analysed
+    (facts,) = program.facts
+    own = [one for one in structures_for(program, card)[facts.name] if one.shared_loop == "j"]
+    assert [one.instruction is None for one in own] == [True, False]
+    for lattice in sharing_lattices(facts, own, card):
+        found = CudaModel.of(facts, card).columns(lattice.structure, lattice.candidates())
+        ((demand, _),) = found.launches
+        tiles = np.ceil(512 / lattice.tiles["i"]) * np.ceil(64 / lattice.tiles["r"])
+        assert np.all(demand.blocks == tiles * lattice.chunks)
+        turns = np.ceil(500 / lattice.tiles["j"])
+        most = np.minimum(500, np.ceil(turns / lattice.chunks) * lattice.tiles["j"])
+        points = tiles * lattice.tiles["i"] * lattice.tiles["r"]
+        done = points * 512 * most * lattice.chunks
+        if lattice.structure.instruction is not None:
+            assert np.allclose(demand.tensor64 * WARP, done, rtol=1e-9)
+        assert np.all(lattice.chunks <= turns)
+        assert np.all(tiles < card.sm_count)
+        # each element of the tensor comes once, and each block adds all of its sums
+        assert np.all(demand.dram_bytes >= 8 * 512 * 500 * 512)
+        assert np.all(demand.dram_bytes < 1.1 * 8 * 512 * 500 * 512)
+        assert np.all(demand.l2_bytes >= 2 * 8 * lattice.chunks * 512 * 64)

@@ -13,12 +13,14 @@ from eatss.analysis.structure import Structure
 from eatss.diagnostics import NoSolutionError
 from eatss.gpu import load_profile
 from eatss.lower.structures import structures_for
+from eatss.model.cuda_lattice import CudaLattice
 from eatss.model.options import ModelOptions, SelectOptions
 from eatss.model.predicted_cuda import ranked_cuda
 from eatss.session.session import Session
 from eatss.space.bound import bind
 from eatss.space.card_constants import card_constants
 from eatss.space.document import space_from_text, space_text
+from eatss.tile_space.cuda import CudaVariables
 from eatss.tile_space.derived import (
     PPCG_TILES,
     cuda_variables,
@@ -80,6 +82,27 @@ def test_every_structure_is_in_the_space(name: str) -> None:
     assert profile.sm_count == 132
 
 
+def cut_point(variables: CudaVariables, lattice: CudaLattice, row: int) -> dict[str, int | str]:
+    """Return what of a point is neither a size nor a place."""
+    point: dict[str, int | str] = {}
+    if variables.products:
+        instruction = lattice.structure.instruction
+        point[variables.name("warps")] = "none" if instruction is None else instruction.name
+        point[variables.name("stages")] = int(lattice.stages[row])
+    if len(variables.hosts) > 1:
+        point[variables.name("host")] = lattice.structure.host_loop or "none"
+    if variables.sharing:
+        shares = lattice.structure.shared_loop is not None
+        point[variables.name("share")] = int(lattice.chunks[row]) if shares else 1
+    if variables.spreads and lattice.structure.shared_loop is not None:
+        point |= {variables.name(kind): 1 for kind in ("lanes", "steps", "chunks")}
+    elif variables.spreads:
+        point[variables.name("lanes")] = int(lattice.lanes[row])
+        point[variables.name("steps")] = int(lattice.sum_tile[row])
+        point[variables.name("chunks")] = int(lattice.chunks[row])
+    return point
+
+
 def check_structures(facts: KernelFacts, structures: dict[str, tuple[Structure, ...]]) -> None:
     """Draw layouts of each lattice that fit the card: all are points."""
     profile = load_profile("h200")
@@ -89,7 +112,7 @@ def check_structures(facts: KernelFacts, structures: dict[str, tuple[Structure, 
     bound = bind(derived_space([facts], structures, profile, "cuda"), card_constants(profile))
     held = "sums in registers"
     shared = "shared memory of what is staged"
-    for lattice in variables.lattices:
+    for lattice in (*variables.lattices, *variables.sharing):
         allowed = 0
         for row in Random(1).choices(range(len(lattice)), k=60):
             point: dict[str, int | str] = {}
@@ -102,16 +125,7 @@ def check_structures(facts: KernelFacts, structures: dict[str, tuple[Structure, 
                 point[variables.name("tile", loop)] = size
             for group, own in variables.staged.items():
                 point[own] = int(lattice.staged[group][row]) if group in lattice.staged else 0
-            if variables.products:
-                instruction = lattice.structure.instruction
-                point[variables.name("warps")] = "none" if instruction is None else instruction.name
-                point[variables.name("stages")] = int(lattice.stages[row])
-            if len(variables.hosts) > 1:
-                point[variables.name("host")] = lattice.structure.host_loop or "none"
-            if variables.spreads:
-                point[variables.name("lanes")] = int(lattice.lanes[row])
-                point[variables.name("steps")] = int(lattice.sum_tile[row])
-                point[variables.name("chunks")] = int(lattice.chunks[row])
+            point |= cut_point(variables, lattice, row)
             reason = bound.allows(point)
             assert reason is None or held in reason or shared in reason, (reason, point)
             allowed += reason is None

@@ -1,0 +1,230 @@
+"""Sums that blocks share beside tensor cores and staged operands are right at every size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.program import Launch, evaluate
+from eatss.resources import data_directory
+from eatss.verify import Verification, verify
+
+MMA = "mma_f64_16x8x16"
+MTTKRP = data_directory("kernels") / "mttkrp.c"
+TALL = """
+#ifndef NI
+#define NI 128
+#endif
+#ifndef NJ
+#define NJ 128
+#endif
+#ifndef NK
+#define NK 1000000
+#endif
+void tall(DATA_TYPE alpha, DATA_TYPE beta, DATA_TYPE C[NI][NJ], DATA_TYPE A[NI][NK],
+          DATA_TYPE B[NK][NJ])
+{
+#pragma scop
+  for (int i = 0; i < NI; i++) {
+    for (int j = 0; j < NJ; j++)
+      C[i][j] *= beta;
+    for (int k = 0; k < NK; k++)
+      for (int j = 0; j < NJ; j++)
+        C[i][j] += alpha * A[i][k] * B[k][j];
+  }
+#pragma endscop
+}
+"""
+TRIANGLE = """
+#ifndef N
+#define N 500
+#endif
+#ifndef M
+#define M 500
+#endif
+void triangle(double C[N][M], double A[N][N], double B[N][M])
+{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < M; j++)
+      for (int k = 0; k <= i; k++)
+        C[i][j] += A[i][k] * B[k][j];
+#pragma endscop
+}
+"""
+IN_WARPS = {"tiles": {"i": 32, "j": 32, "k": 16}, "block": {"i": 8, "j": 4}, "instructions": [MMA]}
+STAGED = {"A": "shared", "B": "shared"}
+TALL_SIZES = [
+    {"NI": 37, "NJ": 35, "NK": 101},  # no multiple of tiles or of chunks
+    {"NI": 5, "NJ": 3, "NK": 7},  # less than a tile
+    {"NI": 33, "NJ": 32, "NK": 32},  # fewer tiles than blocks
+    {"NI": 8, "NJ": 8, "NK": 0},
+]
+
+
+def checked(
+    source: str | Path, folder: Path, sizes: Sequence[Mapping[str, int]], **wanted: object
+) -> eatss.Program:
+    program = eatss.codegen(source, gpu="h200", output=folder, **wanted)  # type: ignore[arg-type]
+    found: Verification = verify(folder, device="cpu", sizes=sizes)
+    assert (found.status, found.message) == ("ok", "")
+    return program
+
+
+def test_tensor_cores_share_the_loop_that_they_run_along(tmp_path: Path) -> None:
+    source = TALL.replace("DATA_TYPE", "double")
+    program = checked(
+        source, tmp_path, TALL_SIZES, **IN_WARPS, placements=STAGED, stages=3, share={"k": 3}
+    )
+    scaled, summed = program.kernels
+    assert f"{MMA}: computes S1" in summed.notes
+    assert "the sum over k is shared by 3 blocks" in summed.notes
+    assert summed.reassociates
+    assert not scaled.reassociates
+    assert "k0 += 16 * (int)gridDim.z" in program.text
+    assert "eatss_wait_for_copies<1>" in program.text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stages", [1, 2, 4])
+@pytest.mark.parametrize("blocks", [2, 7])
+def test_tensor_cores_share_sums_whatever_the_stages(
+    stages: int, blocks: int, tmp_path: Path
+) -> None:
+    source = TALL.replace("DATA_TYPE", "double")
+    checked(
+        source, tmp_path, TALL_SIZES, **IN_WARPS,
+        placements=STAGED, stages=stages, share={"k": blocks},
+    )  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", ["float", "double"])
+@pytest.mark.parametrize("shared", [(), ("A",), ("A", "B")])
+def test_plain_code_shares_sums_with_what_it_stages(
+    dtype: str, shared: tuple[str, ...], tmp_path: Path
+) -> None:
+    program = checked(
+        TALL.replace("DATA_TYPE", dtype), tmp_path, TALL_SIZES,
+        tiles={"i": 16, "j": 32, "k": 8}, block={"i": 8, "j": 8}, share={"k": 3},
+        placements={name: "shared" if name in shared else "l1" for name in "AB"},
+    )  # fmt: skip
+    notes = program.kernels[1].notes
+    assert {note[0] for note in notes if "shared memory" in note} == set(shared)
+
+
+MTTKRP_SIZES = [
+    {"NI": 37, "NJ": 11, "NK": 21, "NR": 35},
+    {"NI": 5, "NJ": 2, "NK": 3, "NR": 3},
+    {"NI": 32, "NJ": 3, "NK": 32, "NR": 40},
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("loop", ["j", "k"])
+@pytest.mark.parametrize(
+    ("dtype", "tiles"),
+    [("double", {"j": 1, "k": 16}), ("double", {"j": 2, "k": 16}), ("float", {"j": 2, "k": 8})],
+)
+def test_one_of_several_loops_is_shared(
+    loop: str, dtype: str, tiles: dict[str, int], tmp_path: Path
+) -> None:
+    program = checked(
+        MTTKRP, tmp_path, MTTKRP_SIZES,
+        dtype=dtype, tiles={"i": 32, "r": 32, **tiles}, block={"i": 8, "r": 4},
+        instructions=[MMA] if dtype == "double" else [],
+        placements=dict.fromkeys("TBC", "shared"), share={loop: 3},
+    )  # fmt: skip
+    (kernel,) = program.kernels
+    assert f"the sum over {loop} is shared by 3 blocks" in kernel.notes
+    assert (f"{MMA}: computes S0" in kernel.notes) == (dtype == "double")
+
+
+@pytest.mark.long
+def test_shared_sums_of_a_triangle_are_right(tmp_path: Path) -> None:
+    sizes = [{"N": 70, "M": 33}, {"N": 7, "M": 5}]
+    checked(TRIANGLE, tmp_path, sizes, **IN_WARPS, placements=STAGED, stages=2, share={"k": 3})
+
+
+@pytest.mark.long
+def test_a_fault_is_seen(tmp_path: Path) -> None:
+    source = TALL.replace("DATA_TYPE", "double")
+    faults = (
+        ("k0 = 16 * (int)blockIdx.z", "k0 = 16 * (int)blockIdx.z * 2"),
+        ("k0 += 16 * (int)gridDim.z", "k0 += 16"),
+        ("k0 + 32 * (int)gridDim.z", "k0 + 32"),
+    )
+    program = checked(
+        source, tmp_path, TALL_SIZES, **IN_WARPS, placements=STAGED, stages=3, share={"k": 3}
+    )
+    (text,) = tmp_path.glob("*.cu")
+    for before, after in faults:
+        assert before in program.text
+        text.write_text(program.text.replace(before, after), encoding="utf-8")
+        assert verify(tmp_path, device="cpu", sizes=TALL_SIZES).status != "ok"
+
+
+def test_the_order_of_a_sum_is_kept_where_that_is_asked_for() -> None:
+    source = TALL.replace("DATA_TYPE", "float")
+    with pytest.raises(eatss.InputError, match="EATSS-K020"):
+        eatss.codegen(source, gpu="h200", strict_fp=True, share={"k": 2})
+    program = eatss.codegen(source, gpu="h200", strict_fp=True)
+    assert not any("shared by" in note for kernel in program.kernels for note in kernel.notes)
+
+
+def test_what_is_no_sum_is_not_shared() -> None:
+    source = """
+    void f(float C[100], float A[100][900]) {
+    #pragma scop
+      for (int i = 0; i < 100; i++)
+        for (int k = 0; k < 900; k++)
+          C[i] = C[i] * 0.5f + A[i][k];
+    #pragma endscop
+    }
+    """
+    (kernel,) = eatss.codegen(source, gpu="h200", share={"k": 4}).kernels
+    assert "blocks cannot share the sum over k" in kernel.notes
+    with pytest.raises(eatss.InputError, match="EATSS-K001"):
+        eatss.codegen(source, gpu="h200", share={"q": 4})
+    with pytest.raises(eatss.InputError, match="EATSS-C004"):
+        eatss.codegen(source, gpu="h200", share={"k": 0})
+
+
+@pytest.mark.parametrize("dtype", ["double", "float"])
+@pytest.mark.parametrize(
+    ("source", "sizes"),
+    [
+        (MTTKRP.read_text(encoding="utf-8"), {"NI": 512, "NJ": 512, "NK": 512, "NR": 64}),
+        (TALL, {"NI": 128, "NJ": 128, "NK": 1_000_000}),
+    ],
+    ids=["mttkrp", "tall"],
+)
+def test_few_tiles_and_long_sums_are_shared_as_predicted(
+    source: str, sizes: dict[str, int], dtype: str
+) -> None:
+    defines: dict[str, str | int] = {"DATA_TYPE": dtype, **sizes}
+    selection = eatss.select(source, gpu="h200", target="cuda", defines=defines)
+    chosen = selection.kernels[-1]
+    assert chosen.shared_sum is not None
+    assert (chosen.warps is not None) == (dtype == "double")
+    assert chosen.predicted is not None
+    program = eatss.codegen(source, gpu="h200", defines=defines)
+    kernel = program.kernels[-1]
+    assert f"shared by {chosen.shared_sum.blocks} blocks" in " ".join(kernel.notes)
+    assert kernel.shared_bytes == chosen.predicted.shared_bytes
+    launch = program.entries[0].body[-1]
+    assert isinstance(launch, Launch)
+    grid = [evaluate(extent, sizes) for extent in launch.grid]
+    assert grid[2] == chosen.shared_sum.blocks
+    assert grid[0] * grid[1] * grid[2] == chosen.predicted.blocks
+
+
+def test_many_tiles_are_not_shared() -> None:
+    for size in (1111, 4000):
+        source = data_directory("kernels") / "gemm.c"
+        defines = dict.fromkeys(("NI", "NJ", "NK"), size)
+        (kernel,) = eatss.select(source, gpu="h200", target="cuda", defines=defines).kernels
+        assert kernel.shared_sum is None
