@@ -122,7 +122,8 @@ class CudaVariables:
     @cached_property
     def stages(self) -> tuple[int, ...]:
         """The boxes that may be in use at once."""
-        return tuple(sorted({n for one in self.lattices for n in _values(one.stages)} | {1}))
+        every = (*self.lattices, *self.sharing)
+        return tuple(sorted({n for one in every for n in _values(one.stages)} | {1}))
 
     @property
     def spreads(self) -> bool:
@@ -268,7 +269,10 @@ class CudaVariables:
             if own != self._tiles(loop):
                 yield f"tiles of {loop}", self._alone(f"{tile} in {list(own)}")
             if host is not None and len(self.hosts) > 1:
-                yield f"{loop} on the host has no tile", f"({host}) == ({tile} == 1)"
+                here = [one for one in self.lattices if one.structure.host_loop != loop]
+                alike = any((one.tiles[loop] == 1).any() for one in here if loop in one.tiles)
+                single = f"not ({host}) or {tile} == 1" if alike else f"({host}) == ({tile} == 1)"
+                yield f"{loop} on the host has no tile", single
             plain = self._plain_tile(loop)
             cases = [text for text in (host if len(self.hosts) > 1 else None,) if text is not None]
             if staged and plain is not None and len(self._tiles(loop)) > 1:

@@ -88,6 +88,7 @@ def cut_point(variables: CudaVariables, lattice: CudaLattice, row: int) -> dict[
     if variables.products:
         instruction = lattice.structure.instruction
         point[variables.name("warps")] = "none" if instruction is None else instruction.name
+    if variables.stages != (1,):
         point[variables.name("stages")] = int(lattice.stages[row])
     if len(variables.hosts) > 1:
         point[variables.name("host")] = lattice.structure.host_loop or "none"
