@@ -16,7 +16,7 @@ from eatss.isl_names import affine_form, constant_value, coupled_dims, maps_of, 
 from eatss.polyhedral.kernel import Kernel, Reference
 from eatss.program import Constant
 from eatss.scops import Array, Binary, ElementType, Expression, Read, Scop, Statement
-from eatss.scops.factors import added_to, factors, product_of
+from eatss.scops.factors import added_to, factors, product_of, regrouped
 from eatss.work.count import count
 from eatss.work.operations import Operations, operations_of
 
@@ -67,7 +67,7 @@ class StatementFacts:
     of the operations whose value stays the same along some of ``loops``, by the loops it moves
     along: a compiler that sees several steps of such a loop at a time runs them once. ``in_sum`` is
     the arithmetic that is left where scalar factors of what it adds wait until the sum is there,
-    ``None`` where there are none.
+    and others are multiplied in another order; ``None`` where that is the same.
     """
 
     name: str
@@ -156,7 +156,7 @@ def kernel_work(
         accesses = _accesses(statement, references, widths, layouts, moving, firsts)
         along = _moving_along(statement, references, moving, written)
         own = _arithmetic(scop, statement, along, moving)
-        fewer = _without_scalar_factors(scop, statement, written)
+        fewer = _in_sum(scop, kernel, statement, along, written)
         statements.append(
             StatementFacts(
                 name=name,
@@ -184,10 +184,18 @@ def _arithmetic(
     )
 
 
-def _without_scalar_factors(
-    scop: Scop, statement: Statement, written: frozenset[str]
+def _in_sum(
+    scop: Scop,
+    kernel: Kernel,
+    statement: Statement,
+    along: list[frozenset[str]],
+    written: frozenset[str],
 ) -> Statement | None:
-    """Return a statement without the scalars that what it adds is multiplied by, if any."""
+    """Return a statement as generated code has it in a sum, ``None`` if it is as it was.
+
+    Scalars that what it adds is multiplied by are left out, and factors that move along the same
+    parallel loops are multiplied with each other first.
+    """
 
     def is_target(value: Expression) -> bool:
         return isinstance(value, Read) and statement.accesses[value.access].text == target.text
@@ -198,14 +206,22 @@ def _without_scalar_factors(
         array = statement.accesses[value.access].array
         return array not in written and scop.array(array).n_dims == 0
 
+    def moves(value: Expression) -> frozenset[str]:
+        return along[value.access] & parallel if isinstance(value, Read) else parallel
+
+    parallel = frozenset(loop.name for loop in kernel.parallel_loops)
     target = statement.write
     added = added_to(statement.value, is_target)
     every = [] if added is None else list(factors(added))
     left = [one for one in every if not is_scalar(one)]
-    if not left or len(left) == len(every):
+    if added is None or not left:
+        return None
+    product = regrouped(left, moves) if all(isinstance(one, Read) for one in left) else None
+    product = product or product_of(left)
+    if product == added:
         return None
     read = next(n for n, one in enumerate(statement.accesses) if n and one.text == target.text)
-    value = Binary(operator="+", left=Read(access=read), right=product_of(left))
+    value = Binary(operator="+", left=Read(access=read), right=product)
     return replace(statement, value=value)
 
 

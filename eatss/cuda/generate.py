@@ -437,7 +437,7 @@ class _RegionBuilder:
                 ),
                 reassociates=not in_order,
                 inexact_instructions=inexact_instructions(code),
-                factors_last=code.factors_last,
+                regroups=code.regroups,
                 grid_strides=grid_strides(kernel.kernel),
             )
         )

@@ -39,8 +39,10 @@ def _head(program: Program) -> str:
         if any(kernel.reassociates for kernel in program.kernels)
         else "Every floating-point operation keeps the order of the C source."
     )
-    if any(kernel.factors_last for kernel in program.kernels):
-        order += " Scalars that all products of a sum share are multiplied when the sum is there."
+    if any(kernel.regroups for kernel in program.kernels):
+        order += (
+            " Factors of some products are multiplied in another order, or when a sum is there."
+        )
     inexact = sorted({one for kernel in program.kernels for one in kernel.inexact_instructions})
     if inexact:
         order += f" Some results are rounded otherwise than by C, by: {', '.join(inexact)}."

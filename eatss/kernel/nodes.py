@@ -282,8 +282,8 @@ class Kernel:
     """A kernel: what each thread of each block does.
 
     ``warps`` are the loops, rows first, whose threads are boxes of lanes; mostly none. Compilers
-    are to keep registers so few that ``resident`` blocks fit an SM. ``factors_last`` says that
-    factors that all products of a sum share are multiplied when the sum is there.
+    are to keep registers so few that ``resident`` blocks fit an SM. ``regroups`` says that
+    factors of its products are multiplied in another order than in the source.
 
     ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
     at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``.
@@ -298,7 +298,7 @@ class Kernel:
     body: tuple[Node, ...]
     warps: tuple[WarpAxis, ...] = ()
     resident: int = 1
-    factors_last: bool = False
+    regroups: bool = False
 
     @property
     def shared_bytes(self) -> int:

@@ -75,7 +75,7 @@ class KernelCode:
     sentences what was decided and why. ``reassociates`` says that sums of it are added up in
     another order, so that floating-point results may differ from the original's by rounding; so
     they may by the ``inexact_instructions`` that it uses in the place of C's operations, and where
-    ``factors_last`` says that scalars are multiplied once, when a sum is there.
+    it ``regroups`` factors: those of products in another order, scalars when a sum is there.
     ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that
     any number of blocks takes all tiles.
     """
@@ -91,7 +91,7 @@ class KernelCode:
     notes: tuple[str, ...]
     reassociates: bool = False
     inexact_instructions: tuple[str, ...] = ()
-    factors_last: bool = False
+    regroups: bool = False
     grid_strides: tuple[Literal["x", "y", "z"], ...] = ()
 
     def __repr__(self) -> str:
@@ -103,7 +103,7 @@ class KernelCode:
     @property
     def bit_exact(self) -> bool:
         """Whether floating-point results have to be those of the original in every bit."""
-        return not (self.reassociates or self.inexact_instructions or self.factors_last)
+        return not (self.reassociates or self.inexact_instructions or self.regroups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from eatss.scops.expression import Binary, Expression
 
@@ -32,3 +32,14 @@ def product_of(parts: Sequence[Expression]) -> Expression:
     for other in others:
         first = Binary(operator="*", left=first, right=other)
     return first
+
+
+def regrouped(parts: Sequence[Expression], key: Callable[[Expression], Hashable]) -> Expression:
+    """Return the product of parts, those of one key multiplied with each other first.
+
+    Keys and parts stay in the order in which they come.
+    """
+    groups: dict[Hashable, list[Expression]] = {}
+    for part in parts:
+        groups.setdefault(key(part), []).append(part)
+    return product_of([product_of(group) for group in groups.values()])

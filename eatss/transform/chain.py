@@ -16,6 +16,7 @@ from eatss.transform import TRANSFORMATIONS
 from eatss.transform.barriers import with_barriers
 from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.common_factors import with_factors_last
+from eatss.transform.factor_groups import with_factors_grouped
 from eatss.transform.lane_padding import padded_for_lanes
 from eatss.transform.loads_before_tests import with_loads_before_tests
 from eatss.transform.pipeline import pipelined
@@ -68,9 +69,9 @@ def transformed(
     if kernel.warps:
         kernel = padded_for_lanes(kernel, most_shared_bytes)
         kernel = in_groups_of_rows(kernel, taken_names(kernel, sizes))
-    if not strict_fp and not kernel.factors_last:
-        kernel = _with_factors_last(kernel, taken_names(kernel, sizes))
-        _check(kernel, sizes, "after factors that wait: ")
+    if not strict_fp:
+        kernel = with_factors_grouped(_with_factors_last(kernel, taken_names(kernel, sizes)))
+        _check(kernel, sizes, "after factors were put in another order: ")
     kernel = with_loads_before_tests(kernel, taken_names(kernel, sizes))
     _check(kernel, sizes, "after loads before tests: ")
     if stages > 1:
@@ -101,7 +102,7 @@ def _check(kernel: Kernel, sizes: Collection[str], when: str) -> None:
 def _with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
     """Return a kernel whose sums of products get shared factors at their end, row by row."""
     found = with_factors_last(kernel, taken)
-    return with_rows_one_by_one(found) if found.factors_last else found
+    return with_rows_one_by_one(found) if found.regroups else found
 
 
 def _with_instruction(kernel: Kernel, instruction: Instruction, sizes: Collection[str]) -> Kernel:

@@ -48,7 +48,7 @@ def with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
     that are ``taken`` stay what they are. A factor that is infinite makes NaN where a sum is zero.
     """
     body = _changed(kernel.body, taken)
-    return replace(kernel, body=body, factors_last=body != kernel.body)
+    return replace(kernel, body=body, regroups=kernel.regroups or body != kernel.body)
 
 
 def _changed(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, ...]:

@@ -92,6 +92,7 @@ def wide(folder: Path, stages: int, sizes: list[dict[str, int]], dtype: str = "f
         output=folder,
         tiles={"i": 16, "j": 64, "k": 16},
         block={"i": 8, "j": 8},
+        share={"k": 1},
         placements={"A": "shared", "B": "shared"},
         stages=stages,
     )
@@ -141,6 +142,7 @@ def test_bounds_of_a_triangle_stay_and_others_go(tmp_path: Path) -> None:
         output=tmp_path,
         tiles={"i": 32, "j": 32, "k": 16},
         block={"i": 8, "j": 8},
+        share={"k": 1},
         placements={"A": "shared", "B": "shared"},
     )
     found = verify(tmp_path, device="cpu", sizes=[{"N": 5}, {"N": 32}, {"N": 49}, {"N": 100}])

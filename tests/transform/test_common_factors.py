@@ -73,7 +73,7 @@ def test_threads_that_compute_alone_multiply_them_last_too() -> None:
     plain = eatss.codegen(source, gpu="v100", tiles=TILES, block=(16, 8))
     assert "sum_C_r[ri][rj] += sh.A[" in plain.text
     assert "+= alpha * sum_C_r" in plain.text
-    assert (plain.kernels[0].factors_last, plain.kernels[0].bit_exact) == (True, False)
+    assert (plain.kernels[0].regroups, plain.kernels[0].bit_exact) == (True, False)
 
 
 def test_rounding_of_the_source_is_kept_where_it_is_asked_for() -> None:
@@ -98,4 +98,4 @@ def test_what_is_added_once_is_not_moved() -> None:
     """
     program = eatss.codegen(source, gpu="h200")
     assert "sum_C_r" not in program.text
-    assert not program.kernels[0].factors_last
+    assert not program.kernels[0].regroups

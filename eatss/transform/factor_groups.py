@@ -1,0 +1,87 @@
+"""Factors that stay the same for points of a thread are multiplied with each other first.
+
+    for (ri…) for (rr…) A_r[ri][rr] += T[i][j][k] * B[j][r] * C[k][r];
+
+becomes
+
+    for (ri…) for (rr…) A_r[ri][rr] += T[i][j][k] * (B[j][r] * C[k][r]);
+
+The compiler then multiplies ``B * C`` once for all ``ri``. Results are rounded otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from eatss.kernel.nodes import Compute, Element, For, If, Kernel, Let, Node, Scope
+from eatss.program import names_in
+from eatss.scops import Binary, Expression, Read
+from eatss.scops.factors import factors, regrouped
+from eatss.transform.use_instruction import added_to_target
+
+Names = Mapping[str, frozenset[str]]
+"""Which points of a thread a name depends on, by their counters."""
+
+
+def with_factors_grouped(kernel: Kernel) -> Kernel:
+    """Return a kernel whose sums multiply factors first that depend on the same points.
+
+    Factors are what is read, of products that are added to a register in a loop.
+    """
+    body = _changed(kernel.body, {}, repeats=False)
+    return replace(kernel, body=body, regroups=kernel.regroups or body != kernel.body)
+
+
+def _changed(nodes: Sequence[Node], names: Names, *, repeats: bool) -> tuple[Node, ...]:
+    known = dict(names)
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Let):
+            known[node.name] = _points(names_in(node.value), known)
+            found.append(node)
+        elif isinstance(node, For):
+            is_point = node.unroll == "whole" and node.narrow
+            own = {node.counter: frozenset({node.counter} if is_point else ())}
+            inside = _changed(node.body, {**known, **own}, repeats=repeats or not is_point)
+            found.append(replace(node, body=inside))
+        elif isinstance(node, Scope):
+            found.append(replace(node, body=_changed(node.body, known, repeats=repeats)))
+        elif isinstance(node, If):
+            body, orelse = (
+                _changed(own, known, repeats=repeats) for own in (node.body, node.orelse)
+            )
+            found.append(replace(node, body=body, orelse=orelse))
+        else:
+            grouped = repeats and isinstance(node, Compute) and node.by is None
+            found.append(_grouped(node, known) if grouped else node)
+    return tuple(found)
+
+
+def _grouped(node: Node, known: Names) -> Node:
+    assert isinstance(node, Compute)
+    value = node.statement.value
+    added = added_to_target(node, value)
+    if added is None or node.target.buffer.space != "register" or not isinstance(value, Binary):
+        return node
+    parts = list(factors(added))
+    if len(parts) < 3 or not all(isinstance(one, Read) for one in parts):
+        return node
+
+    def depends(part: Expression) -> frozenset[str]:
+        assert isinstance(part, Read)
+        return _of_element(node.reads[part.access], known)
+
+    product = regrouped(parts, depends)
+    own = value.left if value.right is added else value.right
+    statement = replace(node.statement, value=Binary(operator="+", left=own, right=product))
+    return node if product == added else replace(node, statement=statement)
+
+
+def _of_element(element: Element, known: Names) -> frozenset[str]:
+    return _points([name for one in element.subscripts for name in names_in(one)], known)
+
+
+def _points(names: Iterable[str], known: Names) -> frozenset[str]:
+    nothing: frozenset[str] = frozenset()
+    return nothing.union(*(known.get(name, nothing) for name in names))
