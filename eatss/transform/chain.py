@@ -100,9 +100,12 @@ def _check(kernel: Kernel, sizes: Collection[str], when: str) -> None:
 
 
 def _with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
-    """Return a kernel whose sums of products get shared factors at their end, row by row."""
-    found = with_factors_last(kernel, taken)
-    return with_rows_one_by_one(found) if found.regroups else found
+    """Return a kernel whose sums of products get shared factors at their end, row by row.
+
+    One whose sums have them there already stays as it is.
+    """
+    found = kernel if kernel.regroups else with_factors_last(kernel, taken)
+    return kernel if found.body == kernel.body else with_rows_one_by_one(found)
 
 
 def _with_instruction(kernel: Kernel, instruction: Instruction, sizes: Collection[str]) -> Kernel:
