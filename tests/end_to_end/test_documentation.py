@@ -14,6 +14,7 @@ import tomllib
 from contextlib import chdir, closing
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,7 @@ from tests.end_to_end.documentation_blocks import (
     difference,
 )
 from tests.end_to_end.in_process import eatss as in_process
+from tests.examples import with_long
 from tests.ppcg_build.recorded_ppcg import wrapper
 from tests.report.measurements import measured
 from tests.store.sweeps import sweep
@@ -47,6 +49,9 @@ card = dict(card={SCRIPTED!r}, reading=eatss.SourceOptions(gpu="h200"))
 eatss.measuring.measure = partial(eatss.measuring.measure, **card)
 eatss.measuring.compare = partial(eatss.measuring.compare, **card)
 """
+SLOW = ("cards.md", "energy-meter.md", "ppcg.md", "report.md")
+"""Pages whose commands take many seconds: the long tests try them."""
+SLOW_IN_PYTHON = ("jit.md",)
 EXTENDING = "extending.md"
 """Its files are those of a package, which test_extending installs."""
 
@@ -188,10 +193,15 @@ def _done(command: str, workshop: Path) -> subprocess.CompletedProcess[str]:
     return _run(command, workshop)
 
 
-@pytest.mark.parametrize(
-    "all_of_them", [False, pytest.param(True, marks=pytest.mark.long)], ids=["new", "all"]
-)
-@pytest.mark.parametrize("page", [page.name for page in PAGES if page.name != EXTENDING])
+def _tried() -> list[Any]:
+    """Return the pages with what is tried of each: what is new, all by the long tests."""
+    names = [page.name for page in PAGES if page.name != EXTENDING]
+    new = [pytest.param(name, False, id=f"{name}-new") for name in names if name not in SLOW]
+    long = pytest.mark.long
+    return [*new, *(pytest.param(name, True, marks=long, id=f"{name}-all") for name in names)]
+
+
+@pytest.mark.parametrize(("page", "all_of_them"), _tried())
 def test_every_command_of_a_page_works_in_its_turn(
     page: str, all_of_them: bool, workshop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,7 +240,7 @@ def _python_pages() -> list[str]:
     return sorted({block.page for block in all_blocks("python")} - {EXTENDING})
 
 
-@pytest.mark.parametrize("page", _python_pages())
+@pytest.mark.parametrize("page", with_long(_python_pages(), SLOW_IN_PYTHON))
 def test_python_examples_of_a_page_work(page: str, workshop: Path) -> None:
     before = {
         block.text
