@@ -21,6 +21,8 @@ from eatss.program import Program, load_program
 from eatss.resources import data_directory
 from tests.examples import with_long
 
+pytestmark = pytest.mark.usefixtures("kept")
+
 KERNELS = data_directory("kernels")
 TWO_REGIONS = """\
 #ifndef N
@@ -438,18 +440,31 @@ def test_a_moved_folder_still_verifies(tmp_path: Path) -> None:
 # -- determinism ----------------------------------------------------------------------------------
 
 
-def test_equal_input_gives_equal_bytes_in_every_process(tmp_path: Path) -> None:
-    script = (
-        "import sys, eatss\n"
-        "for kernel in ('gemm', 'adi', 'durbin', 'correlation'):\n"
-        "    source = f'{sys.argv[1]}/{kernel}.c'\n"
-        "    cell = {} if kernel == 'gemm' else {'split': 0, 'warp_fraction': 0.125}\n"
-        "    eatss.codegen(source, gpu='h200', output=f'{sys.argv[2]}/{kernel}', **cell)\n"
-    )
+GENERATING = """\
+import sys, eatss
+for kernel in sys.argv[3:]:
+    source = f'{sys.argv[1]}/{kernel}.c'
+    cell = {} if kernel == 'gemm' else {'split': 0, 'warp_fraction': 0.125}
+    eatss.codegen(source, gpu='h200', output=f'{sys.argv[2]}/{kernel}', **cell)
+"""
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        ("gemm", "jacobi-2d", "durbin", "gemver"),
+        pytest.param(("gemm", "adi", "durbin", "correlation"), marks=pytest.mark.long),
+    ],
+    ids=" ".join,
+)
+def test_equal_input_gives_equal_bytes_in_every_process(
+    kernels: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EATSS_CACHE_LIMIT", "0")
     seeds = ("1", "271")
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", script, KERNELS, tmp_path / seed],
+            [sys.executable, "-c", GENERATING, KERNELS, tmp_path / seed, *kernels],
             env={**os.environ, "PYTHONHASHSEED": seed},
         )
         for seed in seeds

@@ -16,7 +16,7 @@ from eatss.measurement.options import MeasureOptions
 from tests.end_to_end.measuring import KERNELS, eatss, mistake, python
 from tests.end_to_end.scripted_for_any import AT_ONCE, INTERRUPTED, PATH, WRONG, AnyProgram
 
-pytestmark = pytest.mark.usefixtures("heeded_signals")
+pytestmark = pytest.mark.usefixtures("heeded_signals", "kept")
 
 GEMM = KERNELS / "gemm.c"
 BLOCKED = ("z3", "islpy", "clang", "networkx", "scipy", "cupy", "pynvml")

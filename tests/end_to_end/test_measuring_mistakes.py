@@ -23,7 +23,7 @@ from tests.end_to_end.measuring import KERNELS, eatss, mistake
 from tests.end_to_end.scripted_for_any import PATH, AnyProgram
 from tests.measurement.scripted_card import Script, ScriptedWorkload
 
-pytestmark = pytest.mark.usefixtures("heeded_signals")
+pytestmark = pytest.mark.usefixtures("heeded_signals", "kept")
 
 GEMM = KERNELS / "gemm.c"
 H200 = ("--gpu", "h200")
