@@ -99,12 +99,11 @@ def test_dynamic_shared_memory_is_opted_into(cupy: FakeCupy, jit: Jit) -> None:
 def test_sizes_in_constants_serve_a_class_with_one_machine_code(cupy: FakeCupy, jit: Jit) -> None:
     for specialize, compiled in ((False, 1), (True, 3)):
         cupy.compiled.clear()
-        function = jit(KERNELS / "trmm.c", specialize=specialize, cache=False)
+        function = jit(SCALED, specialize=specialize, cache=False)
         for n in (40, 41, 42):
-            a, b = random(n, n), random(n, n, seed=1)
-            want = b + np.tril(a, -1).T @ b
-            function(1.0, cupy.array(a), cupy.array(b))
-            np.testing.assert_allclose(b, want, rtol=1e-12)
+            a, b = random(n), random(n, seed=1)
+            function(factor=2.0, A=cupy.array(a), B=cupy.array(b))
+            np.testing.assert_array_equal(b, 2 * a)
         assert len(cupy.compiled) == compiled
         assert function.info().programs == 1
         assert function.info().plans == 3

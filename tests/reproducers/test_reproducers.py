@@ -63,7 +63,7 @@ CASES = (
     Case("vacuous_verify", "verify compared nothing and said ok"),
     Case("double_mod_min", "the text does not compile: (double)n % 2"),
     Case("rand_213_min", "exit 70: map is not single-valued"),
-    Case("rand_138_min", "exit 70: int(None) in counting"),
+    Case("rand_138_min", "exit 70: int(None) in counting", sizes=(("M", 12), ("N", 30))),
     Case("param_named_like_isl", "exit 70: a size called min"),
     slow("rand_819", 100),
     slow("rand_682", 79),
@@ -80,7 +80,11 @@ CASES = (
     unbounded("rand_458"),
     unbounded("rand_715"),
     Case("rand_216", "verify ran an unsigned counter with N = -3"),
-    Case("vgemm_acc", "one thread a row, the sum not tiled"),
+    Case(
+        "vgemm_acc",
+        "one thread a row, the sum not tiled",
+        sizes=(("m", 70), ("n", 131), ("k", 37)),
+    ),
 )
 
 

@@ -71,7 +71,11 @@ def launcher(arguments: str, passed: str, condition: str = "N > 0", bytes_: str 
     )
 
 
-def run(place: Path, sizes: Sequence[Mapping[str, int]] | None = None) -> Verification:
+AROUND_BLOCKS = [{"N": size} for size in (0, 1, 63, 64, 65, 200)]
+"""Sizes of no block, one and several, whole and in part; ``None`` has verification choose."""
+
+
+def run(place: Path, sizes: Sequence[Mapping[str, int]] | None = AROUND_BLOCKS) -> Verification:
     return verify(place, device="cpu", sizes=sizes, timeout_s=30)
 
 
@@ -194,7 +198,7 @@ def test_sizes_may_be_arguments_and_shape_arrays(folder: Folder) -> None:
     size = argument("N", 0, role="parameter", element_type="int", shape=(), writes=False)
     arguments = (size, *(replace(a, position=(a.position or 0) + 1) for a in SUM_ARGUMENTS))
     given = program(text, arguments, reassociates=True, kind="argument")
-    found = run(folder(given, VLA_C))
+    found = run(folder(given, VLA_C), None)
     assert found.status == "ok", found.message
     assert any(dict(result.sizes)["N"] < 0 for result in found.results)
     assert 0 < max(result.bound for result in found.results) < 1e-11
