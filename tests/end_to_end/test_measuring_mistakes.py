@@ -26,6 +26,17 @@ from tests.measurement.scripted_card import Script, ScriptedWorkload
 pytestmark = pytest.mark.usefixtures("heeded_signals", "kept")
 
 GEMM = KERNELS / "gemm.c"
+SCALE = """\
+#ifndef N
+#define N 4000
+#endif
+void scale(double A[N])
+{
+#pragma scop
+  for (int i = 0; i < N; i++) A[i] *= 2.0;
+#pragma endscop
+}
+"""
 H200 = ("--gpu", "h200")
 NOISY = "tests.end_to_end.test_measuring_mistakes:Noisy"
 PROBE = "tests.end_to_end.test_measuring_mistakes:Probe"
@@ -75,18 +86,17 @@ def test_names_that_are_there_twice_are_numbered() -> None:
 
 
 def test_two_files_of_one_name_are_two_programs(tmp_path: Path) -> None:
-    text = GEMM.read_text()
     for place, size in (("x", 640), ("y", 320)):
         (tmp_path / place).mkdir()
-        (tmp_path / place / "gemm.c").write_text(text.replace("4000", str(size)))
-    sources = (tmp_path / "x" / "gemm.c", tmp_path / "y" / "gemm.c")
+        (tmp_path / place / "scale.c").write_text(SCALE.replace("4000", str(size)))
+    sources = (tmp_path / "x" / "scale.c", tmp_path / "y" / "scale.c")
     kept = tmp_path / "kept"
     done = eatss("measure", *sources, *H200, "-o", kept, "-f", "csv", card=PATH)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(StringIO(done.stdout)))
-    assert [row["variant"] for row in rows] == ["gemm", "gemm-2"]
+    assert [row["variant"] for row in rows] == ["scale", "scale-2"]
     assert ["640" in row["sizes"] for row in rows] == [True, False]
-    assert sorted(entry.name for entry in kept.iterdir()) == ["gemm", "gemm-2"]
+    assert sorted(entry.name for entry in kept.iterdir()) == ["scale", "scale-2"]
 
 
 def test_sizes_that_one_program_lacks_are_refused_before_the_first_is_measured(

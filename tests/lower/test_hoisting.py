@@ -34,7 +34,7 @@ from eatss.schedule.units import restricted
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.verify import Verification, verify
-from tests.examples import examples
+from tests.examples import examples, with_long
 from tests.lower.spreading import spread_and_verified
 
 STRICT = CodegenOptions(strict_fp=True)
@@ -160,7 +160,7 @@ def test_a_strict_forward_substitution_is_one_launch() -> None:
     assert set(launched_in_loops(program.entries[0].body).values()) == {0}
 
 
-@pytest.mark.parametrize("dtype", ["float", "double"])
+@pytest.mark.parametrize("dtype", with_long(["float", "double"], ["float"]))
 def test_a_forward_substitution_equals_the_original_at_odd_sizes(
     dtype: Literal["float", "double"], tmp_path: Path
 ) -> None:

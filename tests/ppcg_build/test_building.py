@@ -19,6 +19,8 @@ from eatss.verify import verify
 from tests.ppcg_build import cases
 from tests.ppcg_build.recorded_ppcg import wrapper
 
+pytestmark = pytest.mark.usefixtures("kept")
+
 FILES = ("gemm_host.cu", "gemm_kernel.cu", "gemm_kernel.hu")
 GEMM = cases.KERNELS / "gemm.c"
 

@@ -15,6 +15,8 @@ from markdown_it import MarkdownIt
 from tests.ppcg_build import cases
 from tests.ppcg_build.recorded_ppcg import wrapper
 
+pytestmark = pytest.mark.usefixtures("kept")
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "ppcg.md"
 WRONG = "void f(void)\n{\n#pragma scop\nwhile (1);\n#pragma endscop\n}\n"
