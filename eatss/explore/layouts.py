@@ -141,6 +141,10 @@ def _at(
             )
         structure = _structure(kernel, facts, structures, replace(decided, warps=NONE))
         layout = replace(layout, structure=structure, stages=_row(1))
+    if structure.instruction is None and not any(on[0] for on in layout.staged.values()):
+        if (decided.stages or 1) > 1:
+            raise _refused(f"boxes of {facts.name} are filled ahead only where something is staged")
+        layout = replace(layout, stages=_row(1))
     return cuda_at(facts, layout, profile, options)
 
 

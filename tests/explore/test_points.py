@@ -140,7 +140,10 @@ def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> N
     [
         ({"warps": MMA, "tile_k": 8}, "are not those of mma_f64_16x8x16"),
         ({"warps": "mma_f64_8x8x4"}, "warps cannot compute"),
-        ({"warps": "none", "stages": 2}, "only where warps compute products"),
+        (
+            {"warps": "none", "stages": 2, "staged_A": 0, "staged_B": 0},
+            "only where something is staged",
+        ),
         ({"stages": 9}, "not 1 to 8"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import eatss
@@ -66,6 +68,12 @@ def test_what_products_do_not_share_stays(statements: tuple[str, ...]) -> None:
     text = body(products(*statements))
     assert "sum_C_r" not in text
     assert "eatss_mma_16x8x16(C_r" in text
+
+
+def test_tests_of_rows_stand_around_their_columns() -> None:
+    source = products("C[i][j] += alpha * A[i][k] * B[k][j];", before="C[i][j] *= beta;")
+    rest = body(source.replace("4000", "4001")).partition("double C_r[")[2]
+    assert re.search(r"if \(i < 4001\) \{\s+#pragma unroll\s+for \(int rj", rest)
 
 
 def test_threads_that_compute_alone_multiply_them_last_too() -> None:
