@@ -91,6 +91,8 @@ def _with_own(
         block=tuple(threads.items()),
         spread=spread,
         warps=kernel.warps if in_warps(structure, tiles, threads) else None,
+        # boxes ahead go with selected sizes
+        stages=1 if options.tile_sizes or options.block else kernel.stages,
         references=tuple(
             replace(reference, placement=places.get(at, reference.placement))
             for at, reference in enumerate(kernel.references)
@@ -108,7 +110,8 @@ def _with_shared_sum(
     if own.blocks == 1:
         return replace(kernel, shared_sum=None)
     found = replace(kernel, shared_sum=own, spread=None, sum_loops=(), host_loop=None)
-    return kernel if structure_of(structures, found) is None else found
+    without = replace(kernel, shared_sum=None)
+    return without if structure_of(structures, found) is None else found
 
 
 def _asked_for(

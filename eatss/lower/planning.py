@@ -286,7 +286,7 @@ class UnitPlanner:
         unit = self._summing(replace(whole, mapping=mapping), piece, part)
         if unit is None:
             return None
-        note = f"the sum over {shared.loop} is shared by {shared.blocks} blocks"
+        note = f"the sum over {shared.loop} is shared by up to {shared.blocks} blocks"
         return replace(unit, names=whole.names.inner(), notes=(note,))
 
     def _summing(self, whole: Unit, piece: Piece, part: Part) -> Unit | None:

@@ -155,6 +155,7 @@ class KernelSelection(Shown):
         shared_sum: How blocks of generated code share sums that are not spread.
         host_loop: A loop of the band that its host runs.
         warps: The instruction by which warps of generated code compute its products.
+        stages: Boxes of shared memory in use at once where threads compute alone.
     """
 
     json_layout = JsonForm(also=("threads_per_block",))

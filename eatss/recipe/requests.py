@@ -310,6 +310,8 @@ def _cut_misfits(decided: KernelRecipe) -> Iterator[str]:
         yield "has blocks that share a sum over another loop than the source has"
     if shared is not None and not 1 <= shared.blocks <= MAX_BLOCKS_YZ:
         yield f"has {shared.blocks} blocks that share a sum, not 1 to {MAX_BLOCKS_YZ}"
+    if shared is not None and spread is not None:
+        yield "spreads a sum that blocks share"
     yield from _stage_misfits(decided.warps, decided.stages)
 
 
@@ -488,7 +490,8 @@ def _threads(sizes: Sequence[int]) -> tuple[int, ...]:
 def _shared_sums(
     share: Mapping[str, int], facts: Sequence[KernelFacts], *, strict: bool
 ) -> Iterator[tuple[str, SharedSum]]:
-    """Yield how blocks share the sums of each kernel that has one of the loops."""
+    """Yield how blocks share the sum of each kernel that has one of the loops."""
+    found: dict[str, SharedSum] = {}
     for loop, blocks in share.items():
         whole = isinstance(blocks, int) and not isinstance(blocks, bool)
         if not (whole and 1 <= blocks <= MAX_BLOCKS_YZ):
@@ -504,7 +507,16 @@ def _shared_sums(
                 hint="leave out --share or --strict-fp",
             )
         for kernel in _having(loop, facts, "no kernel has a"):
-            yield kernel.name, SharedSum(loop=loop, blocks=blocks)
+            before = found.get(kernel.name)
+            if before is not None and min(before.blocks, blocks) > 1:
+                raise input_error(
+                    "EATSS-C004",
+                    f"{kernel.name} is to share its sum over '{before.loop}' and '{loop}'",
+                    hint="give one of them",
+                )
+            if before is None or blocks > 1:
+                found[kernel.name] = SharedSum(loop=loop, blocks=blocks)
+    yield from found.items()
 
 
 def _kernel(name: str, names: Sequence[str]) -> str:

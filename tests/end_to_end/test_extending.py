@@ -92,8 +92,8 @@ def test_every_command_of_the_page_works() -> None:
         "instructions"
     ] == ["ptx_fma"]
     aligned = Path("build/aligned/gemm.cu").read_text()
-    assert re.search(r"EATSS_TRACKED\(float\) A\[\d+\]\[\d+\];", aligned)
-    columns = re.findall(r"EATSS_TRACKED\(float\) \w+\[\d+\]\[(\d+)\];", aligned)
+    assert re.search(r"EATSS_TRACKED\(float\) A(\[\d+\])+;", aligned)
+    columns = re.findall(r"EATSS_TRACKED\(float\) \w+(?:\[\d+\])+\[(\d+)\];", aligned)
     assert columns
     assert all(int(each) % 4 == 0 for each in columns)
     shown = printed["eatss select kernels/gemm.c --gpu h200 --format sizes"]

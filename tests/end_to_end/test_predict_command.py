@@ -84,6 +84,7 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "shared_sum",
         "host_loop",
         "warps",
+        "stages",
     }
     assert kernel["tile_sizes"] == {"i": 64, "j": 32, "k": 8}
     assert kernel["block"] == {"i": 8, "j": 16}
@@ -340,3 +341,13 @@ def test_impossible_sizes_of_generated_code_are_refused(
     done = predict(GEMM, *CUDA, *arguments)
     assert done.returncode == 2
     assert code in done.stderr
+
+
+def test_boxes_of_sizes_of_ones_own_are_those_of_the_code() -> None:
+    tiles, block = {"i": 64, "j": 64, "k": 16}, (8, 16)
+    (kernel,) = eatss.predict(
+        GEMM, gpu="h200", dtype="float", target="cuda", tiles=tiles, block=block
+    ).kernels
+    (code,) = eatss.codegen(GEMM, gpu="h200", dtype="float", tiles=tiles, block=block).kernels
+    assert kernel.predicted is not None
+    assert (kernel.predicted.shared_bytes, kernel.stages) == (code.shared_bytes, 1)

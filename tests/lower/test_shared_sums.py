@@ -81,7 +81,7 @@ def test_tensor_cores_share_the_loop_that_they_run_along(tmp_path: Path) -> None
     )
     scaled, summed = program.kernels
     assert f"{MMA}: computes S1" in summed.notes
-    assert "the sum over k is shared by 3 blocks" in summed.notes
+    assert "the sum over k is shared by up to 3 blocks" in summed.notes
     assert summed.reassociates
     assert not scaled.reassociates
     assert "k0 += 16 * (int)gridDim.z" in program.text
@@ -101,17 +101,27 @@ def test_tensor_cores_share_sums_whatever_the_stages(
     )  # fmt: skip
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("dtype", ["float", "double"])
-@pytest.mark.parametrize("shared", [(), ("A",), ("A", "B")])
+@pytest.mark.parametrize(
+    ("dtype", "shared", "stages"),
+    [
+        ("float", ("A", "B"), 2),
+        *(
+            pytest.param(dtype, shared, stages, marks=pytest.mark.long)
+            for dtype in ("float", "double")
+            for shared in ((), ("A",), ("A", "B"))
+            for stages in (1, 3)
+        ),
+    ],
+)
 def test_plain_code_shares_sums_with_what_it_stages(
-    dtype: str, shared: tuple[str, ...], tmp_path: Path
+    dtype: str, shared: tuple[str, ...], stages: int, tmp_path: Path
 ) -> None:
     program = checked(
         TALL.replace("DATA_TYPE", dtype), tmp_path, TALL_SIZES,
         tiles={"i": 16, "j": 32, "k": 8}, block={"i": 8, "j": 8}, share={"k": 3},
-        placements={name: "shared" if name in shared else "l1" for name in "AB"},
+        placements={name: "shared" if name in shared else "l1" for name in "AB"}, stages=stages,
     )  # fmt: skip
+    assert ("eatss_commit_copies" in program.text) == (stages > 1 and bool(shared))
     notes = program.kernels[1].notes
     assert {note[0] for note in notes if "shared memory" in note} == set(shared)
 
@@ -139,7 +149,7 @@ def test_one_of_several_loops_is_shared(
         placements=dict.fromkeys("TBC", "shared"), share={loop: 3},
     )  # fmt: skip
     (kernel,) = program.kernels
-    assert f"the sum over {loop} is shared by 3 blocks" in kernel.notes
+    assert f"the sum over {loop} is shared by up to 3 blocks" in kernel.notes
     assert (f"{MMA}: computes S0" in kernel.notes) == (dtype == "double")
 
 
@@ -213,7 +223,7 @@ def test_few_tiles_and_long_sums_are_shared_as_predicted(
     assert chosen.predicted is not None
     program = eatss.codegen(source, gpu="h200", defines=defines)
     kernel = program.kernels[-1]
-    assert f"shared by {chosen.shared_sum.blocks} blocks" in " ".join(kernel.notes)
+    assert f"shared by up to {chosen.shared_sum.blocks} blocks" in " ".join(kernel.notes)
     assert kernel.shared_bytes == chosen.predicted.shared_bytes
     launch = program.entries[0].body[-1]
     assert isinstance(launch, Launch)
@@ -228,3 +238,17 @@ def test_many_tiles_are_not_shared() -> None:
         defines = dict.fromkeys(("NI", "NJ", "NK"), size)
         (kernel,) = eatss.select(source, gpu="h200", target="cuda", defines=defines).kernels
         assert kernel.shared_sum is None
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [({"j": 1, "k": 3}, "over k is shared by up to 3"), ({"k": 3, "j": 1}, "up to 3")],
+)
+def test_one_loop_is_shared_whichever_others_are_not(share: dict[str, int], said: str) -> None:
+    program = eatss.codegen(MTTKRP, gpu="h200", dtype="float", share=share)
+    assert said in " ".join(program.kernels[-1].notes)
+
+
+def test_two_loops_to_share_are_refused() -> None:
+    with pytest.raises(eatss.InputError, match="over 'j' and 'k'"):
+        eatss.codegen(MTTKRP, gpu="h200", share={"j": 3, "k": 5})

@@ -90,6 +90,7 @@ def laid_out(
         if instruction is None
         else WarpUse(instruction=instruction.name, stages=int(lattice.stages[row])),
         host_loop=lattice.structure.host_loop,
+        stages=int(lattice.stages[row]) if instruction is None else 1,
     )
 
 

@@ -13,6 +13,29 @@
 // An element of shared memory; on a CPU it remembers who wrote it.
 #define EATSS_TRACKED(type) type
 #define EATSS_SHARED(type, name) __shared__ __align__(16) type name
+
+// An element of shared memory gets that of global memory, or zero, while the thread goes on.
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_ahead(Value *to, const Value *from, bool reads)
+{
+    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(target), "l"(from), "n"((int)sizeof(Value)),
+                   "r"(reads ? (int)sizeof(Value) : 0)
+                 : "memory");
+}
+// What was copied since the last one is a group.
+__device__ __forceinline__ void eatss_commit_copies()
+{
+    asm volatile("cp.async.commit_group;" : : : "memory");
+}
+// All groups but the last few are there.
+template <int pending>
+__device__ __forceinline__ void eatss_wait_for_copies()
+{
+    asm volatile("cp.async.wait_group %0;" : : "n"(pending) : "memory");
+}
 #endif // EATSS_CPU
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -57,20 +80,22 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 // in[n][c][y + r][x + s]: shared memory, 1 x 16 x 6 x 18 elements
 // w[k][c][r][s]: shared memory, 16 x 16 x 3 x 3 elements
 struct convolution_layer_k0_shared {
-    EATSS_TRACKED(float) in[1][16][6][19];
-    EATSS_TRACKED(float) w[16][16][3][3];
+    EATSS_TRACKED(float) in[2][1][16][6][19];
+    EATSS_TRACKED(float) w[2][16][16][3][3];
 };
 
 extern "C" __global__ void __launch_bounds__(128)
 convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, const float *__restrict__ w)
 {
     EATSS_SHARED(convolution_layer_k0_shared, sh);
+    const int block_1 = (int)blockIdx.x + (int)blockIdx.y % 8 * (int)gridDim.x;
+    const int rows = eatss_min((int)gridDim.y - 8 * ((int)blockIdx.y / 8), 8);
     const int tk = threadIdx.y;
     const int tx = threadIdx.x;
     const int thread = threadIdx.x + 16 * threadIdx.y;
-    const int block = (int)blockIdx.x;
+    const int block = block_1 / rows;
     for (int n0 = (int)blockIdx.z; n0 < N; n0 += 1 * (int)gridDim.z) {
-        for (int k0 = 16 * (int)blockIdx.y; k0 < K; k0 += 16 * (int)gridDim.y) {
+        for (int k0 = 16 * (8 * ((int)blockIdx.y / 8) + block_1 % rows); k0 < K; k0 += 16 * (int)gridDim.y) {
             const int y0 = 4 * (block / eatss_floordiv(W + 15, 16));
             const int x0 = 16 * (block % eatss_floordiv(W + 15, 16));
             const int x = x0 + tx;
@@ -92,44 +117,85 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
             }
             for (int c0 = 0; c0 < C; c0 += 16) {
                 for (int r0 = 0; r0 < 3; r0 += 3) {
-                    for (int s0 = 0; s0 < 3; s0 += 3) {
-                        if (s0 == 0 && r0 == 0 && x0 + 16 <= W && c0 + 16 <= C && y0 + 4 <= H) {
+                    if (0 < 3) {
+                        if (0 == 0 && r0 == 0 && x0 + 16 <= W && c0 + 16 <= C && y0 + 4 <= H) {
                             for (int e = thread; e < 1728; e += 128) {
                                 const int x0_1 = n0;
                                 const int x1 = c0 + e / 108;
                                 const int x2 = r0 + y0 + e / 18 % 6;
-                                const int x3 = s0 + x0 + e % 18;
-                                sh.in[0][e / 108][e / 18 % 6][e % 18] = in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3];
+                                const int x3 = 0 + x0 + e % 18;
+                                eatss_copy_ahead(&sh.in[0][0][e / 108][e / 18 % 6][e % 18], &in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3], true);
                             }
                         } else {
                             for (int e = thread; e < 1728; e += 128) {
                                 const int x0_1 = n0;
                                 const int x1 = c0 + e / 108;
                                 const int x2 = r0 + y0 + e / 18 % 6;
-                                const int x3 = s0 + x0 + e % 18;
-                                sh.in[0][e / 108][e / 18 % 6][e % 18] = x0 + 17 >= x3 && W + 1 >= x3 && H + 1 >= x2 && y0 + 5 >= x2 && x1 < C ? in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3] : 0;
+                                const int x3 = 0 + x0 + e % 18;
+                                eatss_copy_ahead(&sh.in[0][0][e / 108][e / 18 % 6][e % 18], &in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3], x0 + 17 >= x3 && W + 1 >= x3 && H + 1 >= x2 && y0 + 5 >= x2 && x1 < C);
                             }
                         }
-                        if (s0 == 0 && r0 == 0 && c0 + 16 <= C && k0 + 16 <= K) {
+                        if (0 == 0 && r0 == 0 && c0 + 16 <= C && k0 + 16 <= K) {
                             for (int e = thread; e < 2304; e += 128) {
                                 const int x0_2 = k0 + e / 144;
                                 const int x1_1 = c0 + e / 9 % 16;
                                 const int x2_1 = r0 + e / 3 % 3;
-                                const int x3_1 = s0 + e % 3;
-                                sh.w[e / 144][e / 9 % 16][e / 3 % 3][e % 3] = w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1];
+                                const int x3_1 = 0 + e % 3;
+                                eatss_copy_ahead(&sh.w[0][e / 144][e / 9 % 16][e / 3 % 3][e % 3], &w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1], true);
                             }
                         } else {
                             for (int e = thread; e < 2304; e += 128) {
                                 const int x0_2 = k0 + e / 144;
                                 const int x1_1 = c0 + e / 9 % 16;
                                 const int x2_1 = r0 + e / 3 % 3;
-                                const int x3_1 = s0 + e % 3;
-                                sh.w[e / 144][e / 9 % 16][e / 3 % 3][e % 3] = x3_1 < 3 && x2_1 < 3 && x1_1 < C && x0_2 < K ? w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1] : 0;
+                                const int x3_1 = 0 + e % 3;
+                                eatss_copy_ahead(&sh.w[0][e / 144][e / 9 % 16][e / 3 % 3][e % 3], &w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1], x3_1 < 3 && x2_1 < 3 && x1_1 < C && x0_2 < K);
                             }
                         }
+                    }
+                    eatss_commit_copies();
+                    for (int s0 = 0, stage = 0; s0 < 3; s0 += 3, stage = stage == 1 ? 0 : stage + 1) {
+                        eatss_wait_for_copies<0>();
                         __syncthreads();
+                        if (s0 + 3 < 3) {
+                            if (s0 + 3 == 0 && r0 == 0 && x0 + 16 <= W && c0 + 16 <= C && y0 + 4 <= H) {
+                                for (int e = thread; e < 1728; e += 128) {
+                                    const int x0_1 = n0;
+                                    const int x1 = c0 + e / 108;
+                                    const int x2 = r0 + y0 + e / 18 % 6;
+                                    const int x3 = s0 + 3 + x0 + e % 18;
+                                    eatss_copy_ahead(&sh.in[(stage == 0 ? 1 : stage - 1)][0][e / 108][e / 18 % 6][e % 18], &in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3], true);
+                                }
+                            } else {
+                                for (int e = thread; e < 1728; e += 128) {
+                                    const int x0_1 = n0;
+                                    const int x1 = c0 + e / 108;
+                                    const int x2 = r0 + y0 + e / 18 % 6;
+                                    const int x3 = s0 + 3 + x0 + e % 18;
+                                    eatss_copy_ahead(&sh.in[(stage == 0 ? 1 : stage - 1)][0][e / 108][e / 18 % 6][e % 18], &in[((x0_1 * C + x1) * (H + 2) + x2) * (W + 2) + x3], x0 + 17 >= x3 && W + 1 >= x3 && H + 1 >= x2 && y0 + 5 >= x2 && x1 < C);
+                                }
+                            }
+                            if (s0 + 3 == 0 && r0 == 0 && c0 + 16 <= C && k0 + 16 <= K) {
+                                for (int e = thread; e < 2304; e += 128) {
+                                    const int x0_2 = k0 + e / 144;
+                                    const int x1_1 = c0 + e / 9 % 16;
+                                    const int x2_1 = r0 + e / 3 % 3;
+                                    const int x3_1 = s0 + 3 + e % 3;
+                                    eatss_copy_ahead(&sh.w[(stage == 0 ? 1 : stage - 1)][e / 144][e / 9 % 16][e / 3 % 3][e % 3], &w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1], true);
+                                }
+                            } else {
+                                for (int e = thread; e < 2304; e += 128) {
+                                    const int x0_2 = k0 + e / 144;
+                                    const int x1_1 = c0 + e / 9 % 16;
+                                    const int x2_1 = r0 + e / 3 % 3;
+                                    const int x3_1 = s0 + 3 + e % 3;
+                                    eatss_copy_ahead(&sh.w[(stage == 0 ? 1 : stage - 1)][e / 144][e / 9 % 16][e / 3 % 3][e % 3], &w[((x0_2 * C + x1_1) * 3 + x2_1) * 3 + x3_1], x3_1 < 3 && x2_1 < 3 && x1_1 < C && x0_2 < K);
+                                }
+                            }
+                        }
+                        eatss_commit_copies();
                         if (s0 == 0 && r0 == 0 && c0 + 16 <= C) {
-                            #pragma unroll 3
+                            #pragma unroll 7
                             for (int c = c0; c < c0 + 16; ++c) {
                                 #pragma unroll
                                 for (int r = 0; r < 3; ++r) {
@@ -142,7 +208,7 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                                             for (int ry = 0; ry < 4; ++ry) {
                                                 const int y = y0 + ry;
                                                 // convolution-layer.c:28: out[n][k][y][x] += in[n][c][y + r][x + s] * w[k][c][r][s];
-                                                out_r[rk][ry] += sh.in[0][c - c0][y + r - (y0 + r0)][x + s - (x0 + s0)] * sh.w[k - k0][c - c0][r - r0][s - s0];
+                                                out_r[rk][ry] += sh.in[stage][0][c - c0][y + r - (y0 + r0)][x + s - (x0 + s0)] * sh.w[stage][k - k0][c - c0][r - r0][s - s0];
                                             }
                                         }
                                     }
@@ -159,15 +225,16 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                                             for (int ry = 0; ry < 4; ++ry) {
                                                 const int y = y0 + ry;
                                                 // convolution-layer.c:28: out[n][k][y][x] += in[n][c][y + r][x + s] * w[k][c][r][s];
-                                                out_r[rk][ry] += sh.in[0][c - c0][y + r - (y0 + r0)][x + s - (x0 + s0)] * sh.w[k - k0][c - c0][r - r0][s - s0];
+                                                out_r[rk][ry] += sh.in[stage][0][c - c0][y + r - (y0 + r0)][x + s - (x0 + s0)] * sh.w[stage][k - k0][c - c0][r - r0][s - s0];
                                             }
                                         }
                                     }
                                 }
                             }
                         }
-                        __syncthreads();
                     }
+                    eatss_wait_for_copies<0>();
+                    __syncthreads();
                 }
             }
             if (x < W) {

@@ -13,6 +13,21 @@
 // An element of shared memory; on a CPU it remembers who wrote it.
 #define EATSS_TRACKED(type) type
 #define EATSS_SHARED(type, name) __shared__ __align__(16) type name
+
+// Whether 16 bytes can be read at a time from where an array begins.
+__device__ __forceinline__ bool eatss_is_aligned(const void *array)
+{
+    return (reinterpret_cast<unsigned long long>(array) & 15) == 0;
+}
+// Elements of 16 bytes of shared memory get those of global memory.
+__device__ __forceinline__ void eatss_copy_wide(double *to, const double *from)
+{
+    *reinterpret_cast<double2 *>(to) = *reinterpret_cast<const double2 *>(from);
+}
+__device__ __forceinline__ void eatss_copy_wide(float *to, const float *from)
+{
+    *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
+}
 #endif // EATSS_CPU
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -61,6 +76,8 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
     const int ti = threadIdx.y;
     const int tj = threadIdx.x;
     const int thread = threadIdx.x + 16 * threadIdx.y;
+    const bool wide_In = eatss_is_aligned(In) && NK % 2 == 0;
+    const bool wide_Ker = eatss_is_aligned(Ker) && NJ % 2 == 0;
     for (int i0 = 64 * (int)blockIdx.y; i0 < NI; i0 += 64 * (int)gridDim.y) {
         const int j0 = 64 * (int)blockIdx.x;
         double Out_r[8][4];
@@ -70,7 +87,7 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
             if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 4; ++rj) {
-                    const int j = j0 + 4 * tj + rj;
+                    const int j = j0 + 2 * tj + 32 * (rj / 2) + rj % 2;
                     if (j < NJ) {
                         Out_r[ri][rj] = Out[i * NJ + j];
                     }
@@ -79,11 +96,20 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
         }
         for (int k0 = 0; k0 < NK; k0 += 32) {
             if (k0 + 32 <= NK && i0 + 64 <= NI) {
-                #pragma unroll
-                for (int e = 0; e < 16; ++e) {
-                    const int x0 = i0 + thread / 32 + 4 * e;
-                    const int x1 = k0 + thread % 32;
-                    sh.In[thread / 32 + 4 * e][thread % 32] = In[x0 * NK + x1];
+                if (wide_In && k0 % 2 == 0) {
+                    #pragma unroll
+                    for (int e = 0; e < 8; ++e) {
+                        const int x0 = i0 + thread / 16 + 8 * e;
+                        const int x1 = k0 + 2 * (thread % 16);
+                        eatss_copy_wide(&sh.In[thread / 16 + 8 * e][2 * (thread % 16)], &In[x0 * NK + x1]);
+                    }
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 16; ++e) {
+                        const int x0 = i0 + thread / 32 + 4 * e;
+                        const int x1 = k0 + thread % 32;
+                        sh.In[thread / 32 + 4 * e][thread % 32] = In[x0 * NK + x1];
+                    }
                 }
             } else {
                 #pragma unroll
@@ -94,11 +120,20 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
                 }
             }
             if (j0 + 64 <= NJ && k0 + 32 <= NK) {
-                #pragma unroll
-                for (int e = 0; e < 16; ++e) {
-                    const int x0_1 = k0 + thread / 64 + 2 * e;
-                    const int x1_1 = j0 + thread % 64;
-                    sh.Ker[thread / 64 + 2 * e][thread % 64] = Ker[x0_1 * NJ + x1_1];
+                if (wide_Ker && j0 % 2 == 0) {
+                    #pragma unroll
+                    for (int e = 0; e < 8; ++e) {
+                        const int x0_1 = k0 + thread / 32 + 4 * e;
+                        const int x1_1 = j0 + 2 * (thread % 32);
+                        eatss_copy_wide(&sh.Ker[thread / 32 + 4 * e][2 * (thread % 32)], &Ker[x0_1 * NJ + x1_1]);
+                    }
+                } else {
+                    #pragma unroll
+                    for (int e = 0; e < 16; ++e) {
+                        const int x0_1 = k0 + thread / 64 + 2 * e;
+                        const int x1_1 = j0 + thread % 64;
+                        sh.Ker[thread / 64 + 2 * e][thread % 64] = Ker[x0_1 * NJ + x1_1];
+                    }
                 }
             } else {
                 #pragma unroll
@@ -110,14 +145,14 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
             }
             __syncthreads();
             if (k0 + 32 <= NK) {
-                #pragma unroll 8
+                #pragma unroll 16
                 for (int k = k0; k < k0 + 32; ++k) {
                     #pragma unroll
                     for (int ri = 0; ri < 8; ++ri) {
                         const int i = i0 + ti + 8 * ri;
                         #pragma unroll
                         for (int rj = 0; rj < 4; ++rj) {
-                            const int j = j0 + 4 * tj + rj;
+                            const int j = j0 + 2 * tj + 32 * (rj / 2) + rj % 2;
                             // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
                             Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
                         }
@@ -130,7 +165,7 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
                         const int i = i0 + ti + 8 * ri;
                         #pragma unroll
                         for (int rj = 0; rj < 4; ++rj) {
-                            const int j = j0 + 4 * tj + rj;
+                            const int j = j0 + 2 * tj + 32 * (rj / 2) + rj % 2;
                             // matmul.c:46: Out[i][j] += In[i][k] * Ker[k][j];
                             Out_r[ri][rj] += sh.In[i - i0][k - k0] * sh.Ker[k - k0][j - j0];
                         }
@@ -145,7 +180,7 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
             if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 4; ++rj) {
-                    const int j = j0 + 4 * tj + rj;
+                    const int j = j0 + 2 * tj + 32 * (rj / 2) + rj % 2;
                     if (j < NJ) {
                         Out[i * NJ + j] = Out_r[ri][rj];
                     }

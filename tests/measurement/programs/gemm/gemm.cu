@@ -44,13 +44,18 @@ __device__ __forceinline__ bool eatss_is_aligned(const void *array)
 {
     return (reinterpret_cast<unsigned long long>(array) & 15) == 0;
 }
-// Two elements of shared memory get those of global memory.
+// Elements of 16 bytes of shared memory get those of global memory.
 __device__ __forceinline__ void eatss_copy_wide(double *to, const double *from)
 {
     *reinterpret_cast<double2 *>(to) = *reinterpret_cast<const double2 *>(from);
 }
+__device__ __forceinline__ void eatss_copy_wide(float *to, const float *from)
+{
+    *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
+}
 // The same while the thread goes on.
-__device__ __forceinline__ void eatss_copy_wide_ahead(double *to, const double *from)
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_wide_ahead(Value *to, const Value *from)
 {
     const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(from) : "memory");
@@ -119,14 +124,14 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #endif
 
 // S0, S1: 8 x 16 x 1 threads a block
-// tiles: i = 64, j = 128, k = 32
+// tiles: i = 128, j = 64, k = 32
 // C: registers, 64 a thread
-// A[i][k]: shared memory, 64 x 32 elements
-// B[k][j]: shared memory, 32 x 128 elements
+// A[i][k]: shared memory, 128 x 32 elements
+// B[k][j]: shared memory, 32 x 64 elements
 // mma_f64_16x8x16: computes S1
 struct kernel_gemm_k0_shared {
-    EATSS_TRACKED(double) A[2][64][36];
-    EATSS_TRACKED(double) B[2][32][130];
+    EATSS_TRACKED(double) A[2][128][36];
+    EATSS_TRACKED(double) B[2][32][66];
 };
 
 extern "C" __global__ void __launch_bounds__(128, 2)
@@ -144,29 +149,29 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
     const int tj = lane_j + 4 * warp_j;
     const bool wide_A = eatss_is_aligned(A) && NK % 2 == 0;
     const bool wide_B = eatss_is_aligned(B) && NJ % 2 == 0;
-    for (int i0 = 64 * (8 * ((int)blockIdx.y / 8) + block % rows); i0 < NI; i0 += 64 * (int)gridDim.y) {
-        const int j0 = 128 * (block / rows);
-        double sum_C_r[4][16];
+    for (int i0 = 128 * (8 * ((int)blockIdx.y / 8) + block % rows); i0 < NI; i0 += 128 * (int)gridDim.y) {
+        const int j0 = 64 * (block / rows);
+        double sum_C_r[8][8];
         #pragma unroll
-        for (int s = 0; s < 4; ++s) {
+        for (int s = 0; s < 8; ++s) {
             #pragma unroll
-            for (int s_1 = 0; s_1 < 16; ++s_1) {
+            for (int s_1 = 0; s_1 < 8; ++s_1) {
                 sum_C_r[s][s_1] = 0;
             }
         }
         if (NK >= 1) {
             if (0 < NK) {
-                if (i0 + 64 <= NI && 0 + 32 <= NK) {
+                if (i0 + 128 <= NI && 0 + 32 <= NK) {
                     if (wide_A && 0 % 2 == 0) {
                         #pragma unroll 4
-                        for (int e = 0; e < 8; ++e) {
+                        for (int e = 0; e < 16; ++e) {
                             const int x0 = i0 + thread / 16 + 8 * e;
                             const int x1 = 0 + 2 * (thread % 16);
                             eatss_copy_wide_ahead(&sh.A[0][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
                         }
                     } else {
                         #pragma unroll 4
-                        for (int e = 0; e < 16; ++e) {
+                        for (int e = 0; e < 32; ++e) {
                             const int x0 = i0 + thread / 32 + 4 * e;
                             const int x1 = 0 + thread % 32;
                             eatss_copy_ahead(&sh.A[0][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
@@ -174,61 +179,61 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                     }
                 } else {
                     #pragma unroll 4
-                    for (int e = 0; e < 16; ++e) {
+                    for (int e = 0; e < 32; ++e) {
                         const int x0 = i0 + thread / 32 + 4 * e;
                         const int x1 = 0 + thread % 32;
                         eatss_copy_ahead(&sh.A[0][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
                     }
                 }
-                if (j0 + 128 <= NJ && 0 + 32 <= NK) {
+                if (j0 + 64 <= NJ && 0 + 32 <= NK) {
                     if (wide_B && j0 % 2 == 0) {
                         #pragma unroll 4
-                        for (int e = 0; e < 16; ++e) {
-                            const int x0_1 = 0 + thread / 64 + 2 * e;
-                            const int x1_1 = j0 + 2 * (thread % 64);
-                            eatss_copy_wide_ahead(&sh.B[0][thread / 64 + 2 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                        for (int e = 0; e < 8; ++e) {
+                            const int x0_1 = 0 + thread / 32 + 4 * e;
+                            const int x1_1 = j0 + 2 * (thread % 32);
+                            eatss_copy_wide_ahead(&sh.B[0][thread / 32 + 4 * e][2 * (thread % 32)], &B[x0_1 * NJ + x1_1]);
                         }
                     } else {
                         #pragma unroll 4
-                        for (int e = 0; e < 32; ++e) {
-                            const int x0_1 = 0 + thread / 128 + 1 * e;
-                            const int x1_1 = j0 + thread % 128;
-                            eatss_copy_ahead(&sh.B[0][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
+                        for (int e = 0; e < 16; ++e) {
+                            const int x0_1 = 0 + thread / 64 + 2 * e;
+                            const int x1_1 = j0 + thread % 64;
+                            eatss_copy_ahead(&sh.B[0][thread / 64 + 2 * e][thread % 64], &B[x0_1 * NJ + x1_1], true);
                         }
                     }
                 } else {
                     #pragma unroll 4
-                    for (int e = 0; e < 32; ++e) {
-                        const int x0_1 = 0 + thread / 128 + 1 * e;
-                        const int x1_1 = j0 + thread % 128;
-                        eatss_copy_ahead(&sh.B[0][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
+                    for (int e = 0; e < 16; ++e) {
+                        const int x0_1 = 0 + thread / 64 + 2 * e;
+                        const int x1_1 = j0 + thread % 64;
+                        eatss_copy_ahead(&sh.B[0][thread / 64 + 2 * e][thread % 64], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
                     }
                 }
             }
             eatss_commit_copies();
-            const int plain = i0 + 64 <= NI && wide_A && j0 + 128 <= NJ && wide_B && j0 % 2 == 0;
+            const int plain = i0 + 128 <= NI && wide_A && j0 + 64 <= NJ && wide_B && j0 % 2 == 0;
             for (int k0 = 0, stage = 0; k0 < NK; k0 += 32, stage = stage == 1 ? 0 : stage + 1) {
                 eatss_wait_for_copies<0>();
                 __syncthreads();
                 if (plain && k0 + 32 < NK && k0 + 32 + 32 <= NK && (k0 + 32) % 2 == 0) {
                     #pragma unroll
-                    for (int e = 0; e < 8; ++e) {
+                    for (int e = 0; e < 16; ++e) {
                         const int x0 = i0 + thread / 16 + 8 * e;
                         const int x1 = k0 + 32 + 2 * (thread % 16);
                         eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
                     }
                     #pragma unroll
-                    for (int e = 0; e < 16; ++e) {
-                        const int x0_1 = k0 + 32 + thread / 64 + 2 * e;
-                        const int x1_1 = j0 + 2 * (thread % 64);
-                        eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 2 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                    for (int e = 0; e < 8; ++e) {
+                        const int x0_1 = k0 + 32 + thread / 32 + 4 * e;
+                        const int x1_1 = j0 + 2 * (thread % 32);
+                        eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 32 + 4 * e][2 * (thread % 32)], &B[x0_1 * NJ + x1_1]);
                     }
                     eatss_commit_copies();
                     #pragma unroll
                     for (int k_step = 0; k_step < 2; ++k_step) {
-                        double fragment_a[2][8];
+                        double fragment_a[4][8];
                         #pragma unroll
-                        for (int mi = 0; mi < 2; ++mi) {
+                        for (int mi = 0; mi < 4; ++mi) {
                             fragment_a[mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step];
                             fragment_a[mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step];
                             fragment_a[mi][2] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 4];
@@ -238,9 +243,9 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                             fragment_a[mi][6] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 12];
                             fragment_a[mi][7] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 12];
                         }
-                        double fragment_b[8][4];
+                        double fragment_b[4][4];
                         #pragma unroll
-                        for (int mj = 0; mj < 8; ++mj) {
+                        for (int mj = 0; mj < 4; ++mj) {
                             fragment_b[mj][0] = sh.B[stage][lane_j + 16 * k_step][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
                             fragment_b[mj][1] = sh.B[stage][lane_j + 16 * k_step + 4][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
                             fragment_b[mj][2] = sh.B[stage][lane_j + 16 * k_step + 8][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
@@ -248,26 +253,26 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         }
                         // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
                         #pragma unroll
-                        for (int mi = 0; mi < 2; ++mi) {
+                        for (int mi = 0; mi < 4; ++mi) {
                             #pragma unroll
-                            for (int mj = 0; mj < 8; ++mj) {
+                            for (int mj = 0; mj < 4; ++mj) {
                                 eatss_mma_16x8x16(sum_C_r[2 * mi][2 * mj], sum_C_r[2 * mi][2 * mj + 1], sum_C_r[2 * mi + 1][2 * mj], sum_C_r[2 * mi + 1][2 * mj + 1], fragment_a[mi][0], fragment_a[mi][1], fragment_a[mi][2], fragment_a[mi][3], fragment_a[mi][4], fragment_a[mi][5], fragment_a[mi][6], fragment_a[mi][7], fragment_b[mj][0], fragment_b[mj][1], fragment_b[mj][2], fragment_b[mj][3]);
                             }
                         }
                     }
                 } else {
                     if (k0 + 32 < NK) {
-                        if (i0 + 64 <= NI && k0 + 32 + 32 <= NK) {
+                        if (i0 + 128 <= NI && k0 + 32 + 32 <= NK) {
                             if (wide_A && (k0 + 32) % 2 == 0) {
                                 #pragma unroll 4
-                                for (int e = 0; e < 8; ++e) {
+                                for (int e = 0; e < 16; ++e) {
                                     const int x0 = i0 + thread / 16 + 8 * e;
                                     const int x1 = k0 + 32 + 2 * (thread % 16);
                                     eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
                                 }
                             } else {
                                 #pragma unroll 4
-                                for (int e = 0; e < 16; ++e) {
+                                for (int e = 0; e < 32; ++e) {
                                     const int x0 = i0 + thread / 32 + 4 * e;
                                     const int x1 = k0 + 32 + thread % 32;
                                     eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
@@ -275,43 +280,43 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                             }
                         } else {
                             #pragma unroll 4
-                            for (int e = 0; e < 16; ++e) {
+                            for (int e = 0; e < 32; ++e) {
                                 const int x0 = i0 + thread / 32 + 4 * e;
                                 const int x1 = k0 + 32 + thread % 32;
                                 eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
                             }
                         }
-                        if (j0 + 128 <= NJ && k0 + 32 + 32 <= NK) {
+                        if (j0 + 64 <= NJ && k0 + 32 + 32 <= NK) {
                             if (wide_B && j0 % 2 == 0) {
                                 #pragma unroll 4
-                                for (int e = 0; e < 16; ++e) {
-                                    const int x0_1 = k0 + 32 + thread / 64 + 2 * e;
-                                    const int x1_1 = j0 + 2 * (thread % 64);
-                                    eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 2 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                                for (int e = 0; e < 8; ++e) {
+                                    const int x0_1 = k0 + 32 + thread / 32 + 4 * e;
+                                    const int x1_1 = j0 + 2 * (thread % 32);
+                                    eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 32 + 4 * e][2 * (thread % 32)], &B[x0_1 * NJ + x1_1]);
                                 }
                             } else {
                                 #pragma unroll 4
-                                for (int e = 0; e < 32; ++e) {
-                                    const int x0_1 = k0 + 32 + thread / 128 + 1 * e;
-                                    const int x1_1 = j0 + thread % 128;
-                                    eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
+                                for (int e = 0; e < 16; ++e) {
+                                    const int x0_1 = k0 + 32 + thread / 64 + 2 * e;
+                                    const int x1_1 = j0 + thread % 64;
+                                    eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 2 * e][thread % 64], &B[x0_1 * NJ + x1_1], true);
                                 }
                             }
                         } else {
                             #pragma unroll 4
-                            for (int e = 0; e < 32; ++e) {
-                                const int x0_1 = k0 + 32 + thread / 128 + 1 * e;
-                                const int x1_1 = j0 + thread % 128;
-                                eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 128 + 1 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
+                            for (int e = 0; e < 16; ++e) {
+                                const int x0_1 = k0 + 32 + thread / 64 + 2 * e;
+                                const int x1_1 = j0 + thread % 64;
+                                eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 2 * e][thread % 64], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
                             }
                         }
                     }
                     eatss_commit_copies();
                     #pragma unroll
                     for (int k_step = 0; k_step < 2; ++k_step) {
-                        double fragment_a[2][8];
+                        double fragment_a[4][8];
                         #pragma unroll
-                        for (int mi = 0; mi < 2; ++mi) {
+                        for (int mi = 0; mi < 4; ++mi) {
                             fragment_a[mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step];
                             fragment_a[mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step];
                             fragment_a[mi][2] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 4];
@@ -321,9 +326,9 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                             fragment_a[mi][6] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 12];
                             fragment_a[mi][7] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 12];
                         }
-                        double fragment_b[8][4];
+                        double fragment_b[4][4];
                         #pragma unroll
-                        for (int mj = 0; mj < 8; ++mj) {
+                        for (int mj = 0; mj < 4; ++mj) {
                             fragment_b[mj][0] = sh.B[stage][lane_j + 16 * k_step][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
                             fragment_b[mj][1] = sh.B[stage][lane_j + 16 * k_step + 4][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
                             fragment_b[mj][2] = sh.B[stage][lane_j + 16 * k_step + 8][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
@@ -331,9 +336,9 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         }
                         // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
                         #pragma unroll
-                        for (int mi = 0; mi < 2; ++mi) {
+                        for (int mi = 0; mi < 4; ++mi) {
                             #pragma unroll
-                            for (int mj = 0; mj < 8; ++mj) {
+                            for (int mj = 0; mj < 4; ++mj) {
                                 eatss_mma_16x8x16(sum_C_r[2 * mi][2 * mj], sum_C_r[2 * mi][2 * mj + 1], sum_C_r[2 * mi + 1][2 * mj], sum_C_r[2 * mi + 1][2 * mj + 1], fragment_a[mi][0], fragment_a[mi][1], fragment_a[mi][2], fragment_a[mi][3], fragment_a[mi][4], fragment_a[mi][5], fragment_a[mi][6], fragment_a[mi][7], fragment_b[mj][0], fragment_b[mj][1], fragment_b[mj][2], fragment_b[mj][3]);
                             }
                         }
@@ -342,24 +347,24 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             }
             eatss_wait_for_copies<0>();
         }
-        double C_r[4][16];
+        double C_r[8][8];
         #pragma unroll
-        for (int s = 0; s < 4; ++s) {
+        for (int s = 0; s < 8; ++s) {
             #pragma unroll
-            for (int s_1 = 0; s_1 < 16; ++s_1) {
+            for (int s_1 = 0; s_1 < 8; ++s_1) {
                 C_r[s][s_1] = 0;
             }
             const int i = i0 + ti + 16 * s;
             if (i < NI) {
                 #pragma unroll
-                for (int rj = 0; rj < 16; ++rj) {
+                for (int rj = 0; rj < 8; ++rj) {
                     const int j = j0 + tj + 8 * rj;
                     if (j < NJ) {
                         C_r[s][rj] = C[i * NJ + j];
                     }
                 }
                 #pragma unroll
-                for (int rj = 0; rj < 16; ++rj) {
+                for (int rj = 0; rj < 8; ++rj) {
                     const int j = j0 + tj + 8 * rj;
                     if (j < NJ) {
                         // gemm.c:46: C[i][j] *= beta;
@@ -369,13 +374,13 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             }
             if (NK >= 1) {
                 #pragma unroll
-                for (int s_1 = 0; s_1 < 16; ++s_1) {
+                for (int s_1 = 0; s_1 < 8; ++s_1) {
                     C_r[s][s_1] += alpha * sum_C_r[s][s_1];
                 }
             }
             if (i < NI) {
                 #pragma unroll
-                for (int rj = 0; rj < 16; ++rj) {
+                for (int rj = 0; rj < 8; ++rj) {
                     const int j = j0 + tj + 8 * rj;
                     if (j < NJ) {
                         C[i * NJ + j] = C_r[s][rj];
@@ -399,9 +404,9 @@ extern "C" int kernel_gemm_cuda(double alpha, double beta, double *C, const doub
     if (!((double)NI * (double)NK <= 2147483647)) return -6;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (!((double)NK * (double)NJ <= 2147483647)) return -7;  // indices are 32 bits wide: B must have less than 2^31 elements
     if (cudaError_t eatss_error = cudaFuncSetAttribute(kernel_gemm_k0,
-            cudaFuncAttributeMaxDynamicSharedMemorySize, 103424)) return (int)eatss_error;
+            cudaFuncAttributeMaxDynamicSharedMemorySize, 107520)) return (int)eatss_error;
     if (NI >= 1 && NJ >= 1) {
-        EATSS_LAUNCH(kernel_gemm_k0, dim3(eatss_floordiv(NJ + 127, 128), eatss_min(eatss_floordiv(NI + 63, 64), 65535)), dim3(8, 16), 103424, stream, C, beta, alpha, A, B);
+        EATSS_LAUNCH(kernel_gemm_k0, dim3(eatss_floordiv(NJ + 63, 64), eatss_min(eatss_floordiv(NI + 127, 128), 65535)), dim3(8, 16), 107520, stream, C, beta, alpha, A, B);
     }
     return (int)cudaGetLastError();
 }
