@@ -49,7 +49,7 @@ card = dict(card={SCRIPTED!r}, reading=eatss.SourceOptions(gpu="h200"))
 eatss.measuring.measure = partial(eatss.measuring.measure, **card)
 eatss.measuring.compare = partial(eatss.measuring.compare, **card)
 """
-SLOW = ("cards.md", "energy-meter.md", "ppcg.md", "report.md")
+SLOW = ("cards.md", "codegen.md", "energy-meter.md", "measure.md", "ppcg.md", "report.md")
 """Pages whose commands take many seconds: the long tests try them."""
 SLOW_IN_PYTHON = ("jit.md",)
 EXTENDING = "extending.md"

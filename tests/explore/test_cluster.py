@@ -63,6 +63,7 @@ def workers_with_cards() -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("slow_card")
 def test_a_worker_that_is_killed_costs_nothing(space: Path, tmp_path: Path) -> None:
     store = tmp_path / "gemm.db"

@@ -98,6 +98,7 @@ def ga100() -> Card:
         (256, 64, 0, 4),  # registers: 256 × 64 is a quarter of 65536
         (256, 65, 0, 3),  # registers come in eights
         (1024, 65, 0, 0),  # 1024 × 72 do not fit an SM
+        (64, 200, 0, 4),  # ten warps would be three for a scheduler, of 168 registers a thread
         (33, 32, 0, 32),  # two warps; blocks of an SM
         (64, 32, 48 * 1024, 3),  # shared memory, with a kibibyte for each block
         (64, 32, 48 * 1024 + 1, 0),  # more than a block may have
