@@ -199,6 +199,7 @@ def test_killed_in_the_middle_it_goes_on(space: Path, tmp_path: Path) -> None:
     assert len(first) == POINTS + 3
 
 
+@pytest.mark.long
 def test_prepared_variants_are_measured_elsewhere(space: Path, tmp_path: Path) -> None:
     folder = tmp_path / "variants"
     generation = Generation(gpu="h200", space=space)

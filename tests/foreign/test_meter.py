@@ -62,7 +62,7 @@ def test_a_longer_interval_gives_fewer_samples() -> None:
 
 
 def test_a_run_too_short_for_the_counter_has_no_energy_but_a_reason() -> None:
-    found = meter_program(sleeping(0.1), QUICK, module=FakeNvml(period_s=60.0))
+    found = meter_program(sleeping(0.5), QUICK, module=FakeNvml(period_s=60.0))
     (card,) = found.cards
     assert card.energy_j is None
     assert any("NVML energy counter" in one.reason for one in card.missing)

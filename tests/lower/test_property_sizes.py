@@ -108,6 +108,7 @@ test_more_legal_choices_of_sizes_equal_the_original = pytest.mark.long(
 )
 
 
+@pytest.mark.long
 def test_a_skewed_nest_staged_in_small_tiles_equals_the_original(
     generate: Callable[..., Program], verify_kernel: Callable[..., Verification]
 ) -> None:

@@ -391,6 +391,7 @@ def windows_of_any_size() -> str:
     )
 
 
+@pytest.mark.long
 def test_windows_of_any_size_are_staged_tile_by_tile(tmp_path: Path) -> None:
     sizes = [{"N": 2, "K": 3, "C": 5, "H": 7, "W": 33, "R": 5, "S": 2}]
     program, found = verified(windows_of_any_size(), tmp_path, sizes)

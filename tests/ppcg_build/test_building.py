@@ -483,6 +483,7 @@ def test_a_failure_is_an_exit_code_and_words(script: Callable[[str], Path], tmp_
     assert "error: scripted-ppcg failed with exit code 4 [EATSS-R010]" in done.stderr
 
 
+@pytest.mark.usefixtures("heeded_signals")
 def test_ctrl_c_ends_ppcg(script: Callable[[str], Path], tmp_path: Path) -> None:
     slow = script(f"echo $$ > {tmp_path}/pid; exec sleep 60")
     words = ["-m", "eatss", "ppcg", "--gpu", "a100", "--ppcg", str(slow), "--", str(GEMM)]
