@@ -18,311 +18,21 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.library_workloads import Workload, other_shapes, unseen, workloads
 from benchmarks.recorded import RESULTS, geometric_mean
-from eatss.resources import data_directory
 
 FILE = RESULTS / "library.json"
-PROGRAMS = Path(__file__).resolve().parent / "programs"
 LIBRARY = "library"
 SELECTED = "selected"
 MMA = {"instructions": ["mma_f64_16x8x16"], "stages": 3}
 
 Arrays = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """A program, its sizes, and what the library does instead.
-
-    ``shapes`` are of its arrays, by names of sizes. ``call`` gets the arrays, PyTorch among them
-    as ``torch``, and writes the result into the array called ``result``. ``scales`` are the largest
-    values of arrays, 1 where it says nothing: what is computed in place again and again stays
-    finite.
-    """
-
-    source: Path
-    sizes: Mapping[str, int]
-    shapes: Mapping[str, tuple[str, ...]]
-    result: str
-    call: Callable[..., None]
-    scalars: Mapping[str, float] = field(default_factory=dict)
-    scales: Mapping[str, float] = field(default_factory=dict)
-
-
-def _gemm(torch: Any, C: Any, A: Any, B: Any, alpha: float, beta: float) -> None:
-    torch.addmm(C, A, B, alpha=alpha, beta=beta, out=C)
-
-
-def _2mm(torch: Any, tmp: Any, D: Any, A: Any, B: Any, C: Any, alpha: float, beta: float) -> None:
-    torch.mm(A, B, out=tmp)
-    torch.addmm(D, tmp, C, alpha=alpha, beta=beta, out=D)
-
-
-def _3mm(torch: Any, E: Any, A: Any, B: Any, F: Any, C: Any, D: Any, G: Any) -> None:
-    torch.mm(A, B, out=E)
-    torch.mm(C, D, out=F)
-    torch.mm(E, F, out=G)
-
-
-def _syrk(torch: Any, C: Any, A: Any, alpha: float, beta: float) -> None:
-    torch.addmm(C, A, A.T, alpha=alpha, beta=beta, out=C)
-
-
-def _syr2k(torch: Any, C: Any, A: Any, B: Any, alpha: float, beta: float) -> None:
-    torch.addmm(C, A, B.T, alpha=alpha, beta=beta, out=C)
-    torch.addmm(C, B, A.T, alpha=alpha, out=C)
-
-
-def _product_tt(torch: Any, C: Any, A: Any, B: Any) -> None:
-    torch.addmm(C, A.T, B.T, out=C)
-
-
-def _batched(torch: Any, C: Any, A: Any, B: Any) -> None:
-    torch.bmm(A, B, out=C)
-
-
-def _tall(torch: Any, C: Any, A: Any, B: Any) -> None:
-    torch.mm(A, B, out=C)
-
-
-def _doitgen(torch: Any, A: Any, C4: Any, sum: Any) -> None:  # noqa: A002 - its name in the program
-    torch.matmul(A, C4, out=sum)
-    A.copy_(sum)
-
-
-def _mttkrp(torch: Any, A: Any, T: Any, B: Any, C: Any) -> None:
-    rows, columns = B.shape[0] * C.shape[0], B.shape[1]
-    both = (B[:, None, :] * C[None, :, :]).reshape(rows, columns)
-    torch.addmm(A, T.reshape(T.shape[0], rows), both, out=A)
-
-
-def _convolution(torch: Any, out: Any, w: Any, **arrays: Any) -> None:
-    out += torch.nn.functional.conv2d(arrays["in"], w)
-
-
-def _contraction(torch: Any, C: Any, A: Any, B: Any) -> None:
-    C += torch.einsum("aeb,ecd->abcd", A, B)
-
-
-def _contraction_two(torch: Any, C: Any, A: Any, B: Any) -> None:
-    C += torch.einsum("abef,efcd->abcd", A, B)
-
-
-def _trmm(torch: Any, A: Any, B: Any, alpha: float) -> None:
-    unit = torch.tril(A, -1).T
-    unit.diagonal().fill_(1.0)
-    B.copy_(torch.mm(unit, B).mul_(alpha))
-
-
-def _symm(torch: Any, C: Any, A: Any, B: Any, acc: Any, alpha: float, beta: float) -> None:
-    whole = torch.tril(A) + torch.tril(A, -1).T
-    torch.addmm(C, whole, B, alpha=alpha, beta=beta, out=C)
-
-
-def _covariance(torch: Any, data: Any, symmat: Any, mean: Any) -> None:
-    torch.mean(data, 0, out=mean)
-    data -= mean
-    torch.mm(data.T, data, out=symmat)
-    symmat /= data.shape[0] - 1
-
-
-_FACTORS = {"alpha": 0.75, "beta": 0.5}
-
-
-def _square(source: str, shapes: Mapping[str, tuple[str, ...]], result: str, call: Any) -> Any:
-    names = sorted({name for shape in shapes.values() for name in shape})
-
-    def at(size: int, *, scalars: bool = True) -> Workload:
-        return Workload(
-            source=data_directory("kernels") / f"{source}.c",
-            sizes=dict.fromkeys(names, size),
-            shapes=shapes,
-            result=result,
-            call=call,
-            scalars=_FACTORS if scalars else {},
-        )
-
-    return at
-
-
-_GEMM = _square("gemm", {"C": ("NI", "NJ"), "A": ("NI", "NK"), "B": ("NK", "NJ")}, "C", _gemm)
-_SYRK = _square("syrk", {"C": ("NI", "NI"), "A": ("NI", "NJ")}, "C", _syrk)
-_SYR2K = _square("syr2k", {"C": ("NI", "NI"), "A": ("NI", "NJ"), "B": ("NI", "NJ")}, "C", _syr2k)
-
-
-_2MM = _square(
-    "2mm",
-    {
-        "tmp": ("NI", "NJ"),
-        "A": ("NI", "NK"),
-        "B": ("NK", "NJ"),
-        "C": ("NJ", "NL"),
-        "D": ("NI", "NL"),
-    },
-    "D",
-    _2mm,
-)
-
-
-def _trmm_of(size: int) -> Workload:
-    return Workload(
-        source=data_directory("kernels") / "trmm.c",
-        sizes={"NI": size},
-        shapes={"A": ("NI", "NI"), "B": ("NI", "NI")},
-        result="B",
-        call=_trmm,
-        scalars={"alpha": 1.0},
-        scales={"A": 2.0 / size},
-    )
-
-
-def _contraction_over_two(size: int) -> Workload:
-    return Workload(
-        source=PROGRAMS / "contraction-two.c",
-        sizes=dict.fromkeys(("NA", "NB", "NC", "ND", "NE", "NF"), size),
-        shapes={
-            "C": ("NA", "NB", "NC", "ND"),
-            "A": ("NA", "NB", "NE", "NF"),
-            "B": ("NE", "NF", "NC", "ND"),
-        },
-        result="C",
-        call=_contraction_two,
-    )
-
-
-def workloads() -> dict[str, Workload]:
-    """Return all of them by name."""
-    return {
-        "gemm": _GEMM(4000),
-        "gemm-1111": _GEMM(1111),
-        "gemm-8191": _GEMM(8191),
-        "2mm": _2MM(4000),
-        "3mm": _square(
-            "3mm",
-            {
-                "E": ("NI", "NJ"),
-                "A": ("NI", "NK"),
-                "B": ("NK", "NJ"),
-                "F": ("NJ", "NL"),
-                "C": ("NJ", "NM"),
-                "D": ("NM", "NL"),
-                "G": ("NI", "NL"),
-            },
-            "G",
-            _3mm,
-        )(4000, scalars=False),
-        "syrk": _SYRK(4000),
-        "syr2k": _SYR2K(4000),
-        "product-tt": Workload(
-            source=PROGRAMS / "product-tt.c",
-            sizes={"NI": 3000, "NJ": 3000, "NK": 3000},
-            shapes={"C": ("NI", "NJ"), "A": ("NK", "NI"), "B": ("NJ", "NK")},
-            result="C",
-            call=_product_tt,
-        ),
-        "batched-product": Workload(
-            source=PROGRAMS / "batched-product.c",
-            sizes={"NB": 20000, "N": 32},
-            shapes={"C": ("NB", "N", "N"), "A": ("NB", "N", "N"), "B": ("NB", "N", "N")},
-            result="C",
-            call=_batched,
-        ),
-        "tall-product": Workload(
-            source=PROGRAMS / "tall-product.c",
-            sizes={"NI": 1000000, "NJ": 32, "NK": 32},
-            shapes={"C": ("NI", "NJ"), "A": ("NI", "NK"), "B": ("NK", "NJ")},
-            result="C",
-            call=_tall,
-        ),
-        "doitgen": Workload(
-            source=data_directory("kernels") / "doitgen.c",
-            sizes={"NR": 512, "NQ": 512, "NP": 128},
-            shapes={"A": ("NR", "NQ", "NP"), "C4": ("NP", "NP"), "sum": ("NR", "NQ", "NP")},
-            result="sum",
-            call=_doitgen,
-        ),
-        "mttkrp": Workload(
-            source=data_directory("kernels") / "mttkrp.c",
-            sizes={"NI": 512, "NJ": 512, "NK": 512, "NR": 64},
-            shapes={
-                "A": ("NI", "NR"),
-                "T": ("NI", "NJ", "NK"),
-                "B": ("NJ", "NR"),
-                "C": ("NK", "NR"),
-            },
-            result="A",
-            call=_mttkrp,
-        ),
-        "convolution-layer": Workload(
-            source=PROGRAMS / "convolution-layer.c",
-            sizes={"NN": 16, "NK": 128, "NC": 128, "NY": 56, "NX": 56, "NR": 3, "NS": 3},
-            shapes={
-                "out": ("NN", "NK", "NY", "NX"),
-                "in": ("NN", "NC", "NY + NR - 1", "NX + NS - 1"),
-                "w": ("NK", "NC", "NR", "NS"),
-            },
-            result="out",
-            call=_convolution,
-        ),
-        "contraction": Workload(
-            source=PROGRAMS / "contraction.c",
-            sizes=dict.fromkeys(("NA", "NB", "NC", "ND", "NE"), 96),
-            shapes={
-                "C": ("NA", "NB", "NC", "ND"),
-                "A": ("NA", "NE", "NB"),
-                "B": ("NE", "NC", "ND"),
-            },
-            result="C",
-            call=_contraction,
-        ),
-        "contraction-two": _contraction_over_two(48),
-        "trmm": _trmm_of(4000),
-        "symm": _square(
-            "symm",
-            {"C": ("NI", "NJ"), "A": ("NI", "NI"), "B": ("NI", "NJ"), "acc": ("NI", "NJ")},
-            "C",
-            _symm,
-        )(4000),
-        "covariance": _square(
-            "covariance",
-            {"data": ("N", "M"), "symmat": ("M", "M"), "mean": ("M",)},
-            "symmat",
-            _covariance,
-        )(4000, scalars=False),
-        "gemm-oblong": replace(_GEMM(1), sizes={"NI": 3300, "NJ": 780, "NK": 2222}),
-        "syrk-oblong": replace(_SYRK(1), sizes={"NI": 2600, "NJ": 1250}),
-        "syr2k-oblong": replace(_SYR2K(1), sizes={"NI": 1555, "NJ": 901}),
-        "contraction-two-37": _contraction_over_two(37),
-        "trmm-2345": _trmm_of(2345),
-        "2mm-oblong": replace(_2MM(1), sizes={"NI": 1800, "NJ": 2100, "NK": 1234, "NL": 999}),
-    }
-
-
-def unseen() -> dict[str, Workload]:
-    """Return shapes that nobody looked at while the code was made: chosen when it was done."""
-    known = workloads()
-    layer = {"NN": 8, "NK": 96, "NC": 64, "NY": 40, "NX": 40, "NR": 3, "NS": 3}
-    return {
-        "unseen-gemm": replace(known["gemm"], sizes={"NI": 2900, "NJ": 1700, "NK": 1100}),
-        "unseen-syrk": replace(known["syrk"], sizes={"NI": 1900, "NJ": 2100}),
-        "unseen-syr2k": replace(known["syr2k"], sizes={"NI": 2150, "NJ": 1333}),
-        "unseen-2mm": replace(known["2mm"], sizes={"NI": 1500, "NJ": 1900, "NK": 1100, "NL": 1700}),
-        "unseen-trmm": _trmm_of(3100),
-        "unseen-product-tt": replace(
-            known["product-tt"], sizes={"NI": 2000, "NJ": 2600, "NK": 1400}
-        ),
-        "unseen-mttkrp": replace(
-            known["mttkrp"], sizes={"NI": 300, "NJ": 400, "NK": 500, "NR": 96}
-        ),
-        "unseen-convolution-layer": replace(known["convolution-layer"], sizes=layer),
-        "unseen-contraction-two": _contraction_over_two(40),
-    }
 
 
 _BY_HAND: dict[str, dict[str, Any]] = {
@@ -368,8 +78,8 @@ def prepare(folder: Path, only: Sequence[str], dtypes: Sequence[str], *, by_hand
     """Generate every program of every workload, for an H200."""
     import eatss  # noqa: PLC0415 - not on the machine with the card
 
-    known = workloads() | unseen()
-    for name in only or workloads():
+    known = workloads() | other_shapes() | unseen()
+    for name in only or workloads() | other_shapes():
         workload = known[name]
         for dtype in dtypes:
             wanted: dict[str, dict[str, Any]] = {SELECTED: {}}
@@ -415,7 +125,7 @@ def measured(folder: Path, seconds: float, rounds: int) -> Iterator[Row]:
 
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    known = workloads() | unseen()
+    known = workloads() | other_shapes() | unseen()
     for place in sorted(folder.iterdir()):
         name, _, dtype = place.name.rpartition("-")
         yield from _of_workload(torch, known[name], name, dtype, place, seconds, rounds)
@@ -564,7 +274,7 @@ def report(rows: Sequence[Row]) -> None:
         f"{'workload':24} {'program':22} {'ms':>9} {'J':>9} {'W':>5} "
         f"{'library ms':>10} {'library J':>9}  {'time':>5} {'energy':>6}"
     )
-    selected: list[float] = []
+    selected: dict[tuple[str, str], tuple[float, float]] = {}
     for name, dtype in dict.fromkeys((row.workload, row.dtype) for row in rows):
         own = [row for row in rows if (row.workload, row.dtype) == (name, dtype)]
         (library,) = [row for row in own if row.program == LIBRARY]
@@ -582,10 +292,19 @@ def report(rows: Sequence[Row]) -> None:
                 f"{library.energy_j:9.4f}  {time_ratio:5.2f} {energy_ratio:6.2f}"
             )
             if row.program == SELECTED:
-                selected.append(energy_ratio)
-    if selected:
-        mean = geometric_mean(selected)
-        print(f"\nselected, energy of the library over ours: {mean:.3f} in the geometric mean")
+                selected[name, dtype] = energy_ratio, time_ratio
+    print("\nthe library over ours in the geometric mean, sizes as selected:")
+    for what, known in (("", workloads()), ("other shapes, ", other_shapes()), ("", unseen())):
+        for dtype in ("double", "float"):
+            own_ratios = [
+                found for (name, of), found in selected.items() if of == dtype and name in known
+            ]
+            if own_ratios:
+                energy, time_ratio = map(geometric_mean, zip(*own_ratios, strict=True))
+                print(
+                    f"  {what}{dtype}, {len(own_ratios)} programs: energy {energy:.3f}, "
+                    f"time {time_ratio:.3f}"
+                )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -158,9 +158,11 @@ def _copied_together(of: CudaLaunch, at: int, box: GroupBox) -> Column:
     if of.structure.instruction is not None or width <= 1:
         return of.ones
     own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
-    arrays = {array.name: array.extents for array in of.facts.work.arrays}
-    extents = {arrays[one.access.array][-1:] for one in own}
-    if any(any(one.spans) for one in own) or any(n is not None and n % width for (n,) in extents):
+    rows_in_memory = {
+        array.name: array.extents[-1] for array in of.facts.work.arrays if array.extents
+    }
+    lengths = {rows_in_memory[one.access.array] for one in own}
+    if any(any(one.spans) for one in own) or any(n is not None and n % width for n in lengths):
         return of.ones
     rows = [*box.sizes[:-1], box.sizes[-1] / width]
     whole = (np.mod(box.sizes[-1], width) == 0) & (np.mod(box.declared[-1], width) == 0)

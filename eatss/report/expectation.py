@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.analysis.structure import SharedSum, SplitK, WarpUse
 from eatss.documents import json_text
 from eatss.gpu.scaled import REFERENCE
 from eatss.prediction.expected import Prediction
@@ -16,6 +14,7 @@ from eatss.report.render import indented_table, render
 
 if TYPE_CHECKING:
     from eatss.model.expectation import KernelExpectation, ProgramExpectation
+    from eatss.model.selection import KernelSelection
 
 
 def render_expectation(expectation: ProgramExpectation, output: str) -> str:
@@ -52,14 +51,7 @@ def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
         head.append(f"\n  tiles {sizes}; block {block} threads", style="default")
         if kernel.shared:
             head.append(f"; {', '.join(kernel.shared)} in shared memory", style="default")
-    for line in cut_lines(
-        kernel.spread,
-        kernel.sum_loops,
-        kernel.host_loop,
-        kernel.warps,
-        kernel.stages,
-        kernel.shared_sum,
-    ):
+    for line in cut_lines(kernel):
         head.append(f"\n  {line}", style="default")
     one = kernel.predicted
     if one is None:
@@ -90,34 +82,28 @@ def uncalibrated(gpu: str) -> str:
     )
 
 
-def cut_lines(
-    spread: SplitK | None,
-    sum_loops: Sequence[str],
-    host_loop: str | None,
-    warps: WarpUse | None = None,
-    stages: int = 1,
-    shared_sum: SharedSum | None = None,
-) -> list[str]:
-    """Return what a layout of generated code has besides sizes, a line each.
+def cut_lines(kernel: KernelExpectation | KernelSelection) -> list[str]:
+    """Return what the layout of a kernel in generated code has besides sizes, a line each.
 
     That is how sums are spread or shared, what its host runs, what warps compute together, and how
     far copies run ahead.
     """
     lines = []
+    spread, shared_sum, warps = kernel.spread, kernel.shared_sum, kernel.warps
     if spread is not None:
         parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []
         parts += [f"up to {spread.chunks} blocks"] if spread.chunks > 1 else []
         steps = f"{spread.tile} steps at a time"
-        lines.append(f"sum over {', '.join(sum_loops)}: {', '.join(parts)}, {steps}")
+        lines.append(f"sum over {', '.join(kernel.sum_loops)}: {', '.join(parts)}, {steps}")
     if shared_sum is not None:
         lines.append(f"sum over {shared_sum.loop}: shared by up to {shared_sum.blocks} blocks")
-    if host_loop is not None:
-        lines.append(f"the loop {host_loop} runs on the host")
+    if kernel.host_loop is not None:
+        lines.append(f"the loop {kernel.host_loop} runs on the host")
     if warps is not None:
         ahead = "" if warps.stages == 1 else f", {_ahead(warps.stages)}"
         lines.append(f"products by tensor cores: {warps.instruction}{ahead}")
-    elif stages > 1:
-        lines.append(_ahead(stages))
+    elif kernel.stages > 1:
+        lines.append(_ahead(kernel.stages))
     return lines
 
 

@@ -109,14 +109,7 @@ def _kernel(
         return [head]
     verdict = _generated_verdict(kernel) if generated and predicted else _verdict(kernel)
     head.append(f"\n  {verdict}", style="default")
-    for line in cut_lines(
-        kernel.spread,
-        kernel.sum_loops,
-        kernel.host_loop,
-        kernel.warps,
-        kernel.stages,
-        kernel.shared_sum,
-    ):
+    for line in cut_lines(kernel):
         head.append(f"\n  {line}", style="default")
     loops = _dealt_loops(kernel) if predicted else _loops(kernel)
     parts: list[RenderableType] = [head, *([loops] if kernel.loops else [])]

@@ -31,6 +31,7 @@ from eatss.kernel.nodes import (
     Scope,
     Source,
 )
+from eatss.kernel.trips import trips_from_zero
 from eatss.kernel.uses import every
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
 
@@ -116,7 +117,7 @@ def _steps(node: For | Scope, copies: Sequence[Node], *, last: bool) -> tuple[No
     if isinstance(node, Scope):
         body = _behind_loads(node.body, copies)
         return None if body is None else (replace(node, body=body),)
-    count = _whole_count(node)
+    count = trips_from_zero(node) if node.unroll == "whole" else None
     body = _behind_loads(node.body, copies)
     if not count or body is None:
         return None
@@ -138,17 +139,6 @@ def _between(loop: For, first: int, end: int) -> tuple[Node, ...]:
         return (Scope(body=(one, *loop.body)),)
     condition = Apply(Operator.LT, (Name(loop.counter), Constant(end)))
     return (replace(loop, lower=Constant(first), condition=condition),)
-
-
-def _whole_count(loop: For) -> int:
-    """Return the turns of a loop that is unrolled and counts from zero, 0 for any other."""
-    if loop.unroll != "whole" or loop.lower != Constant(0) or loop.step != Constant(1):
-        return 0
-    condition = loop.condition
-    if not isinstance(condition, Apply) or condition.operator is not Operator.LT:
-        return 0
-    counter, end = condition.operands
-    return end.value if counter == Name(loop.counter) and isinstance(end, Constant) else 0
 
 
 def _behind_loads(body: Sequence[Node], copies: Sequence[Node]) -> tuple[Node, ...] | None:

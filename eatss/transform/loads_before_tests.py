@@ -31,8 +31,9 @@ from eatss.kernel.nodes import (
     Node,
     Source,
 )
+from eatss.kernel.trips import trips_from_zero
 from eatss.kernel.uses import every, mapped, names_of
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
+from eatss.program import Constant, Name, names_in
 
 
 def with_loads_before_tests(kernel: Kernel, taken: set[str]) -> Kernel:
@@ -80,7 +81,7 @@ class _Tested:
         assert isinstance(points, For)
         if any(not isinstance(one, Let | Source | Compute) for one in points.body):
             return None
-        count = _count(points)
+        count = trips_from_zero(points)
         own = tuple(one for one in lets if isinstance(one, Let))
         return None if count is None else cls(node, own, test, points, count)
 
@@ -128,16 +129,6 @@ class _Tested:
             layout=Layout((Constant(self.count),)),
         )
         return Element(buffer=buffer, subscripts=(Name(self.points.counter),))
-
-
-def _count(loop: For) -> int | None:
-    """Return the turns of a loop that counts from zero."""
-    condition: IntExpr = loop.condition
-    if not isinstance(condition, Apply) or condition.operator is not Operator.LT:
-        return None
-    counter, end = condition.operands
-    counts = (loop.lower, loop.step, counter) == (Constant(0), Constant(1), Name(loop.counter))
-    return end.value if counts and isinstance(end, Constant) else None
 
 
 def _with_reads(node: Node, loads: dict[Element, Element]) -> Node:

@@ -38,6 +38,7 @@ from eatss.kernel.nodes import (
     Source,
     WarpAxis,
 )
+from eatss.kernel.trips import constant_trips
 from eatss.kernel.uses import every, mapped
 from eatss.program import (
     Apply,
@@ -45,7 +46,6 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
-    difference,
     multiplied,
     names_in,
     substitute,
@@ -113,7 +113,7 @@ class _User:
         """Return a nest by the instruction, ``None`` where it does not fit."""
         instruction, compute = self._instruction, nest.compute
         extents = dict(instruction.instances)
-        trips = _trips(nest.around)
+        trips = constant_trips(nest.around)
         tiles = self._tiles(nest)
         if compute.by is not None or trips is None or trips % extents["k"] or tiles is None:
             return None
@@ -133,7 +133,7 @@ class _User:
             return None
         found = []
         for number, points in enumerate(nest.points):
-            count = _trips(points)
+            count = constant_trips(points)
             slots = prod(one.extent for one in self._slots_along(number))
             if count is None or count % slots:
                 return None
@@ -358,20 +358,6 @@ def _nests(node: For) -> tuple[_Nest, ...]:
         return True
 
     return tuple(found) if walk(node.body, (), ()) else ()
-
-
-def _trips(loop: For) -> int | None:
-    """Return how often a loop runs, if that is constant."""
-    condition = loop.condition
-    if not isinstance(condition, Apply) or loop.step != Constant(1):
-        return None
-    counter, last = condition.operands
-    if counter != Name(loop.counter) or condition.operator not in (Operator.LT, Operator.LE):
-        return None
-    form = linear(difference(last, loop.lower))
-    if form is None or form.terms:
-        return None
-    return form.constant + (condition.operator is Operator.LE)
 
 
 def _loop(counter: str, count: int, body: tuple[Node, ...]) -> For:

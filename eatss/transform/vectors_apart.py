@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eatss.kernel.nodes import For, Kernel, Let, Node
+from eatss.kernel.trips import trips_from_zero
 from eatss.kernel.uses import elements, every, mapped, own_expressions
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, names_in, total
 from eatss.program.linear import linear
@@ -53,7 +54,7 @@ def with_vectors_apart(kernel: Kernel, of: Neighbours) -> Kernel:
     if of.points <= of.vector or not values or any(_depends(node, of) for node in others):
         return kernel
     loops = [node for node in nodes if isinstance(node, For) and node.counter == of.point]
-    if not all(_all_points(loop, of) for loop in loops):
+    if any(trips_from_zero(loop) != of.points for loop in loops):
         return kernel
 
     def changed(node: Node) -> tuple[Node, ...]:
@@ -96,9 +97,3 @@ def _depends(node: Node, of: Neighbours) -> bool:
             if element.buffer.space != "register" or one != Name(of.point)
         ]
     return any(name in (of.thread, of.point) for one in asked for name in names_in(one))
-
-
-def _all_points(loop: For, of: Neighbours) -> bool:
-    """Tell whether a loop runs over all points of a thread."""
-    whole = Apply(Operator.LT, (Name(of.point), Constant(of.points)))
-    return loop.lower == Constant(0) and loop.step == Constant(1) and loop.condition == whole

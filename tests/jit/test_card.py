@@ -99,11 +99,13 @@ def test_dynamic_shared_memory_is_opted_into(cupy: FakeCupy, jit: Jit) -> None:
 def test_sizes_in_constants_serve_a_class_with_one_machine_code(cupy: FakeCupy, jit: Jit) -> None:
     for specialize, compiled in ((False, 1), (True, 3)):
         cupy.compiled.clear()
-        function = jit(SCALED, specialize=specialize, cache=False)
+        function = jit(KERNELS / "gemm.c", specialize=specialize, cache=False)
         for n in (40, 41, 42):
-            a, b = random(n), random(n, seed=1)
-            function(factor=2.0, A=cupy.array(a), B=cupy.array(b))
-            np.testing.assert_array_equal(b, 2 * a)
+            a, b, c = (random(n, n, seed=seed) for seed in range(3))
+            want = 0.5 * c + 2.0 * a @ b
+            given = {name: cupy.array(array) for name, array in (("A", a), ("B", b), ("C", c))}
+            function(alpha=2.0, beta=0.5, **given)
+            np.testing.assert_allclose(c, want, rtol=1e-12)
         assert len(cupy.compiled) == compiled
         assert function.info().programs == 1
         assert function.info().plans == 3
