@@ -48,6 +48,11 @@ from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.placement import promoted_candidates, unpromoted_notes
 from eatss.lower.planning import Unit, UnitPlanner
+from eatss.lower.size_products import (
+    shared_tile,
+    work_written_out,
+    written_out,
+)
 from eatss.lower.thread_ast import subtree_of
 from eatss.lower.vector_rows import in_rows, neighbours_of
 from eatss.polyhedral import ScheduledScop
@@ -205,7 +210,9 @@ def _regions(
         with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
             entry = builder.build(single=len(regions) == 1, macros=macros)
         dependences = region.scheduled.dependences
-        made.entries.append(replace(entry, work=work_of(scop, dependences, builder.outside)))
+        work = work_of(scop, dependences, builder.outside)
+        work = work_written_out(work, scop.products)
+        made.entries.append(replace(written_out(entry, scop.products), work=work))
         made.kernels.extend(builder.kernels)
         made.code.extend(builder.code)
         for parameter, tile in builder.parameter_tiles.items():
@@ -299,9 +306,9 @@ class _RegionBuilder:
         sizes = common_sizes(texts, self._scop.parameters)
         if sizes is None:
             raise WideIndicesError(self._scop, "sizes of a few millions")
-        for name in self._scop.parameters:
-            if abs(macros.get(name, 0)) > sizes.largest:
-                raise WideIndicesError(self._scop, f"{name} = {macros[name]}")
+        for name, value in self._scop.with_products(macros).items():
+            if name in self._scop.parameters and abs(value) > sizes.largest:
+                raise WideIndicesError(self._scop, f"{name} = {value}")
         return sizes
 
     def _launchable(self, placed: Sequence[PlacedKernel]) -> Iterator[Assumption]:
@@ -405,7 +412,7 @@ class _RegionBuilder:
             kernel.kernel,
             transformations=self._options.transformations,
             instructions=instructions,
-            sizes=self._scop.parameters,
+            sizes=self._scop.sizes,
             strict_fp=self._options.strict_fp,
             neighbours=neighbours_of(mapping, staged, self._scop),
             stages=self._stages(warps, 1 if decided is None else decided.stages),
@@ -417,7 +424,7 @@ class _RegionBuilder:
         kernel = replace(kernel, kernel=code)
         resources = resources_of(code)
         self.code.append(code)
-        for parameter, tile in kernel.parameter_tiles:
+        for parameter, tile in self._tiles_of_sizes(kernel.parameter_tiles):
             self.parameter_tiles[parameter] = max(tile, self.parameter_tiles.get(parameter, 0))
         self.kernels.append(
             KernelCode(
@@ -442,6 +449,15 @@ class _RegionBuilder:
             )
         )
         return kernel
+
+    def _tiles_of_sizes(self, tiles: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        """Yield tiles along sizes that callers pass; factors of a product share one."""
+        products = {product.name: product for product in self._scop.products}
+        for name, tile in tiles:
+            if name in products:
+                yield from shared_tile(products[name], tile).items()
+            else:
+                yield name, tile
 
     def _instructions(self, warps: WarpUse | None) -> tuple[str, ...]:
         """Return the instructions that a kernel is to use: what the user wants, and selected."""

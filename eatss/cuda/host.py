@@ -19,6 +19,7 @@ from eatss.lower.bounds import guard
 from eatss.lower.index_range import widened
 from eatss.lower.isl_text import TRUE, value_of
 from eatss.lower.kernel_context import BuiltKernel
+from eatss.lower.size_products import multiplies_sizes
 from eatss.program import (
     Apply,
     Assumption,
@@ -165,6 +166,8 @@ def launcher_text(
         wide = _widened(assumption.condition)
         body.add(f"if (!({c_text(wide)})) return {-number - 1};  // {assumption.message}")
     by_name = {kernel.name: kernel for kernel in kernels}
+    if index_type != "int":
+        steps = tuple(map(_with_wide_products, steps))
     for kernel in kernels:
         if kernel.dynamic_shared:
             _opt_in(body, kernel)
@@ -268,6 +271,21 @@ def _in_double(expression: IntExpr) -> IntExpr:
 
 
 _OF_DOUBLES = (Operator.ADD, Operator.SUB, Operator.MUL, Operator.LE)
+
+
+def _with_wide_products(step: HostStep) -> HostStep:
+    """Return a step that multiplies sizes in 64 bits."""
+
+    def wide(expression: IntExpr) -> IntExpr:
+        return _in_long(expression) if multiplies_sizes(expression) else expression
+
+    if isinstance(step, Launch):
+        x, y, z = map(wide, step.grid)
+        return replace(step, grid=(x, y, z))
+    body = tuple(map(_with_wide_products, step.body))
+    if isinstance(step, HostIf):
+        return replace(step, condition=wide(step.condition), body=body)
+    return replace(step, lower=wide(step.lower), upper=wide(step.upper), body=body)
 
 
 def _is_product(condition: IntExpr) -> bool:

@@ -56,7 +56,7 @@ def parameters_of(
     """
     found: dict[str, Parameter] = {}
     for scop, generic in regions:
-        for name in scop.parameters if generic else (*scop.parameters, *macros):
+        for name in scop.sizes if generic else (*scop.sizes, *macros):
             found.setdefault(
                 name,
                 Parameter(
@@ -155,7 +155,7 @@ def _argument(
         name=array.name,
         role="scalar" if role == "scalar" else "cell" if role == "cell" else "array",
         element_type=noun.element_type.value,
-        shape=array.shape,
+        shape=array.declared,
         reads=reads,
         writes=noun.name in written,
         source="parameter"
@@ -171,7 +171,9 @@ def _argument(
 def temporaries_of(scop: Scop, arrays: Mapping[str, DeviceArray]) -> tuple[Temporary, ...]:
     """Return the device memory an entry allocates for arrays local to the region or function."""
     return tuple(
-        Temporary(name=array.name, element_type=array.array.element_type.value, shape=array.shape)
+        Temporary(
+            name=array.name, element_type=array.array.element_type.value, shape=array.declared
+        )
         for array in arrays.values()
         if _is_temporary(scop, array)
     )

@@ -34,6 +34,13 @@ from eatss.isl_names.build import (
     without_parameter,
     without_parameters,
 )
+from eatss.isl_names.collapse import (
+    Length,
+    collapsed_relation,
+    collapsed_set,
+    pair_length,
+    row_numbers,
+)
 from eatss.isl_names.read import (
     AffineForm,
     affine_bounds,
@@ -95,6 +102,7 @@ __all__ = [
     "Bound",
     "Constraint",
     "ConstraintSystem",
+    "Length",
     "affine_bounds",
     "affine_form",
     "ast_expression_kind",
@@ -107,6 +115,8 @@ __all__ = [
     "bounds_of",
     "box",
     "coalesced",
+    "collapsed_relation",
+    "collapsed_set",
     "constant_value",
     "constraint_system",
     "constraints_on",
@@ -141,6 +151,7 @@ __all__ = [
     "only_dim",
     "output_affs",
     "padding",
+    "pair_length",
     "parameter_as_output",
     "parameter_at_least",
     "parameter_at_most",
@@ -158,6 +169,7 @@ __all__ = [
     "renamed_parameter",
     "renamed_parameter_of",
     "renaming",
+    "row_numbers",
     "same_except",
     "scaled_at_least",
     "scaled_at_most",

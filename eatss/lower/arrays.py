@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import islpy as isl
@@ -40,12 +40,14 @@ class DeviceArray:
     """An array in device memory: its C name, and its extents, outermost first.
 
     A scalar that the region only reads is passed by value; any other scalar is a cell of one
-    element.
+    element. ``declared`` are the extents in the source, where ``shape`` may count several
+    dimensions as one.
     """
 
     array: Array
     name: str
     shape: tuple[IntExpr, ...]
+    declared: tuple[IntExpr, ...]
     by_value: bool
 
     @property
@@ -80,6 +82,7 @@ def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:
             array=array,
             name=names.fresh(array.source_name or array.name),
             shape=shape_of(scop, array),
+            declared=declared_shape(scop, array),
             by_value=array.n_dims == 0 and array.name not in written,
         )
         for array in scop.arrays
@@ -101,6 +104,14 @@ def shape_of(scop: Scop, array: Array) -> tuple[IntExpr, ...]:
         highest = parameter_bound(line, name, upper=True)
         extents.append(total(value_of(highest, highest.params()), Constant(1)))
     return tuple(extents)
+
+
+def declared_shape(scop: Scop, array: Array) -> tuple[IntExpr, ...]:
+    """Return the extents of an array in the source."""
+    if array.declared is None:
+        return shape_of(scop, array)
+    n_dims = len(dim_names(array.declared))
+    return shape_of(scop, replace(array, extent=array.declared, n_dims=n_dims, declared=None))
 
 
 def _only(params: isl.Set, name: str, names: Sequence[str]) -> isl.Set:

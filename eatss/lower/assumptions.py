@@ -9,7 +9,7 @@ from typing import Literal
 import islpy as isl
 
 from eatss.isl_names import coalesced, constant_value, parameter_bound, parameter_is_bounded
-from eatss.lower.arrays import DeviceArray, shape_of
+from eatss.lower.arrays import DeviceArray, declared_shape
 from eatss.lower.bounds import guard
 from eatss.lower.index_range import INT_MAX, Sizes
 from eatss.lower.isl_text import TRUE
@@ -142,10 +142,12 @@ def _within_arrays(scop: Scop) -> isl.Set:
 
 def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list[Assumption]:
     power = sizes.largest.bit_length() - 1
+    products = {one.name: " * ".join(map(str, one.factors)) for one in scop.products}
     found = [
         Assumption(
             condition=Apply(Operator.LE, (Name(name), Constant(sizes.largest))),
-            message=f"indices are 32 bits wide: {name} must be at most 2^{power}",
+            message=f"indices are 32 bits wide: {products.get(name, name)} must be at most "
+            f"2^{power}",
         )
         for name in scop.parameters
     ]
@@ -159,9 +161,9 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list
     seen: list[IntExpr] = []
     for array in arrays.values():
         elements: IntExpr = Constant(1)
-        for extent in array.shape:
+        for extent in array.declared:
             elements = multiplied(elements, extent)
-        if len(array.shape) < 2 and isinstance(elements, Constant | Name):
+        if len(array.declared) < 2 and isinstance(elements, Constant | Name):
             continue  # sizes have a bound of their own
         if elements in seen:
             continue
@@ -178,7 +180,7 @@ def _narrow(scop: Scop, arrays: Mapping[str, DeviceArray], sizes: Sizes) -> list
 def index_bits_of(scop: Scop, values: Mapping[str, int]) -> Literal[32, 64]:
     """Return the width of indices that the sizes of the source need for arrays."""
     for array in scop.arrays:
-        shape = shape_of(scop, array)
+        shape = declared_shape(scop, array)
         try:
             elements = prod(evaluate(extent, values) for extent in shape)
         except KeyError:

@@ -28,6 +28,7 @@ from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.promotion import SharedTile
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import References
+from eatss.lower.size_products import factors_of
 from eatss.lower.storage import Candidate, StoragePlan
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder, over_points
@@ -122,7 +123,7 @@ class KernelBuilder:
         """
         launch = self._launch_params()
         ranges, known = self._block_ranges(launch)
-        body = without_unused(self._body(ranges, known))
+        body = without_unused((*self._products_of_sizes(), *self._body(ranges, known)))
         return BuiltKernel(
             kernel=Kernel(
                 name=self._name,
@@ -156,6 +157,15 @@ class KernelBuilder:
             ),
             index=self._index,
         )
+
+    def _products_of_sizes(self) -> Iterator[Let]:
+        """Yield the sizes that callers do not pass."""
+        for product in self._context.scop.products:
+            first, *others = factors_of(product)
+            names = [self._names.fresh(f"{product.name}_rows") for _ in others]
+            yield Let(name=names[0], value=first)  # each constant is as wide as indices are
+            for before, name, factor in zip(names, (*names[1:], product.name), others, strict=True):
+                yield Let(name=name, value=multiplied(Name(before), factor))
 
     def _products(self, staged: frozenset[Candidate]) -> bool:
         """Tell whether some statement may run over whole tiles: it adds staged products."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eatss.diagnostics import InputError, InternalError, input_error
+from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.instantiate import instantiate_schedule
 from eatss.polyhedral.program import ScheduledScop
@@ -100,8 +101,11 @@ def _load(
             return None, load_schedule(numeric, text, max_operations=max_operations)
         except InputError:
             raise error from None
+    if has_collapsed_loops(scheduled.scop):
+        numeric = with_collapsed_loops(numeric)
     numeric = with_copied_operands(numeric, copied_places(scheduled.scop))
-    tree = instantiate_schedule(scheduled.schedule, numeric, values)
+    known = tuple(scheduled.scop.with_products(dict(values)).items())
+    tree = instantiate_schedule(scheduled.schedule, numeric, known)
     try:
         return scheduled, with_schedule(numeric, tree, max_operations=max_operations)
     except InternalError as error:  # pragma: no cover - what holds for all sizes holds for these

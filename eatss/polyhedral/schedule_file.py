@@ -15,6 +15,7 @@ import islpy as isl
 
 from eatss.diagnostics import Diagnostic, InputError, InternalError
 from eatss.isl_names import node_kind, parameter_names, set_names
+from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.isl_limits import bounded_work, ran_out
 from eatss.polyhedral.program import Dependences, ScheduledScop
@@ -56,7 +57,8 @@ def save_schedule(scheduled: ScheduledScop) -> str:
     The tree has isl's nodes under isl's names: ``domain``, bands (``schedule`` with the functions
     of the loops, ``permutable`` if they may be tiled, ``coincident`` for those that are
     parallel), ``sequence`` and ``set`` of ``filter``; sets and functions are isl's text. ``copied``
-    are the reads that are from copies, as statement and number of the access.
+    are the reads that are from copies, as statement and number of the access; ``collapsed`` says
+    that the loops are those of :func:`~eatss.polyhedral.collapsed_loops.with_collapsed_loops`.
     """
     scop = scheduled.scop
     document: dict[str, Any] = {
@@ -67,6 +69,8 @@ def save_schedule(scheduled: ScheduledScop) -> str:
         "statements": [{"name": s.name, "text": s.text} for s in scop.statements],
         "schedule": _tree(scheduled.schedule.get_root()),
     }
+    if has_collapsed_loops(scop):
+        document["collapsed"] = True
     if places := copied_places(scop):
         document["copied"] = [list(place) for place in sorted(places)]
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -88,7 +92,7 @@ def load_schedule(scop: Scop, text: str, *, max_operations: int | None = None) -
             marked permutable in a way that forbids tiling. Else as for ``schedule_scop``.
     """
     document = _document(text)
-    scop = _with_copies(scop, document)
+    scop = _as_saved(scop, document)
     _check_region(scop, document)
     limit = default_operations(scop) if max_operations is None else max_operations
     schedule = _read_tree(scop, document.get("schedule"), limit)
@@ -186,8 +190,10 @@ def _document(text: str) -> dict[str, Any]:
     return document
 
 
-def _with_copies(scop: Scop, document: dict[str, Any]) -> Scop:
-    """Return a region that reads from copies what the one did whose schedule was saved."""
+def _as_saved(scop: Scop, document: dict[str, Any]) -> Scop:
+    """Return a region with the loops collapsed and the copies of that whose schedule was saved."""
+    if document.get("collapsed") is True:
+        scop = with_collapsed_loops(scop)
     known = {(one.name, n) for one in scop.statements for n in range(1, len(one.accesses))}
     listed = document.get("copied")
     listed = listed if isinstance(listed, list) else []

@@ -15,7 +15,7 @@ from eatss.cuda.preamble import preamble
 from eatss.cuda.signature import entry_arguments, outside_arrays, taken_names, temporaries_of
 from eatss.gpu import GpuProfile
 from eatss.kernel.uses import Needs
-from eatss.lower.arrays import DeviceArray, shape_of
+from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import assumptions_of
 from eatss.ppcg_build.host_code import DeviceMemory, HostRegion, Launched, device_name
 from eatss.ppcg_build.kernel_code import SHARED_MACRO, KernelFile, KernelText
@@ -134,15 +134,7 @@ class _Region:
         self._written = written
         names = NameTable((scop.function, *scop.parameters))
         names.reserve(*(step.name for step in _counters(region.steps)))
-        self._arrays = {
-            array.name: DeviceArray(
-                array=array,
-                name=names.fresh(array.source_name or array.name),
-                shape=shape_of(scop, array),
-                by_value=array.n_dims == 0 and array.name not in written,
-            )
-            for array in scop.arrays
-        }
+        self._arrays = device_arrays(scop, names)
         names.reserve(*taken_names(scop))
         self._by_source = _by_source(scop, self._arrays)
         self._sizes = {d.source_name: d.name for d in scop.parameter_declarations}

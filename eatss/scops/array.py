@@ -65,7 +65,9 @@ class Array:
     differs where another variable or isl has that name (empty: no C source gave one).
     ``ppcg_kills`` says that PPCG knows its values to be dead after the region: declared in a block
     of the region, or in the block around it with no mention after it. ``copy_of`` names the array
-    of which it has the values from before the region (empty: it is no copy).
+    of which it has the values from before the region (empty: it is no copy). ``declared`` is the
+    set of its elements as the source names them, where ``extent`` counts several dimensions as one
+    (``None``: it does not).
     """
 
     name: str
@@ -77,6 +79,7 @@ class Array:
     source_name: str = ""
     ppcg_kills: bool = False
     copy_of: str = ""
+    declared: isl.Set | None = None
 
     def __str__(self) -> str:
         return f"{self.element_type.value} {self.extent}"

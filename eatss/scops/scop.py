@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 from eatss.diagnostics import SourceSpan
@@ -12,6 +14,23 @@ from eatss.scops.statement import Statement
 
 if TYPE_CHECKING:
     import islpy as isl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeProduct:
+    """A parameter that is a product of others and of numbers: ``NA_NB = NA * NB``.
+
+    Negative factors count as 0: loops over them do not run.
+    """
+
+    name: str
+    factors: tuple[int | str, ...]
+
+    def value(self, sizes: Mapping[str, int]) -> int | None:
+        """Return its value, ``None`` where that of a factor is not known."""
+        values = [sizes.get(one) if isinstance(one, str) else one for one in self.factors]
+        known = [max(0, value) for value in values if value is not None]
+        return prod(known) if len(known) == len(values) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +48,7 @@ class Scop:
     each of ``parameters`` is in C. ``ppcg_counters`` are counters whose last values PPCG takes for
     results of the region, because the function names them again after it. ``ppcg_steps`` are the
     statements by which PPCG has counters set, each with its name and how many loops are around it.
+    ``products`` are those of ``parameters`` that callers do not pass: products of others.
     """
 
     file: str
@@ -45,11 +65,23 @@ class Scop:
     parameter_declarations: tuple[ParameterDeclaration, ...] = ()
     ppcg_counters: tuple[str, ...] = ()
     ppcg_steps: tuple[tuple[str, int], ...] = ()
+    products: tuple[SizeProduct, ...] = ()
 
     @property
     def isl_context(self) -> isl.Context:
         """The isl context all sets and maps of this scop live in."""
         return self.context.get_ctx()
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The parameters that callers give a value, directly or as a macro."""
+        products = {one.name for one in self.products}
+        return tuple(name for name in self.parameters if name not in products)
+
+    def with_products(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Return the values of sizes, and those of the products of known ones."""
+        products = {one.name: one.value(sizes) for one in self.products}
+        return {**sizes, **{name: value for name, value in products.items() if value is not None}}
 
     def array(self, name: str) -> Array:
         """Return the array called ``name``; ``KeyError`` if there is none."""

@@ -16,6 +16,7 @@ from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.diagnostics import (
     Diagnostic,
     EatssError,
+    InputError,
     Severity,
     input_error,
 )
@@ -23,6 +24,7 @@ from eatss.forked import REGION_S, allow
 from eatss.frontend import FrontendResult, SymbolicResult
 from eatss.polyhedral import ScheduledScop, schedule_scop
 from eatss.polyhedral.any_size import SymbolicRegion, loaded_regions, region_for_any_size
+from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import (
     copied_places,
     frees_loops,
@@ -237,7 +239,9 @@ def _with_temporaries(scop: Scop, options: AnalysisOptions) -> ScheduledScop:
     if not options.temporaries:
         return schedule_scop(scop, max_operations=limit)
     expanded = _with_expanded_sums(scop, options)
-    scheduled = expanded or schedule_scop(scop, max_operations=limit)
+    own = scop if expanded is None else expanded.scop
+    scheduled = _with_collapsed_loops(own, options, positive=expanded is not None)
+    scheduled = scheduled or expanded or schedule_scop(scop, max_operations=limit)
     copied = _with_copied_operands(scheduled, options, positive=expanded is not None)
     return copied or scheduled
 
@@ -266,6 +270,19 @@ def _stay_in_kernels(before: Scop, scheduled: ScheduledScop) -> bool:
         for kernel in scheduled.kernels
     ]
     return all(sum(name in arrays for arrays in using) == 1 for name in names)
+
+
+def _with_collapsed_loops(
+    scop: Scop, options: AnalysisOptions, *, positive: bool
+) -> ScheduledScop | None:
+    """Schedule a region with loops collapsed, ``None`` where there are none to."""
+    collapsed = with_collapsed_loops(scop)
+    if collapsed is scop:
+        return None
+    limit = options.max_operations
+    with suppress(InputError, isl.Error):
+        return schedule_scop(collapsed, max_operations=limit, positive=positive, patient=False)
+    return None
 
 
 def _with_copied_operands(
@@ -299,6 +316,8 @@ def _like(symbolic: Scop, raw: Scop, analysed: Scop) -> Scop:
         return analysed
     if expanded_arrays(raw, analysed):
         symbolic = with_expanded_sums(symbolic)
+    if has_collapsed_loops(analysed):
+        symbolic = with_collapsed_loops(symbolic)
     return with_copied_operands(symbolic, copied_places(analysed))
 
 

@@ -1,0 +1,108 @@
+"""Sizes that nobody passes, because they are products of others: what code puts in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from eatss.program import (
+    Apply,
+    Constant,
+    Entry,
+    HostIf,
+    HostLoop,
+    HostStep,
+    IntExpr,
+    Name,
+    Operator,
+    Work,
+    at_least,
+    multiplied,
+    substitute,
+)
+from eatss.scops import SizeProduct
+
+
+def product_values(products: Sequence[SizeProduct]) -> dict[str, IntExpr]:
+    """Return what each product is. Loops of a negative length run as seldom as those of length 0:
+    two such factors make no loop that runs.
+    """  # noqa: D205
+    return {one.name: reduce(multiplied, factors_of(one)) for one in products}
+
+
+def factors_of(product: SizeProduct) -> list[IntExpr]:
+    """Return the factors of a product, none of which is negative."""
+    return [
+        at_least(Name(one) if isinstance(one, str) else Constant(one), 0) for one in product.factors
+    ]
+
+
+def shared_tile(product: SizeProduct, tile: int) -> dict[str, int]:
+    """Return a tile along each size of a product, so that together they are a tile of its loop."""
+    names = [one for one in product.factors if isinstance(one, str)]
+    found: dict[str, int] = {}
+    for left, name in zip(range(len(names), 0, -1), names, strict=True):
+        part = max(k for k in range(1, tile + 1) if tile % k == 0 and k**left <= tile)
+        found[name], tile = part, tile // part
+    return found
+
+
+def written_out(entry: Entry, products: Sequence[SizeProduct]) -> Entry:
+    """Return an entry that names the factors of products alone."""
+    if not products:
+        return entry
+    values = product_values(products)
+
+    def out(expression: IntExpr) -> IntExpr:
+        return substitute(expression, values)
+
+    return replace(
+        entry,
+        assumptions=tuple(replace(one, condition=out(one.condition)) for one in entry.assumptions),
+        body=_steps(entry.body, values),
+    )
+
+
+def work_written_out(work: Work, products: Sequence[SizeProduct]) -> Work:
+    """Return counts that name the factors of products alone."""
+    values = product_values(products)
+
+    def out(count: IntExpr | None) -> IntExpr | None:
+        return None if count is None else substitute(count, values)
+
+    operations = work.operations
+    if operations is not None:
+        operations = tuple(replace(one, count=substitute(one.count, values)) for one in operations)
+    return replace(
+        work,
+        operations=operations,
+        read_bytes=out(work.read_bytes),
+        written_bytes=out(work.written_bytes),
+    )
+
+
+def _steps(steps: Sequence[HostStep], values: Mapping[str, IntExpr]) -> tuple[HostStep, ...]:
+    found: list[HostStep] = []
+    for step in steps:
+        if isinstance(step, HostIf):
+            condition = substitute(step.condition, values)
+            found.append(replace(step, condition=condition, body=_steps(step.body, values)))
+        elif isinstance(step, HostLoop):
+            lower, upper = substitute(step.lower, values), substitute(step.upper, values)
+            body = _steps(step.body, values)
+            found.append(replace(step, lower=lower, upper=upper, body=body))
+        else:
+            x, y, z = (substitute(extent, values) for extent in step.grid)
+            found.append(replace(step, grid=(x, y, z)))
+    return tuple(found)
+
+
+def multiplies_sizes(expression: IntExpr) -> bool:
+    """Tell whether an expression multiplies what are no constants."""
+    if not isinstance(expression, Apply):
+        return False
+    variable = [one for one in expression.operands if not isinstance(one, Constant)]
+    if expression.operator is Operator.MUL and len(variable) > 1:
+        return True
+    return any(multiplies_sizes(one) for one in expression.operands)

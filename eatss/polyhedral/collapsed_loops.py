@@ -1,0 +1,399 @@
+"""Loops over neighbouring dimensions become one: a contraction is a product of matrices.
+
+``C[a][b][c][d] += A[a][b][e][f] * B[e][f][c][d]`` uses ``a`` and ``b`` only side by side, as do
+``c`` and ``d``, ``e`` and ``f``. Rows follow each other in memory, so ``a`` and ``b`` may as well
+be one loop over one dimension of ``NA * NB`` elements: tiles then are as large as cards like them,
+whatever the extents are. Known as collapsing [OpenMP] or coalescing of loops.
+
+The order of all instances stays as it is. For sizes that are no numbers, the length of the loop is
+a parameter of its own, see :class:`~eatss.scops.SizeProduct`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+from typing import TypeAlias
+
+import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
+
+from eatss.diagnostics import Diagnostic, InternalError
+from eatss.free_names import free_name
+from eatss.isl_names import (
+    Length,
+    affine_form,
+    collapsed_relation,
+    collapsed_set,
+    constant_value,
+    dim_names,
+    involved_dims,
+    name_inputs,
+    output_affs,
+    pair_length,
+    parameter_bound,
+    parameter_is_bounded,
+    row_numbers,
+)
+from eatss.scops import Access, AffineValue, Array, Scop, SizeProduct, Statement, preorder
+
+_Place: TypeAlias = tuple[str, int]
+"""A pair: the name of its statement or array, and the position of its first half."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pairs:
+    """Pairs of loops and of dimensions that may become one each, with the lengths of the halves.
+
+    ``names`` are of the arrays, which are no statements' names. ``links`` has an edge between pairs
+    of which neither can become one without the other.
+    """
+
+    lengths: dict[_Place, tuple[Length, Length]]
+    links: nx.Graph[_Place]
+
+
+def with_collapsed_loops(scop: Scop) -> Scop:
+    """Return a region in which loops that only run over neighbouring dimensions are one.
+
+    The region itself where there are none, or where no sum of it runs over more dimensions than
+    cards have axes: then nothing is gained.
+    """
+    if not any(_is_deep_sum(statement) for statement in scop.statements):
+        return scop
+    while (group := _group(scop)) is not None:
+        scop = _collapsed(scop, *group)
+    return scop
+
+
+def has_collapsed_loops(scop: Scop) -> bool:
+    """Tell whether loops of a region are one that its source has several of."""
+    return any(array.declared is not None for array in scop.arrays)
+
+
+def _is_deep_sum(statement: Statement) -> bool:
+    """Tell whether a statement adds up over a loop, and has more loops than a product of matrices.
+
+    A stencil or a copy is as good with its own loops.
+    """
+    write = statement.write
+    updates = any(read.relation.is_equal(write.relation) for read in statement.reads)
+    subscripts = output_affs(name_inputs(write.relation, statement.loops))
+    free = {name for function in subscripts for name in involved_dims(function)}
+    return updates and len(free) < len(statement.loops) and len(statement.loops) > _PRODUCT
+
+
+_PRODUCT = 3
+
+
+def _group(scop: Scop) -> tuple[dict[_Place, tuple[Length, Length]], set[_Place]] | None:
+    """Return the lengths of all pairs and the first pairs that can become one together."""
+    pairs = _pairs(scop)
+    for statement in scop.statements:
+        for first in range(len(statement.loops) - 1):
+            place = (statement.name, first)
+            if place not in pairs.links:
+                continue
+            group = nx.node_connected_component(pairs.links, place)
+            if not _overlap(group):
+                return pairs.lengths, group
+    return None
+
+
+def _overlap(group: set[_Place]) -> bool:
+    return any((name, first + 1) in group for name, first in group)
+
+
+def _pairs(scop: Scop) -> _Pairs:
+    """Return the pairs of a region that nothing keeps apart."""
+    loops = {
+        (statement.name, first): lengths
+        for statement in scop.statements
+        if not any(isinstance(node, AffineValue) for node in preorder(statement.value))
+        for first in range(len(statement.loops) - 1)
+        if (lengths := pair_length(statement.domain, first)) is not None
+    }
+    dimensions = {
+        (array.name, first): lengths
+        for array in scop.arrays
+        for first in range(array.n_dims - 1)
+        if (lengths := pair_length(array.extent, first)) is not None
+    }
+    links: nx.Graph[_Place] = nx.Graph()
+    links.add_nodes_from((*loops, *dimensions))
+    spoilt: set[_Place] = set()
+    for statement in scop.statements:
+        for access in statement.accesses:
+            spoilt |= _linked(statement, access, loops, dimensions, links)
+    spoilt |= _link_statements(scop, loops, links)
+    for place in spoilt:
+        if place in links:
+            links.remove_nodes_from(nx.node_connected_component(links, place))
+    return _Pairs(lengths={**loops, **dimensions}, links=links)
+
+
+def _linked(
+    statement: Statement,
+    access: Access,
+    loops: dict[_Place, tuple[Length, Length]],
+    dimensions: dict[_Place, tuple[Length, Length]],
+    links: nx.Graph[_Place],
+) -> set[_Place]:
+    """Link the pairs that an access has side by side; return those that it keeps apart."""
+    subscripts = output_affs(name_inputs(access.relation, statement.loops))
+    alone = [_counter(function) for function in subscripts]
+    spoilt: set[_Place] = set()
+    met: set[int] = set()
+    for at, (one, other) in enumerate(pairwise(alone)):
+        place = (access.array, at)
+        loop = (statement.name, statement.loops.index(one)) if one is not None else ("", 0)
+        follows = loop in loops and other == statement.loops[loop[1] + 1]
+        if place in dimensions and follows and dimensions[place][1] == loops[loop][1]:
+            links.add_edge(place, loop)
+            met |= {loop[1]}
+        else:
+            spoilt.add(place)
+            spoilt |= {loop} if follows else set()
+    for at, function in enumerate(subscripts):
+        for name in involved_dims(function):
+            position = statement.loops.index(name)
+            for first in (position - 1, position):
+                beside = at - (position - first)
+                fits = 0 <= beside < len(alone) - 1 and alone[beside : beside + 2] == [
+                    *statement.loops[first : first + 2]
+                ]
+                if first not in met or not fits:
+                    spoilt.add((statement.name, first))
+    return spoilt
+
+
+def _counter(function: isl.PwAff) -> str | None:
+    """Return the counter that a subscript is, ``None`` if it is anything else."""
+    form = affine_form(function)
+    if form is None or form.parameters or form.constant:
+        return None
+    names = [name for name, coefficient in form.coefficients if coefficient == 1]
+    return names[0] if len(names) == len(form.coefficients) == 1 else None
+
+
+def _link_statements(
+    scop: Scop, loops: dict[_Place, tuple[Length, Length]], links: nx.Graph[_Place]
+) -> set[_Place]:
+    """Link the pairs of loops that statements share; return those that some share by half."""
+    spoilt: set[_Place] = set()
+    times = {statement.name: _times(statement) for statement in scop.statements}
+    for one in scop.statements:
+        for first in range(len(one.loops) - 1):
+            place = (one.name, first)
+            if place not in loops:
+                continue
+            if not _runs_up(one, times[one.name], first):
+                spoilt.add(place)
+            for other in scop.statements:
+                if len(other.loops) <= first or not _share(times, one, other, first):
+                    continue
+                beside = (other.name, first)
+                alike = beside in loops and loops[beside] == loops[place]
+                if alike and _share(times, one, other, first + 1):
+                    links.add_edge(place, beside)
+                else:
+                    spoilt.add(place)
+    return spoilt
+
+
+def _times(statement: Statement) -> tuple[str | int | None, ...]:
+    """Return what each dimension of a statement's time is: a counter, a number, or neither."""
+    found: list[str | int | None] = []
+    for function in output_affs(name_inputs(statement.schedule, statement.loops)):
+        form = affine_form(function)
+        counter = _counter(function)
+        known = form is not None and not form.coefficients and not form.parameters
+        found.append(counter if counter is not None else form.constant if known and form else None)
+    return tuple(found)
+
+
+def _runs_up(statement: Statement, times: Sequence[str | int | None], first: int) -> bool:
+    """Tell whether two loops count up, one right inside the other."""
+    one, between, other = times[2 * first + 1 : 2 * first + 4]
+    return (one, other) == statement.loops[first : first + 2] and isinstance(between, int)
+
+
+def _share(
+    times: dict[str, tuple[str | int | None, ...]], one: Statement, other: Statement, depth: int
+) -> bool:
+    """Tell whether two statements stand in one loop at a depth."""
+    upto = 2 * depth + 1
+    return times[one.name][:upto:2] == times[other.name][:upto:2]
+
+
+def _collapsed(
+    scop: Scop, lengths: dict[_Place, tuple[Length, Length]], group: set[_Place]
+) -> Scop:
+    """Return a region in which the pairs of a group are one each."""
+    taken = {*scop.parameters, *(one.name for one in scop.arrays)}
+    taken |= {one.name for one in scop.statements}
+    taken |= {name for statement in scop.statements for name in statement.loops}
+    taken |= {one.name for one in scop.function_parameters}
+    products = {one.factors: one.name for one in scop.products}
+    sizes: dict[_Place, Length] = {}
+    for place in sorted(group):
+        sizes[place] = _product(scop, lengths[place], products, taken)
+    names: dict[tuple[str, str], str] = {}
+    statements = tuple(
+        _collapsed_statement(statement, sizes, names, taken) for statement in scop.statements
+    )
+    arrays = tuple(_collapsed_array(array, sizes) for array in scop.arrays)
+    parameters = dict.fromkeys((*scop.parameters, *products.values()))
+    found = replace(
+        scop,
+        parameters=tuple(parameters),
+        statements=statements,
+        arrays=arrays,
+        context=_with_products(scop.context, products),
+        products=tuple(SizeProduct(name=name, factors=of) for of, name in products.items()),
+    )
+    _check(scop, found, lengths, group)
+    return found
+
+
+def _product(
+    scop: Scop,
+    lengths: tuple[Length, Length],
+    products: dict[tuple[Length, ...], str],
+    taken: set[str],
+) -> Length:
+    """Return the product of two lengths: a number, or a parameter with that value."""
+    known = {one.name: one.factors for one in scop.products}
+    factors: list[Length] = []
+    for length in lengths:
+        factors += known.get(length, (length,)) if isinstance(length, str) else (length,)
+    if all(isinstance(one, int) for one in factors):
+        return prod(int(one) for one in factors)
+    key = tuple(factors)
+    if key not in products:
+        products[key] = free_name(_joined(key), taken)
+    return products[key]
+
+
+def _with_products(context: isl.Set, products: dict[tuple[Length, ...], str]) -> isl.Set:
+    """Return what is known of sizes, products of those that are at least something among them."""
+    for factors, name in products.items():
+        least = prod(one if isinstance(one, int) else _least(context, one) for one in factors)
+        if least > 0:
+            at_least = f"[{name}] -> {{ : {name} >= {least} }}"
+            context = context.intersect(isl.Set.read_from_str(context.get_ctx(), at_least))
+    return context
+
+
+def _least(sizes: isl.Set, name: str) -> int:
+    """Return the least value that a size is known to have, 0 if it may be negative."""
+    if not parameter_is_bounded(sizes, name, above=False):
+        return 0
+    return max(0, constant_value(parameter_bound(sizes, name, upper=False)) or 0)
+
+
+def _joined(parts: Sequence[Length]) -> str:
+    """Return a name made of others, one that C++ does not keep for itself."""
+    name = re.sub("_+", "_", "_".join(map(str, parts))).lstrip("_")
+    return f"n_{name}" if name[:1].isdigit() else name
+
+
+def _collapsed_statement(
+    statement: Statement,
+    sizes: dict[_Place, Length],
+    names: dict[tuple[str, str], str],
+    taken: set[str],
+) -> Statement:
+    for first in reversed(range(len(statement.loops) - 1)):
+        size = sizes.get((statement.name, first))
+        if size is None:
+            continue
+        pair = (statement.loops[first], statement.loops[first + 1])
+        if pair not in names:
+            names[pair] = free_name(_joined(pair), taken)
+        times = list(_times_text(statement))
+        times[2 * first + 1 : 2 * first + 4] = [names[pair]]
+        loops = (*statement.loops[:first], names[pair], *statement.loops[first + 2 :])
+        domain = collapsed_set(statement.domain, first, size, loops)
+        text = f"{{ {statement.name}[{', '.join(loops)}] -> [{', '.join([*times, '0', '0'])}] }}"
+        statement = replace(
+            statement,
+            loops=loops,
+            domain=domain,
+            schedule=isl.Map.read_from_str(domain.get_ctx(), text).intersect_domain(domain),
+            accesses=tuple(
+                _collapsed_access(statement, access, first, domain) for access in statement.accesses
+            ),
+        )
+    return statement
+
+
+def _collapsed_access(statement: Statement, access: Access, first: int, domain: isl.Set) -> Access:
+    pair = statement.loops[first : first + 2]
+    named = name_inputs(access.relation, statement.loops)
+    counters = [_counter(function) for function in output_affs(named)]
+    places = [at for at in range(len(counters) - 1) if (*counters[at : at + 2],) == pair]
+    relation = collapsed_relation(access.relation, first, places, domain)
+    return replace(access, relation=name_inputs(relation, dim_names(domain)))
+
+
+def _times_text(statement: Statement) -> Iterator[str]:
+    """Yield each dimension of a statement's time in isl's notation."""
+    for function in output_affs(name_inputs(statement.schedule, statement.loops)):
+        form = affine_form(function)
+        assert form is not None
+        yield " + ".join(
+            [*(f"{factor} * {name}" for name, factor in form.coefficients), str(form.constant)]
+        )
+
+
+def _collapsed_array(array: Array, sizes: dict[_Place, Length]) -> Array:
+    for first in reversed(range(array.n_dims - 1)):
+        size = sizes.get((array.name, first))
+        if size is None:
+            continue
+        names = tuple(f"d{k}" for k in range(array.n_dims - 1))
+        array = replace(
+            array,
+            extent=collapsed_set(array.extent, first, size, names),
+            n_dims=array.n_dims - 1,
+            declared=array.extent if array.declared is None else array.declared,
+        )
+    return array
+
+
+def _check(
+    before: Scop, after: Scop, lengths: dict[_Place, tuple[Length, Length]], group: set[_Place]
+) -> None:
+    """Check that instances and elements are the same ones by other names, where sizes are numbers.
+
+    Raises:
+        InternalError: ``EATSS-P906``.
+    """
+    if any(isinstance(one, str) for place in group for one in lengths[place]):
+        return
+    rows = {place: int(lengths[place][1]) for place in group}
+
+    def renamed(piece: isl.Set) -> isl.Map:
+        name = piece.get_tuple_name()
+        pairs = {first: length for (of, first), length in rows.items() if of == name}
+        return row_numbers(piece, pairs)
+
+    elements = {array.name: renamed(array.extent) for array in before.arrays}
+    for old, new in zip(before.statements, after.statements, strict=True):
+        instances = renamed(old.domain)
+        same = instances.is_injective() and instances.range().is_equal(new.domain)
+        for one, other in zip(old.accesses, new.accesses, strict=True):
+            found = one.relation.apply_domain(instances).apply_range(elements[one.array])
+            same = same and found.is_equal(other.relation)
+        if not same:
+            raise InternalError(
+                Diagnostic(
+                    code="EATSS-P906",
+                    message=f"collapsed loops of {old.name} run other instances",
+                    span=old.span,
+                )
+            )

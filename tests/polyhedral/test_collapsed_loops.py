@@ -1,0 +1,292 @@
+"""Loops over neighbouring dimensions: which become one, and that nothing else changes."""
+
+from __future__ import annotations
+
+from itertools import product as every
+from math import prod
+
+import islpy as isl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eatss.frontend import parse_source
+from eatss.frontend.options import FrontendOptions
+from eatss.polyhedral import schedule_scop
+from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
+from eatss.polyhedral.schedule_file import load_schedule, save_schedule
+from eatss.scops import Scop, SizeProduct
+from eatss.session.session import Session
+from tests.examples import examples
+
+
+def source(loops: str, arguments: str) -> str:
+    return f"void f({arguments}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
+
+
+def region(loops: str, arguments: str, **sizes: int) -> Scop:
+    """Return the region of a function with sizes by number."""
+    defines = tuple(f"{name}={value}" for name, value in sizes.items())
+    text = source(loops, arguments)
+    (scop,) = parse_source(text, options=FrontendOptions(defines=defines)).scops
+    return scop
+
+
+def loops_of(scop: Scop) -> list[tuple[str, ...]]:
+    return [statement.loops for statement in scop.statements]
+
+
+def nest(*names: str) -> str:
+    """Return loops, ``a`` from 0 to ``NA`` and so on."""
+    return "".join(f"for (int {n} = 0; {n} < N{n.upper()}; {n}++)\n" for n in names)
+
+
+TWO = "double C[NA][NB][NC][ND], double A[NA][NB][NE][NF], double B[NE][NF][NC][ND]"
+TWO_BODY = "C[a][b][c][d] += A[a][b][e][f] * B[e][f][c][d];"
+SIZES = {"NA": 3, "NB": 4, "NC": 5, "ND": 6, "NE": 7, "NF": 8}
+
+COLLAPSED = {
+    "two indices are summed over": (nest(*"abcdef") + TWO_BODY, TWO, [("a_b", "c_d", "e_f")]),
+    "three indices follow each other": (
+        nest(*"abcde") + "C[a][b][c][d] += A[a][b][c][e] * B[e][d];",
+        "double C[NA][NB][NC][ND], double A[NA][NB][NC][NE], double B[NE][ND]",
+        [("a_b_c", "d", "e")],
+    ),
+    "a batch shares one operand": (
+        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
+        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
+        [("a_b", "c", "d")],
+    ),
+    "indices change places": (
+        nest(*"abcdef") + "C[c][d][a][b] += A[e][f][a][b] * B[c][d][e][f];",
+        "double C[NC][ND][NA][NB], double A[NE][NF][NA][NB], double B[NC][ND][NE][NF]",
+        [("a_b", "c_d", "e_f")],
+    ),
+    "a sum begins and ends": (
+        nest(*"abcd") + "{ C[a][b][c][d] *= 2;\n" + nest(*"ef") + TWO_BODY + "}",
+        TWO,
+        [("a_b", "c_d"), ("a_b", "c_d", "e_f")],
+    ),
+    "an element-wise nest of its own": (
+        nest(*"abcdef") + TWO_BODY + nest(*"abcd") + "C[a][b][c][d] = C[a][b][c][d] / 3;",
+        TWO,
+        [("a_b", "c_d", "e_f"), ("a_b", "c_d")],
+    ),
+    "the outer half runs over a part": (
+        nest(*"abcdef") + TWO_BODY,
+        TWO.replace("C[NA]", "C[NA + 2]").replace("A[NA]", "A[NA + 1]"),
+        [("a_b", "c_d", "e_f")],
+    ),
+    "a diagonal of pairs": (
+        nest(*"abcd") + "C[c][d] += A[a][b][a][b] * B[a][b][c][d];",
+        "double C[NC][ND], double A[NA][NB][NA][NB], double B[NA][NB][NC][ND]",
+        [("a_b", "c_d")],
+    ),
+    "names that C++ keeps for itself": (
+        "for (int _a = 0; _a < NA; _a++) for (int _b = 0; _b < NB; _b++)\n"
+        + nest(*"cd")
+        + "C[_a][_b][c] += A[_a][_b][d] * B[d][c];",
+        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
+        [("a_b", "c", "d")],
+    ),
+}
+
+
+@pytest.mark.parametrize("which", COLLAPSED)
+def test_loops_side_by_side_are_one(which: str) -> None:
+    body, arguments, loops = COLLAPSED[which]
+    scop = region(body, arguments, **SIZES)
+    after = with_collapsed_loops(scop)
+    assert loops_of(after) == loops
+    assert has_collapsed_loops(after)
+    assert not has_collapsed_loops(scop)
+
+
+APART = {
+    "one operand has an index alone": (
+        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[a][d][c];",
+        "double C[NA][NB][NC], double A[NA][NB][ND], double B[NA][ND][NC]",
+    ),
+    "an array has them the other way round": (
+        nest(*"abcd") + "C[a][b][c] += A[b][a][d] * B[d][c];",
+        "double C[NA][NB][NC], double A[NB][NA][ND], double B[ND][NC]",
+    ),
+    "the inner half runs over a part": (
+        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
+        "double C[NA][NB + 1][NC], double A[NA][NB + 1][ND], double B[ND][NC]",
+    ),
+    "rows differ in length": (
+        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
+        "double C[NA][NB][NC], double A[NA][NB + 1][ND], double B[ND][NC]",
+    ),
+    "a neighbour is read": (
+        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * A[a][b + 1][d];",
+        "double C[NA][NB][NC], double A[NA][NB + 1][ND]",
+    ),
+    "a triangle": (
+        "for (int a = 0; a < NA; a++) for (int b = 0; b <= a; b++)\n"
+        + nest(*"cd")
+        + "C[a][b][c] += A[a][b][d] * B[d][c];",
+        "double C[NA][NA][NC], double A[NA][NA][ND], double B[ND][NC]",
+    ),
+    "another loop stands between": (
+        nest(*"acbd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
+        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
+    ),
+    "the inner loop counts down": (
+        nest("a")
+        + "for (int b = NB - 1; b >= 0; b--)\n"
+        + nest(*"cd")
+        + "C[a][b][c] += A[a][b][d] * B[d][c];",
+        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
+    ),
+    "a statement stands between the loops": (
+        nest("a") + "{ x[a] = 0;\n" + nest(*"bcd") + "C[a][b][c] += A[a][b][d] * B[d][c]; }",
+        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC], double x[NA]",
+    ),
+    "a counter is a value": (
+        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * (a + 1);",
+        "double C[NA][NB][NC], double A[NA][NB][ND]",
+    ),
+    "nothing is summed": (
+        nest(*"abcd") + "C[a][b][c][d] = 2 * A[a][b][c][d];",
+        "double C[NA][NB][NC][ND], double A[NA][NB][NC][ND]",
+    ),
+    "a product of matrices": (
+        nest(*"abc") + "C[a][b] += A[a][c] * B[c][b];",
+        "double C[NA][NB], double A[NA][NC], double B[NC][NB]",
+    ),
+    "the array has no first extent": (
+        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
+        "double C[][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", APART)
+def test_loops_that_something_tells_apart_stay(which: str) -> None:
+    body, arguments = APART[which]
+    scop = region(body, arguments, **SIZES)
+    assert with_collapsed_loops(scop) is scop
+
+
+def test_two_nests_share_an_array_only_as_both_can() -> None:
+    body = nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];" + nest(*"ab") + "C[a][0][b] = 0;"
+    arguments = "double C[NA][NB][NB], double A[NA][NB][ND], double B[ND][NB]"
+    scop = region(body, arguments, **{**SIZES, "NC": 4})
+    assert with_collapsed_loops(scop) is scop
+
+
+def trace(scop: Scop) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the statements a region of numbers runs, in order, with the addresses they touch."""
+    found = []
+    for statement in scop.statements:
+        points: list[isl.Point] = []
+        statement.domain.foreach_point(points.append)
+        for point in points:
+            at = isl.Set.from_point(point)
+            moment = numbers(statement.schedule.intersect_domain(at).range())
+            addresses = tuple(
+                address(scop, access.array, access.relation.intersect_domain(at).range())
+                for access in statement.accesses
+            )
+            found.append((moment, statement.name, addresses))
+    return [(name, addresses) for _, name, addresses in sorted(found)]
+
+
+def numbers(single: isl.Set) -> tuple[int, ...]:
+    point = single.sample_point()
+    count = single.dim(isl.dim_type.set)
+    return tuple(point.get_coordinate_val(isl.dim_type.set, at).to_python() for at in range(count))
+
+
+def address(scop: Scop, array: str, element: isl.Set) -> int:
+    """Return the place of an element in its array, row by row."""
+    extent = scop.array(array).extent
+    sizes = [extent.dim_max_val(at).to_python() + 1 for at in range(extent.dim(isl.dim_type.set))]
+    found = 0
+    for size, at in zip(sizes, numbers(element), strict=True):
+        found = found * size + at
+    return found
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(
+    which=st.sampled_from(sorted(COLLAPSED)),
+    lengths=st.tuples(*[st.integers(2, 3)] * 6),
+)
+def test_the_same_elements_are_touched_in_the_same_order(
+    which: str, lengths: tuple[int, ...]
+) -> None:
+    body, arguments, _ = COLLAPSED[which]
+    sizes = dict(zip(SIZES, lengths, strict=True))
+    scop = region(body, arguments, **sizes)
+    after = with_collapsed_loops(scop)
+    assert after is not scop
+    assert trace(after) == trace(scop)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(data=st.data())
+def test_any_contraction_keeps_its_order(data: st.DataObject) -> None:
+    """Subscripts are any of the counters, in any order; loops as well."""
+    counters = data.draw(st.permutations("abcd"))
+    arrays = {
+        name: data.draw(st.lists(st.sampled_from(counters), min_size=2, max_size=3, unique=True))
+        for name in ("C", "A", "B")
+    }
+    refs = {name: name + "".join(f"[{one}]" for one in own) for name, own in arrays.items()}
+    body = nest(*counters) + f"{refs['C']} += {refs['A']} * {refs['B']};"
+    arguments = ", ".join(
+        f"double {name}" + "".join(f"[N{one.upper()}]" for one in own)
+        for name, own in arrays.items()
+    )
+    lengths = {f"N{one.upper()}": data.draw(st.integers(1, 3)) for one in counters}
+    scop = region(body, arguments, **lengths)
+    assert trace(with_collapsed_loops(scop)) == trace(scop)
+
+
+def test_a_size_that_is_no_number_gets_a_product() -> None:
+    text = source(
+        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
+        "int NA, int NB, int NC, "
+        "int ND, double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
+    )
+    (scop,) = parse_source(text).scops
+    after = with_collapsed_loops(scop)
+    assert after.products == (SizeProduct(name="NA_NB", factors=("NA", "NB")),)
+    assert after.sizes == scop.parameters
+    assert after.with_products({"NA": 3, "NB": 5})["NA_NB"] == 15
+    assert after.with_products({"NA": -3, "NB": -5})["NA_NB"] == 0
+    assert after.products[0].value({"NA": 3}) is None
+    for values in every(range(3), repeat=4):
+        sizes = dict(zip(("NA", "NB", "NC", "ND"), values, strict=True))
+        fixed = after.statements[0].domain
+        for name, value in after.with_products(sizes).items():
+            fixed = fixed.fix_val(
+                isl.dim_type.param,
+                fixed.find_dim_by_name(isl.dim_type.param, name),
+                isl.Val(value, fixed.get_ctx()),
+            )
+        assert fixed.count_val().to_python() == prod(values)
+
+
+def test_a_saved_schedule_is_of_the_collapsed_loops() -> None:
+    body, arguments, loops = COLLAPSED["two indices are summed over"]
+    scop = region(body, arguments, **SIZES)
+    scheduled = schedule_scop(with_collapsed_loops(scop))
+    loaded = load_schedule(scop, save_schedule(scheduled))
+    assert loops_of(loaded.scop) == loops
+    assert str(loaded.schedule) == str(scheduled.schedule)
+
+
+def test_code_is_for_any_size_and_sizes_for_ppcg_know_the_loops_of_the_source() -> None:
+    text = "#define NA 24\n#define NB 24\n#define NC 24\n#define ND 24\n" + source(
+        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
+        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
+    )
+    symbolic = Session(text, code=True).symbolic
+    assert [region.generic for region in symbolic.regions] == [True]
+    assert [loop.name for loop in symbolic.program.facts[0].loops] == ["a_b", "c", "d"]
+    ppcg = Session(text, cut="ppcg").analysed
+    assert {"a", "b"} <= {loop.name for loop in ppcg.facts[0].loops}
