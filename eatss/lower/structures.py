@@ -106,10 +106,9 @@ class _Describing:
         units = self._units(None)
         plain = self._structure(units, spreads=False, host_loop=None)
         yield plain
-        if self._options.strict_fp:
-            return
-        yield from self._with_products(units, plain)
-        yield from self._with_shared_sum(units)
+        if not self._options.strict_fp:
+            yield from self._with_products(units, plain)
+            yield from self._with_shared_sum(units)
         for host_loop in (None, *self._host_loops()):
             units = self._units(_TRIAL, host_loop=host_loop)
             if any(unit.mapping.split is not None for unit in units) and (
