@@ -42,6 +42,8 @@ def constant_text(value: float, element_type: ElementType) -> str:
         return f"{_INFINITY[element_type][:-1]} * {zero})"
     if isinf(value):
         return f"-{_INFINITY[element_type]}" if value < 0 else _INFINITY[element_type]
+    if value != int(value):
+        return f"{value!r}f" if element_type is ElementType.FLOAT else repr(value)
     text = str(int(value))
     if -(2**31) < value < 2**31:
         return text

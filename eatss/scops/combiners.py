@@ -63,7 +63,9 @@ class Combiner:
             return _LEAST[element_type]
         if self.name == "min":
             return _GREATEST[element_type]
-        return {"multiply": 1, "and": -1}.get(self.name, 0)
+        if self.name == "and":  # all bits are set
+            return -1 if _LEAST[element_type] else _GREATEST[element_type]
+        return 1 if self.name == "multiply" else 0
 
 
 ADD = Combiner(
