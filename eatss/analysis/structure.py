@@ -202,13 +202,17 @@ class RegisterTileFacts:
     """An array of which each point of a thread keeps an element in registers.
 
     ``references`` are indices into ``KernelFacts.references``. ``loads`` says that it is read from
-    memory first; ``element_bytes`` is the width of an element.
+    memory first; ``element_bytes`` is the width of an element. Of a reduction that several threads
+    have parts of, ``what`` says what they come to (``"sum"``), and ``exchanges`` that cards have no
+    atomic operation for it: blocks compare and exchange.
     """
 
     array: str
     references: tuple[int, ...]
     element_bytes: int
     loads: bool
+    what: str = ""
+    exchanges: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +250,11 @@ class LaunchFacts:
         return self.shared_loop if self.sum_loop is None else self.sum_loop
 
     @property
+    def exchanges(self) -> bool:
+        """Whether blocks combine some element by comparing and exchanging."""
+        return any(own.exchanges for own in self.held)
+
+    @property
     def statements(self) -> tuple[str, ...]:
         """The statements of all parts."""
         return tuple(name for part in self.parts for name in part.statements)
@@ -267,6 +276,12 @@ class Structure:
     shared_loop: str | None = None
     instruction: WarpInstruction | None = None
     in_order: bool = False
+
+    @property
+    def sum_kinds(self) -> tuple[str, ...]:
+        """What the sums are that several threads have parts of: ``"sum"``, ``"maximum"``."""
+        kinds = (own.what for launch in self.launches for own in launch.held if own.what)
+        return tuple(dict.fromkeys(kinds))
 
     @property
     def products(self) -> tuple[ProductFacts, ...]:

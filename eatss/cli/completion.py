@@ -9,6 +9,8 @@ from pathlib import Path
 Offer = Callable[[str], list[str]]
 """From what is typed of a word to the words it may become."""
 
+_COMBINERS = ("add", "multiply", "max", "min", "fmax", "fmin", "and", "or", "xor")
+
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "eatss.objectives": ("energy", "time", "edp", "paper"),
     "eatss.formats": ("table", "json", "ppcg", "ppcg-args", "smt2"),
@@ -17,10 +19,13 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "eatss.transformations": ("swizzle",),
     "eatss.instructions": (
         "fma",
-        "atomic_add",
-        "shuffle_down_add",
         "mma_f64_8x8x4",
         "mma_f64_16x8x16",
+        *(
+            f"{does}_{combiner}"
+            for does in ("shuffle_down", "combine", "atomic")
+            for combiner in _COMBINERS
+        ),
     ),
 }
 """The names of eatss in each registry, by its group of entry points: the registries load slowly."""

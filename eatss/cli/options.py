@@ -302,7 +302,7 @@ def code_options(
         bool,
         of_code(
             "--strict-fp",
-            help="Keep the order of every floating-point operation: no sum is split.",
+            help="Keep the order of every floating-point operation: no sum of them is split.",
         ),
     ] = False,
     index_bits: Annotated[

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from eatss.diagnostics import input_error
 from eatss.gpu import GpuProfile
-from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.instructions import ATOMICS, SHUFFLES
 from eatss.kernel.nodes import Kernel
 from eatss.kernel.uses import Needs, needs_of
+
+_OF_SUMS = (*ATOMICS.values(), *SHUFFLES.values())
 
 
 def check_capability(kernels: Sequence[Kernel], profile: GpuProfile) -> None:
@@ -32,8 +34,8 @@ def check_capability(kernels: Sequence[Kernel], profile: GpuProfile) -> None:
                 "EATSS-K012",
                 f"the code needs compute capability {major}.{minor} for {what}, and "
                 f"{profile.title} has {has[0]}.{has[1]}",
-                hint="--strict-fp keeps sums whole and needs neither atomics nor shuffles; "
-                "or choose another card with --gpu"
-                if instruction in (ATOMIC_ADD, SHUFFLE_DOWN_ADD)
+                hint="--strict-fp keeps sums of floating-point numbers whole and needs neither "
+                "atomics nor shuffles for them; or choose another card with --gpu"
+                if instruction in _OF_SUMS
                 else "leave the instruction out, or choose another card with --gpu",
             )

@@ -391,6 +391,7 @@ class _RegionBuilder:
     def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
         """Write the kernel of a unit and note it."""
         in_order = check_order(
+            self._scop,
             unit.piece,
             unit.mapping,
             unit.parts,

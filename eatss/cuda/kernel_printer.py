@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eatss.cuda.lines import Lines
+from eatss.cuda.literal_text import constant_text
 from eatss.cuda.value_text import ValuePrinter
 from eatss.kernel.nodes import (
     SHARED,
@@ -166,7 +167,8 @@ class _Printer:
         if isinstance(node, Evaluate):
             return f"{self._element(node.target)} = {self._part(node)};"
         if isinstance(node, Fill):
-            return f"{self._element(node.target)} = {node.value};"
+            value = constant_text(node.value, node.target.buffer.element_type)
+            return f"{self._element(node.target)} = {value};"
         if isinstance(node, Perform):
             texts = {name: ", ".join(map(self._element, own)) for name, own in node.operands}
             return node.instruction.cuda.format(**texts, **dict(node.immediates))
@@ -182,7 +184,7 @@ class _Printer:
         if node.clears and node.condition is not None:
             return f"{target} = {self._expression(node.condition)} ? {source} : 0;"
         prefix = "" if node.condition is None else f"if ({self._expression(node.condition)}) "
-        return f"{prefix}{target} {'+=' if node.adds else '='} {source};"
+        return f"{prefix}{target} = {source};"
 
     def _ahead(self, node: Copy, target: str, source: str) -> str:
         if node.width > 1:

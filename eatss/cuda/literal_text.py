@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isinf
+from math import isinf, isnan
 
 from eatss.scops import ElementType, Literal
 
@@ -12,6 +12,7 @@ _SUFFIXES = {
     ElementType.INT64: "L",
     ElementType.UINT64: "UL",
 }
+_INFINITY = {ElementType.FLOAT: "(1e38f * 1e38f)", ElementType.DOUBLE: "(1e308 * 1e308)"}
 _LIMITS = {
     ElementType.INT32: 2**31,
     ElementType.UINT32: 2**32,
@@ -32,6 +33,22 @@ def literal_text(literal: Literal) -> str:
         suffix = _SUFFIXES.get(literal.element_type, "")
         return f"(-{-value - 1}{suffix} - 1)"
     return text
+
+
+def constant_text(value: float, element_type: ElementType) -> str:
+    """Return a number as C that is converted to a type without change."""
+    if isnan(value):
+        zero = "0.0f" if element_type is ElementType.FLOAT else "0.0"
+        return f"{_INFINITY[element_type][:-1]} * {zero})"
+    if isinf(value):
+        return f"-{_INFINITY[element_type]}" if value < 0 else _INFINITY[element_type]
+    if value != int(value):
+        return f"{value!r}f" if element_type is ElementType.FLOAT else repr(value)
+    text = str(int(value))
+    if -(2**31) < value < 2**31:
+        return text
+    suffix = _SUFFIXES[element_type]
+    return literal_text(Literal(text=f"{text}{suffix}", element_type=element_type))
 
 
 def converted_literal(literal: Literal, target: ElementType) -> str | None:
@@ -67,4 +84,4 @@ def _floating(literal: Literal) -> str:
         return literal.text
     if not infinite:
         return literal.text
-    return "(1e38f * 1e38f)" if is_float else "(1e308 * 1e308)"
+    return _INFINITY[literal.element_type]

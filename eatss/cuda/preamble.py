@@ -139,7 +139,8 @@ def preamble(needs: Needs) -> str:
         {instruction for instruction, _ in needs.instructions},
         key=lambda one: (order.index(one.name) if one.name in order else len(order), one.name),
     )
-    cuda += "".join(dict.fromkeys(one.definitions for one in used))  # some share helpers
+    cuda += "".join(dict.fromkeys(helper for one in used for helper in one.helpers))
+    cuda += "".join(dict.fromkeys(one.definitions for one in used))  # some share all of them
     cpu = "".join(dict.fromkeys(one.cpu_definitions for one in used))
     cuda += f"\n#else // on a CPU\n{cpu}" * bool(cpu)
     head = "// On a CPU, eatss_cpu.hpp defines the names below.\n#ifndef EATSS_CPU\n"

@@ -35,7 +35,7 @@ def readme_text(program: Program) -> str:
 def _head(program: Program) -> str:
     major, minor = divmod(program.compute_capability, 10)
     order = (
-        "Some sums are added up in another order than in the C source."
+        "Some sums, products, maxima or minima are taken in another order than in the C source."
         if any(kernel.reassociates for kernel in program.kernels)
         else "Every floating-point operation keeps the order of the C source."
     )

@@ -6,23 +6,36 @@ where a recipe names them (``eatss/transform/use_instruction.py``).
 
 from eatss.extensions import Registry
 from eatss.instructions.arithmetic import FMA
-from eatss.instructions.atomics import ATOMIC_ADD
+from eatss.instructions.atomics import ATOMIC_ADD, ATOMICS
+from eatss.instructions.combining import COMBINES
 from eatss.instructions.matrices import MMA_F64_8X8X4, MMA_F64_16X8X16
-from eatss.instructions.shuffles import SHUFFLE_DOWN_ADD
+from eatss.instructions.shuffles import SHUFFLE_DOWN_ADD, SHUFFLES
 from eatss.kernel.instruction import Instruction
+
+_ROWS = (
+    *SHUFFLES.values(),
+    *COMBINES.values(),
+    *ATOMICS.values(),
+    FMA,
+    MMA_F64_8X8X4,
+    MMA_F64_16X8X16,
+)
 
 INSTRUCTIONS: Registry[Instruction] = Registry(
     "eatss.instructions",
     "instruction",
-    {one.name: one for one in (SHUFFLE_DOWN_ADD, ATOMIC_ADD, FMA, MMA_F64_8X8X4, MMA_F64_16X8X16)},
+    {one.name: one for one in _ROWS},
     of=Instruction,
 )
 
 __all__ = [
+    "ATOMICS",
     "ATOMIC_ADD",
+    "COMBINES",
     "FMA",
     "INSTRUCTIONS",
     "MMA_F64_8X8X4",
     "MMA_F64_16X8X16",
+    "SHUFFLES",
     "SHUFFLE_DOWN_ADD",
 ]

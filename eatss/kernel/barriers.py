@@ -239,7 +239,7 @@ class _Check:
 
     def _access(self, node: Node, before: SharedUses) -> SharedUses:
         written, read = accesses(node)
-        same = isinstance(node, Copy) and not node.adds
+        same = isinstance(node, Copy)
         wrote: set[_Write] = {
             (self._box(one), self._places(one.subscripts) if same else None)
             for one in written

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from operator import add, floordiv, ge, gt, le, lt, mod, mul, sub, truediv
+from operator import add, and_, eq, floordiv, ge, gt, le, lt, mod, mul, or_, sub, truediv, xor
 from typing import Any, Literal, TypeAlias
 
 from eatss.kernel.distribution import ALONE, Coordinate, Distribution
@@ -37,7 +37,8 @@ Values: TypeAlias = dict[tuple[int, ...], float]
 
 _OPERATORS: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv, ast.Mod: mod,
-    ast.FloorDiv: floordiv, ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge,
+    ast.FloorDiv: floordiv, ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge, ast.Eq: eq,
+    ast.BitAnd: and_, ast.BitOr: or_, ast.BitXor: xor,
 }  # fmt: skip
 
 
@@ -85,6 +86,7 @@ class Instruction:
         together: whether all lanes of a warp run it together.
         lanes: the coordinates of a lane in operands that many lanes hold, the last one fastest.
         cuda: a statement of CUDA; ``{name}`` stands for an operand or immediate.
+        helpers: what ``definitions`` and ``cuda`` use that other instructions use as well.
         definitions: what ``cuda`` uses, for the top of the file where a GPU compiles it.
         cpu_definitions: the same for a CPU; empty where the header that verification brings has it.
         capabilities: what a card needs for it.
@@ -104,6 +106,7 @@ class Instruction:
     atomic: bool = False
     together: bool = False
     lanes: tuple[Coordinate, ...] = ()
+    helpers: tuple[str, ...] = ()
     definitions: str = ""
     cpu_definitions: str = ""
     capabilities: tuple[Capability, ...] = ()

@@ -126,25 +126,24 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fill:
-    """An element gets a number."""
+    """An element gets a number of its type, NaN and infinity among them."""
 
     target: Element
-    value: int
+    value: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
     """``target = source`` where ``condition`` holds, everywhere if it is ``None``.
 
-    With ``adds`` it is ``target += source``. With ``clears`` the target is zero elsewhere. A copy
-    that goes ``ahead`` is done when a :class:`Wait` says so. Of ``width`` elements, these are the
-    first; both rows have the others behind them, and lie as :class:`Aligned` says.
+    With ``clears`` the target is zero elsewhere. A copy that goes ``ahead`` is done when a
+    :class:`Wait` says so. Of ``width`` elements, these are the first; both rows have the others
+    behind them, and lie as :class:`Aligned` says.
     """
 
     target: Element
     source: Element
     condition: IntExpr | None = None
-    adds: bool = False
     clears: bool = False
     ahead: bool = False
     width: int = 1

@@ -117,8 +117,6 @@ def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
     if not elements(node):
         return (), ()
     target, *sources = elements(node)
-    if isinstance(node, Copy) and node.adds:
-        sources.append(target)
     return (target,), tuple(sources)
 
 

@@ -59,6 +59,7 @@ def _without(relation: isl.UnionMap, names: Sequence[str]) -> isl.UnionMap:
 
 
 def check_order(
+    scop: Scop,
     piece: Piece,
     mapping: Mapping,
     parts: Sequence[Part],
@@ -74,7 +75,8 @@ def check_order(
     element have to.
 
     Returns:
-        Whether all sums are added up in the order of the source.
+        Whether all sums come to what they do in the order of the source: they are added up in it,
+        or are of integers.
 
     Raises:
         InternalError: ``EATSS-K901`` a statement is lost, ``EATSS-K902`` the order is wrong.
@@ -86,7 +88,13 @@ def check_order(
     if mapping.split is not None or mapping.shared is not None:
         if not only_updates(piece, dependences):
             raise internal_error_at("EATSS-K902", "a split sum computes more than sums", span=span)
-        return False
+        written = {scop.array(statement.write.array) for statement in piece.statements}
+        exact = not any(array.element_type.is_floating for array in written)
+        if strict and not exact:
+            raise internal_error_at(
+                "EATSS-K902", "a sum is split that has to keep its order", span=span
+            )
+        return exact
     names = [loop.name for loop in mapping.mapped]
     others = [loop.name for loop in piece.band if loop.name not in names]
     time = _time(piece, mapping, parts, below)

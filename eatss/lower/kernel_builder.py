@@ -9,7 +9,7 @@ import islpy as isl
 
 from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
 from eatss.analysis.structure import MOST_POINTS, VECTOR_BYTES
-from eatss.instructions import SHUFFLE_DOWN_ADD
+from eatss.instructions import SHUFFLES
 from eatss.isl_names import (
     coalesced,
     without_parameters,
@@ -88,6 +88,7 @@ class KernelBuilder:
             arrays=context.arrays,
             names=self._names,
             index=self._index,
+            scop=context.scop,
         )
         self._parameter_tiles: dict[str, int] = {}
         self._ranges: dict[str, TileRange] = {}  # by the name of the origin
@@ -303,7 +304,7 @@ class KernelBuilder:
         if self._mapping.split is not None:
             return (*found, *self._split_sum(self._mapping.split, ranges, known))
         if self._mapping.shared is not None:
-            found += self._at_points(references.zeros())
+            found += self._at_points(references.neutral())
             references.combine_atomically = True
         else:
             for name, points in references.loads():
@@ -418,7 +419,7 @@ class KernelBuilder:
     ) -> tuple[Node, ...]:
         """Return sums whose loop is spread over threads and blocks, and their combination."""
         references = self._references
-        zeros = self._at_points(references.zeros())
+        neutral = self._at_points(references.neutral())
 
         def sums() -> tuple[Node, ...]:
             found = self._single_points([loop])
@@ -431,11 +432,11 @@ class KernelBuilder:
         shuffles = self._at_points(
             tuple(
                 Perform(
-                    instruction=SHUFFLE_DOWN_ADD,
+                    instruction=SHUFFLES[combiner.name],
                     operands=(("sum", (register,)),),
                     immediates=(("delta", loop.threads >> step), ("width", loop.threads)),
                 )
-                for register in references.register_elements()
+                for register, combiner in references.combined()
                 for step in range(1, loop.threads.bit_length())
             )
         )
@@ -448,7 +449,7 @@ class KernelBuilder:
         if loop.threads > 1:
             first = Apply(Operator.EQ, (Name(loop.thread), Constant(0)))
             stores = (If(conditions=(first,), body=stores),)
-        return (*zeros, summed, *shuffles, *stores)
+        return (*neutral, summed, *shuffles, *stores)
 
     def _at_points(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         """Return nodes for each of the thread's points, inside the domain or not."""

@@ -90,6 +90,7 @@ def _with_own(
         tile_sizes=tuple((loop, tiles[loop]) for loop, _ in kernel.tile_sizes),
         block=tuple(threads.items()),
         spread=spread,
+        sum_kinds=structure.sum_kinds,
         warps=kernel.warps if in_warps(structure, tiles, threads) else None,
         # boxes ahead go with selected sizes
         stages=1 if options.tile_sizes or options.block else kernel.stages,

@@ -38,7 +38,8 @@ from eatss.schedule.split_k import (
     trips,
 )
 from eatss.schedule.thread_mapping import layout
-from eatss.schedule.units import banded, restricted, serial_runs, sums_of
+from eatss.schedule.units import banded, combiner_in, restricted, serial_runs, sums_of
+from eatss.scops import Scop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +99,8 @@ class UnitPlanner:
             whole = self._whole(piece, facts, selection, names)
         except NeedsOneThreadError as error:
             return [self.one_thread(piece, names, str(error))]
-        shared = self._shared_sum(facts, selection)
-        if self._options.strict_fp or (selection.spread is None and shared is None):
+        shared = None if self._options.strict_fp else self._shared_sum(facts, selection)
+        if selection.spread is None and shared is None:
             return self._apart(whole, facts)
         if shared is not None:
             return self._sharing_units(whole, facts, shared)
@@ -227,7 +228,7 @@ class UnitPlanner:
         Launches beside them are laid out as ``beside``.
         """
         piece = whole.piece
-        sums = sums_of(piece)
+        sums = self._sums(piece)
         rest_of = replace(whole, mapping=beside)
         units: list[Unit] = []
         waiting: list[Part] = []
@@ -286,18 +287,23 @@ class UnitPlanner:
         unit = self._summing(replace(whole, mapping=mapping), piece, part)
         if unit is None:
             return None
-        note = f"the sum over {shared.loop} is shared by up to {shared.blocks} blocks"
+        what = _what(unit, self._scop)
+        note = f"the {what} over {shared.loop} is shared by up to {shared.blocks} blocks"
         return replace(unit, names=whole.names.inner(), notes=(note,))
 
     def _summing(self, whole: Unit, piece: Piece, part: Part) -> Unit | None:
-        """Return the unit of a part whose sums start at zero, ``None`` if registers hold none."""
+        """Return the unit of a part whose sums start anew, ``None`` if registers hold none."""
         mapping, dependences = whole.mapping, self._scheduled.dependences
         try:
             storage = plan_storage(self._scop, piece, mapping.mapped, dependences, sums=True)
         except NeedsOneThreadError:
             return None
         storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
-        if dropped or not _sums_in_registers(piece, storage):
+        whole_sums = all(
+            combiner_in(piece, {name for name, _ in own.places}, self._scop) is not None
+            for own in storage.registers
+        )
+        if dropped or not whole_sums or not _sums_in_registers(piece, storage):
             return None
         return replace(whole, piece=piece, parts=(part,), storage=storage)
 
@@ -337,19 +343,20 @@ class UnitPlanner:
         serial = tuple(name for name in part.serial if name != loop)
         inside = Part(statements=part.statements, serial=serial)
         unit = self._summing(replace(whole, mapping=mapping, names=own), piece, inside)
-        return None if unit is None else replace(unit, notes=(_sum_note(mapping),))
+        what = _what(unit, self._scop) if unit is not None else ""
+        return None if unit is None else replace(unit, notes=(_sum_note(mapping, what),))
 
     def _serial_units(self, piece: Piece, names: NameTable) -> Iterator[Unit]:
         """Yield the units of a piece none of whose loops is parallel."""
         facts = self._facts_of(piece)
         spread = SERIAL_SPREAD if facts is None else self._sizes(facts.name).spread
-        if self._options.strict_fp or spread is None:
+        if spread is None:
             yield self.one_thread(piece, names, "no loop is parallel")
             return
         facts = facts or analyse_kernel(
             self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
         )
-        sums = sums_of(piece)
+        sums = self._sums(piece)
         runs = serial_runs(piece, sums)
         if not any(run.sum_loop for run in runs):
             yield self.one_thread(piece, names, "no loop is parallel")
@@ -381,6 +388,10 @@ class UnitPlanner:
             names=names.inner(),
             notes=(f"one thread: {why}",),
         )
+
+    def _sums(self, piece: Piece) -> _Sums:
+        """Return the sums of a piece that may be taken in any order."""
+        return sums_of(piece, self._scop, exact=self._options.strict_fp)
 
     def _facts_of(self, piece: Piece) -> KernelFacts | None:
         statements = tuple(s.name for s in piece.statements)
@@ -436,10 +447,16 @@ def _held_sums(units: Sequence[Unit], facts: KernelFacts) -> frozenset[Place]:
     return frozenset(held)
 
 
-def _sum_note(mapping: Mapping) -> str:
+def _what(unit: Unit, scop: Scop) -> str:
+    """Return what is added up, multiplied or chosen in a unit."""
+    found = [combiner_in(unit.piece, {s.name}, scop) for s in unit.piece.statements]
+    return " and ".join(dict.fromkeys(one.what for one in found if one is not None))
+
+
+def _sum_note(mapping: Mapping, what: str) -> str:
     assert mapping.split is not None
     loop = mapping.split
     threads = f"{loop.threads} threads" if loop.threads > 1 else ""
     blocks = f"{mapping.chunks} blocks" if mapping.chunks > 1 else ""
     over = " and ".join(part for part in (threads, blocks) if part) or "one thread"
-    return f"the sum over {loop.source_name} is split over {over}"
+    return f"the {what} over {loop.source_name} is split over {over}"

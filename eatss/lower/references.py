@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dictionary
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
-from eatss.instructions import ATOMIC_ADD
+from eatss.instructions import ATOMICS, COMBINES
 from eatss.isl_names import dim_names, output_affs
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import Buffer, Copy, Declare, Element, Fill, Perform
@@ -21,7 +21,9 @@ from eatss.program import Constant, IntExpr, Name, difference
 from eatss.schedule.mapping import Mapping
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
-from eatss.scops import ElementType
+from eatss.schedule.units import combiner_in
+from eatss.scops import ElementType, Scop
+from eatss.scops.combiners import Combiner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,8 @@ class RegisterArray:
 
     ``point`` is the place of the point that a thread is at. ``relation`` is ``None`` for a scalar
     of the source. ``load`` and ``store`` are points (``point[…]``) to fetch before and to write
-    back after.
+    back after. ``combiner`` is what makes one value of the parts that several threads have, where
+    they may.
     """
 
     buffer: Buffer
@@ -39,6 +42,7 @@ class RegisterArray:
     relation: isl.Map | None
     load: isl.Set | None
     store: isl.Set | None
+    combiner: Combiner | None
 
 
 class References:
@@ -53,8 +57,10 @@ class References:
         arrays: Dictionary[str, DeviceArray],
         names: NameTable,
         index: Indices,
+        scop: Scop,
     ) -> None:
         self._piece = piece
+        self._scop = scop
         self._index = index
         self._mapping = mapping
         self._arrays = arrays
@@ -84,6 +90,7 @@ class References:
             relation=None if isinstance(item, PrivateScalar) else item.relation,
             load=item.load,
             store=None if isinstance(item, PrivateScalar) else item.store,
+            combiner=combiner_in(self._piece, {name for name, _ in item.places}, self._scop),
         )
         self._registers.append(registers)
         for place in item.places:
@@ -171,21 +178,25 @@ class References:
         own = Element(buffer=registers.buffer, subscripts=registers.point)
         if kind == "load":
             return Copy(target=own, source=element)
-        if self.combine_atomically:
-            operands = (("target", (element,)), ("value", (own,)))
-            return Perform(instruction=ATOMIC_ADD, operands=operands)
-        return Copy(target=element, source=own, adds=self.combine_atomically is not None)
+        if self.combine_atomically is None:
+            return Copy(target=element, source=own)
+        assert registers.combiner is not None
+        rows = ATOMICS if self.combine_atomically else COMBINES
+        operands = (("target", (element,)), ("value", (own,)))
+        return Perform(instruction=rows[registers.combiner.name], operands=operands)
 
-    def zeros(self) -> tuple[Fill, ...]:
-        """Return assignments of zero to all registers, for sums that start anew."""
-        return tuple(Fill(target=register, value=0) for register in self.register_elements())
-
-    def register_elements(self) -> tuple[Element, ...]:
-        """Return the registers of the point that a thread is at."""
+    def neutral(self) -> tuple[Fill, ...]:
+        """Return assignments to all registers that change nothing of what is combined with them."""
         return tuple(
-            Element(buffer=registers.buffer, subscripts=registers.point)
-            for registers in self._registers
+            Fill(target=own, value=combiner.neutral(own.buffer.element_type))
+            for own, combiner in self.combined()
         )
+
+    def combined(self) -> Iterator[tuple[Element, Combiner]]:
+        """Yield the registers of the point that a thread is at, and what combines their parts."""
+        for registers in self._registers:
+            assert registers.combiner is not None
+            yield Element(buffer=registers.buffer, subscripts=registers.point), registers.combiner
 
     def is_transfer(self, name: str) -> bool:
         """Tell whether an instance is a transfer of registers."""

@@ -24,7 +24,7 @@ from eatss.analysis.work import reference_of
 from eatss.gpu import GpuProfile
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import product_loops, products_of, warp_instructions
-from eatss.lower.storage import Place
+from eatss.lower.storage import Place, Registers
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import bounded_work
 from eatss.polyhedral.schedule import default_operations
@@ -34,6 +34,7 @@ from eatss.schedule.hoisting import hoistable
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
 from eatss.schedule.split_k import LEAST_TRIPS, trips
+from eatss.schedule.units import combiner_in
 
 _TRIAL = SplitK(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""
@@ -106,10 +107,9 @@ class _Describing:
         units = self._units(None)
         plain = self._structure(units, spreads=False, host_loop=None)
         yield plain
-        if self._options.strict_fp:
-            return
-        yield from self._with_products(units, plain)
-        yield from self._with_shared_sum(units)
+        if not self._options.strict_fp:
+            yield from self._with_products(units, plain)
+            yield from self._with_shared_sum(units)
         for host_loop in (None, *self._host_loops()):
             units = self._units(_TRIAL, host_loop=host_loop)
             if any(unit.mapping.split is not None for unit in units) and (
@@ -200,8 +200,6 @@ class _Describing:
         sources = {tile.name: tile.source_name for tile in mapping.serial}
         in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
         split = mapping.split
-        # of the types that sizes are selected for, which may be others than the source has
-        widths = {array.name: array.element_bytes for array in self._kernel.work.arrays}
         groups: Counter[tuple[int, ...]] = Counter()
         for candidate in unit.storage.candidates:
             if references := self._references(unit, candidate.places):
@@ -216,19 +214,28 @@ class _Describing:
                 )
                 for part in unit.parts
             ),
-            held=tuple(
-                RegisterTileFacts(
-                    array=held.array,
-                    references=self._references(unit, held.places),
-                    element_bytes=widths[held.array],
-                    loads=mapping.shared is None and not held.load.is_empty(),
-                )
-                for held in unit.storage.registers
-            ),
+            held=tuple(self._held(unit, held) for held in unit.storage.registers),
             stageable=tuple(groups),
             copies=tuple(groups.values()),
             sum_loop=None if split is None else split.source_name,
             shared_loop=None if mapping.shared is None else mapping.shared.source_name,
+        )
+
+    def _held(self, unit: Unit, held: Registers) -> RegisterTileFacts:
+        """Return what is to be known of an array that registers keep."""
+        mapping, scop = unit.mapping, self._scheduled.scop
+        widths = {array.name: array.element_bytes for array in self._kernel.work.arrays}
+        parts = mapping.split is not None or mapping.shared is not None
+        combiner = combiner_in(unit.piece, {name for name, _ in held.places}, scop)
+        element_type = scop.array(held.array).element_type
+        return RegisterTileFacts(
+            array=held.array,
+            references=self._references(unit, held.places),
+            # of the types that sizes are selected for, which may be others than the source has
+            element_bytes=widths[held.array],
+            loads=mapping.shared is None and not held.load.is_empty(),
+            what=combiner.what if parts and combiner is not None else "",
+            exchanges=parts and combiner is not None and element_type not in combiner.single,
         )
 
     def _readers(self, unit: Unit, places: Iterable[Place], references: Sequence[int]) -> set[str]:

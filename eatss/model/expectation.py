@@ -31,7 +31,8 @@ class KernelExpectation:
     ``default`` is what is expected of the sizes and options that the target takes by itself:
     PPCG's own, or those that eatss selects for the energy objective. ``note`` says why nothing is
     expected of these. For generated code ``shared`` are the arrays that are staged, ``spread`` says
-    how sums are spread, ``shared_sum`` how blocks share sums that are not, ``host_loop`` is a loop
+    how sums are spread, ``shared_sum`` how blocks share sums that are not, and ``sum_kinds`` what
+    these are (``"maximum"``), ``host_loop`` is a loop
     of the band that the host runs, and ``warps`` the instruction that warps compute products by.
     ``stages`` are the boxes of shared memory in use at once where threads compute alone.
     """
@@ -46,6 +47,7 @@ class KernelExpectation:
     shared: tuple[str, ...] = ()
     spread: SplitK | None = None
     sum_loops: tuple[str, ...] = ()
+    sum_kinds: tuple[str, ...] = ()
     shared_sum: SharedSum | None = None
     host_loop: str | None = None
     warps: WarpUse | None = None
@@ -182,6 +184,7 @@ def expect_cuda(
                 shared=tuple(dict.fromkeys(shared)),
                 spread=kernel.spread,
                 sum_loops=kernel.sum_loops,
+                sum_kinds=kernel.sum_kinds,
                 shared_sum=kernel.shared_sum,
                 host_loop=kernel.host_loop,
                 warps=kernel.warps,

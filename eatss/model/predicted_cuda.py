@@ -372,7 +372,7 @@ def _described(
     )
     if structure.shared_loop is not None:
         shared = SharedSum(loop=structure.shared_loop, blocks=int(lattice.chunks[row]))
-        described = replace(described, shared_sum=shared)
+        described = replace(described, shared_sum=shared, sum_kinds=structure.sum_kinds)
     if structure.instruction is not None:
         predicted = described.predicted
         use = WarpUse(
@@ -393,6 +393,7 @@ def _described(
             chunks=int(lattice.chunks[row]),
         ),
         sum_loops=tuple(sums),
+        sum_kinds=structure.sum_kinds,
         host_loop=structure.host_loop,
         note=None,
     )

@@ -152,6 +152,7 @@ class KernelSelection(Shown):
         keeps_default: Whether these are those.
         spread: How generated code spreads the sums of the kernel over threads and blocks.
         sum_loops: The loops of these sums.
+        sum_kinds: What sums that are spread or shared are: ``"sum"``, ``"maximum"``, ….
         shared_sum: How blocks of generated code share sums that are not spread.
         host_loop: A loop of the band that its host runs.
         warps: The instruction by which warps of generated code compute its products.
@@ -195,6 +196,7 @@ class KernelSelection(Shown):
     keeps_default: bool = False
     spread: SplitK | None = None
     sum_loops: tuple[str, ...] = ()
+    sum_kinds: tuple[str, ...] = ()
     shared_sum: SharedSum | None = None
     host_loop: str | None = None
     warps: WarpUse | None = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -10,9 +12,24 @@ from eatss.isl_names import moving_dims, same_except
 from eatss.polyhedral.kernel import Reduction, Reference
 from eatss.polyhedral.program import Dependences
 from eatss.polyhedral.references import Placed
-from eatss.scops import Binary, Call, Cast, ElementType, Expression, Read, Scop, Unary, preorder
+from eatss.scops import (
+    AffineValue,
+    Binary,
+    Call,
+    Cast,
+    ElementType,
+    Expression,
+    Literal,
+    Read,
+    Scop,
+    Select,
+    Unary,
+    preorder,
+)
 
 _FUNCTIONS = frozenset({"fmax", "fmin", "fmaxf", "fminf"})
+_INTEGER_FUNCTIONS = frozenset({"max", "min"})
+_LARGER, _SMALLER = frozenset({">", ">="}), frozenset({"<", "<="})
 _INVERSE = {"-": "+"}  # t - e adds -e
 _OPERATORS = frozenset({"+", "*", "&", "|", "^"})
 
@@ -29,11 +46,11 @@ def find_reductions(
         update = _update(item, scop.array(item.statement.write.array).element_type)
         if update is None:
             continue
-        operator, read = update
+        operator, reads = update
         loops = _carrying_loops(dependences, item)
         still = _invariant_loops(item, references)
         loops = tuple(loop for loop in loops if loop in still)
-        if loops and _is_private(dependences, item, read, loops):
+        if loops and _is_private(dependences, item, reads, loops):
             found.append(
                 Reduction(
                     statement=item.statement.name,
@@ -45,8 +62,12 @@ def find_reductions(
     return tuple(found)
 
 
-def _update(item: Placed, stored: ElementType) -> tuple[str, int] | None:
-    """Return operator and read access of ``t`` if the statement is ``t = t op e``.
+_Update: TypeAlias = tuple[str, frozenset[int]]
+"""An operator, and the accesses that read the target."""
+
+
+def _update(item: Placed, stored: ElementType) -> _Update | None:
+    """Return operator and read accesses of ``t`` if the statement is ``t = t op e``.
 
     Conversions on the way are passed over only if they keep what is stored, of type ``stored``.
     """
@@ -55,7 +76,9 @@ def _update(item: Placed, stored: ElementType) -> tuple[str, int] | None:
     while _is_transparent(value, stored):
         assert isinstance(value, Cast)
         value = value.operand
-    operator = _operator_of(value)
+    if isinstance(value, Select):
+        return _chosen(item, value, stored)
+    operator = _operator_of(value, stored)
     if operator is None:
         return None
     own = [
@@ -67,14 +90,85 @@ def _update(item: Placed, stored: ElementType) -> tuple[str, int] | None:
         return None
     (read,) = own
     reads = [term.access for term in preorder(value) if isinstance(term, Read)]
-    return (operator, read) if reads.count(read) == 1 else None
+    return (operator, frozenset({read})) if reads.count(read) == 1 else None
 
 
-def _operator_of(value: Expression) -> str | None:
+def _chosen(item: Placed, value: Select, stored: ElementType) -> _Update | None:
+    """Return ``max`` or ``min`` if a value is the larger or the smaller of ``t`` and another one.
+
+    Where a NaN is compared, ``?:`` takes its second arm. So ``e > t ? e : t`` passes over each NaN
+    among the terms, in any order. ``t > e ? t : e`` begins anew behind one, which order decides:
+    of floating-point numbers it is none.
+    """
+    condition, arms = value.condition, (value.if_true, value.if_false)
+    if not isinstance(condition, Binary) or condition.operator not in _LARGER | _SMALLER:
+        return None
+    compared = (condition.left, condition.right)
+    straight, crossed = (
+        all(_alike(item, *pair) for pair in zip(arms, order, strict=True))
+        for order in (compared, compared[::-1])
+    )
+    own = [at for at, arm in enumerate(arms) if _is_target(item, arm, stored)]
+    if not (straight or crossed) or len(own) != 1 or (stored.is_floating and own != [1]):
+        return None
+    (other,) = {0, 1} - set(own)
+    if any(_reads_target(item, access) for access in _reads(arms[other])):
+        return None
+    larger = (condition.operator in _LARGER) == straight
+    reads = frozenset(_reads(arms[own[0]])) | frozenset(
+        access for access in _reads(condition) if _reads_target(item, access)
+    )
+    return ("max" if larger else "min"), reads
+
+
+def _reads(value: Expression) -> list[int]:
+    return [one.access for one in preorder(value) if isinstance(one, Read)]
+
+
+def _is_target(item: Placed, value: Expression, stored: ElementType) -> bool:
+    while _is_transparent(value, stored):
+        assert isinstance(value, Cast)
+        value = value.operand
+    return isinstance(value, Read) and _reads_target(item, value.access)
+
+
+def _alike(item: Placed, one: Expression, other: Expression) -> bool:
+    """Tell whether two expressions of a statement have the same value."""
+    pairs = zip_longest(preorder(one), preorder(other))
+    return all(a is not None and b is not None and _same_node(item, a, b) for a, b in pairs)
+
+
+def _same_node(item: Placed, one: Expression, other: Expression) -> bool:
+    """Tell whether two nodes are the same, whatever stands below them."""
+    if isinstance(one, Read) and isinstance(other, Read):
+        first, second = (item.statement.accesses[read.access] for read in (one, other))
+        return first.array == second.array and bool(first.relation.is_equal(second.relation))
+    if isinstance(one, AffineValue) and isinstance(other, AffineValue):
+        same = one.element_type is other.element_type
+        return same and bool(one.value.is_equal(other.value))
+    return type(one) is type(other) and _own_part(one) == _own_part(other)
+
+
+def _own_part(node: Expression) -> tuple[object, ...]:
+    """Return what a node is besides its operands."""
+    if isinstance(node, Literal):
+        return node.text, node.element_type
+    if isinstance(node, Unary | Binary):
+        return (node.operator,)
+    if isinstance(node, Cast):
+        return (node.element_type,)
+    return (node.function, len(node.arguments)) if isinstance(node, Call) else ()
+
+
+def _operator_of(value: Expression, stored: ElementType) -> str | None:
     if isinstance(value, Binary):
         operator = _INVERSE.get(value.operator, value.operator)
         return operator if operator in _OPERATORS else None
-    if isinstance(value, Call) and value.function in _FUNCTIONS:
+    if isinstance(value, Call) and (
+        value.function in _FUNCTIONS
+        # of floating-point numbers it is t > e ? t : e, or whatever a macro says
+        or (value.function in _INTEGER_FUNCTIONS and not stored.is_floating)
+    ):
         return value.function
     return None
 
@@ -146,7 +240,9 @@ def _invariant_loops(item: Placed, references: Sequence[Reference]) -> frozenset
     return frozenset()
 
 
-def _is_private(dependences: Dependences, item: Placed, read: int, loops: tuple[str, ...]) -> bool:
+def _is_private(
+    dependences: Dependences, item: Placed, reads: frozenset[int], loops: tuple[str, ...]
+) -> bool:
     """Tell whether nothing but the update itself sees or sets the values in between.
 
     Along ``loops`` no other access of the statement may touch the target, every update but the
@@ -156,7 +252,7 @@ def _is_private(dependences: Dependences, item: Placed, read: int, loops: tuple[
     statement = item.statement
     apart = same_except(item.schedule, loops)
     for number, access in enumerate(statement.accesses[1:], start=1):
-        if number == read or access.array != statement.write.array:
+        if number in reads or access.array != statement.write.array:
             continue
         meets = statement.write.relation.apply_range(access.relation.reverse())
         if not meets.intersect(apart).is_empty():

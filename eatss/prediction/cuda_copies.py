@@ -23,6 +23,10 @@ from eatss.prediction.uniform_references import UniformSet
 _ATOMIC_MOVES = 2.0
 """How often L2 moves what an atomic addition adds to."""
 
+_EXCHANGE = 2.0
+"""Atomic operations in the place of one where blocks compare and exchange: the value is read
+first. That another block comes in between, and it is done again, is not counted."""
+
 
 def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
     """Add the copies to shared memory and the barriers around them."""
@@ -82,9 +86,10 @@ def add_held(of: CudaLaunch, demand: DemandBuilder) -> None:
         each = row_request(of, access)
         if of.cut.shared_loop is not None:  # it starts at zero, and L2 reads, adds and writes
             cycles, sectors = each
-            demand.add_global(points, cycles, sectors * _ATOMIC_MOVES)
-            demand.add_instructions(points * code.load_instructions)
-            demand.chain_cycles += of.card.atomic_cycles
+            times = _EXCHANGE if own.exchanges else 1.0
+            demand.add_global(points * times, cycles, sectors * _ATOMIC_MOVES)
+            demand.add_instructions(points * code.load_instructions * times)
+            demand.chain_cycles += of.card.atomic_cycles * times
             continue
         if own.loads:
             demand.add_global(points, *each)
@@ -101,16 +106,17 @@ def loads_held(of: CudaLaunch, uniform: UniformSet) -> bool:
 
 
 def add_sums(of: CudaLaunch, demand: DemandBuilder) -> None:
-    """Add the shuffles and atomic additions at the end of spread sums."""
+    """Add the shuffles and atomic operations at the end of spread sums."""
     if of.cut.sum_loop is None:
         return
     rounds = np.log2(np.maximum(1.0, of.shape.lanes))
     points = of.points()
     demand.add_instructions(points * rounds * 4)
     demand.chain_cycles += points * rounds * of.constants.result_wait * of.card.fp64_cycles * 2
-    atomics = np.where(of.shape.chunks > 1, points, 0.0)
+    times = _EXCHANGE if of.cut.exchanges else 1.0
+    atomics = np.where(of.shape.chunks > 1, points * times, 0.0)
     demand.add_global(atomics, of.ones * 2.0, of.ones * 8.0)
-    demand.chain_cycles += np.where(of.shape.chunks > 1, of.card.atomic_cycles, 0.0)
+    demand.chain_cycles += np.where(of.shape.chunks > 1, of.card.atomic_cycles * times, 0.0)
 
 
 def add_spills(setting: CodeResources, demand: DemandBuilder) -> None:

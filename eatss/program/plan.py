@@ -72,10 +72,11 @@ class KernelCode:
     ``dynamic_shared`` whether it is passed at launch (and needs opting in beyond 48 KiB).
     ``registers`` is an estimate a thread needs. ``arguments`` are the names passed, in order:
     arguments and temporaries of the entry, and counters of host loops. ``notes`` say in
-    sentences what was decided and why. ``reassociates`` says that sums of it are added up in
-    another order, so that floating-point results may differ from the original's by rounding; so
-    they may by the ``inexact_instructions`` that it uses in the place of C's operations, and where
-    it ``regroups`` factors: those of products in another order, scalars when a sum is there.
+    sentences what was decided and why. ``reassociates`` says that floating-point sums, or other
+    reductions, of it are taken in another order, so that results may differ from the original's by
+    rounding, those of maxima by the sign of a zero; so they may by the ``inexact_instructions``
+    that it uses in the place of C's operations, and where it ``regroups`` factors: those of
+    products in another order, scalars when a sum is there.
     ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that
     any number of blocks takes all tiles.
     """

@@ -94,9 +94,11 @@ def cut_lines(kernel: KernelExpectation | KernelSelection) -> list[str]:
         parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []
         parts += [f"up to {spread.chunks} blocks"] if spread.chunks > 1 else []
         steps = f"{spread.tile} steps at a time"
-        lines.append(f"sum over {', '.join(kernel.sum_loops)}: {', '.join(parts)}, {steps}")
+        loops = ", ".join(kernel.sum_loops)
+        lines.append(f"{sum_words(kernel)} over {loops}: {', '.join(parts)}, {steps}")
     if shared_sum is not None:
-        lines.append(f"sum over {shared_sum.loop}: shared by up to {shared_sum.blocks} blocks")
+        blocks = f"shared by up to {shared_sum.blocks} blocks"
+        lines.append(f"{sum_words(kernel)} over {shared_sum.loop}: {blocks}")
     if kernel.host_loop is not None:
         lines.append(f"the loop {kernel.host_loop} runs on the host")
     if warps is not None:
@@ -105,6 +107,11 @@ def cut_lines(kernel: KernelExpectation | KernelSelection) -> list[str]:
     elif kernel.stages > 1:
         lines.append(_ahead(kernel.stages))
     return lines
+
+
+def sum_words(kernel: KernelExpectation | KernelSelection) -> str:
+    """Return what several threads of a kernel have parts of, ``"sum"`` or ``"maximum and sum"``."""
+    return " and ".join(kernel.sum_kinds) or "sum"
 
 
 def _ahead(stages: int) -> str:

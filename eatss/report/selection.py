@@ -12,7 +12,7 @@ from eatss.byte_text import bytes_text
 from eatss.model import PUBLISHED, Selection
 from eatss.model.selection import CellResult, KernelSelection, ReferenceSelection
 from eatss.prediction.expected import Prediction
-from eatss.report.expectation import cut_lines, terms_tables, uncalibrated
+from eatss.report.expectation import cut_lines, sum_words, terms_tables, uncalibrated
 from eatss.report.render import indented_table, render
 
 _LIMITS = {
@@ -198,7 +198,7 @@ def _loops(kernel: KernelSelection) -> Table:
 
 def _summed(kernel: KernelSelection) -> str:
     lanes = 1 if kernel.spread is None else kernel.spread.lanes
-    return "sum, spread, x" if lanes > 1 else "sum, spread"
+    return f"{sum_words(kernel)}, spread{', x' if lanes > 1 else ''}"
 
 
 def _dealt_loops(kernel: KernelSelection) -> Table:
@@ -214,7 +214,7 @@ def _dealt_loops(kernel: KernelSelection) -> Table:
         if block and loop == kernel.block[-1][0] and not lanes:
             kind += ", x"
         if kernel.shared_sum is not None and loop == kernel.shared_sum.loop:
-            kind = "sum, shared"
+            kind = f"{sum_words(kernel)}, shared"
         if loop in kernel.sum_loops and kernel.spread is not None:
             kind, tile = _summed(kernel), kernel.spread.tile
         dealt = ("-", "-") if threads is None else (str(threads), str(-(-tile // threads)))

@@ -72,6 +72,7 @@ def only_updates(piece: Piece, dependences: Dependences) -> bool:
 def _reads_results(piece: Piece) -> bool:
     """Tell whether a launch reads what it writes other than to take up the element it updates."""
     band = [loop.name for loop in piece.band]
+    updates = {reduction.statement for reduction in piece.kernel.reductions}
     written: isl.UnionSet | None = None
     read: isl.UnionSet | None = None
     for statement, placed in zip(piece.statements, piece.placed, strict=True):
@@ -87,7 +88,7 @@ def _reads_results(piece: Piece) -> bool:
                 taken_up += 1
             else:
                 read = image if read is None else read.union(image)
-        if taken_up != 1:
+        if taken_up != 1 and not (taken_up and statement.name in updates):  # x > m ? x : m
             return True
     assert written is not None
     return read is not None and not written.intersect(read).is_empty()

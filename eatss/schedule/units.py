@@ -6,7 +6,7 @@ it, so it becomes a kernel of its own between what comes before and what comes a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import islpy as isl
@@ -14,7 +14,8 @@ import islpy as isl
 from eatss.isl_names import bound_domain, function_on, node_kind, set_names
 from eatss.polyhedral.tree import KernelTree, members
 from eatss.schedule.pieces import LoopMember, Piece
-from eatss.scops import Statement
+from eatss.scops import Scop, Statement
+from eatss.scops.combiners import Combiner, combiner_of
 
 _NODE = isl.schedule_node_type
 
@@ -41,14 +42,35 @@ def restricted(piece: Piece, statements: Sequence[str]) -> Piece:
     )
 
 
-def sums_of(piece: Piece) -> dict[str, frozenset[str]]:
-    """Return for each statement that adds to something the loops, by C name, it sums over."""
+def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> dict[str, frozenset[str]]:
+    """Return for each statement that is a reduction the loops, by C name, it goes over.
+
+    With ``exact`` only those that come to the same value in any order: floating-point sums and
+    products do not, and of zeros ``fmax`` may return either.
+    """
     names = {loop.source_name: loop.name for loop in (*piece.band, *piece.inner)}
-    return {
-        reduction.statement: frozenset(names[loop] for loop in reduction.loops if loop in names)
+    found: dict[str, frozenset[str]] = {}
+    for reduction in piece.kernel.reductions:
+        element_type = scop.array(reduction.array).element_type
+        fits = combiner_of(reduction.operator, element_type) is not None
+        if fits and not (exact and element_type.is_floating):
+            found[reduction.statement] = frozenset(
+                names[loop] for loop in reduction.loops if loop in names
+            )
+    return found
+
+
+def combiner_in(piece: Piece, statements: Collection[str], scop: Scop) -> Combiner | None:
+    """Return what combines parts of the reductions of some statements.
+
+    ``None`` where there are none, or where they differ.
+    """
+    found = {
+        combiner_of(reduction.operator, scop.array(reduction.array).element_type)
         for reduction in piece.kernel.reductions
-        if reduction.operator == "+"
+        if reduction.statement in statements
     }
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def serial_runs(piece: Piece, sums: dict[str, frozenset[str]]) -> tuple[Run, ...]:

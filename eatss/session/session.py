@@ -357,6 +357,7 @@ class Session:
                 kernel,
                 spread=cut.spread,
                 sum_loops=cut.sum_loops,
+                sum_kinds=cut.sum_kinds,
                 shared_sum=cut.shared_sum,
                 host_loop=cut.host_loop,
             )

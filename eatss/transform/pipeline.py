@@ -117,7 +117,7 @@ def _copies_plainly(node: Node) -> bool:
 
 def _may_start(copy: Copy) -> bool:
     size = copy.target.buffer.element_type.size_bytes
-    return not copy.adds and copy.source.buffer.space == "global" and size in _SIZES
+    return copy.source.buffer.space == "global" and size in _SIZES
 
 
 def _ahead(nodes: Sequence[Node]) -> tuple[Node, ...]:

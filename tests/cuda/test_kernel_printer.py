@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
 from eatss.cuda.kernel_printer import kernel_text
-from eatss.instructions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.instructions import ATOMIC_ADD, COMBINES, SHUFFLE_DOWN_ADD
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Argument,
@@ -85,7 +86,23 @@ BLOCK = Let(name="t", value=applied(Operator.MUL, Constant(32), Name("blockIdx.x
             Copy(target=element(A, AT, N), source=element(R, AT)),
             "A[i * m + n] = r[i];",
         ),
-        (Copy(target=element(CELL), source=element(SCALAR), adds=True), "c[0] += alpha;"),
+        (
+            Perform(
+                instruction=COMBINES["add"],
+                operands=(("target", (element(CELL),)), ("value", (element(SCALAR),))),
+            ),
+            "c[0] += alpha;",
+        ),
+        (
+            Perform(
+                instruction=COMBINES["fmin"],
+                operands=(("target", (element(CELL),)), ("value", (element(SCALAR),))),
+            ),
+            "c[0] = eatss_fmin(c[0], alpha);",
+        ),
+        (Fill(target=element(R, AT), value=math.inf), "r[i] = (1e308 * 1e308);"),
+        (Fill(target=element(R, AT), value=-math.inf), "r[i] = -(1e308 * 1e308);"),
+        (Fill(target=element(R, AT), value=math.nan), "r[i] = (1e308 * 1e308 * 0.0);"),
         (
             Copy(target=element(TILE, AT, N), source=element(CELL), condition=AT),
             "if (i) sh.T[i][n] = c[0];",

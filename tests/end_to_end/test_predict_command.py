@@ -81,6 +81,7 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "shared",
         "spread",
         "sum_loops",
+        "sum_kinds",
         "shared_sum",
         "host_loop",
         "warps",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eatss.instructions import ATOMIC_ADD
+from eatss.instructions import ATOMIC_ADD, COMBINES
 from eatss.kernel.barriers import (
     barrier_faults,
     barriers_in,
@@ -55,6 +55,7 @@ def use(box: Element) -> Copy:
 
 
 ZERO = Constant(0)
+COMBINE = Perform(instruction=COMBINES["add"], operands=(("target", (S,)), ("value", (A,))))
 ADD = Perform(instruction=ATOMIC_ADD, operands=(("target", (S,)), ("value", (A,))))
 
 
@@ -93,7 +94,7 @@ ALONE = "a barrier stands where not all threads of a block get to"
         ((fill(S), SYNC, Copy(target=S, source=OTHER)), ()),
         ((fill(S), Copy(target=S, source=OTHER)), (READ_EARLY,)),
         ((fill(S), ADD), (READ_EARLY, TOGETHER)),
-        ((fill(S), SYNC, Copy(target=S, source=A, adds=True), fill(S)), (WRITTEN_EARLY, TOGETHER)),
+        ((fill(S), SYNC, COMBINE, fill(S)), (WRITTEN_EARLY, TOGETHER)),
         ((If(conditions=(THREAD,), body=(SYNC,)),), (ALONE,)),
         ((If(conditions=(N,), body=(SYNC,)),), ()),
         ((loop(SYNC, first=THREAD),), (ALONE,)),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from eatss.instructions import COMBINES
 from eatss.instructions.matrices import MMA_F64_8X8X4
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
@@ -37,7 +38,9 @@ MULTIPLY = Perform(
 )
 TOLD = Source(line=1, text="C += A * B;")
 COPY = Copy(target=REGISTER, source=REGISTER)
-OTHER = Copy(target=REGISTER, source=REGISTER, adds=True)
+OTHER = Perform(
+    instruction=COMBINES["add"], operands=(("target", (REGISTER,)), ("value", (REGISTER,)))
+)
 
 
 def below(name: str, end: IntExpr) -> Apply:

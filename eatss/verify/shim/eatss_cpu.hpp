@@ -752,11 +752,32 @@ inline void eatss_commit_copies() { eatss::commit_copies(); }
 template <int pending>
 inline void eatss_wait_for_copies() { eatss::wait_for_copies(pending); }
 
-template <class T, class U>
-EATSS_UNSEEN void eatss_atomic_add(T *pointer, U value) {
-    eatss::access((uintptr_t)pointer, sizeof(T), true, true);
-    *pointer += (T)value;
-}
+template <class T>
+inline T eatss_larger(T one, T other) { return other > one ? other : one; }
+template <class T>
+inline T eatss_smaller(T one, T other) { return other < one ? other : one; }
+inline float eatss_fmax(float one, float other) { return fmaxf(one, other); }
+inline double eatss_fmax(double one, double other) { return fmax(one, other); }
+inline float eatss_fmin(float one, float other) { return fminf(one, other); }
+inline double eatss_fmin(double one, double other) { return fmin(one, other); }
+
+#define EATSS_ATOMIC(name, combined)                              \
+    template <class T, class U>                                   \
+    EATSS_UNSEEN void eatss_atomic_##name(T *pointer, U given) {  \
+        eatss::access((uintptr_t)pointer, sizeof(T), true, true); \
+        T value = (T)given;                                       \
+        *pointer = (T)(combined);                                 \
+    }
+EATSS_ATOMIC(add, *pointer + value)
+EATSS_ATOMIC(multiply, *pointer * value)
+EATSS_ATOMIC(and, *pointer & value)
+EATSS_ATOMIC(or, *pointer | value)
+EATSS_ATOMIC(xor, *pointer ^ value)
+EATSS_ATOMIC(max, value > *pointer ? value : *pointer)
+EATSS_ATOMIC(min, value < *pointer ? value : *pointer)
+EATSS_ATOMIC(fmax, value > *pointer || *pointer != *pointer ? value : *pointer)
+EATSS_ATOMIC(fmin, value < *pointer || *pointer != *pointer ? value : *pointer)
+#undef EATSS_ATOMIC
 
 // What the compiler calls before every access.
 #define EATSS_ACCESS(bytes)                                                                      \
