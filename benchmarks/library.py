@@ -24,7 +24,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.library_workloads import Workload, other_shapes, unseen, workloads
+from benchmarks.library_workloads import (
+    Workload,
+    every_workload,
+    other_shapes,
+    reductions,
+    unseen,
+    workloads,
+)
 from benchmarks.recorded import RESULTS, geometric_mean
 
 FILE = RESULTS / "library.json"
@@ -78,7 +85,7 @@ def prepare(folder: Path, only: Sequence[str], dtypes: Sequence[str], *, by_hand
     """Generate every program of every workload, for an H200."""
     import eatss  # noqa: PLC0415 - not on the machine with the card
 
-    known = workloads() | other_shapes() | unseen()
+    known = every_workload()
     for name in only or workloads() | other_shapes():
         workload = known[name]
         for dtype in dtypes:
@@ -125,7 +132,7 @@ def measured(folder: Path, seconds: float, rounds: int) -> Iterator[Row]:
 
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    known = workloads() | other_shapes() | unseen()
+    known = every_workload()
     for place in sorted(folder.iterdir()):
         name, _, dtype = place.name.rpartition("-")
         yield from _of_workload(torch, known[name], name, dtype, place, seconds, rounds)
@@ -294,7 +301,13 @@ def report(rows: Sequence[Row]) -> None:
             if row.program == SELECTED:
                 selected[name, dtype] = energy_ratio, time_ratio
     print("\nthe library over ours in the geometric mean, sizes as selected:")
-    for what, known in (("", workloads()), ("other shapes, ", other_shapes()), ("", unseen())):
+    groups = {
+        "": workloads(),
+        "other shapes, ": other_shapes(),
+        "reductions, ": reductions(),
+        "unseen shapes, ": unseen(),
+    }
+    for what, known in groups.items():
         for dtype in ("double", "float"):
             own_ratios = [
                 found for (name, of), found in selected.items() if of == dtype and name in known

@@ -90,6 +90,10 @@ def _contraction_two(torch: Any, C: Any, A: Any, B: Any) -> None:
     C += torch.einsum("abef,efcd->abcd", A, B)
 
 
+def _softmax(torch: Any, out: Any, most: Any, sum: Any, **arrays: Any) -> None:  # noqa: A002
+    torch.softmax(arrays["in"], 1, out=out)
+
+
 def _trmm(torch: Any, A: Any, B: Any, alpha: float) -> None:
     unit = torch.tril(A, -1).T
     unit.diagonal().fill_(1.0)
@@ -284,6 +288,24 @@ def other_shapes() -> dict[str, Workload]:
         "trmm-2345": _trmm_of(2345),
         "2mm-oblong": replace(_2MM(1), sizes={"NI": 1800, "NJ": 2100, "NK": 1234, "NL": 999}),
     }
+
+
+def reductions() -> dict[str, Workload]:
+    """Return programs that reduce rows, and multiply nothing."""
+    return {
+        "softmax": Workload(
+            source=PROGRAMS / "softmax.c",
+            sizes={"NI": 20000, "NJ": 2000},
+            shapes={"in": ("NI", "NJ"), "out": ("NI", "NJ"), "most": ("NI",), "sum": ("NI",)},
+            result="out",
+            call=_softmax,
+        )
+    }
+
+
+def every_workload() -> dict[str, Workload]:
+    """Return all of them by name."""
+    return workloads() | other_shapes() | reductions() | unseen()
 
 
 def unseen() -> dict[str, Workload]:

@@ -25,9 +25,10 @@ from eatss.scops import SizeProduct
 
 
 def product_values(products: Sequence[SizeProduct]) -> dict[str, IntExpr]:
-    """Return what each product is. Loops of a negative length run as seldom as those of length 0:
-    two such factors make no loop that runs.
-    """  # noqa: D205
+    """Return what each product is, by its name.
+
+    Loops of a negative length do not run, so two such factors make none that does.
+    """
     return {one.name: reduce(multiplied, factors_of(one)) for one in products}
 
 

@@ -59,14 +59,16 @@ class _Pairs:
 def with_collapsed_loops(scop: Scop) -> Scop:
     """Return a region in which loops that only run over neighbouring dimensions are one.
 
-    The region itself where there are none, or where no sum of it runs over more dimensions than
-    cards have axes: then nothing is gained.
+    The region itself where that leaves every sum with as many loops as it has: what a sum runs
+    over then is one loop already, whose copies start once, and the other loops are as good alone.
     """
-    if not any(_is_deep_sum(statement) for statement in scop.statements):
+    if not any(len(_summed(statement)) > 1 for statement in scop.statements):
         return scop
-    while (group := _group(scop)) is not None:
-        scop = _collapsed(scop, *group)
-    return scop
+    found = scop
+    while (group := _group(found)) is not None:
+        found = _collapsed(found, *group)
+    pairs = zip(scop.statements, found.statements, strict=True)
+    return found if any(len(_summed(one)) > len(_summed(now)) for one, now in pairs) else scop
 
 
 def has_collapsed_loops(scop: Scop) -> bool:
@@ -74,19 +76,14 @@ def has_collapsed_loops(scop: Scop) -> bool:
     return any(array.declared is not None for array in scop.arrays)
 
 
-def _is_deep_sum(statement: Statement) -> bool:
-    """Tell whether a statement adds up over a loop, and has more loops than a product of matrices.
-
-    A stencil or a copy is as good with its own loops.
-    """
+def _summed(statement: Statement) -> frozenset[str]:
+    """Return the loops that a statement adds up over, none if it is no update."""
     write = statement.write
-    updates = any(read.relation.is_equal(write.relation) for read in statement.reads)
+    if not any(read.relation.is_equal(write.relation) for read in statement.reads):
+        return frozenset()
     subscripts = output_affs(name_inputs(write.relation, statement.loops))
     free = {name for function in subscripts for name in involved_dims(function)}
-    return updates and len(free) < len(statement.loops) and len(statement.loops) > _PRODUCT
-
-
-_PRODUCT = 3
+    return frozenset(statement.loops) - free
 
 
 def _group(scop: Scop) -> tuple[dict[_Place, tuple[Length, Length]], set[_Place]] | None:

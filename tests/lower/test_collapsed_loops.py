@@ -33,9 +33,9 @@ CONTRACTIONS = {
         + "s += A[a][b][e][f] * B[e][f][c][d];\nC[a][b][c][d] = s; }",
     ),
     "three indices, and a number among the sizes": (
-        "double C[NA][3][NC][ND], double A[NA][3][NC][NE], double B[NE][ND]",
-        nest("a") + "for (int b = 0; b < 3; b++)\n" + nest(*"cde")
-        + "C[a][b][c][d] += A[a][b][c][e] * B[e][d];",
+        "double C[NA][ND], double A[NA][NE][3][NF], double B[NE][3][NF][ND]",
+        nest(*"ade") + "for (int b = 0; b < 3; b++)\n" + nest("f")
+        + "C[a][d] += A[a][e][b][f] * B[e][b][f][d];",
     ),
     "another nest has the loops apart": (
         FIXED + ", double x[NA]",
@@ -122,13 +122,10 @@ def test_a_product_of_sizes_is_held_to_32_bits() -> None:
     assert program.index_bits == 32
     messages = [one.message for one in program.entries[0].assumptions]
     assert any("NA * NB must be at most 2^" in message for message in messages)
-    long_rows = (
-        source(
-            "double C[NA][NB][1], double A[NA][NB][1], double B[1][1]",
-            nest("a", "b") + "for (int c = 0; c < 1; c++) for (int d = 0; d < 1; d++)\n"
-            "C[a][b][c] += A[a][b][d] * B[d][c];",
-        )
-        .replace("#define NA 12", "#define NA 70000")
-        .replace("#define NB 12", "#define NB 70000")
-    )
-    assert eatss.codegen(long_rows, gpu="h200").index_bits == 64
+
+
+def test_strict_sums_over_collapsed_loops_keep_their_order(tmp_path: Path) -> None:
+    (tmp_path / "f.c").write_text(source(*CONTRACTIONS["floats"]), encoding="utf-8")
+    eatss.codegen(tmp_path / "f.c", gpu="h200", output=tmp_path / "out", strict_fp=True)
+    found = verify(tmp_path / "out", device="cpu", sizes=SIZES[:2])
+    assert (found.status, found.bit_equal) == ("ok", True)

@@ -31,7 +31,7 @@ void f(double C[N][N], double D[N][N], double A[N][M][M], double B[M][M][N], dou
 TAIL = "\n#pragma endscop\n}\n"
 LOOPS = "for (int i = 0; i < N; i++) for (int j = 0; j < N; j++)"
 SUM = "for (int e = 0; e < M; e++) for (int f = 0; f < M; f++)"
-PRODUCT = "A[i][e][f] * B[e][f][j]"
+PRODUCT = "A[i][e][f] * B[f][e][j]"  # the other way round in one: two loops stay two
 
 JOINED = {
     "added": f"{LOOPS} {SUM} C[i][j] += {PRODUCT};",
@@ -46,7 +46,7 @@ JOINED = {
 }
 LEFT = {
     "seen in between": f"{LOOPS} {SUM} {{ C[i][j] += {PRODUCT}; P[i][j][e][f] = C[i][j]; }}",
-    "two to one element": f"{LOOPS} {SUM} {{ C[i][j] += A[i][e][f]; C[i][j] += B[e][f][j]; }}",
+    "two to one element": f"{LOOPS} {SUM} {{ C[i][j] += A[i][e][f]; C[i][j] += B[f][e][j]; }}",
     "started anew": f"{LOOPS} for (int e = 0; e < M; e++) {{ C[i][j] = 0;"
     f" for (int f = 0; f < M; f++) C[i][j] += {PRODUCT}; D[i][j] += C[i][j]; }}",
     "no sum": f"{LOOPS} {SUM} C[i][j] = 0.5 * C[i][j] + {PRODUCT};",

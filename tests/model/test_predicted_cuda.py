@@ -284,12 +284,13 @@ void f({arrays}) {{
 
 
 def contraction(free: str, trips: int) -> str:
-    """A sum over ``p`` of tensors that each have every other of the free loops."""
+    """A sum over ``p`` of tensors that each have half of the free loops."""
+    half = len(free) // 2
 
     def at(names: str) -> str:
         return "".join(f"[{name}]" for name in names)
 
-    left, right = free[::2] + "p", "p" + free[1::2]
+    left, right = free[:half] + "p", "p" + free[half:]
     arrays = [("C", free), ("A", left), ("B", right)]
     return CONTRACTION.format(
         trips=trips,
@@ -404,7 +405,7 @@ void f(double C[4][4][4][4], double A[4][4][100000], double B[4][4][100000]) {
 #pragma scop
   for (int a = 0; a < 4; a++) for (int b = 0; b < 4; b++) for (int c = 0; c < 4; c++)
     for (int d = 0; d < 4; d++) for (int k = 0; k < 100000; k++)
-      C[a][b][c][d] += A[a][c][k] * B[b][d][k];
+      C[a][b][c][d] += A[a][b][k] * B[c][d][k];
 #pragma endscop
 }
 """

@@ -48,14 +48,9 @@ SIZES = {"NA": 3, "NB": 4, "NC": 5, "ND": 6, "NE": 7, "NF": 8}
 COLLAPSED = {
     "two indices are summed over": (nest(*"abcdef") + TWO_BODY, TWO, [("a_b", "c_d", "e_f")]),
     "three indices follow each other": (
-        nest(*"abcde") + "C[a][b][c][d] += A[a][b][c][e] * B[e][d];",
-        "double C[NA][NB][NC][ND], double A[NA][NB][NC][NE], double B[NE][ND]",
-        [("a_b_c", "d", "e")],
-    ),
-    "a batch shares one operand": (
-        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
-        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
-        [("a_b", "c", "d")],
+        nest(*"abcdef") + "C[a][b][c][d] += A[a][b][c][e][f] * B[e][f][d];",
+        "double C[NA][NB][NC][ND], double A[NA][NB][NC][NE][NF], double B[NE][NF][ND]",
+        [("a_b_c", "d", "e_f")],
     ),
     "indices change places": (
         nest(*"abcdef") + "C[c][d][a][b] += A[e][f][a][b] * B[c][d][e][f];",
@@ -85,8 +80,8 @@ COLLAPSED = {
     "names that C++ keeps for itself": (
         "for (int _a = 0; _a < NA; _a++) for (int _b = 0; _b < NB; _b++)\n"
         + nest(*"cd")
-        + "C[_a][_b][c] += A[_a][_b][d] * B[d][c];",
-        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
+        + "C[c][d] += A[c][_a][_b] * B[_a][_b][d];",
+        "double C[NC][ND], double A[NC][NA][NB], double B[NA][NB][ND]",
         [("a_b", "c", "d")],
     ),
 }
@@ -102,63 +97,56 @@ def test_loops_side_by_side_are_one(which: str) -> None:
     assert not has_collapsed_loops(scop)
 
 
+PAIR = "double C[NC][ND], double A[NC][NA][NB], double B[NA][NB][ND]"
+PAIR_BODY = "C[c][d] += A[c][a][b] * B[a][b][d];"
+
 APART = {
     "one operand has an index alone": (
-        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[a][d][c];",
-        "double C[NA][NB][NC], double A[NA][NB][ND], double B[NA][ND][NC]",
+        nest(*"abcd") + "C[c][d] += A[c][a][b] * B[a][d];",
+        "double C[NC][ND], double A[NC][NA][NB], double B[NA][ND]",
     ),
     "an array has them the other way round": (
-        nest(*"abcd") + "C[a][b][c] += A[b][a][d] * B[d][c];",
-        "double C[NA][NB][NC], double A[NB][NA][ND], double B[ND][NC]",
+        nest(*"abcd") + "C[c][d] += A[c][b][a] * B[a][b][d];",
+        PAIR.replace("A[NC][NA][NB]", "A[NC][NB][NA]"),
     ),
     "the inner half runs over a part": (
-        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
-        "double C[NA][NB + 1][NC], double A[NA][NB + 1][ND], double B[ND][NC]",
+        nest(*"abcd") + PAIR_BODY,
+        PAIR.replace("[NB]", "[NB + 1]"),
     ),
-    "rows differ in length": (
-        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
-        "double C[NA][NB][NC], double A[NA][NB + 1][ND], double B[ND][NC]",
-    ),
+    "rows differ in length": (nest(*"abcd") + PAIR_BODY, PAIR.replace("[NB]", "[NB + 1]", 1)),
     "a neighbour is read": (
-        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * A[a][b + 1][d];",
-        "double C[NA][NB][NC], double A[NA][NB + 1][ND]",
+        nest(*"abcd") + "C[c][d] += A[c][a][b] * A[c][a][b + 1] * B[a][b][d];",
+        PAIR.replace("A[NC][NA][NB]", "A[NC][NA][NB + 1]"),
     ),
     "a triangle": (
-        "for (int a = 0; a < NA; a++) for (int b = 0; b <= a; b++)\n"
-        + nest(*"cd")
-        + "C[a][b][c] += A[a][b][d] * B[d][c];",
-        "double C[NA][NA][NC], double A[NA][NA][ND], double B[ND][NC]",
+        "for (int a = 0; a < NA; a++) for (int b = 0; b <= a; b++)\n" + nest(*"cd") + PAIR_BODY,
+        PAIR.replace("[NB]", "[NA]"),
     ),
-    "another loop stands between": (
-        nest(*"acbd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
-        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
-    ),
+    "another loop stands between": (nest(*"acbd") + PAIR_BODY, PAIR),
     "the inner loop counts down": (
-        nest("a")
-        + "for (int b = NB - 1; b >= 0; b--)\n"
-        + nest(*"cd")
-        + "C[a][b][c] += A[a][b][d] * B[d][c];",
-        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
+        nest("a") + "for (int b = NB - 1; b >= 0; b--)\n" + nest(*"cd") + PAIR_BODY,
+        PAIR,
     ),
     "a statement stands between the loops": (
-        nest("a") + "{ x[a] = 0;\n" + nest(*"bcd") + "C[a][b][c] += A[a][b][d] * B[d][c]; }",
-        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC], double x[NA]",
+        nest("a") + "{ x[a] = 0;\n" + nest(*"bcd") + PAIR_BODY + " }",
+        PAIR + ", double x[NA]",
     ),
-    "a counter is a value": (
-        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * (a + 1);",
-        "double C[NA][NB][NC], double A[NA][NB][ND]",
-    ),
+    "a counter is a value": (nest(*"abcd") + "C[c][d] += A[c][a][b] * B[a][b][d] * (a + 1);", PAIR),
     "nothing is summed": (
         nest(*"abcd") + "C[a][b][c][d] = 2 * A[a][b][c][d];",
         "double C[NA][NB][NC][ND], double A[NA][NB][NC][ND]",
+    ),
+    "sums are over one loop as they are": (
+        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
+        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
     ),
     "a product of matrices": (
         nest(*"abc") + "C[a][b] += A[a][c] * B[c][b];",
         "double C[NA][NB], double A[NA][NC], double B[NC][NB]",
     ),
     "the array has no first extent": (
-        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
-        "double C[][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
+        nest(*"abcd") + "C[c][d] += A[a][b][c] * B[a][b][d];",
+        "double C[NC][ND], double A[][NB][NC], double B[NA][NB][ND]",
     ),
 }
 
@@ -171,9 +159,8 @@ def test_loops_that_something_tells_apart_stay(which: str) -> None:
 
 
 def test_two_nests_share_an_array_only_as_both_can() -> None:
-    body = nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];" + nest(*"ab") + "C[a][0][b] = 0;"
-    arguments = "double C[NA][NB][NB], double A[NA][NB][ND], double B[ND][NB]"
-    scop = region(body, arguments, **{**SIZES, "NC": 4})
+    body = nest(*"abcd") + PAIR_BODY + nest(*"ad") + "B[a][0][d] = 0;"
+    scop = region(body, PAIR, **SIZES)
     assert with_collapsed_loops(scop) is scop
 
 
@@ -231,28 +218,28 @@ def test_the_same_elements_are_touched_in_the_same_order(
 def test_any_contraction_keeps_its_order(data: st.DataObject) -> None:
     """Subscripts are any of the counters, in any order; loops as well."""
     counters = data.draw(st.permutations("abcd"))
-    arrays = {
-        name: data.draw(st.lists(st.sampled_from(counters), min_size=2, max_size=3, unique=True))
-        for name in ("C", "A", "B")
+    pair = "".join(data.draw(st.permutations("ab")))
+    subscripts = {
+        name: [*data.draw(st.permutations((pair, own)))] if name != "C" else ["c", "d"]
+        for name, own in (("C", ""), ("A", "c"), ("B", "d"))
     }
+    arrays = {name: "".join(own) for name, own in subscripts.items()}
     refs = {name: name + "".join(f"[{one}]" for one in own) for name, own in arrays.items()}
     body = nest(*counters) + f"{refs['C']} += {refs['A']} * {refs['B']};"
     arguments = ", ".join(
         f"double {name}" + "".join(f"[N{one.upper()}]" for one in own)
         for name, own in arrays.items()
     )
-    lengths = {f"N{one.upper()}": data.draw(st.integers(1, 3)) for one in counters}
+    lengths = {f"N{one.upper()}": data.draw(st.integers(2, 3)) for one in counters}
     scop = region(body, arguments, **lengths)
-    assert trace(with_collapsed_loops(scop)) == trace(scop)
+    after = with_collapsed_loops(scop)
+    assert (after is not scop) == (pair in "".join(counters))
+    assert trace(after) == trace(scop)
 
 
 def test_a_size_that_is_no_number_gets_a_product() -> None:
-    text = source(
-        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
-        "int NA, int NB, int NC, "
-        "int ND, double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
-    )
-    (scop,) = parse_source(text).scops
+    arguments = f"int NA, int NB, int NC, int ND, {PAIR}"
+    (scop,) = parse_source(source(nest(*"abcd") + PAIR_BODY, arguments)).scops
     after = with_collapsed_loops(scop)
     assert after.products == (SizeProduct(name="NA_NB", factors=("NA", "NB")),)
     assert after.sizes == scop.parameters
@@ -281,12 +268,13 @@ def test_a_saved_schedule_is_of_the_collapsed_loops() -> None:
 
 
 def test_code_is_for_any_size_and_sizes_for_ppcg_know_the_loops_of_the_source() -> None:
-    text = "#define NA 24\n#define NB 24\n#define NC 24\n#define ND 24\n" + source(
-        nest(*"abcd") + "C[a][b][c] += A[a][b][d] * B[d][c];",
-        "double C[NA][NB][NC], double A[NA][NB][ND], double B[ND][NC]",
-    )
+    macros = "".join(f"#ifndef N{one}\n#define N{one} 24\n#endif\n" for one in "ABCD")
+    text = macros + source(nest(*"abcd") + PAIR_BODY, PAIR)
     symbolic = Session(text, code=True).symbolic
-    assert [region.generic for region in symbolic.regions] == [True]
-    assert [loop.name for loop in symbolic.program.facts[0].loops] == ["a_b", "c", "d"]
+    (own,) = symbolic.regions
+    assert own.generic
+    assert [one.name for one in own.scheduled.scop.products] == ["NA_NB"]
+    assert [loop.name for loop in symbolic.program.facts[0].loops] == ["c", "d", "a_b"]
     ppcg = Session(text, cut="ppcg").analysed
-    assert {"a", "b"} <= {loop.name for loop in ppcg.facts[0].loops}
+    loops = (*ppcg.facts[0].loops, *ppcg.facts[0].inner_loops)
+    assert {loop.name for loop in loops} == {"a", "b", "c", "d"}
