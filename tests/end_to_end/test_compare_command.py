@@ -50,6 +50,7 @@ def test_without_options_selected_sizes_are_compared_with_32() -> None:
     assert "\nselected  ok" in done.stdout
 
 
+@pytest.mark.long
 def test_requirements_that_are_met_leave_the_exit_code_alone() -> None:
     done = eatss("compare", GEMM, *H200, "--require", "energy<=1.0", card=PATH)
     assert done.returncode == 0
@@ -70,6 +71,7 @@ def test_a_requirement_that_is_not_met_is_exit_code_3_and_says_by_how_much() -> 
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_a_requirement_on_what_was_not_measured_is_not_met() -> None:
     done = eatss("compare", GEMM, *H200, "--meter", "none", "--require", "energy<=1", card=PATH)
     assert done.returncode == 3

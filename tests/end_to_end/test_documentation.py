@@ -51,7 +51,7 @@ eatss.measuring.compare = partial(eatss.measuring.compare, **card)
 """
 SLOW = ("cards.md", "codegen.md", "energy-meter.md", "measure.md", "ppcg.md", "report.md")
 """Pages whose commands take many seconds: the long tests try them."""
-SLOW_IN_PYTHON = ("jit.md", "tutorial.md")
+SLOW_IN_PYTHON = ("jit.md", "measure.md", "report.md", "tutorial.md")
 EXTENDING = "extending.md"
 """Its files are those of a package, which test_extending installs."""
 

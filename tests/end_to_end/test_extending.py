@@ -78,6 +78,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.usefixtures("package")
+@pytest.mark.long
 def test_every_command_of_the_page_works() -> None:
     printed = {}
     for command in commands():

@@ -94,6 +94,7 @@ def test_a_c_file_is_selected_for_generated_and_measured_in_one_go(tmp_path: Pat
     assert (kept / "gemm.cu").is_file()
 
 
+@pytest.mark.long
 def test_several_sources_are_measured_one_after_another(gemm: Path, tmp_path: Path) -> None:
     sources = (gemm, GEMM, KERNELS / "atax.c")
     done = eatss("measure", *sources, "-g", "h200", "-o", tmp_path, "--format", "csv", card=PATH)

@@ -29,7 +29,7 @@ from tests.examples import with_long
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))
-QUICK = ("gemm", "mvt", "durbin")
+QUICK = ("gemm", "durbin")
 PROFILE = load_profile("h200")
 
 

@@ -96,6 +96,7 @@ def test_dynamic_shared_memory_is_opted_into(cupy: FakeCupy, jit: Jit) -> None:
     assert cupy.launched[0].shared_bytes == code.shared_bytes * code.dynamic_shared
 
 
+@pytest.mark.long
 def test_sizes_in_constants_serve_a_class_with_one_machine_code(cupy: FakeCupy, jit: Jit) -> None:
     for specialize, compiled in ((False, 1), (True, 3)):
         cupy.compiled.clear()

@@ -73,6 +73,7 @@ def test_where_nothing_can_be_measured_there_is_no_winner(tune: Tune, tmp_path: 
     assert not list(cache.folder.glob("tuned/*"))
 
 
+@pytest.mark.long
 def test_winners_are_kept_for_their_card_and_found_without_measuring(
     tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,7 +115,7 @@ def products_offered(structures: Sequence[Structure]) -> list[Structure]:
 
 @pytest.mark.parametrize(
     "seed",
-    [pytest.param(n, marks=() if n in (2, 4, 9) else pytest.mark.long) for n in range(80)],
+    [pytest.param(n, marks=() if n in (2, 9) else pytest.mark.long) for n in range(80)],
 )
 def test_contractions_are_offered_just_where_the_generator_finds_products(seed: int) -> None:
     source = contraction(Random(seed))

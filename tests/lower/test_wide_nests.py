@@ -293,6 +293,7 @@ def launches(program: Program) -> list[Launch]:
     return found
 
 
+@pytest.mark.long
 def test_a_convolution_layer_has_all_four_loops_in_its_grid(tmp_path: Path) -> None:
     sizes = [{"N": n, "K": k, "C": c, "H": h, "W": w} for n, k, c, h, w in (
         (1, 1, 1, 1, 1), (2, 33, 3, 5, 7), (1, 32, 17, 8, 9), (3, 3, 2, 31, 2), (0, 3, 2, 5, 5),
@@ -323,6 +324,7 @@ def test_two_sweeps_in_four_dimensions_take_seconds(tmp_path: Path) -> None:
     assert len(program.kernels) == 2
 
 
+@pytest.mark.long
 def test_the_contiguous_loop_of_a_contraction_is_along_x(tmp_path: Path) -> None:
     sizes = [{"N": n} for n in (1, 2, 3, 5, 7)]
     program, found = verified(CONTRACTION, tmp_path, sizes)
@@ -453,6 +455,7 @@ def test_a_sum_over_few_points_of_four_loops_is_split_over_blocks(tmp_path: Path
     assert any("the sum over c is split" in note for k in program.kernels for note in k.notes)
 
 
+@pytest.mark.long
 def test_several_loops_share_the_threads_along_z(tmp_path: Path) -> None:
     block = {"a": 2, "b": 3, "c": 2, "d": 4}
     tiles = {"a": 4, "b": 3, "c": 4, "d": 4}

@@ -93,6 +93,7 @@ def test_make_builds_all_at_once_and_nothing_twice(project: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_make_builds_again_where_a_header_changes(project: Path) -> None:
     folder = project / "scaled"
     assert make(folder, "KERNELS=scaled").returncode == 0
@@ -143,6 +144,7 @@ def test_cmake_builds_and_follows_headers(project: Path) -> None:
     assert all(first[name] != stamp for name, stamp in stamps(folder / "out").items())
 
 
+@pytest.mark.long
 def test_cmake_hands_options_on_and_stops_where_something_fails(project: Path) -> None:
     done = cmake(project, f"add_ppcg(gemm {cases.SMALL})")
     assert done.returncode == 0, done.stderr
