@@ -15,11 +15,13 @@ Entry points are read when a name is asked for that is not built in, or all name
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
@@ -134,7 +136,7 @@ class Registry(Generic[T]):
 
     def names(self) -> tuple[str, ...]:
         """Return all names: those of eatss, those registered, those of packages."""
-        installed = (one.name for one in entry_points(group=self.group))
+        installed = (one.name for one in _offered(self.group))
         return tuple(dict.fromkeys((*self._things, *sorted(installed))))
 
     def get(self, name: str) -> T:
@@ -144,10 +146,9 @@ class Registry(Generic[T]):
             InputError: ``EATSS-X005`` there is none, ``EATSS-X004`` a package's cannot be loaded.
         """
         if name not in self._things:
-            found = entry_points(group=self.group, name=name)
-            if not found:
+            entry = next((one for one in _offered(self.group) if one.name == name), None)
+            if entry is None:
                 raise self._unknown(name)
-            entry = next(iter(found))
             self._things[name] = self._loaded(name, entry.value, entry.load)
         return self._things[name]
 
@@ -207,3 +208,22 @@ class Registry(Generic[T]):
             f"there is no {self.kind} '{name}'",
             hint=f"did you mean {close[0]}?" if close else f"choose one of: {', '.join(names)}",
         )
+
+
+def _offered(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of packages, read again where packages have come or gone."""
+    return _read(group, tuple(map(_place, sys.path)))
+
+
+def _place(path: str) -> tuple[str, int, int]:
+    """Return a folder of packages, told from what it was before packages came or went."""
+    try:
+        found = os.stat(path or ".")  # noqa: PTH116 - asked for often
+    except OSError:
+        return path, 0, 0
+    return path, found.st_ino, found.st_mtime_ns
+
+
+@lru_cache(maxsize=256)
+def _read(group: str, places: tuple[tuple[str, int, int], ...]) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=group))

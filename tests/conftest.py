@@ -114,10 +114,12 @@ _FORKING = (
 system has no room for another: forking a process as large as this takes longer than the work."""
 
 
-@pytest.fixture(autouse=True)
-def _one_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.path.name not in _FORKING and importlib.util.find_spec("islpy") is not None:
-        monkeypatch.setattr("eatss.forked._fork", _no_room)
+@pytest.fixture(autouse=True, scope="module")
+def _one_process(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.name not in _FORKING and importlib.util.find_spec("islpy") is not None:
+            patch.setattr("eatss.forked._fork", _no_room)
+        yield
 
 
 def _no_room() -> int:
@@ -130,19 +132,32 @@ _STARTING = ("test_commands.py", "test_documentation.py", "test_supervisor.py")
 
 @pytest.fixture(scope="session")
 def _workers() -> Iterator[Any]:
-    from tests.forked_workers import ForkedWorkers  # noqa: PLC0415 - needs the path above
+    from tests.forked_workers import RUNNING, ForkedWorkers  # noqa: PLC0415 - needs the path above
 
-    workers = ForkedWorkers()
+    workers = ForkedWorkers(RUNNING)
     yield workers
     workers.end()
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="session")
+def _sweeping_workers() -> Iterator[Any]:
+    from tests.forked_workers import ALSO_IMPORTED, SWEEPING, ForkedWorkers  # noqa: PLC0415
+
+    workers = ForkedWorkers(SWEEPING, ALSO_IMPORTED)
+    yield workers
+    workers.end()
+
+
+@pytest.fixture(autouse=True, scope="module")
 def _forked_workers(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _workers: Any
-) -> None:
-    if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
-        monkeypatch.setattr("eatss.supervisor.guarded", _workers.guarded)
+    request: pytest.FixtureRequest, _workers: Any, _sweeping_workers: Any
+) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.name not in _STARTING and hasattr(os, "pidfd_open"):
+            patch.setattr("eatss.supervisor.guarded", _workers.guarded)
+            if importlib.util.find_spec("islpy") is not None:
+                patch.setattr("eatss.live_worker.guarded", _sweeping_workers.guarded)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

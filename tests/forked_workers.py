@@ -17,10 +17,27 @@ from tests import forking_server
 _FILE = str(Path(forking_server.__file__).resolve())
 
 
-class ForkedWorkers:
-    """Starts the server for the first worker."""
+RUNNING = ("eatss.measurement.worker", "eatss.verify.worker")
+"""Workers of what runs programs."""
 
-    def __init__(self) -> None:
+SWEEPING = ("eatss.explore.maker_worker", "eatss.explore.card_worker")
+"""Workers of sweeps."""
+
+ALSO_IMPORTED = ("eatss.explore.cuda_maker", "eatss.cuda.generate")
+"""What the workers of sweeps import later."""
+
+
+class ForkedWorkers:
+    """Starts the server for the first worker.
+
+    Args:
+        workers: modules of workers.
+        also: modules that they import later.
+    """
+
+    def __init__(self, workers: Sequence[str], also: Sequence[str] = ()) -> None:
+        self._workers = workers
+        self._also = also
         self._server: subprocess.Popen[bytes] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="eatss-tests-")
         self._place = str(Path(self._folder.name) / "socket")
@@ -30,7 +47,7 @@ class ForkedWorkers:
         """Return what :func:`eatss.guard.guarded` does, of what has the worker forked."""
         python, option, module = command
         assert (python, option) == (sys.executable, "-m")
-        assert module in forking_server.WORKERS
+        assert module in self._workers
         with self._lock:
             if self._server is None:
                 self._server = self._started()
@@ -47,7 +64,7 @@ class ForkedWorkers:
     def _started(self) -> subprocess.Popen[bytes]:
         roots = [str(Path(file).resolve().parents[1]) for file in (eatss.__file__, _FILE)]
         server = subprocess.Popen(
-            [sys.executable, "-P", _FILE, "serve", self._place],
+            [sys.executable, "-P", _FILE, "serve", self._place, *self._workers, *self._also],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

@@ -1,4 +1,4 @@
-"""Starts the workers of ``eatss.verify`` and ``eatss.measure`` within milliseconds.
+"""Starts the workers of ``eatss.verify``, ``eatss.measure`` and of sweeps within milliseconds.
 
 A worker imports for most of a second before it does anything, and the tests start hundreds. Here a
 server imports once and forks for each. What stands in a worker's place under its guard hands over
@@ -16,7 +16,6 @@ import signal
 import socket
 import sys
 
-WORKERS = ("eatss.measurement.worker", "eatss.verify.worker")
 _MOST_BYTES = 1 << 20
 _TERMINATE = b"t"
 
@@ -45,12 +44,12 @@ def main(words: list[str]) -> int:
     return code
 
 
-def serve(place: str) -> None:
-    """Fork workers until standard input is closed."""
+def serve(place: str, modules: list[str]) -> None:
+    """Import modules, and fork workers until standard input is closed."""
     import gc  # noqa: PLC0415 - not for the one in a worker's place
     from importlib import import_module  # noqa: PLC0415
 
-    for module in WORKERS:
+    for module in modules:
         import_module(module)
     gc.collect()
     gc.freeze()
@@ -148,6 +147,6 @@ def _work(asked: dict[str, object], streams: list[int]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(sys.argv[2])
+        serve(sys.argv[2], sys.argv[3:])
     else:
         sys.exit(main(sys.argv[1:]))

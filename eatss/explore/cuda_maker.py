@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from os import PathLike
 
 from eatss.analysis.structure import Structure
@@ -57,8 +58,10 @@ class CudaMaker:
         self._bases: dict[tuple[Sizes, SelectOptions], Selection] = {}
 
     def warm(self) -> None:
-        """Analyse the program, and select its sizes."""
+        """Analyse the program, select its sizes, and load what every variant's fork would load."""
+        import_module("eatss.cuda.generate")
         self._program(())
+        _ = self._session.symbolic
 
     def set_up(self, wanted: Wanted) -> None:
         """Analyse what the variant is of, and select what it begins with, if that is not done."""

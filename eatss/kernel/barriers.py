@@ -46,11 +46,28 @@ _Definition: TypeAlias = tuple[str, tuple[IntExpr, ...]]
 _Places: TypeAlias = tuple[tuple[IntExpr, ...], frozenset[_Definition]]
 """Subscripts, and what the names in them stand for."""
 
-_Box: TypeAlias = tuple[Buffer, Stage]
-"""A box, and which of its stages."""
 
-_Write: TypeAlias = tuple[_Box, _Places | None]
+class _Box:
+    """A box, and which of its stages. A follower has one object for each, compared as such."""
+
+    __slots__ = ("buffer", "stage")
+
+    def __init__(self, buffer: Buffer, stage: Stage) -> None:
+        self.buffer = buffer
+        self.stage = stage
+
+
+class _Through:
+    """The places that a copy goes through. A follower has one object for each."""
+
+    __slots__ = ()
+
+
+_Write: TypeAlias = tuple[_Box, _Through | None]
 """A box and the places that a copy goes through; ``None`` for what no other write is like."""
+
+_Access: TypeAlias = tuple[frozenset[_Write], frozenset[_Box]]
+"""What is written and what is read."""
 
 _MOST_GROUPS = 64
 """Groups of copies behind one of which it does not matter how many more there are."""
@@ -61,7 +78,7 @@ class SharedUses:
     """Boxes in shared memory that some thread may have used since it last met a barrier.
 
     ``sent`` are copies that a thread may not have waited for, barrier or not, each with the number
-    of groups that it has closed since, at least.
+    of groups that it has closed since, at least. What a :class:`Follower` finds is for it alone.
     """
 
     written: frozenset[_Write] = frozenset()
@@ -70,6 +87,8 @@ class SharedUses:
 
     def joined(self, other: SharedUses) -> SharedUses:
         """Return what either has."""
+        if not self.sent and not other.sent:
+            return SharedUses(self.written | other.written, self.read | other.read)
         sent: dict[_Write, int] = {}
         for write, groups in (*self.sent, *other.sent):
             sent[write] = min(groups, sent.get(write, groups))
@@ -93,16 +112,16 @@ class SharedUses:
             self, written=self.written | {write for write, _ in there}, sent=self.sent - there
         )
 
-    def with_stages(self, change: Callable[[Stage], Stage]) -> SharedUses:
-        """Return it with other stages of all boxes."""
-
-        def box(one: _Box) -> _Box:
-            return one[0], change(one[1])
-
+    def with_boxes(self, other: Callable[[_Box], _Box]) -> SharedUses:
+        """Return it with other boxes in the places of its."""
+        boxes = {*self.read, *(one for one, _ in self.written), *(one for (one, _), _ in self.sent)}
+        changed = {one: other(one) for one in boxes}
+        if all(one is new for one, new in changed.items()):
+            return self
         return SharedUses(
-            frozenset((box(one), places) for one, places in self.written),
-            frozenset(map(box, self.read)),
-            frozenset(((box(one), places), groups) for (one, places), groups in self.sent),
+            frozenset((changed[one], places) for one, places in self.written),
+            frozenset(changed[one] for one in self.read),
+            frozenset(((changed[one], places), groups) for (one, places), groups in self.sent),
         ).joined(_NOTHING)
 
 
@@ -118,7 +137,7 @@ def barrier_faults(body: Sequence[Node]) -> tuple[str, ...]:
     Returns:
         Nothing if the barriers are enough and every thread meets each of them.
     """
-    return followed(body, SharedUses(), varying_names(body))[1]
+    return Follower(varying_names(body)).followed(body, SharedUses())[1]
 
 
 def needed_barriers_only(body: Sequence[Node]) -> tuple[Node, ...]:
@@ -151,29 +170,36 @@ def without_barrier(body: Sequence[Node], at: int) -> tuple[Node, ...]:
     return mapped(body, kept)
 
 
-def followed(
-    nodes: Sequence[Node], before: SharedUses, varying: frozenset[str]
-) -> tuple[SharedUses, tuple[str, ...]]:
-    """Return what is pending behind nodes that all threads get to, and the faults in words.
+class Follower:
+    """Follows what threads do.
 
     Args:
-        nodes: what threads do.
-        before: what they may have done since they last met a barrier.
         varying: names that differ between threads, see :func:`varying_names`.
     """
-    check = _Check(varying)
-    pending = check.follow(nodes, before, uniform=True)
-    return pending, tuple(dict.fromkeys(check.faults))
 
-
-class _Check:
     def __init__(self, varying: frozenset[str]) -> None:
         self._varying = varying
+        self._boxes: dict[tuple[Buffer, Stage], _Box] = {}
+        self._through: dict[_Places, _Through] = {}
         self._defined: dict[str, tuple[IntExpr, ...]] = {}
         self._cycles: dict[str, Cycle] = {}
-        self.faults: list[str] = []
+        self._accesses: dict[int, _Access] = {}
+        self._faults: list[str] = []
 
-    def follow(self, nodes: Sequence[Node], before: SharedUses, *, uniform: bool) -> SharedUses:
+    def followed(
+        self, nodes: Sequence[Node], before: SharedUses
+    ) -> tuple[SharedUses, tuple[str, ...]]:
+        """Return what is pending behind nodes that all threads get to, and the faults in words.
+
+        Args:
+            nodes: what threads do.
+            before: what they may have done since they last met a barrier.
+        """
+        self._defined, self._cycles, self._accesses, self._faults = {}, {}, {}, []
+        pending = self._follow(nodes, before, uniform=True)
+        return pending, tuple(dict.fromkeys(self._faults))
+
+    def _follow(self, nodes: Sequence[Node], before: SharedUses, *, uniform: bool) -> SharedUses:
         """Return what is pending behind nodes; ``uniform`` says that all threads get to them."""
         state = before
         for node in nodes:
@@ -184,19 +210,19 @@ class _Check:
         if isinstance(node, Barrier | Commit | Wait):
             return self._waited(node, before, uniform=uniform)
         if isinstance(node, Scope):
-            return self.follow(node.body, before, uniform=uniform)
+            return self._follow(node.body, before, uniform=uniform)
         if isinstance(node, If):
             inside = uniform and not self._varies(node.conditions)
-            first = self.follow(node.body, before, uniform=inside)
-            return first.joined(self.follow(node.orelse, before, uniform=inside))
+            first = self._follow(node.body, before, uniform=inside)
+            return first.joined(self._follow(node.orelse, before, uniform=inside))
         if isinstance(node, Let):
-            self._defined[node.name] = (node.value,)
+            self._define(node.name, (node.value,))
         if isinstance(node, For):
-            self._defined[node.counter] = (node.lower, node.condition, node.step)
+            self._define(node.counter, (node.lower, node.condition, node.step))
             inside = uniform and not self._varies((node.lower, node.condition, node.step))
             return self._turns(node, before, uniform=inside)
         if isinstance(node, Perform) and node.instruction.together and not uniform:
-            self.faults.append(
+            self._faults.append(
                 f"{node.instruction.name} stands where not all threads of a warp get to"
             )
         return self._access(node, before)
@@ -209,24 +235,38 @@ class _Check:
         if isinstance(node, Wait):
             return before.waited(node.pending)
         if not uniform:
-            self.faults.append("a barrier stands where not all threads of a block get to")
+            self._faults.append("a barrier stands where not all threads of a block get to")
         return before.behind_barrier()
 
     def _turns(self, loop: For, before: SharedUses, *, uniform: bool) -> SharedUses:
         """Return what is pending behind a loop, whatever the number of its turns."""
         if loop.cycle is not None:
             self._cycles[loop.counter] = loop.cycle
-        state = before.with_stages(lambda one: one.in_turns(loop.counter, loop.cycle))
+            self._accesses = {}
+        state = self._with_stages(before, lambda one: one.in_turns(loop.counter, loop.cycle))
         while True:
-            turn = self.follow(loop.body, state, uniform=uniform)
-            more = state.joined(turn.with_stages(lambda one: one.a_turn_on(loop.counter)))
+            turn = self._follow(loop.body, state, uniform=uniform)
+            more = state.joined(self._with_stages(turn, lambda one: one.a_turn_on(loop.counter)))
             if more == state:
                 break
             state = more
-        self._cycles.pop(loop.counter, None)
-        return state.with_stages(lambda one: one.behind(loop.counter))
+        if self._cycles.pop(loop.counter, None) is not None:
+            self._accesses = {}
+        return self._with_stages(state, lambda one: one.behind(loop.counter))
 
-    def _places(self, subscripts: tuple[IntExpr, ...]) -> _Places:
+    def _with_stages(self, uses: SharedUses, change: Callable[[Stage], Stage]) -> SharedUses:
+        def box(one: _Box) -> _Box:
+            stage = change(one.stage)
+            return one if stage is one.stage else self._box(one.buffer, stage)
+
+        return uses.with_boxes(box)
+
+    def _define(self, name: str, values: tuple[IntExpr, ...]) -> None:
+        if self._defined.get(name) != values:
+            self._defined[name] = values
+            self._accesses = {}
+
+    def _places(self, subscripts: tuple[IntExpr, ...]) -> _Through:
         """Return subscripts with what the names in them stand for, directly or not."""
         found: dict[str, tuple[IntExpr, ...]] = {}
         todo = list(subscripts)
@@ -235,39 +275,53 @@ class _Check:
                 if name in self._defined and name not in found:
                     found[name] = self._defined[name]
                     todo += found[name]
-        return subscripts, frozenset(found.items())
+        return self._through.setdefault((subscripts, frozenset(found.items())), _Through())
 
-    def _access(self, node: Node, before: SharedUses) -> SharedUses:
+    def _accessed(self, node: Node) -> _Access:
+        """Return what a node writes and reads in shared memory."""
+        known = self._accesses.get(id(node))
+        if known is not None:
+            return known
         written, read = accesses(node)
         same = isinstance(node, Copy)
-        wrote: set[_Write] = {
-            (self._box(one), self._places(one.subscripts) if same else None)
+        wrote = frozenset(
+            (self._box_of(one), self._places(one.subscripts) if same else None)
             for one in written
             if one.buffer.space == "shared"
-        }
-        reads = {self._box(one) for one in read if one.buffer.space == "shared"}
+        )
+        reads = frozenset(self._box_of(one) for one in read if one.buffer.space == "shared")
+        self._accesses[id(node)] = wrote, reads
+        return wrote, reads
+
+    def _access(self, node: Node, before: SharedUses) -> SharedUses:
+        wrote, reads = self._accessed(node)
+        if not wrote and not reads:
+            return before
         there = before.written | {write for write, _ in before.sent}
-        self.faults += [
-            f"{one[0].name} is read before all threads have written their part of it"
+        self._faults += [
+            f"{one.buffer.name} is read before all threads have written their part of it"
             for one in reads
             if any(_meet(one, other) for other, _ in there)
         ]
         for box, places in wrote:
             if any(_meet(box, other) for other in before.read):
-                self.faults.append(
-                    f"{box[0].name} is written while other threads may still read it"
+                self._faults.append(
+                    f"{box.buffer.name} is written while other threads may still read it"
                 )
             others = {own for other, own in there if _meet(box, other)}
             if others and (places is None or others != {places}):
-                self.faults.append(f"{box[0].name} is written by several threads at a time")
+                self._faults.append(f"{box.buffer.name} is written by several threads at a time")
         if isinstance(node, Copy) and node.ahead:
-            own = SharedUses(read=frozenset(reads), sent=frozenset((one, 0) for one in wrote))
+            own = SharedUses(read=reads, sent=frozenset((one, 0) for one in wrote))
         else:
-            own = SharedUses(frozenset(wrote), frozenset(reads))
+            own = SharedUses(wrote, reads)
         return before.joined(own)
 
-    def _box(self, element: Element) -> _Box:
-        return element.buffer, stage_of(element, self._cycles)
+    def _box_of(self, element: Element) -> _Box:
+        return self._box(element.buffer, stage_of(element, self._cycles))
+
+    def _box(self, buffer: Buffer, stage: Stage) -> _Box:
+        return self._boxes.setdefault((buffer, stage), _Box(buffer, stage))
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:
         return any(_mentions(expression, self._varying) for expression in expressions)
@@ -275,7 +329,7 @@ class _Check:
 
 def _meet(one: _Box, other: _Box) -> bool:
     """Tell whether two boxes may be the same stage of the same one."""
-    return one[0] == other[0] and may_meet(one[1], other[1])
+    return one.buffer == other.buffer and may_meet(one.stage, other.stage)
 
 
 def varying_names(body: Sequence[Node]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eatss.kernel.barriers import SharedUses, followed, needed_barriers_only, varying_names
+from eatss.kernel.barriers import Follower, SharedUses, needed_barriers_only, varying_names
 from eatss.kernel.nodes import Barrier, For, If, Node, Scope
 
 _NOTHING = SharedUses()
@@ -19,40 +19,37 @@ _NOTHING = SharedUses()
 
 def with_barriers(body: Sequence[Node]) -> tuple[Node, ...]:
     """Return nodes of a kernel with barriers where they are needed, and nowhere else."""
-    found, _ = _through(body, _NOTHING, varying_names(body))
+    found, _ = _through(body, Follower(varying_names(body)))
     return needed_barriers_only(found)
 
 
-def _through(
-    nodes: Sequence[Node], before: SharedUses, varying: frozenset[str]
-) -> tuple[tuple[Node, ...], SharedUses]:
+def _through(nodes: Sequence[Node], follower: Follower) -> tuple[tuple[Node, ...], SharedUses]:
     """Return nodes with barriers between them and in them, and what is pending behind them."""
     found: list[Node] = []
-    state = before
+    state = _NOTHING
     for node in nodes:
-        inner = _inside(node, varying)
-        if _conflict((inner,), state, varying):
+        inner = _inside(node, follower)
+        behind, faults = follower.followed((inner,), state)
+        if _conflict((inner,), faults, follower):
             found.append(Barrier())
-            state = state.behind_barrier()
+            behind, _ = follower.followed((inner,), state.behind_barrier())
         found.append(inner)
-        state, _ = followed((inner,), state, varying)
+        state = behind
     return tuple(found), state
 
 
-def _inside(node: Node, varying: frozenset[str]) -> Node:
+def _inside(node: Node, follower: Follower) -> Node:
     """Return a node whose bodies have the barriers that they need by themselves."""
     if isinstance(node, If):
-        body, orelse = (_through(part, _NOTHING, varying)[0] for part in (node.body, node.orelse))
+        body, orelse = (_through(part, follower)[0] for part in (node.body, node.orelse))
         return replace(node, body=body, orelse=orelse)
     if not isinstance(node, For | Scope):
         return node
-    body, state = _through(node.body, _NOTHING, varying)
-    again = isinstance(node, For) and _conflict(body, state, varying)
+    body, state = _through(node.body, follower)
+    again = isinstance(node, For) and _conflict(body, follower.followed(body, state)[1], follower)
     return replace(node, body=(*body, Barrier()) if again else body)
 
 
-def _conflict(nodes: Sequence[Node], before: SharedUses, varying: frozenset[str]) -> bool:
+def _conflict(nodes: Sequence[Node], faults: Sequence[str], follower: Follower) -> bool:
     """Tell whether nodes meet what threads did before, apart from what they do to themselves."""
-    _, faults = followed(nodes, before, varying)
-    _, own = followed(nodes, _NOTHING, varying)
-    return not set(faults) <= set(own)
+    return bool(faults) and not set(faults) <= set(follower.followed(nodes, _NOTHING)[1])

@@ -180,6 +180,7 @@ class Builder:
             "-std=c++17",
             "-DEATSS_CPU",
             *_EXACT,
+            "-Og",  # runs as fast as -O1 where threads take turns, and compiles in half the time
             *self._defines(values),
         ]
         command += [f"-DEATSS_BRANCHES={len(branches)}", f"-I{place.parent}"]

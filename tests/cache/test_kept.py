@@ -20,7 +20,7 @@ from eatss.model.objectives import OBJECTIVES, Objective
 from eatss.session.read_files import UnknownFilesError, read_files
 from eatss.session.session import Session
 from tests.end_to_end.in_process import eatss as command
-from tests.examples import SLOW_KERNELS
+from tests.examples import SLOW_KERNELS, with_long
 
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
 each_kernel = pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_selection_of_before_is_printed_byte_for_byte(
         assert again.returncode == 0
 
 
-@pytest.mark.parametrize("shown", SHOWN)
+@pytest.mark.parametrize("shown", with_long(SHOWN, (*SHOWN[1:5], *SHOWN[6:])))
 def test_all_that_select_prints_is_the_same_again(
     shown: tuple[str, ...], cache: Cache, idle: Callable[[], None]
 ) -> None:

@@ -452,7 +452,8 @@ for kernel in sys.argv[3:]:
 @pytest.mark.parametrize(
     "kernels",
     [
-        ("gemm", "jacobi-2d", "durbin", "gemver"),
+        ("gemm", "durbin"),
+        pytest.param(("gemm", "jacobi-2d", "durbin", "gemver"), marks=pytest.mark.long),
         pytest.param(("gemm", "adi", "durbin", "correlation"), marks=pytest.mark.long),
     ],
     ids=" ".join,
@@ -471,7 +472,7 @@ def test_equal_input_gives_equal_bytes_in_every_process(
     ]
     assert [process.wait(timeout=120) for process in processes] == [0, 0]
     runs = [files_of(tmp_path / seed) for seed in seeds]
-    assert len(runs[0]) == 16
+    assert len(runs[0]) == 4 * len(kernels)
     assert runs[0] == runs[1]
     eatss.codegen(KERNELS / "gemm.c", gpu="h200", output=tmp_path / "again" / "gemm")
     generate(tmp_path / "again" / "durbin", KERNELS / "durbin.c")

@@ -18,7 +18,7 @@ from eatss.frontend.parse import parse_bytes
 from eatss.isl_names import fix_parameters
 from eatss.polyhedral.any_size import same_kernels
 from eatss.session.session import Session
-from tests.examples import with_long
+from tests.examples import SLOW_KERNELS, with_long
 
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
 NAMES = [path.stem for path in KERNELS]
@@ -100,7 +100,7 @@ def test_nothing_is_assumed_of_macro_sizes_and_at_zero_nothing_runs(
 
 @pytest.mark.parametrize(
     "path",
-    with_long(KERNELS, [path for path in KERNELS if path.stem in ("adi", "fdtd-apml")]),
+    with_long(KERNELS, [path for path in KERNELS if path.stem in SLOW_KERNELS]),
     ids=NAMES,
 )
 def test_every_kernel_is_scheduled_alike_for_unknown_sizes(path: Path) -> None:

@@ -15,14 +15,12 @@ from eatss.recipe.requests import CodeRequest
 from eatss.resources import data_directory
 from eatss.session.session import Session
 
-LONG = ("heat-3d", "seidel-2d", "gramschmidt", "3mm")
+LONG = ("correlation", "fdtd-apml", "heat-3d", "seidel-2d", "gramschmidt", "3mm")
 PROGRAMS = (
     "gemm",
     "atax",
     "lu",
-    "correlation",
     "doitgen",
-    "fdtd-apml",
     *(pytest.param(one, marks=pytest.mark.long) for one in LONG),
 )
 

@@ -29,10 +29,9 @@ from tests.model.cuda_kernels import (
 
 H200 = load_profile("h200")
 FORWARD = Path(__file__).parent.parent / "forward_substitution.c"
-SLOW = ("adi", "fdtd-apml")
 
 
-@pytest.mark.parametrize("name", with_long(KERNELS, SLOW))
+@pytest.mark.parametrize("name", with_long(KERNELS, SLOW_KERNELS))
 def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(name: str) -> None:
     facts = {kernel.name: kernel for kernel in analysed(name).program.facts}
     found = structures(name)
@@ -62,7 +61,7 @@ def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(nam
                 assert all(count > 0 for count in launch.copies)
 
 
-@pytest.mark.parametrize("name", with_long(KERNELS, SLOW))
+@pytest.mark.parametrize("name", with_long(KERNELS, SLOW_KERNELS))
 def test_strict_order_leaves_no_sum_to_spread(name: str) -> None:
     found = structures_for(analysed(name).program, H200, strict_fp=True)
     assert all(len(own) == 1 and not own[0].spreads for own in found.values())
@@ -141,7 +140,7 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
                 assert all(sizes[loop] == lattice.tiles[loop][row] for loop in launch.mapped)
 
 
-@pytest.mark.parametrize("name", with_long(KERNELS, (*SLOW, "3mm", "covariance")))
+@pytest.mark.parametrize("name", with_long(KERNELS, SLOW_KERNELS))
 def test_the_selected_layout_is_carried_out(name: str) -> None:
     gpu = "xavier"  # that of the H200 is generated and verified elsewhere
     selection = selected(name, gpu)

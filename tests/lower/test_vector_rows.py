@@ -116,7 +116,7 @@ def test_vectors_of_a_thread_lie_apart(dtype: str, value: str, tmp_path: Path) -
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_rows_are_copied_16_bytes_at_a_time(stages: int, tmp_path: Path) -> None:
     """It is done where rows begin at multiples of them: sizes that are, and others."""
-    text = wide(tmp_path, stages, [{"N": 63}, {"N": 64}, {"N": 66}, {"N": 132}])
+    text = wide(tmp_path, stages, [{"N": 63}, {"N": 64}, {"N": 66}, {"N": 68}])
     assert ("eatss_copy_wide_ahead(&sh" if stages > 1 else "eatss_copy_wide(&sh") in text
     ahead = f"(k0 + {16 * (stages - 1)})" if stages > 1 else "k0"
     assert f"wide_A && {ahead} % 4 == 0" in text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from eatss.model.ppcg_lattice import candidates, lattice
 from eatss.prediction.model import PpcgModel
 from eatss.resources import data_directory
 from eatss.session.steps import select_for
+from tests.examples import SLOW_KERNELS, with_long
 
 KERNELS = data_directory("kernels")
 H200 = load_profile("h200")
@@ -78,9 +78,11 @@ def test_the_selected_sizes_are_the_best_of_all(name: str, objective: ObjectiveN
     assert kernel.keeps_default == (usual < 1.25 * least)
 
 
-@pytest.mark.parametrize("path", sorted(KERNELS.glob("*.c")), ids=lambda path: path.stem)
-def test_a_choice_beats_the_default_by_its_margin(path: Path) -> None:
-    selection = selected(path.stem)
+@pytest.mark.parametrize(
+    "name", with_long(sorted(path.stem for path in KERNELS.glob("*.c")), SLOW_KERNELS)
+)
+def test_a_choice_beats_the_default_by_its_margin(name: str) -> None:
+    selection = selected(name)
     ours = [kernel for kernel in selection.kernels if not kernel.keeps_default]
     if not ours:
         return

@@ -21,7 +21,7 @@ from eatss.polyhedral.any_size import same_kernels
 from eatss.polyhedral.checks import check_legality
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
 from eatss.scops import Scop
-from tests.examples import with_long
+from tests.examples import SLOW_KERNELS, with_long
 
 FOLDER = Path(__file__).parents[2] / "kernels"
 KERNELS = sorted(FOLDER.glob("*.c"))
@@ -48,7 +48,7 @@ def outline(scheduled: ScheduledScop) -> list[list[tuple[str, bool]]]:
 
 @pytest.mark.parametrize(
     "path",
-    with_long(KERNELS, [path for path in KERNELS if path.stem in ("adi", "fdtd-apml")]),
+    with_long(KERNELS, [path for path in KERNELS if path.stem in SLOW_KERNELS]),
     ids=lambda path: path.stem,
 )
 def test_what_was_saved_loads_in_another_run_with_the_same_kernels(path: Path) -> None:

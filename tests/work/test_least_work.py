@@ -19,6 +19,7 @@ from eatss.program import IntExpr, Work, c_text, evaluate
 from eatss.resources import data_directory
 from eatss.scops import Scop
 from eatss.work.least_work import work_of
+from tests.examples import SLOW_KERNELS, with_long
 
 SOURCES = {path.stem: path for path in sorted(data_directory("kernels").glob("*.c"))}
 KINDS = ("add", "multiply", "divide", "square root", "compare")
@@ -111,7 +112,7 @@ def executed(
     return dict(zip(keys, lines, strict=True))
 
 
-@pytest.mark.parametrize("kernel", SOURCES)
+@pytest.mark.parametrize("kernel", with_long(SOURCES, SLOW_KERNELS))
 def test_counts_equal_those_of_running_the_c(
     kernel: str, executed: Mapping[tuple[str, str], tuple[int, ...]]
 ) -> None:

@@ -10,6 +10,7 @@
 // a new term: its operands' bounds go into its leaf, products of two bounds included.
 #pragma once
 
+#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS  // <math.h> of C: the C++ one takes longer than the text
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 
 namespace eatss {
 
