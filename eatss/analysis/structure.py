@@ -124,6 +124,10 @@ class WarpUse:
     resident: int = 1
 
 
+FRAGMENT_PLACES = 32
+"""Registers for the places of copies and loads of products: with fewer, compilers spill sums."""
+
+
 class LayoutSizes(Protocol):
     """The sizes and cuts that the generator carries out for one kernel.
 

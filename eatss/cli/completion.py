@@ -21,6 +21,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
         "fma",
         "mma_f64_8x8x4",
         "mma_f64_16x8x16",
+        "mma_f64_16x8x4",
         *(
             f"{does}_{combiner}"
             for does in ("shuffle_down", "combine", "atomic")

@@ -8,7 +8,7 @@ from eatss.extensions import Registry
 from eatss.instructions.arithmetic import FMA
 from eatss.instructions.atomics import ATOMIC_ADD, ATOMICS
 from eatss.instructions.combining import COMBINES
-from eatss.instructions.matrices import MMA_F64_8X8X4, MMA_F64_16X8X16
+from eatss.instructions.matrices import MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16
 from eatss.instructions.shuffles import SHUFFLE_DOWN_ADD, SHUFFLES
 from eatss.kernel.instruction import Instruction
 
@@ -18,6 +18,7 @@ _ROWS = (
     *ATOMICS.values(),
     FMA,
     MMA_F64_8X8X4,
+    MMA_F64_16X8X4,
     MMA_F64_16X8X16,
 )
 
@@ -35,6 +36,7 @@ __all__ = [
     "FMA",
     "INSTRUCTIONS",
     "MMA_F64_8X8X4",
+    "MMA_F64_16X8X4",
     "MMA_F64_16X8X16",
     "SHUFFLES",
     "SHUFFLE_DOWN_ADD",

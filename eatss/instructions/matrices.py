@@ -86,6 +86,59 @@ inline void eatss_mma_16x8x16_at(
 )
 """``d += a b`` of doubles on sm_90 and later."""
 
+MMA_F64_16X8X4 = Instruction(
+    name="mma_f64_16x8x4",
+    what="tensor cores",
+    operands=(
+        Operand(
+            name="d",
+            role="inout",
+            held=_held({"row": 1, "half": 8}, {"quad": 2, "pair": 1}, slots=(_HALF, _PAIR)),
+        ),
+        Operand(name="a", held=_held({"row": 1, "half": 8}, {"quad": 1}, slots=(_HALF,))),
+        Operand(name="b", held=_held({"quad": 1}, {"row": 1}, slots=())),
+    ),
+    instances=(("i", 16), ("j", 8), ("k", 4)),
+    lanes=LANES_OF_A_BOX,
+    target="d[i, j]",
+    value="a[i, k] * b[k, j]",
+    adds=True,
+    element_types=(ElementType.DOUBLE,),
+    together=True,
+    cuda="eatss_mma_16x8x4({d}, {a}, {b});",
+    definitions="""\
+
+// d += a b for 16 x 4 and 4 x 8 matrices that a warp holds; products are added in the order of k.
+__device__ __forceinline__ void eatss_mma_16x8x4(
+    double &d0, double &d1, double &d2, double &d3, double a0, double a1, double b)
+{
+    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
+                 "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+d"(d0), "+d"(d1), "+d"(d2), "+d"(d3)
+                 : "d"(a0), "d"(a1), "d"(b));
+}
+""",
+    cpu_definitions="""\
+
+// The same, the lanes' values passed on as by shuffles.
+#define eatss_mma_16x8x4(...) eatss_mma_16x8x4_at(__LINE__, __VA_ARGS__)
+inline void eatss_mma_16x8x4_at(
+    int line, double &d0, double &d1, double &d2, double &d3, double a0, double a1, double b)
+{
+    const double own[3] = {a0, a1, b};
+    const eatss::Passed<double, 3> all(own, line);
+    const int row = all.lane / 4, quad = all.lane % 4;
+    double *d[4] = {&d0, &d1, &d2, &d3};
+    for (int k = 0; k < 4; k++)
+        for (int slot = 0; slot < 4; slot++)
+            *d[slot] = fma(all.of(4 * row + k)[slot / 2],
+                           all.of(4 * (2 * quad + slot % 2) + k)[2], *d[slot]);
+}
+""",
+    capabilities=(Capability(least=(9, 0)),),
+)
+"""The same in four steps, whose elements take few registers: those of the next fit beside them."""
+
 MMA_F64_8X8X4 = Instruction(
     name="mma_f64_8x8x4",
     what="tensor cores",

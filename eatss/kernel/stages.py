@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from eatss.kernel.nodes import Cycle, Element
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, difference, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,13 @@ def turn_before(cycle: Cycle) -> IntExpr:
     return Apply(Operator.SELECT, (first, Constant(cycle.count - 1), difference(name, Constant(1))))
 
 
+def turn_after(cycle: Cycle) -> IntExpr:
+    """Return the stage of the next turn."""
+    name = Name(cycle.name)
+    last = Apply(Operator.EQ, (name, Constant(cycle.count - 1)))
+    return Apply(Operator.SELECT, (last, Constant(0), total(name, Constant(1))))
+
+
 def may_meet(one: Stage, other: Stage) -> bool:
     """Tell whether two stages may be the same."""
     if not one.count or not other.count or one.loop != other.loop:
@@ -71,9 +78,8 @@ def stage_of(element: Element, cycles: Mapping[str, Cycle]) -> Stage:
     if isinstance(first, Constant):
         return Stage(extent.value, first.value)
     for loop, cycle in cycles.items():
-        if cycle.count == extent.value:
-            if first == Name(cycle.name):
-                return Stage(cycle.count, 0, loop)
-            if first == turn_before(cycle):
-                return Stage(cycle.count, cycle.count - 1, loop)
+        places = (Name(cycle.name), turn_after(cycle), turn_before(cycle))
+        if cycle.count == extent.value and first in places:
+            later = (0, 1, cycle.count - 1)
+            return Stage(cycle.count, later[places.index(first)], loop)
     return ANY

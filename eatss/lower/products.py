@@ -32,7 +32,8 @@ from eatss.scops.factors import added_to, factors
 def warp_instructions(profile: GpuProfile) -> Iterator[WarpInstruction]:
     """Yield the instructions of warps that a card has and that are faster than plain ones there.
 
-    Of several that compute the same the largest is left.
+    Of several that compute the same the one with the largest matrix of sums is left, and of those
+    the one with the fewest steps: what a step loads takes registers.
     """
     plain, tensor = profile.peak_fp64_gflops, profile.peak_fp64_tensor_gflops
     if plain is None or tensor is None or tensor <= plain:
@@ -44,7 +45,7 @@ def warp_instructions(profile: GpuProfile) -> Iterator[WarpInstruction]:
         if _multiplies(one) and one.least(ElementType.DOUBLE).least <= profile.compute_capability
     ]
     if found:
-        yield max(found, key=lambda one: one.multiply_adds)
+        yield max(found, key=lambda one: (one.rows * one.columns, -one.steps))
 
 
 def described(instruction: Instruction) -> WarpInstruction:

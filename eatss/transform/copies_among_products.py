@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from eatss.analysis.structure import FRAGMENT_PLACES
 from eatss.kernel.nodes import (
     Aligned,
     Buffer,
@@ -36,9 +37,6 @@ from eatss.kernel.uses import every
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
 
 _REGISTER_BYTES = 4
-
-_FOR_PLACES = 32
-"""Registers for the places of copies and loads: with fewer, compilers spill sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +102,10 @@ def copies_among_products(
         ``None`` where there are no such steps, or not the registers.
     """
     for at, node in enumerate(rest):
-        if isinstance(node, For | Scope) and _multiplies(node):
+        if isinstance(node, For | Scope) and multiplies(node):
             all_, least = _registers(node)
-            if all_ + _FOR_PLACES > registers:
-                return (*copies, *rest) if least + _FOR_PLACES <= registers else None
+            if all_ + FRAGMENT_PLACES > registers:
+                return (*copies, *rest) if least + FRAGMENT_PLACES <= registers else None
             steps = _steps(node, copies, last=last)
             return None if steps is None else (*rest[:at], *steps, *rest[at + 1 :])
     return None
@@ -124,14 +122,14 @@ def _steps(node: For | Scope, copies: Sequence[Node], *, last: bool) -> tuple[No
     at = count - 1 if last else 0
     one = Let(name=node.counter, value=Constant(at), narrow=node.narrow)
     return (
-        *_between(node, 0, at),
+        *turns_between(node, 0, at),
         Scope(body=(one, *body)),
-        *_between(node, at + 1, count),
+        *turns_between(node, at + 1, count),
     )
 
 
-def _between(loop: For, first: int, end: int) -> tuple[Node, ...]:
-    """Return some turns of a loop; one is no loop."""
+def turns_between(loop: For, first: int, end: int) -> tuple[Node, ...]:
+    """Return some turns of a loop that numbers them from 0; one is no loop."""
     if first >= end:
         return ()
     if end - first == 1:
@@ -144,7 +142,7 @@ def _between(loop: For, first: int, end: int) -> tuple[Node, ...]:
 def _behind_loads(body: Sequence[Node], copies: Sequence[Node]) -> tuple[Node, ...] | None:
     """Return a step with copies in front of its products."""
     for at, node in enumerate(body):
-        if _multiplies(node):
+        if multiplies(node):
             told = at > 0 and isinstance(body[at - 1], Source)
             front = at - 1 if told else at
             return (*body[:front], *copies, *body[front:])
@@ -179,6 +177,6 @@ def _first_extent(buffer: Buffer) -> int:
     return extents[0].value if extents and isinstance(extents[0], Constant) else 1
 
 
-def _multiplies(node: Node) -> bool:
+def multiplies(node: Node) -> bool:
     """Tell whether warps compute something together in a node."""
     return any(isinstance(one, Perform) and one.instruction.together for one in every((node,)))

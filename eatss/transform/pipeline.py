@@ -33,7 +33,7 @@ from eatss.kernel.nodes import (
     Scope,
     Wait,
 )
-from eatss.kernel.stages import turn_before
+from eatss.kernel.stages import turn_after, turn_before
 from eatss.kernel.uses import (
     accesses,
     every,
@@ -52,7 +52,12 @@ from eatss.program import (
     substitute,
     total,
 )
-from eatss.transform.copies_among_products import copies_among_products, plain_copies
+from eatss.transform.copies_among_products import (
+    PlainCopies,
+    copies_among_products,
+    plain_copies,
+)
+from eatss.transform.loads_ahead import StepsAhead
 
 _SIZES = (4, 8)
 """Bytes of elements that can be copied without registers."""
@@ -202,6 +207,9 @@ class _Ahead:
         ]
         later = total(Name(loop.counter), _times(loop.step, stages - 1))
         copies = self._copies(staged, later, turn_before(cycle))
+        steps = StepsAhead.of(self.rest, around.registers)
+        if steps is not None:
+            return self._with_steps_ahead(steps, staged, copies, first, around)
         rest = _in_stage(self.rest, staged, Name(around.stage))
         tests, then = self._turn(copies, rest, around, last=stages > _SHORTEST)
         body = (Wait(pending=stages - 2), Barrier(), *then)
@@ -209,6 +217,47 @@ class _Ahead:
         if then != (*copies, *rest):
             prologue = _less_unrolled(prologue)
         return (*prologue, *tests, replace(loop, body=body, cycle=cycle), Wait(pending=0))
+
+    def _with_steps_ahead(
+        self,
+        steps: StepsAhead,
+        staged: dict[Buffer, Buffer],
+        copies: tuple[Node, ...],
+        first: Sequence[tuple[Node, ...]],
+        around: _Around,
+    ) -> tuple[Node, ...]:
+        """Return the loop with the loads of each step of products in front of those before it."""
+        loop, stages = self.loop, len(first) + 1
+        cycle = Cycle(name=around.stage, count=stages)
+        there = (Wait(pending=stages - 2), Barrier())
+
+        def loads(counter: IntExpr, slot: IntExpr, *, tested: bool) -> tuple[Node, ...]:
+            change = {loop.counter: counter}
+            nodes = with_expressions(steps.first(), lambda one: substitute(one, change))
+            own = _in_stage(nodes, staged, slot)
+            conditions = [substitute(one, change) for one in (loop.condition, *steps.tests)]
+            return (If(conditions=tuple(conditions), body=own),) if tested else own
+
+        def turn(*, tested: bool) -> tuple[Node, ...]:
+            later = total(Name(loop.counter), loop.step)
+            behind = (*there, *loads(later, turn_after(cycle), tested=tested))
+            return _in_stage(steps.turn(behind), staged, Name(around.stage))
+
+        tests: tuple[Node, ...] = ()
+        then = (*copies, *turn(tested=True))
+        found = None if steps.tests else plain_copies(copies, around.varying)
+        if found is not None:  # where there is something to copy there is a turn to load for
+            among = (*found.nodes, *turn(tested=False))
+            tests, then = self._parted(found, among, copies, turn(tested=True), around)
+        return (
+            *_less_unrolled([node for some in first for node in some]),
+            *steps.declarations(),
+            *there,
+            *loads(loop.lower, Constant(0), tested=True),
+            *tests,
+            replace(loop, body=then, cycle=cycle),
+            Wait(pending=0),
+        )
 
     def _turn(
         self, copies: tuple[Node, ...], rest: tuple[Node, ...], around: _Around, *, last: bool
@@ -220,13 +269,25 @@ class _Ahead:
         among = copies_among_products(found.nodes, rest, last=last, registers=around.registers)
         if among is None:
             return (), (*copies, *rest)
+        return self._parted(found, among, copies, rest, around)
+
+    def _parted(
+        self,
+        found: PlainCopies,
+        among: tuple[Node, ...],
+        copies: tuple[Node, ...],
+        rest: tuple[Node, ...],
+        around: _Around,
+    ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        """Return the tests in front of the loop, and a turn with and without plain copies."""
         inside = {self.loop.counter}
-        others = _less_unrolled(copies)
         always = [one for one in found.conditions if not inside & set(names_in(one))]
         own = [one for one in found.conditions if one not in always]
         known = (Name(around.plain),) if always else ()
-        test = If(conditions=(*known, *own), body=among, orelse=(*others, *rest))
-        return _tests(around.plain, always), (test,)
+        others = (*_less_unrolled(copies), *rest)
+        return _tests(around.plain, always), (
+            If(conditions=(*known, *own), body=among, orelse=others),
+        )
 
     def _copies(
         self, staged: dict[Buffer, Buffer], counter: IntExpr, slot: IntExpr

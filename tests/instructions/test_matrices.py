@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.instructions import MMA_F64_8X8X4, MMA_F64_16X8X16
+from eatss.instructions import MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16
 from eatss.kernel.distribution import LANES
 from eatss.kernel.instruction import Instruction, Operand, Values, run
 from eatss.verify.build import SHIM
@@ -29,7 +29,9 @@ def held_by(instruction: Instruction, operand: Operand) -> list[list[tuple[int, 
     return found
 
 
-@pytest.mark.parametrize("instruction", [MMA_F64_8X8X4, MMA_F64_16X8X16], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "instruction", [MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16], ids=lambda one: one.name
+)
 def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -> None:
     draw = random.Random(instruction.name)
     held = {one.name: held_by(instruction, one) for one in instruction.operands}

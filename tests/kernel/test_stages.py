@@ -24,7 +24,7 @@ from eatss.kernel.nodes import (
     Node,
     Wait,
 )
-from eatss.kernel.stages import ANY, Stage, may_meet, stage_of, turn_before
+from eatss.kernel.stages import ANY, Stage, may_meet, stage_of, turn_after, turn_before
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 from eatss.scops import ElementType
 
@@ -110,7 +110,7 @@ def test_stages_of_different_loops_may_be_the_same() -> None:
 def test_stages_are_told_as_they_are(stages: int, turn: int, turns: int) -> None:
     cycle = Cycle(name="stage", count=stages)
     cycles = {"k": cycle}
-    places = [Name("stage"), turn_before(cycle)]
+    places = [Name("stage"), turn_after(cycle), turn_before(cycle)]
     told = [stage_of(at(stages, one), cycles) for one in places]
     for number, (place, stage) in enumerate(zip(places, told, strict=True)):
         now = evaluate(place, {"stage": turn % stages})
@@ -128,13 +128,14 @@ _STEPS = st.one_of(
     st.just(COMMIT),
     st.integers(0, 2).map(lambda pending: Wait(pending=pending)),
     st.sampled_from(["send", "use"]).flatmap(
-        lambda what: st.sampled_from([(what, "now"), (what, "before")])
+        lambda what: st.sampled_from([(what, "now"), (what, "after"), (what, "before")])
     ),
 )
 
 
 def _places(stages: int) -> dict[str, IntExpr]:
-    return {"now": Name("stage"), "before": turn_before(Cycle(name="stage", count=stages))}
+    cycle = Cycle(name="stage", count=stages)
+    return {"now": Name("stage"), "after": turn_after(cycle), "before": turn_before(cycle)}
 
 
 @given(st.integers(2, 3), st.lists(_STEPS, min_size=1, max_size=7))

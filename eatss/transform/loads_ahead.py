@@ -1,0 +1,212 @@
+"""What a step of products loads, lanes load while those of the step before are multiplied.
+
+    for (k0…) { wait; barrier; …copy…; for (k_step < 4) { load fragments; multiply } }
+
+becomes, where registers have room for the fragments of two steps,
+
+    wait; barrier; load fragments[0] of the first step;
+    for (k0…) {
+        …copy…;
+        for (k_step < 3) { load fragments[(k_step + 1) % 2] of the next; multiply [k_step % 2] }
+        wait; barrier; load fragments[0] of the first step of the next turn; multiply [1]
+    }
+
+So there are products to do while loads of the first step of a turn are under way, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from eatss.analysis.structure import FRAGMENT_PLACES
+from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import (
+    Buffer,
+    Declare,
+    Element,
+    Evaluate,
+    For,
+    If,
+    Let,
+    Node,
+    Perform,
+    Scope,
+    Source,
+)
+from eatss.kernel.trips import trips_from_zero
+from eatss.kernel.uses import every, with_elements, with_expressions
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, substitute, total
+from eatss.transform.copies_among_products import multiplies, turns_between
+
+_WORD_BYTES = 4
+_SETS = 2
+"""Steps whose fragments are in registers at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """Some steps of products: how many, by what counter, and what each loads and multiplies."""
+
+    counter: str
+    count: int
+    narrow: bool
+    loop: For | None
+    declared: tuple[Buffer, ...]
+    loads: tuple[Node, ...]
+    products: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, node: Node) -> _Steps | None:
+        """Return a node as steps, ``None`` if it is something else."""
+        if isinstance(node, For):
+            count = trips_from_zero(node) if node.unroll == "whole" else None
+            parts = _parts(node.body)
+            if not count or parts is None or node.cycle is not None:
+                return None
+            return cls(
+                counter=node.counter, count=count, narrow=node.narrow, loop=node,
+                declared=parts[0], loads=parts[1], products=parts[2],
+            )  # fmt: skip
+        if not isinstance(node, Scope) or not node.body or not isinstance(node.body[0], Let):
+            return None
+        first, *rest = node.body
+        parts = _parts(rest)
+        if parts is None or not isinstance(first, Let) or first.value != Constant(0):
+            return None
+        return cls(
+            counter=first.name, count=1, narrow=first.narrow, loop=None,
+            declared=parts[0], loads=parts[1], products=parts[2],
+        )  # fmt: skip
+
+    @property
+    def words(self) -> int:
+        """Registers that a step loads."""
+        return sum(one.size_bytes for one in self.declared) // _WORD_BYTES
+
+    def doubled(self) -> dict[Buffer, Buffer]:
+        """Return for each fragment the one that has room for two steps."""
+        return {
+            one: replace(one, layout=Layout((Constant(_SETS), *one.layout.extents)))
+            for one in self.declared
+        }
+
+    def loaded(self, step: IntExpr) -> tuple[Node, ...]:
+        """Return the loads of a step."""
+        change = {self.counter: step}
+        nodes = with_expressions(self.loads, lambda one: substitute(one, change))
+        return self._in_set(nodes, _set_of(step))
+
+    def multiplied(self) -> tuple[Node, ...]:
+        """Return the products of the step that the counter says."""
+        return self._in_set(self.products, _set_of(Name(self.counter)))
+
+    def _in_set(self, nodes: Sequence[Node], number: IntExpr) -> tuple[Node, ...]:
+        doubled = self.doubled()
+
+        def element(one: Element) -> Element:
+            buffer = doubled.get(one.buffer)
+            if buffer is None:
+                return one
+            return Element(buffer=buffer, subscripts=(number, *one.subscripts))
+
+        return with_elements(nodes, element)
+
+    def turns(self, behind: Sequence[Node]) -> tuple[Node, ...]:
+        """Return all steps; ``behind`` stands where nothing is left to load of them."""
+        last = Let(name=self.counter, value=Constant(self.count - 1), narrow=self.narrow)
+        end = Scope(body=(last, *behind, *self.multiplied()))
+        if self.loop is None or self.count == 1:
+            return (end,)
+        later = self.loaded(total(Name(self.counter), Constant(1)))
+        loop = replace(self.loop, body=(*later, *self.multiplied()))
+        return (*turns_between(loop, 0, self.count - 1), end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsAhead:
+    """What a turn of a loop does: where ``tests`` hold, steps of products; else ``orelse``."""
+
+    tests: tuple[IntExpr, ...]
+    steps: tuple[_Steps, ...]
+    orelse: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, rest: Sequence[Node], registers: int) -> StepsAhead | None:
+        """Return it if it can load a step ahead.
+
+        Args:
+            rest: what the turn does with boxes that are there.
+            registers: of a thread.
+
+        Returns:
+            ``None`` where there is more than steps of products, an odd number of them, or where
+            their sums and the fragments of two steps are more than the registers.
+        """
+        tests: tuple[IntExpr, ...] = ()
+        orelse: tuple[Node, ...] = ()
+        nodes = tuple(rest)
+        if len(nodes) == 1 and isinstance(nodes[0], If):
+            tests, orelse, nodes = nodes[0].conditions, nodes[0].orelse, nodes[0].body
+        found = [_Steps.of(one) for one in nodes]
+        steps = tuple(one for one in found if one is not None)
+        if not steps or len(steps) < len(found) or any(map(multiplies, orelse)):
+            return None
+        if len(steps) == 1 and steps[0].count % _SETS:
+            return None
+        kept = {
+            element.buffer
+            for one in every(nodes)
+            if isinstance(one, Perform)
+            for element in one.named(one.instruction.written)
+        }
+        words = sum(one.size_bytes for one in kept) // _WORD_BYTES
+        most = _SETS * max(one.words for one in steps)
+        if words + most + FRAGMENT_PLACES > registers:
+            return None
+        return cls(tests=tests, steps=steps, orelse=orelse)
+
+    def declarations(self) -> tuple[Node, ...]:
+        """Return the declarations of all fragments."""
+        buffers = (buffer for one in self.steps for buffer in one.doubled().values())
+        return tuple(Declare(buffer=one) for one in dict.fromkeys(buffers))
+
+    def first(self) -> tuple[Node, ...]:
+        """Return the loads of the first step."""
+        return self.steps[0].loaded(Constant(0))
+
+    def turn(self, behind: Sequence[Node]) -> tuple[Node, ...]:
+        """Return what a turn does whose first step is loaded.
+
+        Args:
+            behind: what loads that of the next turn. The last products follow it.
+        """
+        nodes: list[Node] = []
+        for one, after in zip(self.steps, (*self.steps[1:], None), strict=True):
+            nodes += one.turns(behind if after is None else after.loaded(Constant(0)))
+        if not self.tests:
+            return tuple(nodes)
+        orelse = (*self.orelse, *behind)
+        return (If(conditions=self.tests, body=tuple(nodes), orelse=orelse),)
+
+
+def _set_of(step: IntExpr) -> IntExpr:
+    if isinstance(step, Constant):
+        return Constant(step.value % _SETS)
+    return Apply(Operator.REMAINDER, (step, Constant(_SETS)))
+
+
+_Parts = tuple[tuple[Buffer, ...], tuple[Node, ...], tuple[Node, ...]]
+
+
+def _parts(body: Sequence[Node]) -> _Parts | None:
+    """Return what a step declares, loads and multiplies."""
+    front = next((at for at, one in enumerate(body) if multiplies(one)), 0)
+    if front > 0 and isinstance(body[front - 1], Source):
+        front -= 1
+    declared = tuple(one.buffer for one in body[:front] if isinstance(one, Declare))
+    loads = tuple(one for one in body[:front] if not isinstance(one, Declare))
+    products = tuple(body[front:])
+    plain = all(isinstance(one, For | Evaluate) for one in every(loads))
+    whole = all(isinstance(one, For | Perform | Source) for one in every(products))
+    return (declared, loads, products) if declared and plain and whole else None
