@@ -180,7 +180,8 @@ class _Printer:
         if node.ahead:
             return self._ahead(node, target, source)
         if node.width > 1:
-            return f"eatss_copy_wide(&{target}, &{source});"
+            stores = node.target.buffer.space == "global"
+            return f"eatss_{'store' if stores else 'copy'}_wide(&{target}, &{source});"
         if node.clears and node.condition is not None:
             return f"{target} = {self._expression(node.condition)} ? {source} : 0;"
         prefix = "" if node.condition is None else f"if ({self._expression(node.condition)}) "

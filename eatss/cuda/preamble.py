@@ -59,13 +59,16 @@ __device__ __forceinline__ void eatss_wait_for_copies()
 }
 """
 
-_WIDE_COPIES = """\
+_ALIGNED = """\
 
 // Whether 16 bytes can be read at a time from where an array begins.
 __device__ __forceinline__ bool eatss_is_aligned(const void *array)
 {
     return (reinterpret_cast<unsigned long long>(array) & 15) == 0;
 }
+"""
+
+_WIDE_COPIES = """\
 // Elements of 16 bytes of shared memory get those of global memory.
 __device__ __forceinline__ void eatss_copy_wide(double *to, const double *from)
 {
@@ -74,6 +77,18 @@ __device__ __forceinline__ void eatss_copy_wide(double *to, const double *from)
 __device__ __forceinline__ void eatss_copy_wide(float *to, const float *from)
 {
     *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
+}
+"""
+
+_WIDE_ROWS = """\
+// 16 bytes of global memory get elements of registers.
+__device__ __forceinline__ void eatss_store_wide(double *to, const double *from)
+{
+    *reinterpret_cast<double2 *>(to) = make_double2(from[0], from[1]);
+}
+__device__ __forceinline__ void eatss_store_wide(float *to, const float *from)
+{
+    *reinterpret_cast<float4 *>(to) = make_float4(from[0], from[1], from[2], from[3]);
 }
 """
 
@@ -132,7 +147,9 @@ def preamble(needs: Needs) -> str:
     if needs.shared or needs.dynamic_shared:
         cuda += _TRACKED
     cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
-    cuda += _COPIES_AHEAD * needs.copies_ahead + _WIDE_COPIES * needs.wide_copies
+    cuda += _COPIES_AHEAD * needs.copies_ahead
+    cuda += _ALIGNED * (needs.wide_copies or needs.wide_rows)
+    cuda += _WIDE_COPIES * needs.wide_copies + _WIDE_ROWS * needs.wide_rows
     cuda += _WIDE_COPIES_AHEAD * (needs.wide_copies and needs.copies_ahead)
     order = INSTRUCTIONS.names()
     used = sorted(

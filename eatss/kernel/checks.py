@@ -109,7 +109,12 @@ class _Here:
             if isinstance(node, Let | Aligned):
                 known.add(node.name)
             elif isinstance(node, Copy) and node.width > 1 and not _fits(node):
-                yield f"rows of {node.target.buffer.name} do not begin where wide copies may"
+                names = " or ".join(
+                    one.buffer.name
+                    for one in (node.target, node.source)
+                    if one.buffer.space != "global"
+                )
+                yield f"rows of {names} do not begin where wide copies may"
             elif isinstance(node, Declare):
                 registers |= {node.buffer}
 
@@ -129,10 +134,16 @@ def _unknown(expressions: Iterator[IntExpr] | Sequence[IntExpr], known: set[str]
 
 
 def _fits(node: Copy) -> bool:
-    """Tell whether rows of what is copied to have whole multiples of a wide copy."""
-    layout = node.target.buffer.layout
-    last = layout.allocated[-1]
-    return isinstance(last, Constant) and last.value % node.width == 0 and not layout.swizzle
+    """Tell whether rows on the chip have whole multiples of a wide copy."""
+    layouts = [
+        one.buffer.layout for one in (node.target, node.source) if one.buffer.space != "global"
+    ]
+    return all(
+        isinstance(last := layout.allocated[-1], Constant)
+        and last.value % node.width == 0
+        and not layout.swizzle
+        for layout in layouts
+    )
 
 
 def _missing(node: Perform) -> Iterator[str]:

@@ -265,7 +265,8 @@ class WarpAxis:
     """How the threads along a loop are lanes of warps: ``thread = lane + lanes * warp``.
 
     All are names of the kernel: ``point`` counts the thread's points along the loop, ``loop`` is
-    what the loop's own value is called.
+    what the loop's own value is called. So many matrices as ``turns`` says take turns in what a
+    thread has: point after point is of another of them.
     """
 
     loop: str
@@ -274,6 +275,7 @@ class WarpAxis:
     warp: str
     lanes: int
     point: str
+    turns: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

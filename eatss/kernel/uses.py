@@ -43,13 +43,14 @@ class Needs:
 
     ``instructions`` are those it names, each with a type it is for; ``operators`` are those of its
     integer expressions. ``copies_ahead`` says that copies do not pass through registers,
-    ``wide_copies`` that some are of several elements.
+    ``wide_copies`` that some are of several elements, ``wide_rows`` that rows of registers are.
     """
 
     shared: bool = False
     dynamic_shared: bool = False
     copies_ahead: bool = False
     wide_copies: bool = False
+    wide_rows: bool = False
     instructions: frozenset[tuple[Instruction, ElementType]] = frozenset()
     operators: frozenset[Operator] = frozenset()
 
@@ -60,6 +61,7 @@ class Needs:
             dynamic_shared=self.dynamic_shared or other.dynamic_shared,
             copies_ahead=self.copies_ahead or other.copies_ahead,
             wide_copies=self.wide_copies or other.wide_copies,
+            wide_rows=self.wide_rows or other.wide_rows,
             instructions=self.instructions | other.instructions,
             operators=self.operators | other.operators,
         )
@@ -290,10 +292,15 @@ def needs_of(kernel: Kernel) -> Needs:
         shared=bool(kernel.shared) and not kernel.dynamic_shared,
         dynamic_shared=bool(kernel.shared) and kernel.dynamic_shared,
         copies_ahead=any(isinstance(node, Copy) and node.ahead for node in nodes),
-        wide_copies=any(isinstance(node, Aligned) for node in nodes),
+        wide_copies=any(isinstance(node, Copy) and _is_wide(node, "shared") for node in nodes),
+        wide_rows=any(isinstance(node, Copy) and _is_wide(node, "register") for node in nodes),
         instructions=frozenset(one for node in nodes for one in instructions_of(node)),
         operators=frozenset(operators),
     )
+
+
+def _is_wide(node: Copy, space: str) -> bool:
+    return node.width > 1 and space in (node.target.buffer.space, node.source.buffer.space)
 
 
 def instructions_of(node: Node) -> Iterator[tuple[Instruction, ElementType]]:

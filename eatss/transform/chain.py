@@ -19,11 +19,13 @@ from eatss.transform.common_factors import with_factors_last
 from eatss.transform.factor_groups import with_factors_grouped
 from eatss.transform.lane_padding import padded_for_lanes
 from eatss.transform.loads_before_tests import with_loads_before_tests
+from eatss.transform.matrices_in_turn import with_matrices_in_turn
 from eatss.transform.pipeline import pipelined
 from eatss.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.transform.use_instruction import use_instruction
 from eatss.transform.use_warp_instruction import use_warp_instruction
 from eatss.transform.vectors_apart import Neighbours, with_vectors_apart
+from eatss.transform.wide_rows import with_wide_rows
 
 
 def transformed(
@@ -80,6 +82,9 @@ def transformed(
         alone = ahead != kernel and not kernel.warps
         kernel = in_groups_of_rows(ahead, taken_names(ahead, sizes)) if alone else ahead
         _check(kernel, sizes, "after copying ahead: ")
+    if not transformations:
+        kernel = with_wide_rows(kernel, taken_names(kernel, sizes))
+        _check(kernel, sizes, "after rows in vectors: ")
     inexact = inexact_instructions(kernel)
     if strict_fp and inexact:
         raise input_error(
@@ -115,13 +120,19 @@ def _with_instruction(kernel: Kernel, instruction: Instruction, sizes: Collectio
     """
     if not instruction.lanes:
         return use_instruction(kernel, instruction)
+    in_turn = with_matrices_in_turn(kernel, instruction) if kernel.warps else kernel
     taken = taken_names(kernel, sizes)
-    found = use_warp_instruction(with_factors_last(kernel, taken), instruction, taken)
-    if any(
-        isinstance(node, Perform) and node.instruction == instruction for node in every(found.body)
-    ):
+    found = use_warp_instruction(with_factors_last(in_turn, taken), instruction, taken)
+    if _performs(found, instruction):
         return with_rows_one_by_one(found)
-    return use_warp_instruction(kernel, instruction, taken_names(kernel, sizes))
+    found = use_warp_instruction(in_turn, instruction, taken_names(kernel, sizes))
+    return found if _performs(found, instruction) else kernel
+
+
+def _performs(kernel: Kernel, instruction: Instruction) -> bool:
+    return any(
+        isinstance(node, Perform) and node.instruction == instruction for node in every(kernel.body)
+    )
 
 
 def _changed(kernel: Kernel, name: str, sizes: Collection[str], most_shared_bytes: int) -> Kernel:

@@ -10,7 +10,7 @@ from itertools import product
 from eatss.analysis.banks import bank_cycles, best_padding
 from eatss.kernel.nodes import Element, Evaluate, Kernel
 from eatss.kernel.uses import elements, every, with_buffers
-from eatss.program import Constant, evaluate, names_in
+from eatss.program import Constant, IntExpr, evaluate, names_in
 
 
 def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
@@ -45,15 +45,30 @@ def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
 
 
 def _waves(kernel: Kernel, loads: Sequence[Element], padding: int) -> int:
-    """Return how often the banks are asked for all loads of a warp."""
+    """Return how often the banks are asked for all loads of a warp.
+
+    Elements beside each other that turns of a loop load are loaded as one.
+    """
     return sum(_waves_of(kernel, one, padding) for one in dict.fromkeys(loads))
 
 
 def _waves_of(kernel: Kernel, load: Element, padding: int) -> int:
     layout = replace(load.buffer.layout, padding=padding)
     address = layout.address(load.subscripts)
-    places = [evaluate(address, _others(names_in(address), lane)) for lane in _lanes(kernel)]
-    return bank_cycles(places, load.buffer.element_type.size_bytes)
+    size = load.buffer.element_type.size_bytes
+    places = _places(kernel, address, "")
+    for counter in dict.fromkeys(names_in(address)):
+        beside = [2 * (place // 2) + 1 for place in places]
+        if _places(kernel, address, counter) == beside != places:
+            return bank_cycles([place // 2 for place in places], 2 * size)
+    return bank_cycles(places, size)
+
+
+def _places(kernel: Kernel, address: IntExpr, later: str) -> list[int]:
+    """Return where each lane of the first warp loads, in the turn after the first of a counter."""
+    return [
+        evaluate(address, _others(names_in(address), {later: 1, **lane})) for lane in _lanes(kernel)
+    ]
 
 
 def _others(names: Iterator[str] | Sequence[str], lane: Mapping[str, int]) -> dict[str, int]:

@@ -54,6 +54,7 @@ from eatss.program import (
 from eatss.program.linear import Linear, linear
 from eatss.scops import AffineValue, Expression, Read, preorder
 from eatss.scops.factors import factors, product_of
+from eatss.transform.index_sums import in_order
 from eatss.transform.use_instruction import added_to_target
 
 _AXES = 2
@@ -76,7 +77,7 @@ class _Nest:
         """Return an index in terms of threads and points, with changes made to those."""
         for let in self.lets:
             index = substitute(index, {let.name: let.value})
-        return _sorted(substitute(index, changes))
+        return in_order(substitute(index, changes))
 
 
 def use_warp_instruction(kernel: Kernel, instruction: Instruction, taken: set[str]) -> Kernel:
@@ -251,14 +252,23 @@ class _User:
         found = []
         for values in _all_slots(self._target.slots(self._instruction.lanes)):
             places = tuple(
-                total(
-                    multiplied(Constant(self._count(axis)), Name(at[axis])),
-                    Constant(self._slot(axis, values)),
-                )
+                self._point(axis, at[axis], Constant(self._slot(axis, values)))
                 for axis in range(_AXES)
             )
             found.append(Element(buffer=nest.compute.target.buffer, subscripts=places))
         return tuple(found)
+
+    def _point(self, axis: int, matrix: str, slot: IntExpr) -> IntExpr:
+        """Return which of a thread's points along an axis is in a slot of a matrix."""
+        count, turns, number = self._count(axis), self._axes[axis].turns, Name(matrix)
+        if turns == 1:
+            return total(multiplied(Constant(count), number), slot)
+        first = Apply(Operator.QUOTIENT, (number, Constant(turns)))
+        inside = Apply(Operator.REMAINDER, (number, Constant(turns)))
+        before = total(
+            multiplied(Constant(count * turns), first), multiplied(Constant(turns), slot)
+        )
+        return total(before, inside)
 
     def _count(self, axis: int) -> int:
         return prod(one.extent for one in self._slots_along(axis))
@@ -291,7 +301,7 @@ class _User:
         place = self._axes[axis]
         if lane != Name(place.lane):
             changes[place.thread] = total(lane, multiplied(Constant(place.lanes), Name(place.warp)))
-        changes[place.point] = total(multiplied(Constant(self._count(axis)), Name(tile)), slot)
+        changes[place.point] = self._point(axis, tile, slot)
         return tuple(
             replace(read, subscripts=tuple(nest.at(one, changes) for one in read.subscripts))
             for read in nest.compute.reads
@@ -382,23 +392,6 @@ def _placed(form: Linear, lanes: Mapping[str, str], slots: Mapping[str, int]) ->
     known = form.constant + sum(c * slots[n] for n, c in form.terms.items() if n in slots)
     terms = {lanes[name]: c for name, c in form.terms.items() if name not in slots}
     return Linear(terms, known).expression()
-
-
-def _sorted(index: IntExpr) -> IntExpr:
-    """Return an index as a sum of names, quotients and remainders, what cancels left out."""
-    atoms: dict[IntExpr, str] = {}
-
-    def opaque(one: IntExpr) -> IntExpr:
-        if not isinstance(one, Apply):
-            return one
-        if one.operator in (Operator.ADD, Operator.SUB, Operator.MUL):
-            return replace(one, operands=tuple(map(opaque, one.operands)))
-        return Name(atoms.setdefault(one, f"eatss_atom{len(atoms)}"))
-
-    form = linear(opaque(index))
-    if form is None:
-        return index
-    return substitute(form.expression(), {name: one for one, name in atoms.items()})
 
 
 def _constant(value: IntExpr) -> int:

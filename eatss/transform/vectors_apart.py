@@ -51,7 +51,11 @@ def with_vectors_apart(kernel: Kernel, of: Neighbours) -> Kernel:
         and not (isinstance(node, Let) and node.name == of.thread)
         and not (isinstance(node, For) and node.counter == of.point)
     ]
-    if of.points <= of.vector or not values or any(_depends(node, of) for node in others):
+    if (
+        of.points <= of.vector
+        or not values
+        or any(depends_on_points(node, of.thread, of.point) for node in others)
+    ):
         return kernel
     loops = [node for node in nodes if isinstance(node, For) and node.counter == of.point]
     if any(trips_from_zero(loop) != of.points for loop in loops):
@@ -86,7 +90,7 @@ def _apart(value: IntExpr, of: Neighbours) -> IntExpr:
     return total(total(first, apart), inside)
 
 
-def _depends(node: Node, of: Neighbours) -> bool:
+def depends_on_points(node: Node, thread: str, point: str) -> bool:
     """Tell whether a node asks which points a thread has; registers are numbered by its points."""
     own = {one for element in elements(node) for one in element.subscripts}
     asked = [one for one in own_expressions(node) if one not in own]
@@ -94,6 +98,6 @@ def _depends(node: Node, of: Neighbours) -> bool:
         asked += [
             one
             for one in element.subscripts
-            if element.buffer.space != "register" or one != Name(of.point)
+            if element.buffer.space != "register" or one != Name(point)
         ]
-    return any(name in (of.thread, of.point) for one in asked for name in names_in(one))
+    return any(name in (thread, point) for one in asked for name in names_in(one))

@@ -38,10 +38,11 @@ def test_fragments_of_a_product_are_read_without_conflicts(
     )
     *_, row_a = extents(program.text, "A")
     *_, row_b = extents(program.text, "B")
-    warps_j = block[1] // 4
     lanes = [(row, quad) for row in range(8) for quad in range(4)]
     for half in (lanes[:16], lanes[16:]):
         assert waves([row * row_a + quad for row, quad in half]) == 1
-        columns = [row // 2 + 4 * warps_j * (row % 2) for row, _ in half]
-        read = [quad * row_b + column for (_, quad), column in zip(half, columns, strict=True)]
-        assert waves(read) == 1
+    # columns of two matrices beside each other: sixteen bytes a lane, eight lanes at once
+    for first in range(0, 32, 8):
+        read = [quad * row_b + 2 * row for row, quad in lanes[first : first + 8]]
+        assert all(place % 2 == 0 for place in read)
+        assert waves([place + one for place in read for one in range(2)]) == 1

@@ -737,6 +737,12 @@ inline void eatss_copy_ahead(eatss::Tracked<T> *target, const T *source, bool re
 }
 inline bool eatss_is_aligned(const void *array) { return ((uintptr_t)array & 15) == 0; }
 template <class T>
+inline void eatss_store_wide(T *target, const T *source) {
+    eatss::whole_vector(target);
+    for (int at = 0; at < (int)(16 / sizeof(T)); at++)
+        target[at] = source[at];
+}
+template <class T>
 inline void eatss_copy_wide(eatss::Tracked<T> *target, const T *source) {
     eatss::whole_vector(source);
     for (int at = 0; at < (int)(16 / sizeof(T)); at++)

@@ -1,0 +1,126 @@
+"""Columns of neighbouring matrices take turns, so that a lane loads those of two at a time.
+
+    const int j = j0 + tj + 8 * rj;
+
+becomes, for matrices of which a lane has two columns each,
+
+    const int j = j0 + 4 * tj + 32 * (rj / 4) + rj % 4;
+
+Of such four points the first and the third are columns of one matrix, the others of the next. A
+column and that of the next matrix, which the same lane loads, follow each other in a row of shared
+memory. A block has the same points as before, only other threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from eatss.kernel.instruction import Instruction
+from eatss.kernel.nodes import Compute, For, Kernel, Let, Node, WarpAxis
+from eatss.kernel.trips import trips_from_zero
+from eatss.kernel.uses import elements, every, mapped
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, names_in, total
+from eatss.program.linear import linear
+from eatss.transform.vectors_apart import depends_on_points
+
+_TURNS = 2
+"""Matrices that take turns: as many as there are doubles in 16 bytes."""
+
+
+def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
+    """Return a kernel whose threads have parts of neighbouring matrices in turn.
+
+    A loop stays as it is where boxes do not run along it, where the points of a thread are no whole
+    matrices in pairs, or where something besides its value depends on which points a thread has.
+
+    Args:
+        kernel: one whose threads are boxes of lanes, if it is to change.
+        instruction: what multiplies the matrices.
+    """
+    target, *factors = sorted(instruction.operands, key=lambda one: one.role != "inout")
+    slots = target.slots(instruction.lanes)
+    for number, factor in enumerate(factors if kernel.warps else ()):
+        terms = target.held.points[number].terms
+        own = [one for one in slots if one.name in terms]
+        lanes = [one for one in instruction.lanes if one.name in terms]
+        if len(own) != 1 or len(lanes) != 1:
+            continue
+        if {one.name for one in own} & set(factor.held.points[number].terms):
+            continue  # a lane loads several of one matrix: they are beside each other in registers
+        kernel = _Turns(number=number, points=own[0].extent).changed(kernel)
+    return kernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turns:
+    """Matrices along the loop of an axis, of each of which a lane has so many ``points``."""
+
+    number: int
+    points: int
+
+    def changed(self, kernel: Kernel) -> Kernel:
+        """Return a kernel with the matrices in turn, or as it was."""
+        axis, nodes = kernel.warps[self.number], list(every(kernel.body))
+        values = [node for node in nodes if isinstance(node, Let) and _threads(node.value, axis)]
+        others = [
+            node
+            for node in nodes
+            if not any(node is one for one in values)
+            and not (isinstance(node, Let) and node.name == axis.thread)
+            and not (isinstance(node, For) and node.counter == axis.point)
+        ]
+        loops = [node for node in nodes if isinstance(node, For) and node.counter == axis.point]
+        trips = {trips_from_zero(loop) for loop in loops}
+        if any(not count or count % (self.points * _TURNS) for count in trips):
+            return kernel
+        if not _in_rows(nodes, {one.name for one in values}):
+            return kernel
+        if any(depends_on_points(node, axis.thread, axis.point) for node in others):
+            return kernel
+
+        def changed(node: Node) -> tuple[Node, ...]:
+            threads = _threads(node.value, axis) if isinstance(node, Let) else 0
+            if isinstance(node, Let) and threads:
+                return (replace(node, value=self._in_turn(node.value, axis, threads)),)
+            return (node,)
+
+        axes = list(kernel.warps)
+        axes[self.number] = replace(axis, turns=_TURNS)
+        return replace(kernel, body=mapped(kernel.body, changed), warps=tuple(axes))
+
+    def _in_turn(self, value: IntExpr, axis: WarpAxis, threads: int) -> IntExpr:
+        form = linear(value)
+        assert form is not None
+        rest = {name: c for name, c in form.terms.items() if name not in (axis.thread, axis.point)}
+        point, vector = Name(axis.point), Constant(self.points * _TURNS)
+        apart = Constant(self.points * _TURNS * threads)
+        found = replace(form, terms=rest).expression()
+        for one in (
+            multiplied(vector, Name(axis.thread)),
+            multiplied(apart, Apply(Operator.QUOTIENT, (point, vector))),
+            Apply(Operator.REMAINDER, (point, vector)),
+        ):
+            found = total(found, one)
+        return found
+
+
+def _threads(value: IntExpr, axis: WarpAxis) -> int:
+    """Return the threads in ``origin + thread + threads * point``, else 0."""
+    form = linear(value)
+    if form is None or form.terms.get(axis.thread) != 1:
+        return 0
+    return max(0, form.terms.get(axis.point, 0))
+
+
+def _in_rows(nodes: Sequence[Node], values: set[str]) -> bool:
+    """Tell whether products read shared memory along these values in rows, and nowhere else."""
+    last: list[bool] = []
+    for node in nodes:
+        if not isinstance(node, Compute):
+            continue
+        for element in elements(node):
+            if element.buffer.space == "shared":
+                *others, row = (values & set(names_in(one)) for one in element.subscripts)
+                last += [True] * bool(row) + [False] * any(others)
+    return bool(last) and all(last)
