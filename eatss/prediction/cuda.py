@@ -67,8 +67,10 @@ def _demand(of: CudaLaunch) -> Demand:
     demand.chain_cycles += of.code.start_cycles
     add_copies(setting, demand)
     add_statements(setting, demand)
+    before = demand.l2_bytes.copy()
     add_held(of, demand)
     add_sums(of, demand)
+    demand.held_bytes += demand.l2_bytes - before
     add_spills(setting, demand)
     add_phases(of, demand)
     demand.add_instructions(of.code.start_instructions)
@@ -92,4 +94,5 @@ def _demand(of: CudaLaunch) -> Demand:
         dram_bytes=moved_bytes(setting, demand.l2_bytes),
         scatter=scatter(of),
         chain_cycles=demand.chain_cycles,
+        edge_cycles=demand.edge_cycles,
     )

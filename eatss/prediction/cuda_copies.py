@@ -42,7 +42,7 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         on = of.staged(at) * of.cut.copies[at]
         if not on.any():
             continue
-        times = of.ones
+        times = of.ones * _filled(of, at)
         for name in of.serial_band[: box.depth]:
             times = times * of.shape.steps[name]
         loads = np.ceil(prod(box.sizes, start=of.ones) / threads)
@@ -73,6 +73,17 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         barriers = np.maximum(barriers, on * times * np.where(ahead, 1.0, 2.0))
     demand.chain_cycles += barriers * code.barrier_wait * of.card.barrier_cycles
     demand.add_instructions(barriers * 2)
+
+
+def _filled(of: CudaLaunch, group: int) -> float:
+    """Return the share of its steps that a block copies a box in, as in a triangle."""
+    most = max(of.fills.values())
+    shares = [
+        of.fills[one.name] / most if one.coupled else 1.0
+        for one in of.statements
+        if any(own.group == group for own in of.uniform_sets[one.name])
+    ]
+    return max(shares, default=1.0)
 
 
 def add_held(of: CudaLaunch, demand: DemandBuilder) -> None:
@@ -134,8 +145,9 @@ def add_spills(setting: CodeResources, demand: DemandBuilder) -> None:
 def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
     """Add what a block takes by itself where barriers keep its warps together.
 
-    Copying and computing are one after the other then; other blocks of the SM fill the gaps. It
-    comes last: it takes what the others have added up.
+    Copying and computing are one after the other then; other blocks of the SM fill the gaps. Where
+    copies run ahead there are none but before the first box is there, and while results are
+    written. It comes last: it takes what the others have added up.
     """
     card = of.card
     on = np.maximum.reduce([of.zeros, *(of.staged(at) for at in range(len(of.cut.stageable)))])
@@ -150,8 +162,10 @@ def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
     )
     l2_bytes_cycle = card.l2_bytes_s / card.sms / card.clock_hz
     copied = demand.copied_bytes / l2_bytes_cycle
-    together = np.where(of.candidates.stages > 1, np.maximum(busy, copied), busy + copied)
-    demand.chain_cycles += on * together / of.active
+    ahead = of.candidates.stages > 1
+    demand.chain_cycles += on * ~ahead * (busy + copied) / of.active
+    held = demand.held_bytes / l2_bytes_cycle / of.active
+    demand.edge_cycles += on * ahead * (of.code.start_cycles + of.far_cycles + held)
 
 
 def _copied_together(of: CudaLaunch, at: int, box: GroupBox) -> Column:

@@ -16,6 +16,9 @@ from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
 
+_TURNS = 2
+"""Matrices whose columns take turns."""
+
 
 def fragment_padding(
     of: CudaLaunch, members: Sequence[UniformSet], sizes: Sequence[Column]
@@ -29,36 +32,55 @@ def fragment_padding(
     """
     instruction, product = of.structure.instruction, of.cut.products[0]
     assert instruction is not None
-    threads = of.shape.threads[product.columns]
-    table = np.stack([*sizes, threads], axis=1).astype(np.int64)
+    threads, points = of.shape.threads[product.columns], of.shape.points[product.columns]
+    table = np.stack([*sizes, threads, points], axis=1).astype(np.int64)
     unique, back = np.unique(table, axis=0, return_inverse=True)
     width = members[0].access.element_bytes
     found = []
-    for *extents, along in unique.tolist():
-        lanes = _lanes(instruction, product, along)
+    in_rows = all(_in_rows(one, product.columns) for one in members)
+    for *extents, along, several in unique.tolist():
+        in_turn = in_rows and several % (_TURNS * instruction.points[1]) == 0
+        lanes = _lanes(instruction, product, along, in_turn=in_turn)
 
         def cycles(
             padding: int,
             extents: list[int] = extents,
             lanes: list[dict[str, int]] = lanes,
+            together: int = _TURNS if in_turn else 1,
         ) -> int:
             row = [*extents[:-1], extents[-1] + padding]
-            return sum(bank_cycles(_places(one, row, lanes), width) for one in members)
+            places = (_places(one, row, lanes) for one in members)
+            return sum(
+                bank_cycles([place // together for place in own], width * together)
+                for own in places
+            )
 
         found.append(best_padding(cycles, extents[-1], width))
     return np.array(found, dtype=np.float64)[back.reshape(-1)]
 
 
+def _in_rows(uniform: UniformSet, columns: str) -> bool:
+    """Tell whether rows of a box run along the columns of products."""
+    *others, (last, _) = uniform.access.subscripts
+    return columns in dict(last) and not any(columns in dict(terms) for terms, _ in others)
+
+
 def _lanes(
-    instruction: WarpInstruction, product: ProductFacts, threads: int
+    instruction: WarpInstruction, product: ProductFacts, threads: int, *, in_turn: bool
 ) -> list[dict[str, int]]:
-    """Return where each lane of a warp reads, by loop, with so many threads along columns."""
+    """Return where each lane of a warp reads, by loop, with so many threads along columns.
+
+    Where matrices are ``in_turn`` a lane loads a column of two at a time
+    [:mod:`eatss.transform.matrices_in_turn`].
+    """
     rows, steps = instruction.lanes
     _, points = instruction.points
     return [
         {
             product.rows: row,
-            product.columns: row // points + threads * (row % points),
+            product.columns: (
+                _TURNS * row if in_turn else row // points + threads * (row % points)
+            ),
             product.sum_loop: step,
         }
         for row in range(rows)

@@ -128,6 +128,20 @@ class CudaLaunch:
             steps = steps * np.maximum(1.0, whole / tile)
         return steps
 
+    def cut_share(self, statement: StatementFacts) -> Column:
+        """Return the share of a statement's steps in tiles that a bound cuts, as in a triangle.
+
+        A tile of rows has steps up to its diagonal: the last of them, for so many steps as the tile
+        has rows, are for some of its rows only.
+        """
+        along = [name for name in self.cut.mapped if name in statement.coupled]
+        serial = [name for name in self.serial_band if name in statement.coupled]
+        if not along or not serial:
+            return self.zeros
+        sizes = sum(self.shape.tile[name] for name in (*along, serial[-1]))
+        steps = self.trips[serial[-1]] * self.fills[statement.name]
+        return np.asarray(np.minimum(1.0, sizes / max(1.0, steps)))
+
     def is_written(self, array: str) -> bool:
         """Tell whether a statement of the launch writes an array."""
         return any(a.writes and a.array == array for s in self.statements for a in s.accesses)
@@ -193,5 +207,24 @@ def launch_of(
         lanes=lanes_of([count for _, count in shape.axes]),
         warps=np.ceil(shape.block_threads / card.warp),
         fills=fills,
-        active=np.maximum(1.0, shape.blocks * max(fills.values())),
+        active=_active(statements, cut, shape, trips, fills),
     )
+
+
+def _active(
+    statements: Sequence[StatementFacts],
+    cut: LaunchFacts,
+    shape: LaunchShape,
+    trips: Mapping[str, float],
+    fills: Mapping[str, float],
+) -> Column:
+    """Return the blocks that have work: of a triangle those on its diagonal, too."""
+    found = shape.blocks * 0.0
+    for statement in statements:
+        along = [name for name in cut.mapped if name in statement.coupled]
+        own = shape.blocks * fills[statement.name]
+        if len(along) > 1:
+            shortest = np.minimum.reduce([shape.steps[name] for name in along])
+            own = np.minimum(shape.blocks, np.rint(own * (1.0 + 1.0 / shortest)))
+        found = np.maximum(found, own)
+    return np.maximum(1.0, found)

@@ -8,8 +8,9 @@ Boxes are filled ahead where there are several stages.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from eatss.analysis.structure import ProductFacts, WarpInstruction
+from eatss.analysis.structure import FRAGMENT_PLACES, ProductFacts, WarpInstruction
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.arithmetic import instructions_of
@@ -21,6 +22,9 @@ from eatss.prediction.demand_builder import DemandBuilder
 _WORDS = 2
 """Words of an element."""
 
+_SETS = 2
+"""Steps whose elements are in registers at a time where they are loaded ahead."""
+
 _FUSED = 1.0
 """Multiply-adds of a plain product and its sum."""
 
@@ -29,6 +33,9 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     """Add a statement that the structure's instruction computes."""
     instruction, product = _used(of, statement)
     steps = of.share(statement) * of.steps(of.serial(statement))
+    plain = steps * of.cut_share(statement)
+    _add_plain(of, demand, statement, plain)
+    steps = steps - plain
     groups = steps / instruction.steps
     matrices = _matrices(of, instruction, product)
     loads = groups * loads_of(of, instruction, product)
@@ -45,6 +52,27 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     demand.chain_cycles += steps * group_cycles(of, statement) / instruction.steps
 
 
+def _add_plain(
+    of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts, steps: Column
+) -> None:
+    """Add steps that each thread runs by itself, with a test of every point."""
+    if not steps.any():
+        return
+    _, product = _used(of, statement)
+    points = of.points()
+    loads = of.shape.points[product.rows] + of.shape.points[product.columns]
+    each = instructions_of(statement.with_factors_last(), of.constants)
+    demand.add_arithmetic(statement, steps * points * each)
+    wave = statement.element_bytes * of.card.warp / LINE_BYTES
+    demand.add_shared(steps * loads, of.ones * wave)
+    tests = of.code.guard_instructions * points
+    demand.add_instructions(steps * (loads + of.code.loop_instructions + tests))
+    issue = points * each * of.card.warp * SCHEDULERS / of.card.fp64_per_cycle
+    waits = steps * (of.card.shared_cycles + loads * wave)
+    demand.chain_cycles += waits + steps * issue
+    demand.edge_cycles += (of.candidates.stages > 1) * waits
+
+
 def is_product(of: CudaLaunch, statement: StatementFacts) -> bool:
     """Tell whether the structure's instruction computes a statement."""
     return any(one.statement == statement.name for one in of.cut.products)
@@ -56,7 +84,26 @@ def group_cycles(of: CudaLaunch, statement: StatementFacts) -> Column:
     rate = max(1.0, of.card.fp64_tensor_per_cycle) / SCHEDULERS
     issue = _matrices(of, instruction, product) * instruction.multiply_adds / rate
     wait = of.card.shared_cycles + loads_of(of, instruction, product)
-    return np.asarray(wait + issue)
+    return np.where(loads_ahead(of), np.maximum(wait, issue), wait + issue)
+
+
+def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
+    """Tell where a step's elements are loaded while those of the one before are multiplied.
+
+    See :mod:`eatss.transform.loads_ahead`: boxes are filled ahead, a tile has an even number of
+    steps, and registers have room for two beside the sums.
+    """
+    products = [one for one in of.statements if is_product(of, one)]
+    if not products:
+        return np.asarray(of.zeros > 0)
+    instruction, product = _used(of, products[0])
+    even = np.mod(of.shape.tile[product.sum_loop] / instruction.steps, _SETS) == 0
+    registers = np.minimum(
+        of.card.registers_per_thread, of.card.registers_per_block / of.shape.block_threads
+    )
+    words = of.points() * _WORDS + _SETS * _step_words(of) + FRAGMENT_PLACES
+    ahead = (of.candidates.stages > 1) & (even | (len(products) > 1))
+    return np.asarray(ahead & (words <= registers))
 
 
 def tile_cycles(of: CudaLaunch) -> Column:
@@ -73,7 +120,8 @@ def tile_cycles(of: CudaLaunch) -> Column:
 def fragment_words(of: CudaLaunch) -> Column:
     """Return the registers that a thread needs for elements of both factors.
 
-    It has those of one of them for all of its rows, those of the other for one matrix at a time.
+    It has those of one of them for all of its rows, those of the other for one matrix at a time;
+    of two steps all where they are loaded ahead.
     """
     most = of.zeros
     for statement in of.statements:
@@ -82,6 +130,15 @@ def fragment_words(of: CudaLaunch) -> Column:
             along = of.shape.points[product.rows] / instruction.points[0]
             first, second = instruction.elements
             most = np.maximum(most, (along * first + second) * _WORDS)
+    return np.where(loads_ahead(of), _SETS * _step_words(of), most)
+
+
+def _step_words(of: CudaLaunch) -> Column:
+    """Return the registers for all elements that a thread loads for the steps of an instruction."""
+    most = of.zeros
+    for statement in of.statements:
+        if is_product(of, statement):
+            most = np.maximum(most, loads_of(of, *_used(of, statement)) * _WORDS)
     return most
 
 

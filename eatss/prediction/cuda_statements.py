@@ -34,7 +34,8 @@ class _Counting:
 
     ``longest`` is what a thread waits for the slowest load of a step, ``waited`` for all of them,
     batch by batch, ``wide`` what requests of many lines take in addition; in cycles. ``each`` are
-    the floating-point instructions of an instance.
+    the floating-point instructions of an instance; ``guarded`` is the share of steps whose points
+    are tested, ``cut`` that of those in tiles that a bound cuts.
     """
 
     def __init__(
@@ -50,13 +51,17 @@ class _Counting:
             self.arithmetic = statement.with_factors_last()
         self.each = unrolled_instructions(self.arithmetic, of.constants, of.shape.points)
         self.longest, self.waited, self.wide = of.zeros, of.zeros, of.zeros
+        boxes = [of.staged(at) for at in range(len(of.cut.stageable))]
+        tiled = np.maximum.reduce([of.zeros, *boxes])
+        self.cut = tiled * of.cut_share(statement)
+        self.guarded = np.maximum(setting.guarded, self.cut)
 
     def add(self) -> None:
         """Add arithmetic, loops and tests, accesses, and what a thread waits for."""
-        of, code, setting = self.of, self.of.code, self.setting
+        of, code, guarded = self.of, self.of.code, self.guarded
         instances = self.share * self.points * self.steps
         self.demand.add_arithmetic(self.statement, instances * self.each)
-        guards = code.guard_instructions * setting.guarded * self.points
+        guards = code.guard_instructions * guarded * self.points
         overhead = code.loop_instructions / code.unrolled_steps if self.serial else 0.0
         tiles = of.tile_steps(self.statement) * code.step_instructions
         self.demand.add_instructions(self.share * (self.steps * (overhead + guards) + tiles))
@@ -87,10 +92,12 @@ class _Counting:
             bank_request(self.setting, uniform),
         )
         wave, _ = request(of, uniform.access, 1.0 - uniform.rows / uniform.count)
-        demand.add_shared(requests * on / width, near)
+        alone = requests * on * self.cut * (width > 1)  # what is tested is loaded one by one
+        demand.add_shared((requests * on - alone) / width, near)
+        demand.add_shared(alone, bank_request(self.setting, uniform))
         demand.operand_bytes += total * of.different_bytes(uniform.access)
         each = np.where(on > 0, 1.0 / width, code.load_instructions)
-        demand.add_instructions(requests * each)
+        demand.add_instructions((requests - alone) * each + alone)
         missing = missing_bytes(self.setting, self.statement, uniform, total) * (1.0 - on)
         demand.l1_wavefronts += total * wave * (1.0 - on)
         demand.l2_bytes += missing
@@ -121,7 +128,7 @@ class _Counting:
         load. Arithmetic takes the latency of its results or, with many points, the issue of its
         instructions by one warp.
         """
-        of, guarded = self.of, self.setting.guarded
+        of, guarded = self.of, self.guarded
         together = 1.0
         if self.serial:
             together = min(of.code.unrolled_steps, of.trips[self.serial[-1]])
@@ -142,6 +149,8 @@ class _Counting:
         copies = prod(shape.steps[n] for n in of.cut.mapped if n not in loops)
         there: Column = np.minimum(1.0, self.share * copies)
         self.demand.chain_cycles += there * self.steps * (memory + arithmetic + self.wide)
+        ahead = of.candidates.stages > 1
+        self.demand.edge_cycles += ahead * there * self.steps * self.cut * (tested + whole)
 
 
 def _sums_in_registers(of: CudaLaunch, statement: StatementFacts) -> bool:

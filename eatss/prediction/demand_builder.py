@@ -13,7 +13,8 @@ from eatss.prediction.demand import Column
 class DemandBuilder:
     """Sums over a launch, an entry a candidate; the names are those of ``Demand``.
 
-    ``copied_bytes`` are the bytes that copies to shared memory fetch.
+    ``copied_bytes`` are the bytes that copies to shared memory fetch, ``held_bytes`` those that L2
+    moves for what registers keep.
     """
 
     def __init__(self, launched_warps: Column) -> None:
@@ -30,7 +31,9 @@ class DemandBuilder:
         self.l2_bytes = zero.copy()
         self.torn_bytes = zero.copy()
         self.copied_bytes = zero.copy()
+        self.held_bytes = zero.copy()
         self.chain_cycles = zero.copy()
+        self.edge_cycles = zero.copy()
 
     def add_instructions(self, each: Column | float) -> None:
         """Add instructions of each warp."""

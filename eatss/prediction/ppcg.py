@@ -68,4 +68,5 @@ def ppcg_demand(
         dram_bytes=memory.moved_bytes(demand.l2_bytes),
         scatter=memory.scatter(),
         chain_cycles=demand.chain_cycles,
+        edge_cycles=np.zeros(len(of)),
     )

@@ -48,6 +48,7 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
         demand.threads, demand.registers, demand.shared_bytes, card, demand.shared_limit_bytes
     )
     on_chip, memory = _times(demand, card, resident)
+    edges = _edges(demand, card, resident)
     spent, moved = _energies(demand, card)
     core_j = np.asarray(sum(spent.values()))
     least_w = card.prices.constant_w
@@ -55,7 +56,7 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     def run_s(clock: Column) -> Column:
         power = constants.sharpness
         slowed = sum((term / clock) ** power for term in on_chip.values())
-        launch = np.asarray(slowed + memory**power) ** (1 / power)
+        launch = np.asarray(slowed + memory**power) ** (1 / power) + edges / clock
         return np.asarray(demand.launches * (launch + constants.launch_wait * card.launch_s))
 
     def power_w(clock: Column) -> Column:
@@ -110,6 +111,17 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
         / cycles,
     }
     return on_chip, demand.scatter * demand.dram_bytes / card.dram_bytes_s
+
+
+def _edges(demand: Demand, card: Card, resident: Column) -> Column:
+    """Return the seconds of a launch in which blocks only begin or end.
+
+    Of several blocks of an SM the others compute meanwhile: so many times fewer blocks are one
+    after the other, and so many times less of the SM is idle.
+    """
+    present = np.maximum(1.0, resident)
+    waves = np.ceil(demand.blocks / (present * card.sms))
+    return np.asarray(waves * demand.edge_cycles / present / card.clock_hz)
 
 
 def _energies(demand: Demand, card: Card) -> tuple[dict[str, Column], Column]:

@@ -217,7 +217,7 @@ def test_without_sizes_what_is_expected_is_what_was_selected(name: str) -> None:
     [
         ({"i": 32, "j": 64, "k": 16}, (4, 32), {"A": "l1"}),
         ({"i": 16}, (), {}),
-        ({}, {"i": 4, "j": 32}, {"A": "shared", "B": "l1"}),
+        ({}, {"i": 4, "j": 64}, {"A": "shared", "B": "l1"}),
         ({"i": 8, "j": 8}, (16, 16), {"B[k][j]": "shared"}),
     ],
 )

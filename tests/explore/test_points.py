@@ -121,7 +121,7 @@ def chosen(decisions: dict[str, int | str], tmp_path: Path, role: Role = "") -> 
     return kernel
 
 
-MMA = "mma_f64_16x8x16"
+MMA = "mma_f64_16x8x4"
 
 
 def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> N
         assert kernel.predicted is not None
         resident = kernel.predicted.resident_blocks
         assert kernel.warps == WarpUse(instruction=MMA, stages=stages, resident=resident)
-    assert chosen({"tile_k": 8}, tmp_path).warps is None
+    assert chosen({"tile_k": 2}, tmp_path).warps is None
     assert chosen({"threads_i": 4}, tmp_path).warps is None
     assert chosen({"warps": "none"}, tmp_path).warps is None
 
@@ -138,7 +138,7 @@ def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("decisions", "why"),
     [
-        ({"warps": MMA, "tile_k": 8}, "are not those of mma_f64_16x8x16"),
+        ({"warps": MMA, "tile_k": 2}, "are not those of mma_f64_16x8x4"),
         ({"warps": "mma_f64_8x8x4"}, "warps cannot compute"),
         (
             {"warps": "none", "stages": 2, "staged_A": 0, "staged_B": 0},

@@ -19,7 +19,7 @@ from eatss.program import Program
 from eatss.resources import data_directory
 
 H200 = load_profile("h200")
-MMA = "mma_f64_16x8x16"
+MMA = "mma_f64_16x8x4"
 KERNELS = sorted(data_directory("kernels").glob("*.c"))
 PROGRAMS = sorted((Path(__file__).parents[2] / "benchmarks" / "programs").glob("*.c"))
 QUICK = ("gemm", "syrk", "doitgen")
@@ -51,7 +51,7 @@ def test_what_is_selected_uses_its_instruction(source: Path) -> None:
             wanted |= {product.statement for product in own.products}
     program = eatss.codegen(source, gpu="h200")
     assert computed(program, MMA) == wanted
-    assert bool(wanted) == ("eatss_mma_16x8x16(" in program.text.partition("extern")[2])
+    assert bool(wanted) == ("eatss_mma_16x8x4(" in program.text.partition("extern")[2])
     assert wanted or source.stem not in QUICK
 
 

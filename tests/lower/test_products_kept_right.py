@@ -11,7 +11,7 @@ from eatss.resources import data_directory
 from eatss.verify import verify
 from tests.examples import with_long
 
-MMA = "eatss_mma_16x8x16("
+MMA = "eatss_mma_16x8x4("
 
 
 def product(
@@ -50,7 +50,7 @@ def forced(source: str, **keywords: object) -> eatss.Program:
         source,
         gpu="h200",
         placements={"A": "shared", "B": "shared"},
-        instructions=["mma_f64_16x8x16"],
+        instructions=["mma_f64_16x8x4"],
         **given,  # type: ignore[arg-type]
     )
 
@@ -112,7 +112,7 @@ def test_an_array_keeps_its_name(array: str) -> None:
             tiles={"i": 64, "j": 64, "k": 16},
             block=(16, 8),
             placements={array: "shared", "B": "shared"},
-            instructions=["mma_f64_16x8x16"],
+            instructions=["mma_f64_16x8x4"],
             stages=3,
         )
     )
@@ -137,7 +137,7 @@ def test_boxes_beside_wide_copies_begin_where_these_may() -> None:
         tiles={"i": 64, "j": 64, "k": 16},
         block=(16, 8),
         placements=placements,
-        instructions=["mma_f64_16x8x16"],
+        instructions=["mma_f64_16x8x4"],
         stages=2,
     )
     struct = program.text.partition("_shared {")[2].partition("};")[0]

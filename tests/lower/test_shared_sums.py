@@ -12,7 +12,7 @@ from eatss.program import Launch, evaluate
 from eatss.resources import data_directory
 from eatss.verify import Verification, verify
 
-MMA = "mma_f64_16x8x16"
+MMA = "mma_f64_16x8x4"
 MTTKRP = data_directory("kernels") / "mttkrp.c"
 TALL = """
 #ifndef NI

@@ -69,7 +69,8 @@ def test_a_fault_is_seen(name: str, generate: Generate, broken: Check) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("kernel", ["2mm", "3mm", "syrk", "syr2k", "symm", "doitgen", "covariance"])
 @pytest.mark.parametrize(
-    ("instruction", "gpu"), [("mma_f64_16x8x16", "h200"), ("mma_f64_8x8x4", "a100")]
+    ("instruction", "gpu"),
+    [("mma_f64_16x8x16", "h200"), ("mma_f64_16x8x4", "h200"), ("mma_f64_8x8x4", "a100")],
 )
 def test_kernels_are_right(
     kernel: str, instruction: str, gpu: str, generate: Generate, verify_kernel: Check
@@ -145,7 +146,7 @@ def test_stages_of_the_user_stand_above_the_selected_ones() -> None:
     selected, plain = (eatss.codegen(source, gpu="h200", stages=own) for own in (None, 1))
     assert "eatss_copy_ahead(" in selected.text
     assert "eatss_copy_ahead(" not in plain.text
-    assert "eatss_mma_16x8x16(sum_C_r" in plain.text
+    assert "eatss_mma_16x8x4(sum_C_r" in plain.text
     with pytest.raises(eatss.InputError, match="stages is 0") as raised:
         eatss.codegen(source, gpu="h200", stages=0)
     assert raised.value.code == "EATSS-C004"

@@ -33,7 +33,7 @@ def made(
     text = PRODUCT.replace("TYPE", dtype).replace("VALUE", value)
     program = eatss.codegen(
         text,
-        gpu="h200",
+        gpu="rtx4090",
         output=folder,
         tiles={"i": 16, "j": 32, "k": 8},
         block={"i": 8, "j": threads},

@@ -99,7 +99,7 @@ BROKEN_SUMS = {
 @pytest.fixture(scope="module")
 def product(generate: Callable[..., Program]) -> Program:
     """Return a product of matrices with partial tiles, both inputs in shared memory."""
-    return generate("matmul", options=STAGED)
+    return generate("matmul", options=STAGED, gpu="rtx4090")
 
 
 def test_the_unbroken_text_passes(

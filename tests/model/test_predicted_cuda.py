@@ -434,7 +434,7 @@ def test_a_product_of_doubles_runs_on_tensor_cores_where_a_card_has_them() -> No
         (kernel,) = selected("gemm", gpu, dtype).kernels
         return None if kernel.warps is None else kernel.warps.instruction
 
-    assert chosen("h200") == "mma_f64_16x8x16"
+    assert chosen("h200") == "mma_f64_16x8x4"
     assert chosen("a100-40gb") == "mma_f64_8x8x4"
     assert chosen("h200", "float") is None
     assert chosen("v100") is None
@@ -447,21 +447,21 @@ def test_tensor_cores_are_told_in_the_table_in_json_and_in_the_proof() -> None:
     (kernel,) = selection.kernels
     assert kernel.warps is not None
     text = selection_table(selection)
-    assert "products by tensor cores: mma_f64_16x8x16, copies 1 tile ahead" in text
+    assert "products by tensor cores: mma_f64_16x8x4, copies 1 tile ahead" in text
     (document,) = selection.to_dict()["kernels"]
     assert kernel.predicted is not None
     resident = kernel.predicted.resident_blocks
     assert document["warps"] == {
-        "instruction": "mma_f64_16x8x16",
+        "instruction": "mma_f64_16x8x4",
         "stages": 2,
         "resident": resident,
     }
     facts = analysed("gemm").program.facts
     (problem,) = cuda_problems(facts, structures("gemm"), load_profile("h200"), ENERGY)
     assert problem is not None
-    assert {"warps:mma_f64_16x8x16", "stages"} <= set(problem.variables)
+    assert {"warps:mma_f64_16x8x4", "stages"} <= set(problem.variables)
     rows = [dict(zip(problem.variables, row, strict=True)) for row in problem.cost.rows]
-    assert {row["stages"] for row in rows if not row["warps:mma_f64_16x8x16"]} <= {1}
+    assert {row["stages"] for row in rows if not row["warps:mma_f64_16x8x4"]} <= {1}
 
 
 def test_sizes_of_the_user_use_tensor_cores_where_threads_are_boxes_of_lanes() -> None:
@@ -477,7 +477,7 @@ def test_sizes_of_the_user_use_tensor_cores_where_threads_are_boxes_of_lanes() -
     fits = expected(16, (16, 8))
     assert fits.warps is not None
     assert fits.predicted is not None
-    for k, block in ((8, (16, 8)), (16, (4, 32)), (16, (64, 2))):
+    for k, block in ((2, (16, 8)), (16, (4, 32)), (16, (64, 2))):
         alone = expected(k, block)
         assert alone.warps is None
         assert alone.predicted is not None

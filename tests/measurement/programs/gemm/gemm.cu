@@ -61,36 +61,31 @@ __device__ __forceinline__ void eatss_copy_wide_ahead(Value *to, const Value *fr
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(from) : "memory");
 }
 
-// d += a b for 16 x 16 and 16 x 8 matrices that a warp holds; products are added in the order of k.
-__device__ __forceinline__ void eatss_mma_16x8x16(
-    double &d0, double &d1, double &d2, double &d3, double a0, double a1, double a2, double a3,
-    double a4, double a5, double a6, double a7, double b0, double b1, double b2, double b3)
+// d += a b for 16 x 4 and 4 x 8 matrices that a warp holds; products are added in the order of k.
+__device__ __forceinline__ void eatss_mma_16x8x4(
+    double &d0, double &d1, double &d2, double &d3, double a0, double a1, double b)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, "
-                 "{%0, %1, %2, %3};"
+    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
+                 "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
                  : "+d"(d0), "+d"(d1), "+d"(d2), "+d"(d3)
-                 : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(a4), "d"(a5), "d"(a6), "d"(a7),
-                   "d"(b0), "d"(b1), "d"(b2), "d"(b3));
+                 : "d"(a0), "d"(a1), "d"(b));
 }
 
 #else // on a CPU
 
 // The same, the lanes' values passed on as by shuffles.
-#define eatss_mma_16x8x16(...) eatss_mma_16x8x16_at(__LINE__, __VA_ARGS__)
-inline void eatss_mma_16x8x16_at(
-    int line, double &d0, double &d1, double &d2, double &d3, double a0, double a1, double a2,
-    double a3, double a4, double a5, double a6, double a7, double b0, double b1, double b2,
-    double b3)
+#define eatss_mma_16x8x4(...) eatss_mma_16x8x4_at(__LINE__, __VA_ARGS__)
+inline void eatss_mma_16x8x4_at(
+    int line, double &d0, double &d1, double &d2, double &d3, double a0, double a1, double b)
 {
-    const double own[12] = {a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3};
-    const eatss::Passed<double, 12> all(own, line);
+    const double own[3] = {a0, a1, b};
+    const eatss::Passed<double, 3> all(own, line);
     const int row = all.lane / 4, quad = all.lane % 4;
     double *d[4] = {&d0, &d1, &d2, &d3};
-    for (int k = 0; k < 16; k++)
+    for (int k = 0; k < 4; k++)
         for (int slot = 0; slot < 4; slot++)
-            *d[slot] = fma(all.of(4 * row + k % 4)[2 * (k / 4) + slot / 2],
-                           all.of(4 * (2 * quad + slot % 2) + k % 4)[8 + k / 4], *d[slot]);
+            *d[slot] = fma(all.of(4 * row + k)[slot / 2],
+                           all.of(4 * (2 * quad + slot % 2) + k)[2], *d[slot]);
 }
 #endif // EATSS_CPU
 
@@ -123,34 +118,34 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #define NK 4000
 #endif
 
-// S0, S1: 8 x 16 x 1 threads a block
-// tiles: i = 128, j = 64, k = 32
+// S0, S1: 16 x 16 x 1 threads a block
+// tiles: i = 128, j = 128, k = 32
 // C: registers, 64 a thread
 // A[i][k]: shared memory, 128 x 32 elements
-// B[k][j]: shared memory, 32 x 64 elements
-// mma_f64_16x8x16: computes S1
+// B[k][j]: shared memory, 32 x 128 elements
+// mma_f64_16x8x4: computes S1
 struct kernel_gemm_k0_shared {
     EATSS_TRACKED(double) A[2][128][36];
-    EATSS_TRACKED(double) B[2][32][66];
+    EATSS_TRACKED(double) B[2][32][132];
 };
 
-extern "C" __global__ void __launch_bounds__(128, 2)
+extern "C" __global__ void __launch_bounds__(256)
 kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *__restrict__ A, const double *__restrict__ B)
 {
     EATSS_DYNAMIC_SHARED(kernel_gemm_k0_shared, sh);
     const int block = (int)blockIdx.x + (int)blockIdx.y % 8 * (int)gridDim.x;
     const int rows = eatss_min((int)gridDim.y - 8 * ((int)blockIdx.y / 8), 8);
-    const int thread = threadIdx.x + 8 * threadIdx.y;
+    const int thread = threadIdx.x + 16 * threadIdx.y;
     const int lane_i = thread % 32 / 4;
-    const int warp_i = thread / 32 / 2;
+    const int warp_i = thread / 32 / 4;
     const int lane_j = thread % 32 % 4;
-    const int warp_j = thread / 32 % 2;
+    const int warp_j = thread / 32 % 4;
     const int ti = lane_i + 8 * warp_i;
     const int tj = lane_j + 4 * warp_j;
     const bool wide_A = eatss_is_aligned(A) && NK % 2 == 0;
     const bool wide_B = eatss_is_aligned(B) && NJ % 2 == 0;
     for (int i0 = 128 * (8 * ((int)blockIdx.y / 8) + block % rows); i0 < NI; i0 += 128 * (int)gridDim.y) {
-        const int j0 = 64 * (block / rows);
+        const int j0 = 128 * (block / rows);
         double sum_C_r[8][8];
         #pragma unroll
         for (int s = 0; s < 8; ++s) {
@@ -164,99 +159,123 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                 if (i0 + 128 <= NI && 0 + 32 <= NK) {
                     if (wide_A && 0 % 2 == 0) {
                         #pragma unroll 4
-                        for (int e = 0; e < 16; ++e) {
-                            const int x0 = i0 + thread / 16 + 8 * e;
-                            const int x1 = 0 + 2 * (thread % 16);
-                            eatss_copy_wide_ahead(&sh.A[0][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
-                        }
-                    } else {
-                        #pragma unroll 4
-                        for (int e = 0; e < 32; ++e) {
-                            const int x0 = i0 + thread / 32 + 4 * e;
-                            const int x1 = 0 + thread % 32;
-                            eatss_copy_ahead(&sh.A[0][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
-                        }
-                    }
-                } else {
-                    #pragma unroll 4
-                    for (int e = 0; e < 32; ++e) {
-                        const int x0 = i0 + thread / 32 + 4 * e;
-                        const int x1 = 0 + thread % 32;
-                        eatss_copy_ahead(&sh.A[0][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
-                    }
-                }
-                if (j0 + 64 <= NJ && 0 + 32 <= NK) {
-                    if (wide_B && j0 % 2 == 0) {
-                        #pragma unroll 4
                         for (int e = 0; e < 8; ++e) {
-                            const int x0_1 = 0 + thread / 32 + 4 * e;
-                            const int x1_1 = j0 + 2 * (thread % 32);
-                            eatss_copy_wide_ahead(&sh.B[0][thread / 32 + 4 * e][2 * (thread % 32)], &B[x0_1 * NJ + x1_1]);
+                            const int x0 = i0 + thread / 16 + 16 * e;
+                            const int x1 = 0 + 2 * (thread % 16);
+                            eatss_copy_wide_ahead(&sh.A[0][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
                         }
                     } else {
                         #pragma unroll 4
                         for (int e = 0; e < 16; ++e) {
-                            const int x0_1 = 0 + thread / 64 + 2 * e;
-                            const int x1_1 = j0 + thread % 64;
-                            eatss_copy_ahead(&sh.B[0][thread / 64 + 2 * e][thread % 64], &B[x0_1 * NJ + x1_1], true);
+                            const int x0 = i0 + thread / 32 + 8 * e;
+                            const int x1 = 0 + thread % 32;
+                            eatss_copy_ahead(&sh.A[0][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], true);
                         }
                     }
                 } else {
                     #pragma unroll 4
                     for (int e = 0; e < 16; ++e) {
-                        const int x0_1 = 0 + thread / 64 + 2 * e;
-                        const int x1_1 = j0 + thread % 64;
-                        eatss_copy_ahead(&sh.B[0][thread / 64 + 2 * e][thread % 64], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
+                        const int x0 = i0 + thread / 32 + 8 * e;
+                        const int x1 = 0 + thread % 32;
+                        eatss_copy_ahead(&sh.A[0][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
+                    }
+                }
+                if (j0 + 128 <= NJ && 0 + 32 <= NK) {
+                    if (wide_B && j0 % 2 == 0) {
+                        #pragma unroll 4
+                        for (int e = 0; e < 8; ++e) {
+                            const int x0_1 = 0 + thread / 64 + 4 * e;
+                            const int x1_1 = j0 + 2 * (thread % 64);
+                            eatss_copy_wide_ahead(&sh.B[0][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                        }
+                    } else {
+                        #pragma unroll 4
+                        for (int e = 0; e < 16; ++e) {
+                            const int x0_1 = 0 + thread / 128 + 2 * e;
+                            const int x1_1 = j0 + thread % 128;
+                            eatss_copy_ahead(&sh.B[0][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
+                        }
+                    }
+                } else {
+                    #pragma unroll 4
+                    for (int e = 0; e < 16; ++e) {
+                        const int x0_1 = 0 + thread / 128 + 2 * e;
+                        const int x1_1 = j0 + thread % 128;
+                        eatss_copy_ahead(&sh.B[0][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
                     }
                 }
             }
             eatss_commit_copies();
-            const int plain = i0 + 128 <= NI && wide_A && j0 + 64 <= NJ && wide_B && j0 % 2 == 0;
+            double fragment_a[2][4][2];
+            double fragment_b[2][4][1];
+            eatss_wait_for_copies<0>();
+            __syncthreads();
+            if (0 < NK) {
+                #pragma unroll
+                for (int mi = 0; mi < 4; ++mi) {
+                    fragment_a[0][mi][0] = sh.A[0][ti + 32 * mi][lane_j + 4 * 0];
+                    fragment_a[0][mi][1] = sh.A[0][ti + 32 * mi + 16][lane_j + 4 * 0];
+                }
+                #pragma unroll
+                for (int mj = 0; mj < 4; ++mj) {
+                    fragment_b[0][mj][0] = sh.B[0][lane_j + 4 * 0][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
+                }
+            }
+            const int plain = i0 + 128 <= NI && wide_A && j0 + 128 <= NJ && wide_B && j0 % 2 == 0;
             for (int k0 = 0, stage = 0; k0 < NK; k0 += 32, stage = stage == 1 ? 0 : stage + 1) {
-                eatss_wait_for_copies<0>();
-                __syncthreads();
                 if (plain && k0 + 32 < NK && k0 + 32 + 32 <= NK && (k0 + 32) % 2 == 0) {
                     #pragma unroll
-                    for (int e = 0; e < 16; ++e) {
-                        const int x0 = i0 + thread / 16 + 8 * e;
+                    for (int e = 0; e < 8; ++e) {
+                        const int x0 = i0 + thread / 16 + 16 * e;
                         const int x1 = k0 + 32 + 2 * (thread % 16);
-                        eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
+                        eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
                     }
                     #pragma unroll
                     for (int e = 0; e < 8; ++e) {
-                        const int x0_1 = k0 + 32 + thread / 32 + 4 * e;
-                        const int x1_1 = j0 + 2 * (thread % 32);
-                        eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 32 + 4 * e][2 * (thread % 32)], &B[x0_1 * NJ + x1_1]);
+                        const int x0_1 = k0 + 32 + thread / 64 + 4 * e;
+                        const int x1_1 = j0 + 2 * (thread % 64);
+                        eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
                     }
                     eatss_commit_copies();
                     #pragma unroll
-                    for (int k_step = 0; k_step < 2; ++k_step) {
-                        double fragment_a[4][8];
+                    for (int k_step = 0; k_step < 7; ++k_step) {
                         #pragma unroll
                         for (int mi = 0; mi < 4; ++mi) {
-                            fragment_a[mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step];
-                            fragment_a[mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step];
-                            fragment_a[mi][2] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 4];
-                            fragment_a[mi][3] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 4];
-                            fragment_a[mi][4] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 8];
-                            fragment_a[mi][5] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 8];
-                            fragment_a[mi][6] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 12];
-                            fragment_a[mi][7] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 12];
+                            fragment_a[(k_step + 1) % 2][mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 4 * (k_step + 1)];
+                            fragment_a[(k_step + 1) % 2][mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 4 * (k_step + 1)];
                         }
-                        double fragment_b[4][4];
                         #pragma unroll
                         for (int mj = 0; mj < 4; ++mj) {
-                            fragment_b[mj][0] = sh.B[stage][lane_j + 16 * k_step][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                            fragment_b[mj][1] = sh.B[stage][lane_j + 16 * k_step + 4][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                            fragment_b[mj][2] = sh.B[stage][lane_j + 16 * k_step + 8][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                            fragment_b[mj][3] = sh.B[stage][lane_j + 16 * k_step + 12][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                            fragment_b[(k_step + 1) % 2][mj][0] = sh.B[stage][lane_j + 4 * (k_step + 1)][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
                         }
                         // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
                         #pragma unroll
                         for (int mi = 0; mi < 4; ++mi) {
                             #pragma unroll
                             for (int mj = 0; mj < 4; ++mj) {
-                                eatss_mma_16x8x16(sum_C_r[2 * mi][2 * mj], sum_C_r[2 * mi][2 * mj + 1], sum_C_r[2 * mi + 1][2 * mj], sum_C_r[2 * mi + 1][2 * mj + 1], fragment_a[mi][0], fragment_a[mi][1], fragment_a[mi][2], fragment_a[mi][3], fragment_a[mi][4], fragment_a[mi][5], fragment_a[mi][6], fragment_a[mi][7], fragment_b[mj][0], fragment_b[mj][1], fragment_b[mj][2], fragment_b[mj][3]);
+                                eatss_mma_16x8x4(sum_C_r[2 * mi][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi][4 * (mj / 2) + 2 + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + 2 + mj % 2], fragment_a[k_step % 2][mi][0], fragment_a[k_step % 2][mi][1], fragment_b[k_step % 2][mj][0]);
+                            }
+                        }
+                    }
+                    {
+                        const int k_step = 7;
+                        eatss_wait_for_copies<0>();
+                        __syncthreads();
+                        #pragma unroll
+                        for (int mi = 0; mi < 4; ++mi) {
+                            fragment_a[0][mi][0] = sh.A[(stage == 1 ? 0 : stage + 1)][ti + 32 * mi][lane_j + 4 * 0];
+                            fragment_a[0][mi][1] = sh.A[(stage == 1 ? 0 : stage + 1)][ti + 32 * mi + 16][lane_j + 4 * 0];
+                        }
+                        #pragma unroll
+                        for (int mj = 0; mj < 4; ++mj) {
+                            fragment_b[0][mj][0] = sh.B[(stage == 1 ? 0 : stage + 1)][lane_j + 4 * 0][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
+                        }
+                        // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
+                        #pragma unroll
+                        for (int mi = 0; mi < 4; ++mi) {
+                            #pragma unroll
+                            for (int mj = 0; mj < 4; ++mj) {
+                                eatss_mma_16x8x4(sum_C_r[2 * mi][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi][4 * (mj / 2) + 2 + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + 2 + mj % 2], fragment_a[k_step % 2][mi][0], fragment_a[k_step % 2][mi][1], fragment_b[k_step % 2][mj][0]);
                             }
                         }
                     }
@@ -265,81 +284,94 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         if (i0 + 128 <= NI && k0 + 32 + 32 <= NK) {
                             if (wide_A && (k0 + 32) % 2 == 0) {
                                 #pragma unroll 4
-                                for (int e = 0; e < 16; ++e) {
-                                    const int x0 = i0 + thread / 16 + 8 * e;
-                                    const int x1 = k0 + 32 + 2 * (thread % 16);
-                                    eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 8 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
-                                }
-                            } else {
-                                #pragma unroll 4
-                                for (int e = 0; e < 32; ++e) {
-                                    const int x0 = i0 + thread / 32 + 4 * e;
-                                    const int x1 = k0 + 32 + thread % 32;
-                                    eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], true);
-                                }
-                            }
-                        } else {
-                            #pragma unroll 4
-                            for (int e = 0; e < 32; ++e) {
-                                const int x0 = i0 + thread / 32 + 4 * e;
-                                const int x1 = k0 + 32 + thread % 32;
-                                eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 4 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
-                            }
-                        }
-                        if (j0 + 64 <= NJ && k0 + 32 + 32 <= NK) {
-                            if (wide_B && j0 % 2 == 0) {
-                                #pragma unroll 4
                                 for (int e = 0; e < 8; ++e) {
-                                    const int x0_1 = k0 + 32 + thread / 32 + 4 * e;
-                                    const int x1_1 = j0 + 2 * (thread % 32);
-                                    eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 32 + 4 * e][2 * (thread % 32)], &B[x0_1 * NJ + x1_1]);
+                                    const int x0 = i0 + thread / 16 + 16 * e;
+                                    const int x1 = k0 + 32 + 2 * (thread % 16);
+                                    eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
                                 }
                             } else {
                                 #pragma unroll 4
                                 for (int e = 0; e < 16; ++e) {
-                                    const int x0_1 = k0 + 32 + thread / 64 + 2 * e;
-                                    const int x1_1 = j0 + thread % 64;
-                                    eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 2 * e][thread % 64], &B[x0_1 * NJ + x1_1], true);
+                                    const int x0 = i0 + thread / 32 + 8 * e;
+                                    const int x1 = k0 + 32 + thread % 32;
+                                    eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], true);
                                 }
                             }
                         } else {
                             #pragma unroll 4
                             for (int e = 0; e < 16; ++e) {
-                                const int x0_1 = k0 + 32 + thread / 64 + 2 * e;
-                                const int x1_1 = j0 + thread % 64;
-                                eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 2 * e][thread % 64], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
+                                const int x0 = i0 + thread / 32 + 8 * e;
+                                const int x1 = k0 + 32 + thread % 32;
+                                eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
+                            }
+                        }
+                        if (j0 + 128 <= NJ && k0 + 32 + 32 <= NK) {
+                            if (wide_B && j0 % 2 == 0) {
+                                #pragma unroll 4
+                                for (int e = 0; e < 8; ++e) {
+                                    const int x0_1 = k0 + 32 + thread / 64 + 4 * e;
+                                    const int x1_1 = j0 + 2 * (thread % 64);
+                                    eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                                }
+                            } else {
+                                #pragma unroll 4
+                                for (int e = 0; e < 16; ++e) {
+                                    const int x0_1 = k0 + 32 + thread / 128 + 2 * e;
+                                    const int x1_1 = j0 + thread % 128;
+                                    eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
+                                }
+                            }
+                        } else {
+                            #pragma unroll 4
+                            for (int e = 0; e < 16; ++e) {
+                                const int x0_1 = k0 + 32 + thread / 128 + 2 * e;
+                                const int x1_1 = j0 + thread % 128;
+                                eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
                             }
                         }
                     }
                     eatss_commit_copies();
                     #pragma unroll
-                    for (int k_step = 0; k_step < 2; ++k_step) {
-                        double fragment_a[4][8];
+                    for (int k_step = 0; k_step < 7; ++k_step) {
                         #pragma unroll
                         for (int mi = 0; mi < 4; ++mi) {
-                            fragment_a[mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step];
-                            fragment_a[mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step];
-                            fragment_a[mi][2] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 4];
-                            fragment_a[mi][3] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 4];
-                            fragment_a[mi][4] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 8];
-                            fragment_a[mi][5] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 8];
-                            fragment_a[mi][6] = sh.A[stage][ti + 32 * mi][lane_j + 16 * k_step + 12];
-                            fragment_a[mi][7] = sh.A[stage][ti + 32 * mi + 16][lane_j + 16 * k_step + 12];
+                            fragment_a[(k_step + 1) % 2][mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 4 * (k_step + 1)];
+                            fragment_a[(k_step + 1) % 2][mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 4 * (k_step + 1)];
                         }
-                        double fragment_b[4][4];
                         #pragma unroll
                         for (int mj = 0; mj < 4; ++mj) {
-                            fragment_b[mj][0] = sh.B[stage][lane_j + 16 * k_step][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                            fragment_b[mj][1] = sh.B[stage][lane_j + 16 * k_step + 4][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                            fragment_b[mj][2] = sh.B[stage][lane_j + 16 * k_step + 8][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
-                            fragment_b[mj][3] = sh.B[stage][lane_j + 16 * k_step + 12][lane_i / 2 % 4 + 4 * warp_j + 16 * mj + 8 * (lane_i % 2)];
+                            fragment_b[(k_step + 1) % 2][mj][0] = sh.B[stage][lane_j + 4 * (k_step + 1)][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
                         }
                         // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
                         #pragma unroll
                         for (int mi = 0; mi < 4; ++mi) {
                             #pragma unroll
                             for (int mj = 0; mj < 4; ++mj) {
-                                eatss_mma_16x8x16(sum_C_r[2 * mi][2 * mj], sum_C_r[2 * mi][2 * mj + 1], sum_C_r[2 * mi + 1][2 * mj], sum_C_r[2 * mi + 1][2 * mj + 1], fragment_a[mi][0], fragment_a[mi][1], fragment_a[mi][2], fragment_a[mi][3], fragment_a[mi][4], fragment_a[mi][5], fragment_a[mi][6], fragment_a[mi][7], fragment_b[mj][0], fragment_b[mj][1], fragment_b[mj][2], fragment_b[mj][3]);
+                                eatss_mma_16x8x4(sum_C_r[2 * mi][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi][4 * (mj / 2) + 2 + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + 2 + mj % 2], fragment_a[k_step % 2][mi][0], fragment_a[k_step % 2][mi][1], fragment_b[k_step % 2][mj][0]);
+                            }
+                        }
+                    }
+                    {
+                        const int k_step = 7;
+                        eatss_wait_for_copies<0>();
+                        __syncthreads();
+                        if (k0 + 32 < NK) {
+                            #pragma unroll
+                            for (int mi = 0; mi < 4; ++mi) {
+                                fragment_a[0][mi][0] = sh.A[(stage == 1 ? 0 : stage + 1)][ti + 32 * mi][lane_j + 4 * 0];
+                                fragment_a[0][mi][1] = sh.A[(stage == 1 ? 0 : stage + 1)][ti + 32 * mi + 16][lane_j + 4 * 0];
+                            }
+                            #pragma unroll
+                            for (int mj = 0; mj < 4; ++mj) {
+                                fragment_b[0][mj][0] = sh.B[(stage == 1 ? 0 : stage + 1)][lane_j + 4 * 0][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
+                            }
+                        }
+                        // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
+                        #pragma unroll
+                        for (int mi = 0; mi < 4; ++mi) {
+                            #pragma unroll
+                            for (int mj = 0; mj < 4; ++mj) {
+                                eatss_mma_16x8x4(sum_C_r[2 * mi][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi][4 * (mj / 2) + 2 + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + 2 + mj % 2], fragment_a[k_step % 2][mi][0], fragment_a[k_step % 2][mi][1], fragment_b[k_step % 2][mj][0]);
                             }
                         }
                     }
@@ -358,14 +390,14 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 8; ++rj) {
-                    const int j = j0 + tj + 8 * rj;
+                    const int j = j0 + 4 * tj + 64 * (rj / 4) + rj % 4;
                     if (j < NJ) {
                         C_r[s][rj] = C[i * NJ + j];
                     }
                 }
                 #pragma unroll
                 for (int rj = 0; rj < 8; ++rj) {
-                    const int j = j0 + tj + 8 * rj;
+                    const int j = j0 + 4 * tj + 64 * (rj / 4) + rj % 4;
                     if (j < NJ) {
                         // gemm.c:46: C[i][j] *= beta;
                         C_r[s][rj] *= beta;
@@ -381,7 +413,7 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             if (i < NI) {
                 #pragma unroll
                 for (int rj = 0; rj < 8; ++rj) {
-                    const int j = j0 + tj + 8 * rj;
+                    const int j = j0 + 4 * tj + 64 * (rj / 4) + rj % 4;
                     if (j < NJ) {
                         C[i * NJ + j] = C_r[s][rj];
                     }
@@ -404,9 +436,9 @@ extern "C" int kernel_gemm_cuda(double alpha, double beta, double *C, const doub
     if (!((double)NI * (double)NK <= 2147483647)) return -6;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (!((double)NK * (double)NJ <= 2147483647)) return -7;  // indices are 32 bits wide: B must have less than 2^31 elements
     if (cudaError_t eatss_error = cudaFuncSetAttribute(kernel_gemm_k0,
-            cudaFuncAttributeMaxDynamicSharedMemorySize, 107520)) return (int)eatss_error;
+            cudaFuncAttributeMaxDynamicSharedMemorySize, 141312)) return (int)eatss_error;
     if (NI >= 1 && NJ >= 1) {
-        EATSS_LAUNCH(kernel_gemm_k0, dim3(eatss_floordiv(NJ + 63, 64), eatss_min(eatss_floordiv(NI + 127, 128), 65535)), dim3(8, 16), 107520, stream, C, beta, alpha, A, B);
+        EATSS_LAUNCH(kernel_gemm_k0, dim3(eatss_floordiv(NJ + 127, 128), eatss_min(eatss_floordiv(NI + 127, 128), 65535)), dim3(16, 16), 141312, stream, C, beta, alpha, A, B);
     }
     return (int)cudaGetLastError();
 }
