@@ -37,7 +37,7 @@ from benchmarks.recorded import RESULTS, geometric_mean
 FILE = RESULTS / "library.json"
 LIBRARY = "library"
 SELECTED = "selected"
-MMA = {"instructions": ["mma_f64_16x8x16"], "stages": 3}
+MMA = {"instructions": ["mma_f64_16x8x4"], "stages": 3}
 
 Arrays = dict[str, Any]
 

@@ -150,7 +150,9 @@ def _candidates(
     axes = [float(size) for size in kernel["block"]]
     if spread is not None:
         lanes, chunks = float(spread[1] or 1), float(spread[2] or 1)
-        sum_tile = tiles[launch.sum_loop or ""]
+        if launch.sum_loop not in tiles:
+            return None  # sums over several loops were not tiled along all of them then
+        sum_tile = tiles[launch.sum_loop]
         axes = axes[1:] if lanes > 1 else axes
     threads = _threads(launch.mapped, axes, tiles, asked)
     if threads is None:

@@ -88,7 +88,15 @@ def stores(
 
 
 def kernel_of(*body: Node) -> Kernel:
-    return Kernel(name="k", threads=32, arguments=(), shared=(), static_shared_bytes=0, body=body, index_bits=32)
+    return Kernel(
+        name="k",
+        threads=32,
+        arguments=(),
+        shared=(),
+        static_shared_bytes=0,
+        body=body,
+        index_bits=32,
+    )
 
 
 def run(nodes: Sequence[Node], names: Mapping[str, int]) -> Iterator[tuple[tuple[int, ...], ...]]:
