@@ -76,12 +76,15 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
 
 
 def _filled(of: CudaLaunch, group: int) -> float:
-    """Return the share of its steps that a block copies a box in, as in a triangle."""
+    """Return the share of its steps that a block copies a box in: those that its readers run in.
+
+    As in a triangle, or where another statement of the nest has more instances.
+    """
     most = max(of.fills.values())
     shares = [
-        of.fills[one.name] / most if one.coupled else 1.0
-        for one in of.statements
-        if any(own.group == group for own in of.uniform_sets[one.name])
+        of.fills[name] / most
+        for name, own in of.uniform_sets.items()
+        if any(one.group == group for one in own)
     ]
     return max(shares, default=1.0)
 
