@@ -42,7 +42,8 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         on = of.staged(at) * of.cut.copies[at]
         if not on.any():
             continue
-        times = of.ones * _filled(of, at)
+        filled = _filled(of, at)
+        times = of.ones * filled
         for name in of.serial_band[: box.depth]:
             times = times * of.shape.steps[name]
         loads = np.ceil(prod(box.sizes, start=of.ones) / threads)
@@ -68,7 +69,8 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         behind = np.maximum(0.0, of.far_cycles + loads * wave - (stages - 1.0) * tile)
         demand.chain_cycles += on * times * np.where(ahead, behind, alone)
         # where the loops around it begin anew, the first tile has nothing before it
-        again = times / of.shape.steps[of.serial_band[box.depth - 1]] - 1.0 if box.depth else 0.0
+        around = times / of.shape.steps[of.serial_band[box.depth - 1]] if box.depth else filled
+        again = around - filled
         demand.chain_cycles += on * ahead * again * of.far_cycles
         barriers = np.maximum(barriers, on * times * np.where(ahead, 1.0, 2.0))
     demand.chain_cycles += barriers * code.barrier_wait * of.card.barrier_cycles

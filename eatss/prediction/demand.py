@@ -33,9 +33,9 @@ class Demand:
     different times, or its sectors are written in parts. 1 for code that does neither.
 
     ``chain_cycles``: what the slowest thread of a block waits for, one thing after the other:
-    loads that depend on each other, barriers, arithmetic that feeds itself. ``edge_cycles``: of
-    that, where copies run ahead, what the units do not work in: in front of the loop, behind it,
-    and in its tiles that a bound cuts. Only other blocks of the SM have something to do meanwhile.
+    loads that depend on each other, barriers, arithmetic that feeds itself. ``edge_cycles``:
+    what a block takes, where copies run ahead, in front of the loop, behind it, and waiting in its
+    tiles that a bound cuts. Only other blocks of the SM have something to do meanwhile.
     """
 
     launches: Column

@@ -119,7 +119,7 @@ def _edges(demand: Demand, card: Card, resident: Column) -> Column:
     Of several blocks of an SM the others compute meanwhile: so many times fewer blocks are one
     after the other, and so many times less of the SM is idle.
     """
-    present = np.maximum(1.0, resident)
+    present = np.maximum(1.0, np.minimum(resident, np.ceil(demand.blocks / card.sms)))
     waves = np.ceil(demand.blocks / (present * card.sms))
     return np.asarray(waves * demand.edge_cycles / present / card.clock_hz)
 

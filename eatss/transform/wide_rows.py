@@ -218,7 +218,7 @@ class _Row:
         if not isinstance(condition, Apply) or condition.operator not in _BELOW:
             return None
         form = linear(difference(*condition.operands))
-        if form is None or self.loop.counter in form.terms:
+        if form is None or self.loop.counter in form.terms or self.value.name not in form.terms:
             return None
         grows = form.terms[self.value.name] * _BELOW[condition.operator] > 0
         worst = in_order(self._value_at(self.points - 1 if grows else 0))

@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import eatss
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
 from eatss.model.cuda_lattice import CudaLattice, lattices
 from eatss.model.shared_sum_lattice import sharing_lattices
+from eatss.prediction.card import card_of
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
 from eatss.resources import data_directory
 from eatss.session.session import Session
@@ -117,3 +119,42 @@ def test_what_blocks_share_is_counted_once_but_for_their_last_turns() -> None:
         assert np.all(demand.dram_bytes >= 8 * 512 * 500 * 512)
         assert np.all(demand.dram_bytes < 1.1 * 8 * 512 * 500 * 512)
         assert np.all(demand.l2_bytes >= 2 * 8 * lattice.chunks * 512 * 64)
+
+
+TRIANGLE = """
+void product(double C[2048][2048], double A[2048][2048], double B[2048][2048])
+{
+#pragma scop
+    for (int i = 0; i < 2048; i++)
+        for (int j = 0; j < 2048; j++)
+            for (int k = 0; k < LAST; k++)
+                C[i][j] += A[i][k] * B[k][j];
+#pragma endscop
+}
+"""
+
+
+def plain_seconds(last: str, tile: int, step: int) -> float:
+    """Return the seconds of plain arithmetic in a product, with square tiles."""
+    found = eatss.predict(
+        TRIANGLE.replace("LAST", last),
+        gpu="h200",
+        target="cuda",
+        tiles={"i": tile, "j": tile, "k": step},
+        block={"i": 16, "j": 8 * tile // 64},
+    )
+    (kernel,) = found.kernels
+    assert kernel.warps is not None
+    assert kernel.predicted is not None
+    return dict(kernel.predicted.times_s)["fp64"]
+
+
+def test_tiles_that_a_triangle_cuts_are_computed_without_tensor_cores() -> None:
+    assert plain_seconds("2048", 64, 16) == 0
+    small, large = plain_seconds("i", 64, 16), plain_seconds("i", 128, 32)
+    assert large > small > 0
+    # of all steps those for as many as the tile has rows and steps, at the plain rate
+    card = card_of(load_profile("h200"))
+    steps = (64 + 16) / 2048 * 2048**3 / card.fp64_per_cycle / card.sms / card.clock_hz
+    tail = 8 / (32 * 32 / card.sms)
+    assert steps * tail <= small <= 1.1 * steps * tail  # the clock may fall

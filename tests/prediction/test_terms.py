@@ -68,6 +68,23 @@ def test_two_equal_parts_overlap_as_the_exponent_says() -> None:
     assert time_of(both, UNLIMITED) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("registers", [32, 64, 255])
+def test_edges_of_a_block_that_has_an_sm_for_itself_come_on_top(registers: int) -> None:
+    work, edges = {"fp64": 1e9, "registers": registers}, {"edge_cycles": 1e6}
+    alone = time_of({**work, **edges}, UNLIMITED) - time_of(work, UNLIMITED)
+    assert alone == pytest.approx(1e6 / CARD.clock_hz)
+
+
+def test_edges_of_two_blocks_of_an_sm_hide_behind_each_other() -> None:
+    two = {"fp64": 1e9, "edge_cycles": 1e6, "blocks": 2 * CARD.sms, "threads": 1024}
+    work = {**two, "edge_cycles": 0.0}
+    both = time_of(two, UNLIMITED) - time_of(work, UNLIMITED)
+    assert both == pytest.approx(1e6 / 2 / CARD.clock_hz)
+    crowded = {"registers": 64}  # one at a time
+    one = time_of({**two, **crowded}, UNLIMITED) - time_of({**work, **crowded}, UNLIMITED)
+    assert one == pytest.approx(2e6 / CARD.clock_hz)
+
+
 def test_one_block_more_than_the_sms_takes_twice_as_long() -> None:
     usual = time_of({"instructions": 1e8}) - LAUNCH_S
     blocks = CARD.sms + 1
