@@ -127,6 +127,12 @@ class WarpUse:
 FRAGMENT_PLACES = 32
 """Registers for the places of copies and loads of products: with fewer, compilers spill sums."""
 
+STEPS_LOADED = 2
+"""Steps of products whose fragments are in registers at a time where loads run a step ahead."""
+
+MATRICES_IN_TURN = 2
+"""Matrices whose columns take turns: as many as there are doubles in 16 bytes."""
+
 
 class LayoutSizes(Protocol):
     """The sizes and cuts that the generator carries out for one kernel.

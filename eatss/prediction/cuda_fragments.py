@@ -11,13 +11,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from eatss.analysis.banks import bank_cycles, best_padding
-from eatss.analysis.structure import ProductFacts, WarpInstruction
+from eatss.analysis.structure import MATRICES_IN_TURN, ProductFacts, WarpInstruction
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
-
-_TURNS = 2
-"""Matrices whose columns take turns."""
 
 
 def fragment_padding(
@@ -39,14 +36,14 @@ def fragment_padding(
     found = []
     in_rows = all(_in_rows(one, product.columns) for one in members)
     for *extents, along, several in unique.tolist():
-        in_turn = in_rows and several % (_TURNS * instruction.points[1]) == 0
+        in_turn = in_rows and several % (MATRICES_IN_TURN * instruction.points[1]) == 0
         lanes = _lanes(instruction, product, along, in_turn=in_turn)
 
         def cycles(
             padding: int,
             extents: list[int] = extents,
             lanes: list[dict[str, int]] = lanes,
-            together: int = _TURNS if in_turn else 1,
+            together: int = MATRICES_IN_TURN if in_turn else 1,
         ) -> int:
             row = [*extents[:-1], extents[-1] + padding]
             places = (_places(one, row, lanes) for one in members)
@@ -79,7 +76,7 @@ def _lanes(
         {
             product.rows: row,
             product.columns: (
-                _TURNS * row if in_turn else row // points + threads * (row % points)
+                MATRICES_IN_TURN * row if in_turn else row // points + threads * (row % points)
             ),
             product.sum_loop: step,
         }

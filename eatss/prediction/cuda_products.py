@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.structure import FRAGMENT_PLACES, ProductFacts, WarpInstruction
+from eatss.analysis.structure import FRAGMENT_PLACES, STEPS_LOADED, ProductFacts, WarpInstruction
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.arithmetic import instructions_of
@@ -22,8 +22,6 @@ from eatss.prediction.demand_builder import DemandBuilder
 _WORDS = 2
 """Words of an element."""
 
-_SETS = 2
-"""Steps whose elements are in registers at a time where they are loaded ahead."""
 
 _FUSED = 1.0
 """Multiply-adds of a plain product and its sum."""
@@ -97,11 +95,11 @@ def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
     if not products:
         return np.asarray(of.zeros > 0)
     instruction, product = _used(of, products[0])
-    even = np.mod(of.shape.tile[product.sum_loop] / instruction.steps, _SETS) == 0
+    even = np.mod(of.shape.tile[product.sum_loop] / instruction.steps, STEPS_LOADED) == 0
     registers = np.minimum(
         of.card.registers_per_thread, of.card.registers_per_block / of.shape.block_threads
     )
-    words = of.points() * _WORDS + _SETS * _step_words(of) + FRAGMENT_PLACES
+    words = of.points() * _WORDS + STEPS_LOADED * _step_words(of) + FRAGMENT_PLACES
     ahead = (of.candidates.stages > 1) & (even | (len(products) > 1))
     return np.asarray(ahead & (words <= registers))
 
@@ -130,7 +128,7 @@ def fragment_words(of: CudaLaunch) -> Column:
             along = of.shape.points[product.rows] / instruction.points[0]
             first, second = instruction.elements
             most = np.maximum(most, (along * first + second) * _WORDS)
-    return np.where(loads_ahead(of), _SETS * _step_words(of), most)
+    return np.where(loads_ahead(of), STEPS_LOADED * _step_words(of), most)
 
 
 def _step_words(of: CudaLaunch) -> Column:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import FRAGMENT_PLACES
+from eatss.analysis.structure import FRAGMENT_PLACES, STEPS_LOADED
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,
@@ -40,8 +40,6 @@ from eatss.program import Apply, Constant, IntExpr, Name, Operator, substitute, 
 from eatss.transform.copies_among_products import multiplies, turns_between
 
 _WORD_BYTES = 4
-_SETS = 2
-"""Steps whose fragments are in registers at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +85,7 @@ class _Steps:
     def doubled(self) -> dict[Buffer, Buffer]:
         """Return for each fragment the one that has room for two steps."""
         return {
-            one: replace(one, layout=Layout((Constant(_SETS), *one.layout.extents)))
+            one: replace(one, layout=Layout((Constant(STEPS_LOADED), *one.layout.extents)))
             for one in self.declared
         }
 
@@ -152,7 +150,7 @@ class StepsAhead:
         steps = tuple(one for one in found if one is not None)
         if not steps or len(steps) < len(found) or any(map(multiplies, orelse)):
             return None
-        if len(steps) == 1 and steps[0].count % _SETS:
+        if len(steps) == 1 and steps[0].count % STEPS_LOADED:
             return None
         kept = {
             element.buffer
@@ -161,7 +159,7 @@ class StepsAhead:
             for element in one.named(one.instruction.written)
         }
         words = sum(one.size_bytes for one in kept) // _WORD_BYTES
-        most = _SETS * max(one.words for one in steps)
+        most = STEPS_LOADED * max(one.words for one in steps)
         if words + most + FRAGMENT_PLACES > registers:
             return None
         return cls(tests=tests, steps=steps, orelse=orelse)
@@ -192,8 +190,8 @@ class StepsAhead:
 
 def _set_of(step: IntExpr) -> IntExpr:
     if isinstance(step, Constant):
-        return Constant(step.value % _SETS)
-    return Apply(Operator.REMAINDER, (step, Constant(_SETS)))
+        return Constant(step.value % STEPS_LOADED)
+    return Apply(Operator.REMAINDER, (step, Constant(STEPS_LOADED)))
 
 
 _Parts = tuple[tuple[Buffer, ...], tuple[Node, ...], tuple[Node, ...]]

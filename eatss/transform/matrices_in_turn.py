@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from eatss.analysis.structure import MATRICES_IN_TURN
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Compute, For, Kernel, Let, Node, WarpAxis
 from eatss.kernel.trips import trips_from_zero
@@ -23,9 +24,6 @@ from eatss.kernel.uses import elements, every, mapped
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, names_in, total
 from eatss.program.linear import linear
 from eatss.transform.vectors_apart import depends_on_points
-
-_TURNS = 2
-"""Matrices that take turns: as many as there are doubles in 16 bytes."""
 
 
 def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
@@ -72,7 +70,7 @@ class _Turns:
         ]
         loops = [node for node in nodes if isinstance(node, For) and node.counter == axis.point]
         trips = {trips_from_zero(loop) for loop in loops}
-        if any(not count or count % (self.points * _TURNS) for count in trips):
+        if any(not count or count % (self.points * MATRICES_IN_TURN) for count in trips):
             return kernel
         if not _in_rows(nodes, {one.name for one in values}):
             return kernel
@@ -86,15 +84,15 @@ class _Turns:
             return (node,)
 
         axes = list(kernel.warps)
-        axes[self.number] = replace(axis, turns=_TURNS)
+        axes[self.number] = replace(axis, turns=MATRICES_IN_TURN)
         return replace(kernel, body=mapped(kernel.body, changed), warps=tuple(axes))
 
     def _in_turn(self, value: IntExpr, axis: WarpAxis, threads: int) -> IntExpr:
         form = linear(value)
         assert form is not None
         rest = {name: c for name, c in form.terms.items() if name not in (axis.thread, axis.point)}
-        point, vector = Name(axis.point), Constant(self.points * _TURNS)
-        apart = Constant(self.points * _TURNS * threads)
+        point, vector = Name(axis.point), Constant(self.points * MATRICES_IN_TURN)
+        apart = Constant(self.points * MATRICES_IN_TURN * threads)
         found = replace(form, terms=rest).expression()
         for one in (
             multiplied(vector, Name(axis.thread)),
