@@ -351,6 +351,7 @@ class _RegionBuilder:
             else limit,
             static_shared_bytes=self._profile.shared_per_block_bytes,
             wide_copies=not self._options.transformations,
+            strict_fp=self._options.strict_fp,
         )
 
     def _piece(self, piece: Piece, context: KernelContext) -> list[PlacedKernel]:

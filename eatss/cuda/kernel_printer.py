@@ -10,6 +10,7 @@ from eatss.cuda.value_text import ValuePrinter
 from eatss.kernel.nodes import (
     SHARED,
     Aligned,
+    AllFinite,
     Argument,
     Barrier,
     Commit,
@@ -93,6 +94,8 @@ class _Printer:
             elif isinstance(node, Scope):
                 with self._lines.block():
                     self._all(node.body)
+            elif isinstance(node, AllFinite):
+                self._all_finite(node)
             else:
                 self._lines.add(self._line(node))
 
@@ -110,6 +113,24 @@ class _Printer:
             increment += f", {name} = {name} == {last} ? 0 : {name} + 1"
         with self._lines.block(f"for ({c_type} {counter} = {start}; {condition}; {increment})"):
             self._all(loop.body)
+
+    def _all_finite(self, node: AllFinite) -> None:
+        name, counter = node.name, node.counter
+        self._lines.add(f"bool {name} = {self._expression(node.unless)};")
+        with self._lines.block(f"if (!{name})"):
+            self._lines.add(f"{name} = true;")
+            for share in node.shares:
+                test = f"{name} &= eatss_is_finite({self._element(share.element)});"
+                if share.count == 1:
+                    self._lines.add(test)
+                    continue
+                first, count = self._expression(node.thread), share.count
+                # unrolled, it made NVRTC 13.0 keep all registers of a trmm in memory, and wrong
+                self._lines.add("#pragma unroll 1")
+                head = f"for (int {counter} = {first}; {counter} < {count}; "
+                with self._lines.block(f"{head}{counter} += {node.threads})"):
+                    self._lines.add(test)
+            self._lines.add(f"{name} = __syncthreads_and({name});")
 
     def _if(self, node: If) -> None:
         head = f"if ({self._conditions(node.conditions)})"

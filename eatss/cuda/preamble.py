@@ -102,6 +102,19 @@ __device__ __forceinline__ void eatss_copy_wide_ahead(Value *to, const Value *fr
 }
 """
 
+_FINITE = """\
+
+// Neither infinite nor NaN.
+__host__ __device__ __forceinline__ bool eatss_is_finite(double value)
+{
+    return value - value == 0;
+}
+__host__ __device__ __forceinline__ bool eatss_is_finite(float value)
+{
+    return value - value == 0;
+}
+"""
+
 _FLOORDIV = """\
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -163,5 +176,6 @@ def preamble(needs: Needs) -> str:
     head = "// On a CPU, eatss_cpu.hpp defines the names below.\n#ifndef EATSS_CPU\n"
     operators = needs.operators
     both = _FLOORDIV * (Operator.FLOORDIV in operators) + _MOD * (Operator.MOD in operators)
+    both += _FINITE * needs.finite
     both += _MIN_MAX * (not operators.isdisjoint({Operator.MIN, Operator.MAX}))
     return f"{head}{cuda}#endif // EATSS_CPU\n{both}"

@@ -7,6 +7,8 @@ all. What is copied to the same places of a box again, by equal loops, is copied
 threads, and needs no barrier in between. That one copy has different places for different threads
 is up to who made it. Only shared memory is looked at: no barrier is for global memory.
 
+That threads meet in a vote (:class:`AllFinite`) counts for nothing, since they vote only at times.
+
 What is copied ahead is on its way until the thread that sent it has waited for it; only then does
 a barrier make it seen. Boxes of several stages are told apart: in a turn of a loop, stage
 ``turn % 3`` is another one than that of the turn before, see :mod:`eatss.kernel.stages`.
@@ -20,6 +22,7 @@ from itertools import count
 from typing import TypeAlias
 
 from eatss.kernel.nodes import (
+    AllFinite,
     Barrier,
     Buffer,
     Commit,
@@ -221,6 +224,8 @@ class Follower:
             self._define(node.counter, (node.lower, node.condition, node.step))
             inside = uniform and not self._varies((node.lower, node.condition, node.step))
             return self._turns(node, before, uniform=inside)
+        if isinstance(node, AllFinite) and (not uniform or self._varies((node.unless,))):
+            self._faults.append("a vote stands where not all threads of a block get to")
         if isinstance(node, Perform) and node.instruction.together and not uniform:
             self._faults.append(
                 f"{node.instruction.name} stands where not all threads of a warp get to"

@@ -8,6 +8,7 @@ from math import prod
 from eatss.analysis.banks import COPIED_BYTES
 from eatss.kernel.nodes import (
     Aligned,
+    AllFinite,
     Buffer,
     Copy,
     Declare,
@@ -92,10 +93,10 @@ class _Here:
     ) -> Iterator[str]:
         known = set(known)
         for node in nodes:
-            first = (node.lower,) if isinstance(node, For) else own_expressions(node)
-            yield from _unknown(first, known)
+            yield from _unknown(_before(node), known)
             inner = known | {*node.counters} if isinstance(node, For) else known
-            yield from _unknown(own_expressions(node), inner)
+            counted = {node.counter} if isinstance(node, AllFinite) else set()
+            yield from _unknown(own_expressions(node), inner | counted)
             if isinstance(node, Perform):
                 yield from _missing(node)
             written, read = accesses(node)
@@ -106,7 +107,7 @@ class _Here:
                     yield f"{element.buffer.name} is written, and passed to be read only"
             for body in inside(node):
                 yield from self.faults(body, inner, registers)
-            if isinstance(node, Let | Aligned):
+            if isinstance(node, Let | Aligned | AllFinite):
                 known.add(node.name)
             elif isinstance(node, Copy) and node.width > 1 and not _fits(node):
                 names = " or ".join(
@@ -125,6 +126,15 @@ class _Here:
         if len(element.subscripts) != len(buffer.layout.extents):
             dimensions, given = len(buffer.layout.extents), len(element.subscripts)
             yield f"{buffer.name} has {dimensions} dimensions, and an element {given} subscripts"
+
+
+def _before(node: Node) -> Sequence[IntExpr]:
+    """Return the expressions of a node that know none of its counters."""
+    if isinstance(node, For):
+        return (node.lower,)
+    if isinstance(node, AllFinite):
+        return (node.unless, node.thread)
+    return tuple(own_expressions(node))
 
 
 def _unknown(expressions: Iterator[IntExpr] | Sequence[IntExpr], known: set[str]) -> Iterator[str]:

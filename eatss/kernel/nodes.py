@@ -164,6 +164,30 @@ class Aligned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Elements of which each thread of a block looks at its own: ``counter`` goes through them."""
+
+    count: int
+    element: Element
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllFinite:
+    """``name`` is 1 where ``unless`` holds, and else where all of some elements are finite.
+
+    A thread looks at its ``shares``: from ``thread`` on, which is its number in the block, in steps
+    of ``threads``. Then all threads of a block meet and agree. ``unless`` is the same for all.
+    """
+
+    name: str
+    unless: IntExpr
+    counter: str
+    thread: IntExpr
+    threads: int
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """The copies that a thread has sent ahead since the last one are a group."""
 
@@ -242,6 +266,7 @@ Node: TypeAlias = (
     | Fill
     | Copy
     | Aligned
+    | AllFinite
     | Commit
     | Wait
     | Perform

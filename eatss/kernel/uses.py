@@ -10,6 +10,7 @@ from eatss.analysis.mapping import AXES, Axis
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import (
     Aligned,
+    AllFinite,
     Buffer,
     Compute,
     Copy,
@@ -43,7 +44,8 @@ class Needs:
 
     ``instructions`` are those it names, each with a type it is for; ``operators`` are those of its
     integer expressions. ``copies_ahead`` says that copies do not pass through registers,
-    ``wide_copies`` that some are of several elements, ``wide_rows`` that rows of registers are.
+    ``wide_copies`` that some are of several elements, ``wide_rows`` that rows of registers are,
+    ``finite`` that elements are tested for infinities.
     """
 
     shared: bool = False
@@ -51,6 +53,7 @@ class Needs:
     copies_ahead: bool = False
     wide_copies: bool = False
     wide_rows: bool = False
+    finite: bool = False
     instructions: frozenset[tuple[Instruction, ElementType]] = frozenset()
     operators: frozenset[Operator] = frozenset()
 
@@ -62,6 +65,7 @@ class Needs:
             copies_ahead=self.copies_ahead or other.copies_ahead,
             wide_copies=self.wide_copies or other.wide_copies,
             wide_rows=self.wide_rows or other.wide_rows,
+            finite=self.finite or other.finite,
             instructions=self.instructions | other.instructions,
             operators=self.operators | other.operators,
         )
@@ -101,6 +105,8 @@ def elements(node: Node) -> tuple[Element, ...]:
         return (node.target, node.source)
     if isinstance(node, Fill):
         return (node.target,)
+    if isinstance(node, AllFinite):
+        return tuple(one.element for one in node.shares)
     if isinstance(node, Perform):
         return tuple(one for _, several in node.operands for one in several)
     if isinstance(node, Evaluate):
@@ -116,6 +122,8 @@ def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
     """Return what a node itself writes and what it reads."""
     if isinstance(node, Perform):
         return node.named(node.instruction.written), node.named(node.instruction.read)
+    if isinstance(node, AllFinite):
+        return (), elements(node)
     if not elements(node):
         return (), ()
     target, *sources = elements(node)
@@ -128,6 +136,8 @@ def own_expressions(node: Node) -> Iterator[IntExpr]:
         yield node.value
     elif isinstance(node, Aligned):
         yield from node.strides
+    elif isinstance(node, AllFinite):
+        yield from (node.unless, node.thread)
     elif isinstance(node, For):
         yield from (node.lower, node.condition, node.step)
     elif isinstance(node, If):
@@ -173,6 +183,9 @@ def with_elements(nodes: Iterable[Node], element: Callable[[Element], Element]) 
             return (replace(node, target=element(node.target)),)
         if isinstance(node, Copy):
             return (replace(node, target=element(node.target), source=element(node.source)),)
+        if isinstance(node, AllFinite):
+            shares = tuple(replace(one, element=element(one.element)) for one in node.shares)
+            return (replace(node, shares=shares),)
         if isinstance(node, Compute | Evaluate):
             reads = tuple(map(element, node.reads))
             return (replace(node, target=element(node.target), reads=reads),)
@@ -193,13 +206,8 @@ def with_expressions(
         return replace(one, subscripts=tuple(map(change, one.subscripts)))
 
     def changed(node: Node) -> tuple[Node, ...]:
-        if isinstance(node, Let):
-            return (replace(node, value=change(node.value)),)
-        if isinstance(node, For):
-            lower, condition, step = map(change, (node.lower, node.condition, node.step))
-            return (replace(node, lower=lower, condition=condition, step=step),)
-        if isinstance(node, If):
-            return (replace(node, conditions=tuple(map(change, node.conditions))),)
+        if isinstance(node, For | If | Let | AllFinite):
+            return (_with_own_expressions(node, change),)
         if isinstance(node, Copy) and node.condition is not None:
             return (replace(node, condition=change(node.condition)),)
         if isinstance(node, Compute):
@@ -207,6 +215,19 @@ def with_expressions(
         return (node,)
 
     return mapped(with_elements(nodes, element), changed)
+
+
+def _with_own_expressions(
+    node: For | If | Let | AllFinite, change: Callable[[IntExpr], IntExpr]
+) -> Node:
+    if isinstance(node, Let):
+        return replace(node, value=change(node.value))
+    if isinstance(node, If):
+        return replace(node, conditions=tuple(map(change, node.conditions)))
+    if isinstance(node, AllFinite):
+        return replace(node, unless=change(node.unless), thread=change(node.thread))
+    lower, condition, step = map(change, (node.lower, node.condition, node.step))
+    return replace(node, lower=lower, condition=condition, step=step)
 
 
 def names_of(nodes: Iterable[Node]) -> set[str]:
@@ -220,7 +241,8 @@ def taken_names(kernel: Kernel, sizes: Iterable[str] = ()) -> set[str]:
     found = {*sizes, *names_of(kernel.body), *(one.name for one in kernel.arguments)}
     found |= {one.name for one in (*buffers_of(kernel.body), *kernel.shared)}
     found |= {name for one in nodes if isinstance(one, For) for name in one.counters}
-    return found | {one.name for one in nodes if isinstance(one, Let | Aligned)}
+    found |= {one.counter for one in nodes if isinstance(one, AllFinite)}
+    return found | {one.name for one in nodes if isinstance(one, Let | Aligned | AllFinite)}
 
 
 def buffers_of(nodes: Iterable[Node]) -> set[Buffer]:
@@ -294,6 +316,7 @@ def needs_of(kernel: Kernel) -> Needs:
         copies_ahead=any(isinstance(node, Copy) and node.ahead for node in nodes),
         wide_copies=any(isinstance(node, Copy) and _is_wide(node, "shared") for node in nodes),
         wide_rows=any(isinstance(node, Copy) and _is_wide(node, "register") for node in nodes),
+        finite=any(isinstance(node, AllFinite) for node in nodes),
         instructions=frozenset(one for node in nodes for one in instructions_of(node)),
         operators=frozenset(operators),
     )

@@ -106,11 +106,11 @@ def _by_number(sizes: Sequence[int], threads: int, thread: str, names: NameTable
         count=prod(sizes),
         step=threads,
         unrolled=False,
-        places=_unravel(Name(element), sizes),
+        places=unravelled(Name(element), sizes),
     )
 
 
-def _unravel(element: Name, sizes: Sequence[int]) -> tuple[IntExpr, ...]:
+def unravelled(element: IntExpr, sizes: Sequence[int]) -> tuple[IntExpr, ...]:
     """Return the indices of the element with a number, in row-major order."""
     places: list[IntExpr] = []
     for position in range(len(sizes)):

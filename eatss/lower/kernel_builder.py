@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
+from math import prod
 
 import islpy as isl
 
@@ -15,11 +16,25 @@ from eatss.isl_names import (
     without_parameters,
 )
 from eatss.kernel.distribution import LANES
-from eatss.kernel.nodes import Argument, Buffer, For, If, Kernel, Let, Node, Perform, WarpAxis
+from eatss.kernel.nodes import (
+    AllFinite,
+    Argument,
+    Buffer,
+    Element,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Perform,
+    Share,
+    WarpAxis,
+)
 from eatss.kernel.uses import buffers_of, names_of, without_unused
 from eatss.lower.assumptions import within
 from eatss.lower.bounds import TileRange, full_tiles, guard, tile_range, union_of
 from eatss.lower.checks import check_ranges
+from eatss.lower.cooperative_copy import unravelled
 from eatss.lower.coverage import check_coverage_of
 from eatss.lower.digits import digits
 from eatss.lower.index_range import Indices
@@ -29,11 +44,11 @@ from eatss.lower.promotion import SharedTile
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import References
 from eatss.lower.size_products import factors_of
-from eatss.lower.storage import Candidate, StoragePlan
+from eatss.lower.storage import Candidate, Place, StoragePlan
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder, over_points
 from eatss.lower.thread_tree import Node as Tree
-from eatss.lower.whole_tiles import is_product, over_whole_tiles
+from eatss.lower.whole_tiles import is_product, over_whole_tiles, whole_if_finite
 from eatss.polyhedral.isl_limits import at_most
 from eatss.program import (
     Apply,
@@ -563,6 +578,11 @@ class KernelBuilder:
         full = full_tiles(instances, loops, known) if separate else None
         if full is None or full.is_equal(known):
             return self._thread.nodes(general)
+        finite = self._if_finite(phase, full, known)
+        if finite:
+            vote, all_points = finite
+            body, orelse = self._thread.nodes(all_points), self._thread.nodes(general)
+            return (vote, If(conditions=(Name(vote.name),), body=body, orelse=orelse))
         fast = self._checked_code(phase, full.intersect(threads))
         condition = guard(full, known)
         if fast is None or fast == general:
@@ -583,6 +603,50 @@ class KernelBuilder:
         staged, held, passed = references.staged(), references.held(), references.passed()
         zeros = bool(self._mapping.warps)
         return over_whole_tiles(phase, self._piece, staged, held, passed, known, zeros=zeros)
+
+    def _if_finite(
+        self, phase: Phase, full: isl.Set, known: isl.Set
+    ) -> tuple[AllFinite, Tree] | None:
+        """Return a test of factors, and the code of tiles that run as if full where it holds.
+
+        Args:
+            phase: what runs.
+            full: where tiles are full.
+            known: what is known of sizes and origins.
+        """
+        context, references = self._context, self._references
+        if context.strict_fp or not self._staging.clears or self._mapping.split is not None:
+            return None
+        staged, held, passed = references.staged(), references.held(), references.passed()
+        found = whole_if_finite(phase, self._piece, staged, held, passed, known)
+        if found is None or not found.places:
+            return None
+        threads = thread_range(self._isl, self._mapping.spread)
+        fast = self._checked_code(found.phase, known.intersect(threads))
+        name, counter = self._names.fresh("finite"), self._names.inner().fresh("e")
+        shares = dict.fromkeys(self._share(place, staged, Name(counter)) for place in found.places)
+        condition = strict(guard(full, known)) if not full.is_empty() else FALSE
+        vote = AllFinite(
+            name=name,
+            unless=self._index(condition),
+            counter=counter,
+            thread=Name(self._staging.thread),
+            threads=self._mapping.threads,
+            shares=tuple(shares),
+        )
+        return None if fast is None else (vote, fast)
+
+    def _share(
+        self, place: Place, staged: Dictionary[Place, SharedTile], counter: IntExpr
+    ) -> Share:
+        """Return the elements through which a place may read: one, or all of a box."""
+        tile = staged.get(place)
+        if tile is None:
+            return Share(count=1, element=self._references.element(place, {}))
+        return Share(
+            count=prod(tile.sizes),
+            element=Element(buffer=tile.buffer, subscripts=unravelled(counter, tile.sizes)),
+        )
 
     def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:
         """Generate the code of a thread, and check that it runs what it is to run."""

@@ -20,7 +20,8 @@ from eatss.scops import Scop
 class KernelContext:
     """What a kernel is made of, besides its piece.
 
-    ``parameters`` are the integer parameters that are passed.
+    ``parameters`` are the integer parameters that are passed. With ``strict_fp`` zeros are added to
+    no sum.
     """
 
     scop: Scop
@@ -32,6 +33,7 @@ class KernelContext:
     shared_limit_bytes: int
     static_shared_bytes: int
     wide_copies: bool = True
+    strict_fp: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

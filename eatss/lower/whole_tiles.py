@@ -4,13 +4,15 @@ A sum of products whose factors are staged in boxes that are zero beside what is
 all points of a tile. Where a row or column has no point of the program, its register is never
 stored. Where the summed loop has none, the staged factors that go along it are zero, so that zero
 is added: NaN, if another factor is infinite. So only tensor cores, which have no other choice, add
-such zeros.
+such zeros where the other factor is one that the point is multiplied by anyway. Where it is not, as
+in a tile that the diagonal of a triangle cuts, a block first looks at the box of that factor. If
+all of it is finite, the tile runs as if it were full.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import islpy as isl
 
@@ -86,6 +88,81 @@ def over_whole_tiles(
             return None
         found.append(more)
     return replace(phase, instances=tuple(found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeIfFinite:
+    """A phase that runs all points of a tile, which is right where ``places`` read finite values.
+
+    The boxes of staged ones are to be looked at as a whole.
+    """
+
+    phase: Phase
+    places: tuple[Place, ...]
+
+
+def whole_if_finite(
+    phase: Phase,
+    piece: Piece,
+    tiles: Mapping[Place, SharedTile],
+    held: frozenset[Place],
+    values: frozenset[Place],
+    known: isl.Set,
+) -> WholeIfFinite | None:
+    """Return a phase that runs all points of each tile, and which factors have to be finite.
+
+    Each point that is too much has a factor that is zero there: its box is zero beside what is
+    read. ``None`` where some has none. Arguments are those of :func:`over_whole_tiles`.
+    """
+    if not phase.mapped:
+        return None
+    mapped = {loop.name for loop in phase.mapped}
+    serial = [name for name in phase.bound if name not in mapped]
+    live = union_of([without_parameters(one.params(), serial) for one in piece.placed])
+    instances: list[isl.Set] = []
+    places: dict[Place, None] = {}
+    for instance in phase.instances:
+        whole = _over_whole_tile(phase, piece, instance, tiles, held, values, known)
+        if whole is None:
+            return None
+        statement = piece.statement(instance.get_tuple_name())
+        extra = coalesced(whole.subtract(instance).intersect_params(live))
+        needed = factors_beside_zeros(statement, extra, {
+            number: tiles[statement.name, number].footprint
+            for number in _staged_factors(statement, tiles, held, values) or ()
+        })  # fmt: skip
+        if needed is None:
+            return None
+        passed = [at for at in _all_factors(statement, held) if (statement.name, at) in values]
+        places |= dict.fromkeys((statement.name, at) for at in (*passed, *needed) if needed)
+        instances.append(whole)
+    return WholeIfFinite(phase=replace(phase, instances=tuple(instances)), places=tuple(places))
+
+
+def factors_beside_zeros(
+    statement: Statement, extra: isl.Set, read: Mapping[int, isl.Set]
+) -> tuple[int, ...] | None:
+    """Return the factors that zeros are multiplied by at some instances.
+
+    Args:
+        statement: it adds a product to a register.
+        extra: instances that are not of the program.
+        read: of each staged factor the elements that are not zero.
+
+    Returns:
+        ``None`` where at some instance no factor is zero.
+    """
+    every, found = extra, list[int]()
+    for number, elements in read.items():
+        # the relation holds in the domain only: which element it is elsewhere, its hull says
+        element = isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
+        if not element.is_single_valued():
+            return None
+        not_zero = element.intersect_range(elements).domain()
+        every = every.intersect(not_zero)
+        if not extra.intersect(not_zero).is_empty():
+            found.append(number)
+    return tuple(found) if every.is_empty() else None
 
 
 def _with_fewer_bounds(
@@ -216,9 +293,18 @@ def _staged_factors(
 
     ``None`` where the statement does something else.
     """
+    found = _all_factors(statement, held)
+    places = {number: (statement.name, number) for number in found}
+    staged = [number for number, place in places.items() if place in tiles]
+    rest = [place for number, place in places.items() if number not in staged]
+    return staged if staged and all(place in values for place in rest) else None
+
+
+def _all_factors(statement: Statement, held: Collection[Place]) -> Sequence[int]:
+    """Return the factors of a product that is added to a register; none of anything else."""
     value = statement.value
     if not isinstance(value, Binary) or value.operator not in ("+", "-"):
-        return None
+        return ()
     sides = [(value.left, value.right)]
     if value.operator == "+":
         sides.append((value.right, value.left))
@@ -227,14 +313,8 @@ def _staged_factors(
             continue
         if statement.accesses[own.access].array != statement.write.array:
             continue
-        found = _factors(added)
-        if found is None:
-            return None
-        places = {number: (statement.name, number) for number in found}
-        staged = [number for number, place in places.items() if place in tiles]
-        rest = [place for number, place in places.items() if number not in staged]
-        return staged if staged and all(place in values for place in rest) else None
-    return None
+        return _factors(added) or ()
+    return ()
 
 
 def _factors(value: Expression) -> list[int] | None:

@@ -25,7 +25,8 @@ _CUDA_WORDS = """
     threadIdx blockIdx blockDim gridDim warpSize dim3 uint3 host device
     half half2 nv_bfloat16 nv_bfloat162 clock clock64 printf assert trap
     __global__ __device__ __host__ __shared__ __constant__ __managed__ __restrict__
-    __forceinline__ __noinline__ __launch_bounds__ __syncthreads __syncwarp
+    __forceinline__ __noinline__ __launch_bounds__ __syncthreads
+    __syncthreads_and __syncwarp
     atomicAdd atomicSub atomicExch atomicMin atomicMax atomicInc atomicDec atomicCAS atomicAnd
     atomicOr atomicXor
     char1 char2 char3 char4 uchar1 uchar2 uchar3 uchar4 short1 short2 short3 short4 ushort1

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from eatss.analysis.structure import FRAGMENT_PLACES, STEPS_LOADED
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
+    AllFinite,
     Buffer,
     Declare,
     Element,
@@ -123,8 +124,12 @@ class _Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsAhead:
-    """What a turn of a loop does: where ``tests`` hold, steps of products; else ``orelse``."""
+    """What a turn of a loop does: where ``tests`` hold, steps of products; else ``orelse``.
 
+    ``votes`` are taken before, so that no turn before knows what the tests say.
+    """
+
+    votes: tuple[AllFinite, ...]
     tests: tuple[IntExpr, ...]
     steps: tuple[_Steps, ...]
     orelse: tuple[Node, ...]
@@ -143,7 +148,8 @@ class StepsAhead:
         """
         tests: tuple[IntExpr, ...] = ()
         orelse: tuple[Node, ...] = ()
-        nodes = tuple(rest)
+        votes = tuple(one for one in rest if isinstance(one, AllFinite))
+        nodes = tuple(rest[len(votes) :])
         if len(nodes) == 1 and isinstance(nodes[0], If):
             tests, orelse, nodes = nodes[0].conditions, nodes[0].orelse, nodes[0].body
         found = [_Steps.of(one) for one in nodes]
@@ -162,7 +168,12 @@ class StepsAhead:
         most = STEPS_LOADED * max(one.words for one in steps)
         if words + most + FRAGMENT_PLACES > registers:
             return None
-        return cls(tests=tests, steps=steps, orelse=orelse)
+        return cls(votes=votes, tests=tests, steps=steps, orelse=orelse)
+
+    @property
+    def known_tests(self) -> tuple[IntExpr, ...]:
+        """The tests that can be made before the turn."""
+        return () if self.votes else self.tests
 
     def declarations(self) -> tuple[Node, ...]:
         """Return the declarations of all fragments."""
@@ -185,7 +196,7 @@ class StepsAhead:
         if not self.tests:
             return tuple(nodes)
         orelse = (*self.orelse, *behind)
-        return (If(conditions=self.tests, body=tuple(nodes), orelse=orelse),)
+        return (*self.votes, If(conditions=self.tests, body=tuple(nodes), orelse=orelse))
 
 
 def _set_of(step: IntExpr) -> IntExpr:

@@ -235,7 +235,7 @@ class _Ahead:
             change = {loop.counter: counter}
             nodes = with_expressions(steps.first(), lambda one: substitute(one, change))
             own = _in_stage(nodes, staged, slot)
-            conditions = [substitute(one, change) for one in (loop.condition, *steps.tests)]
+            conditions = [substitute(one, change) for one in (loop.condition, *steps.known_tests)]
             return (If(conditions=tuple(conditions), body=own),) if tested else own
 
         def turn(*, tested: bool) -> tuple[Node, ...]:

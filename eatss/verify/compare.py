@@ -30,6 +30,8 @@ def compare(
     expected: Sequence[Buffer],
     actual: Sequence[Buffer],
     bounds: Sequence[npt.NDArray[np.float64] | None],
+    *,
+    alike: bool = False,
 ) -> Comparison:
     """Compare element by element.
 
@@ -39,6 +41,7 @@ def compare(
         bounds: for each argument the absolute error allowed to each element; ``None`` where
             every bit has to be equal. A NaN has to be a NaN, an infinity the same infinity,
             except where the bound is infinite itself.
+        alike: whether a NaN may be an infinity, and the other way round.
     """
     worst, bound_there, compared, not_finite, loose = 0.0, 0.0, 0, 0, 0
     difference: Difference | None = None
@@ -49,6 +52,8 @@ def compare(
         compared += left.size
         not_finite += _not_finite(left)
         wrong = _bits_differ(left, right)
+        if alike and left.dtype.kind == "f":
+            wrong &= np.isfinite(left) | np.isfinite(right)
         error = _error(left, right, wrong)
         if bound is not None:
             bound = np.atleast_1d(bound)  # noqa: PLW2901 - the same, of a scalar too

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from eatss.diagnostics import input_error
 from eatss.program import Argument, Entry, evaluate
 
-Flavour: TypeAlias = Literal["uniform", "dominant", "small", "offset", "signed"]
+Flavour: TypeAlias = Literal["uniform", "dominant", "small", "offset", "signed", "infinite"]
 
 FLAVOURS: tuple[Flavour, ...] = ("uniform", "dominant", "offset", "small")
 """Kinds of floating-point data, in the order in which they are tried: in [0, 1); the same with a
@@ -24,6 +24,9 @@ the longest extent (recurrences do not grow)."""
 
 SIGNED: Flavour = "signed"
 """Data in [-1, 1), integers from -9 to 9: a minimum of ``x`` and ``x + x`` is not always ``x``."""
+
+INFINITE: Flavour = "infinite"
+"""Data in [0, 1) with one infinity in each array: code that looks for one finds it."""
 
 _DTYPES: Mapping[str, npt.DTypeLike] = {
     "float": np.float32,
@@ -165,6 +168,8 @@ def _floats(
         values = values + 1.0
     elif flavour == SIGNED:
         values = 2.0 * values - 1.0
+    elif flavour == INFINITE and values.ndim and values.size:
+        values.reshape(-1)[rng.integers(values.size)] = np.inf
     elif flavour == "small" and shape:
         values = values / max(1, longest)
     elif flavour == "dominant" and len(shape) >= 2:

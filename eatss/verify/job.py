@@ -19,7 +19,8 @@ class Run:
     ``limit_s`` is the processor time the original may take: where it takes longer, or where C has
     no meaning, the run is left out; ``None`` if the run is wanted whatever it takes. With
     ``code_only`` the code is all there is to compare. A run may take ``patience`` times as long as
-    others before it counts as one that does not end. ``signed`` asks for data of both signs first.
+    others before it counts as one that does not end. ``signed`` asks for data of both signs first,
+    ``infinite`` for data with infinities, of which one that is not finite is as good as another.
     """
 
     entry: int
@@ -29,6 +30,7 @@ class Run:
     code_only: bool = False
     patience: float = 1.0
     signed: bool = False
+    infinite: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

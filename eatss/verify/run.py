@@ -55,6 +55,8 @@ from eatss.verify.sizes import (
 
 _COMPILE_LIMIT_S = 900.0
 _ORIGINAL_LIMIT_S = 0.2
+_TESTS_VALUES = "eatss_is_finite("
+_FEW_AROUND = 2
 _SEARCH_LIMIT_S = 0.1
 """Processor time of the original; generated code takes some hundred times as long on a CPU."""
 _PATIENCE = 5.0
@@ -219,6 +221,12 @@ def _further(program: Program) -> tuple[Run, ...]:
         for given in (*skewed_sizes(program), *sizes_around_tiles(program))
         for number in entries
     ]
+    if _TESTS_VALUES in program.text:  # what runs where some value is infinite
+        found += [
+            replace(_run(program, number, given, _ORIGINAL_LIMIT_S), infinite=True)
+            for given in (*boundary_sizes(program), *sizes_around_tiles(program)[:_FEW_AROUND])
+            for number in entries
+        ]
     for entry, code, given in (*inner_sizes(program), *edge_sizes(program)):
         number = program.entries.index(entry)
         found.append(Run(entry=number, sizes=tuple(given.items()), code=code, code_only=True))

@@ -28,7 +28,7 @@ from eatss.supervisor import Refused, connect
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import Comparison, bits_equal, compare, must_be_bit_equal
 from eatss.verify.coverage import Counts, Further, sum_of
-from eatss.verify.data import FLAVOURS, SIGNED, Buffer, make_buffers
+from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
@@ -229,7 +229,8 @@ class _Worker:
         call = self._builder.call(library, run.entry)
         least: tuple[int, _Reference] | None = None
         signed = run.signed and not _shifts(self._program)  # C shifts by no negative number
-        for flavour in (SIGNED, *FLAVOURS) if signed else FLAVOURS:
+        flavours = (SIGNED, *FLAVOURS) if signed else FLAVOURS
+        for flavour in (INFINITE,) if run.infinite else flavours:
             self._stage("original", run)
             before = make_buffers(entry, sizes, flavour, self._job.seed)
             after = tuple(buffer.copy() for buffer in before)
@@ -272,7 +273,7 @@ class _Worker:
         bounds: Sequence[npt.NDArray[np.float64] | None] = [None] * len(before)
         if not self._bit_equal and not bits_equal(expected, actual):
             bounds = self._bounds(run, before, expected)
-        found: Comparison = compare(expected, actual, bounds)
+        found: Comparison = compare(expected, actual, bounds, alike=run.infinite)
         result = replace(
             result,
             worst_error=max(result.worst_error, found.worst_error),

@@ -13,6 +13,7 @@ from eatss.kernel.barriers import (
 )
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
+    AllFinite,
     Barrier,
     Buffer,
     Copy,
@@ -25,8 +26,9 @@ from eatss.kernel.nodes import (
     Node,
     Perform,
     Scope,
+    Share,
 )
-from eatss.program import Apply, Constant, Name, Operator, Program
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, Program
 from eatss.scops import ElementType
 
 N, THREAD = Name("n"), Name("threadIdx.x")
@@ -137,3 +139,22 @@ def test_one_barrier_fewer_fails_in_every_kernel(made: tuple[Program, list[Kerne
         assert barrier_faults(kernel.body) == ()
         for at in range(barriers_in(kernel.body)):
             assert barrier_faults(without_barrier(kernel.body, at)), f"{kernel.name}, barrier {at}"
+
+
+def vote(box: Element, *, unless: IntExpr = ZERO) -> AllFinite:
+    share = Share(count=8, element=Element(buffer=box.buffer, subscripts=(Name("e"),)))
+    return AllFinite(
+        name="finite", unless=unless, counter="e", thread=THREAD, threads=8, shares=(share,)
+    )
+
+
+def test_a_vote_reads_its_boxes_and_all_threads_have_to_get_to_it() -> None:
+    assert barrier_faults([fill(S), SYNC, vote(S)]) == ()
+    assert "read before" in barrier_faults([fill(S), vote(S)])[0]
+    some = If(conditions=(THREAD,), body=(vote(S),))
+    assert "a vote stands" in barrier_faults([fill(S), SYNC, some])[0]
+    assert "a vote stands" in barrier_faults([fill(S), SYNC, vote(S, unless=THREAD)])[0]
+
+
+def test_a_vote_is_no_barrier_since_threads_meet_there_only_at_times() -> None:
+    assert "may still read" in barrier_faults([fill(S), SYNC, vote(S), fill(S)])[0]

@@ -623,6 +623,17 @@ inline T shuffle_down(T value, unsigned delta, int width, int line) {
     return result;
 }
 
+// Whether all threads of a block say so: all come here together, and the interval ends.
+inline bool all_agree(bool own, int line) {
+    static bool posted[MAX_THREADS][2];
+    const unsigned slot = interval % 2;
+    posted[current][slot] = own;
+    park(State::at_barrier, line);
+    for (unsigned t = 0; t < n_threads; t++)
+        if (!posted[t][slot]) return false;
+    return true;
+}
+
 // Copies that were sent ahead: read at once, written when they are waited for.
 struct Sent {
     void (*write)(const Sent &);
@@ -717,6 +728,7 @@ inline void whole_vector(const void *source) {
     typedef EATSS_TRACKED(type) name##_type extents; \
     name##_type &name = eatss::shared_at<name##_type>(place)
 #define __syncthreads() eatss::park(eatss::State::at_barrier, __LINE__)
+#define __syncthreads_and(own) eatss::all_agree((own), __LINE__)
 #define __syncwarp() ((void)0)
 #define eatss_shuffle_down(value, delta, width) \
     eatss::shuffle_down(value, delta, width, __LINE__)
