@@ -214,7 +214,8 @@ class RegisterTileFacts:
     ``references`` are indices into ``KernelFacts.references``. ``loads`` says that it is read from
     memory first; ``element_bytes`` is the width of an element. Of a reduction that several threads
     have parts of, ``what`` says what they come to (``"sum"``), and ``exchanges`` that cards have no
-    atomic operation for it: blocks compare and exchange.
+    atomic operation for it: blocks compare and exchange. One that is ``continued`` is added up in
+    the registers of another.
     """
 
     array: str
@@ -223,6 +224,7 @@ class RegisterTileFacts:
     loads: bool
     what: str = ""
     exchanges: bool = False
+    continued: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +244,8 @@ class LaunchFacts:
     together; ``copies`` says how many copies each of them takes, one for each part that reads it.
     ``sum_loop`` is the loop of the sums that are spread over lanes and chunks, ``shared_loop`` that
     of sums that blocks share. ``products`` are the statements that the structure's instruction
-    computes.
+    computes. Tiles that a bound cuts, as in a triangle, run as full ones do for the statements that
+    are ``whole_if_finite``, where no factor is infinite.
     """
 
     mapped: tuple[str, ...]
@@ -253,6 +256,7 @@ class LaunchFacts:
     sum_loop: str | None = None
     shared_loop: str | None = None
     products: tuple[ProductFacts, ...] = ()
+    whole_if_finite: tuple[str, ...] = ()
 
     @property
     def chunk_loop(self) -> str | None:

@@ -13,6 +13,7 @@ from eatss.analysis.structure import LayoutSizes, SharedSum, SplitK
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
 from eatss.lower.checks import check_launches, crosses_threads
+from eatss.lower.continued_sums import continued_sums
 from eatss.lower.products import may_fit
 from eatss.lower.storage import (
     NeedsOneThreadError,
@@ -44,7 +45,10 @@ from eatss.scops import Scop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What becomes one CUDA kernel; ``kernel`` is the one of the analysis whose sizes it has."""
+    """What becomes one CUDA kernel; ``kernel`` is the one of the analysis whose sizes it has.
+
+    Sums of arrays that are ``continued`` go on in the registers of other sums.
+    """
 
     piece: Piece
     mapping: Mapping
@@ -53,6 +57,7 @@ class Unit:
     kernel: str | None
     names: NameTable
     notes: tuple[str, ...]
+    continued: frozenset[str] = frozenset()
 
 
 _Sums = dict[str, frozenset[str]]
@@ -143,9 +148,9 @@ class UnitPlanner:
         storage = plan_storage(self._scop, piece, mapping.mapped, dependences)
         if crosses_threads(self._scop, piece, mapping, dependences):
             raise NeedsOneThreadError("iterations of parallel loops need one another's memory")
-        storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
         mapped = [loop.name for loop in mapping.mapped]
         parts = parts_of(piece, mapped, [tile.name for tile in mapping.serial], dependences)
+        storage, dropped, continued = self._within_registers(piece, mapping, storage, parts)
         return Unit(
             piece=piece,
             mapping=mapping,
@@ -154,7 +159,18 @@ class UnitPlanner:
             kernel=facts.name,
             names=own,
             notes=dropped,
+            continued=continued,
         )
+
+    def _within_registers(
+        self, piece: Piece, mapping: Mapping, storage: StoragePlan, parts: Sequence[Part]
+    ) -> tuple[StoragePlan, tuple[str, ...], frozenset[str]]:
+        """Return what fits registers, why something does not, and the sums that go on in others."""
+        continued = frozenset[str]()
+        if not self._options.strict_fp:
+            continued = continued_sums(self._scop, piece, mapping, storage, parts)
+        kept, dropped = within_registers(storage, mapping, self._scop, self._profile, continued)
+        return kept, dropped, continued
 
     def _apart(self, whole: Unit, facts: KernelFacts) -> list[Unit]:
         """Return a unit cut in two where sums come to live in registers by that.
@@ -310,7 +326,7 @@ class UnitPlanner:
     def _rest(self, whole: Unit, piece: Piece, parts: tuple[Part, ...]) -> Unit:
         """Return the unit of some parts, laid out like the whole."""
         storage = plan_storage(self._scop, piece, whole.mapping.mapped, self._scheduled.dependences)
-        storage, dropped = within_registers(storage, whole.mapping, self._scop, self._profile)
+        storage, dropped, continued = self._within_registers(piece, whole.mapping, storage, parts)
         return replace(
             whole,
             piece=piece,
@@ -318,6 +334,7 @@ class UnitPlanner:
             storage=storage,
             names=whole.names.inner(),
             notes=dropped,
+            continued=continued,
         )
 
     def _sum(

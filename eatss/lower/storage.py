@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, replace
 
@@ -114,15 +114,23 @@ def plan_storage(
 
 
 def within_registers(
-    storage: StoragePlan, mapping: Mapping, scop: Scop, profile: GpuProfile
+    storage: StoragePlan,
+    mapping: Mapping,
+    scop: Scop,
+    profile: GpuProfile,
+    continued: Collection[str] = (),
 ) -> tuple[StoragePlan, tuple[str, ...]]:
-    """Keep in registers what fits; return the plan and why something does not."""
+    """Keep in registers what fits; return the plan and why something does not.
+
+    Sums of arrays that are ``continued`` are in the registers of others.
+    """
     most = min(profile.registers_per_thread, profile.registers_per_block // mapping.threads)
     budget = held_words(most)
     kept: list[Registers] = []
     notes: list[str] = []
     for registers in storage.registers:
         words = max(1, scop.array(registers.array).element_type.size_bytes // 4) * mapping.points
+        words *= registers.array not in continued
         if mapping.points <= MOST_POINTS and words <= budget:
             budget -= words
             kept.append(registers)

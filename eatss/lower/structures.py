@@ -25,6 +25,7 @@ from eatss.gpu import GpuProfile
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import product_loops, products_of, warp_instructions
 from eatss.lower.storage import Place, Registers
+from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import bounded_work
 from eatss.polyhedral.schedule import default_operations
@@ -219,7 +220,20 @@ class _Describing:
             copies=tuple(groups.values()),
             sum_loop=None if split is None else split.source_name,
             shared_loop=None if mapping.shared is None else mapping.shared.source_name,
+            whole_if_finite=() if split is not None else tuple(self._whole_if_finite(unit)),
         )
+
+    def _whole_if_finite(self, unit: Unit) -> Iterator[str]:
+        """Yield the statements of which a tile that a bound cuts may run as a full one does."""
+        if self._options.strict_fp:
+            return
+        staged = {place for one in unit.storage.candidates for place in one.places}
+        held = frozenset(place for own in unit.storage.registers for place in own.places)
+        mapped = [loop.name for loop in unit.mapping.mapped]
+        coupled = {one.name for one in self._kernel.work.statements if one.coupled}
+        for name in (name for part in unit.parts if part.serial for name in part.statements):
+            if name in coupled and runs_whole_if_finite(unit.piece, name, staged, held, mapped):
+                yield name
 
     def _held(self, unit: Unit, held: Registers) -> RegisterTileFacts:
         """Return what is to be known of an array that registers keep."""
@@ -236,6 +250,7 @@ class _Describing:
             loads=mapping.shared is None and not held.load.is_empty(),
             what=combiner.what if parts and combiner is not None else "",
             exchanges=parts and combiner is not None and element_type not in combiner.single,
+            continued=held.array in unit.continued,
         )
 
     def _readers(self, unit: Unit, places: Iterable[Place], references: Sequence[int]) -> set[str]:

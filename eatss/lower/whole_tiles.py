@@ -139,6 +139,38 @@ def whole_if_finite(
     return WholeIfFinite(phase=replace(phase, instances=tuple(instances)), places=tuple(places))
 
 
+def runs_whole_if_finite(
+    piece: Piece,
+    name: str,
+    staged: Collection[Place],
+    held: frozenset[Place],
+    mapped: Sequence[str],
+) -> bool:
+    """Tell whether tiles of a statement, of any size, run whole where its factors are finite.
+
+    Args:
+        piece: all statements of the kernel.
+        name: of the statement.
+        staged: references that may be staged.
+        held: references that live in registers.
+        mapped: the loops that go to threads, by their names in C.
+    """
+    statement, instance = piece.statement(name), piece.domain_of(name)
+    scalars = frozenset(
+        (name, at) for at in _all_factors(statement, held) if (name, at) not in staged
+    )
+    factors = _staged_factors(statement, staged, held, scalars)
+    if factors is None:
+        return False
+    bound = [loop.name for loop in piece.band]
+    live = without_parameters(instance.params(), [one for one in bound if one not in mapped])
+    everywhere = isl.Set.from_basic_set(instance.affine_hull())
+    extra = coalesced(everywhere.subtract(instance).intersect_params(live))
+    every = without_parameters(instance, bound)
+    read = {at: every.apply(statement.accesses[at].relation) for at in factors}
+    return factors_beside_zeros(statement, extra, read) is not None
+
+
 def factors_beside_zeros(
     statement: Statement, extra: isl.Set, read: Mapping[int, isl.Set]
 ) -> tuple[int, ...] | None:

@@ -142,6 +142,18 @@ class CudaLaunch:
         steps = self.trips[serial[-1]] * self.fills[statement.name]
         return np.asarray(np.minimum(1.0, sizes / max(1.0, steps)))
 
+    def runs_whole(self, statement: StatementFacts) -> bool:
+        """Tell whether tiles of a statement that a bound cuts run as full ones do."""
+        return statement.name in self.cut.whole_if_finite
+
+    def steps_beside(self, statement: StatementFacts) -> Column:
+        """Return how much longer a statement runs since tiles that a bound cuts run whole.
+
+        Half of the points of such tiles are in the program.
+        """
+        half = self.cut_share(statement) * self.runs_whole(statement) / 2
+        return np.asarray(1.0 + half)
+
     def is_written(self, array: str) -> bool:
         """Tell whether a statement of the launch writes an array."""
         return any(a.writes and a.array == array for s in self.statements for a in s.accesses)

@@ -23,6 +23,10 @@ _WORDS = 2
 """Words of an element."""
 
 
+_VOTE_INSTRUCTIONS = 8.0
+"""Instructions of a thread for each element that it looks at: its place, a load, two operations, a
+turn of a loop. Counted in the code of symm for sm_90."""
+
 _FUSED = 1.0
 """Multiply-adds of a plain product and its sum."""
 
@@ -31,9 +35,11 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     """Add a statement that the structure's instruction computes."""
     instruction, product = _used(of, statement)
     steps = of.share(statement) * of.steps(of.serial(statement))
-    plain = steps * of.cut_share(statement)
+    cut = steps * of.cut_share(statement)
+    plain = cut * (not of.runs_whole(statement))
     _add_plain(of, demand, statement, plain)
-    steps = steps - plain
+    _add_votes(of, demand, product, cut - plain)
+    steps = steps * of.steps_beside(statement) - plain
     groups = steps / instruction.steps
     matrices = _matrices(of, instruction, product)
     loads = groups * loads_of(of, instruction, product)
@@ -48,6 +54,20 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     demand.operand_bytes += of.launched_warps * loads * width
     demand.add_instructions(loads + of.tile_steps(statement) * of.code.step_instructions)
     demand.chain_cycles += steps * group_cycles(of, statement) / instruction.steps
+
+
+def _add_votes(of: CudaLaunch, demand: DemandBuilder, product: ProductFacts, cut: Column) -> None:
+    """Add what blocks do in front of cut tiles: each thread looks at its share of a box."""
+    if not cut.any():
+        return
+    step = of.shape.tile[product.sum_loop]
+    votes = cut / step
+    wide = np.maximum(of.shape.tile[product.rows], of.shape.tile[product.columns])
+    loads = np.ceil(wide * step / of.shape.block_threads)
+    demand.add_shared(votes * loads, of.ones)
+    demand.add_instructions(votes * loads * _VOTE_INSTRUCTIONS)
+    waits = loads * of.card.shared_cycles + of.code.barrier_wait * of.card.barrier_cycles
+    demand.chain_cycles += votes * waits
 
 
 def _add_plain(

@@ -127,7 +127,7 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
 
 
 def _held_words(of: CudaLaunch, own: RegisterTileFacts) -> Column:
-    return of.points() * max(1, own.element_bytes // _WORD_BYTES)
+    return of.points() * max(1, own.element_bytes // _WORD_BYTES) * (not own.continued)
 
 
 def _guarded_share(of: CudaLaunch) -> Column:

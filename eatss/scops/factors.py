@@ -26,6 +26,15 @@ def factors(value: Expression) -> Iterator[Expression]:
         yield value
 
 
+def addends(value: Expression) -> Iterator[Expression]:
+    """Yield what a sum adds up, a value that is none alone."""
+    if isinstance(value, Binary) and value.operator == "+":
+        yield from addends(value.left)
+        yield from addends(value.right)
+    else:
+        yield value
+
+
 def product_of(parts: Sequence[Expression]) -> Expression:
     """Return the product of parts, from left to right."""
     first, *others = parts

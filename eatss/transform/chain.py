@@ -16,6 +16,7 @@ from eatss.transform import TRANSFORMATIONS
 from eatss.transform.barriers import with_barriers
 from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.common_factors import with_factors_last
+from eatss.transform.continued_sums import with_sums_continued
 from eatss.transform.factor_groups import with_factors_grouped
 from eatss.transform.lane_padding import padded_for_lanes
 from eatss.transform.loads_before_tests import with_loads_before_tests
@@ -109,7 +110,7 @@ def _with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
 
     One whose sums have them there already stays as it is.
     """
-    found = kernel if kernel.regroups else with_factors_last(kernel, taken)
+    found = kernel if kernel.regroups else with_sums_continued(with_factors_last(kernel, taken))
     return kernel if found.body == kernel.body else with_rows_one_by_one(found)
 
 
@@ -122,7 +123,8 @@ def _with_instruction(kernel: Kernel, instruction: Instruction, sizes: Collectio
         return use_instruction(kernel, instruction)
     in_turn = with_matrices_in_turn(kernel, instruction) if kernel.warps else kernel
     taken = taken_names(kernel, sizes)
-    found = use_warp_instruction(with_factors_last(in_turn, taken), instruction, taken)
+    sums = with_sums_continued(with_factors_last(in_turn, taken))
+    found = use_warp_instruction(sums, instruction, taken)
     if _performs(found, instruction):
         return with_rows_one_by_one(found)
     found = use_warp_instruction(in_turn, instruction, taken_names(kernel, sizes))
