@@ -617,6 +617,11 @@ class KernelBuilder:
         context, references = self._context, self._references
         if context.strict_fp or not self._staging.clears or self._mapping.split is not None:
             return None
+        written = {
+            self._piece.statement(one.get_tuple_name()).write.array for one in phase.instances
+        }
+        if not all(context.scop.array(one).element_type.is_floating for one in written):
+            return None
         staged, held, passed = references.staged(), references.held(), references.passed()
         found = whole_if_finite(phase, self._piece, staged, held, passed, known)
         if found is None or not found.places:

@@ -232,6 +232,9 @@ class _Describing:
         mapped = [loop.name for loop in unit.mapping.mapped]
         coupled = {one.name for one in self._kernel.work.statements if one.coupled}
         for name in (name for part in unit.parts if part.serial for name in part.statements):
+            written = unit.piece.statement(name).write.array
+            if not self._scheduled.scop.array(written).element_type.is_floating:
+                continue
             if name in coupled and runs_whole_if_finite(unit.piece, name, staged, held, mapped):
                 yield name
 

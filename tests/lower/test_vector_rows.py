@@ -151,7 +151,8 @@ def test_bounds_of_a_triangle_stay_and_others_go(tmp_path: Path) -> None:
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
     sums = program.text.partition("C_r[ri][rj] += ")[0].rpartition("__syncthreads")[2]
     tests = [line.strip() for line in sums.splitlines() if line.strip().startswith("if (")]
-    assert tests == ["if (k0 + 16 <= N && i0 + 32 <= k0) {"]
+    assert tests == ["if (finite) {"]
+    assert "bool finite = k0 + 16 <= N && i0 + 32 <= k0;" in program.text
     assert "if (i < k)" in program.text
 
 

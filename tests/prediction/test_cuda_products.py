@@ -122,7 +122,7 @@ def test_what_blocks_share_is_counted_once_but_for_their_last_turns() -> None:
 
 
 TRIANGLE = """
-void product(double C[2048][2048], double A[2048][2048], double B[2048][2048])
+void product(double C[2048][2048], double A[2048][4096], double B[2048][2048])
 {
 #pragma scop
     for (int i = 0; i < 2048; i++)
@@ -134,10 +134,10 @@ void product(double C[2048][2048], double A[2048][2048], double B[2048][2048])
 """
 
 
-def plain_seconds(last: str, tile: int, step: int) -> float:
-    """Return the seconds of plain arithmetic in a product, with square tiles."""
+def seconds(what: str, last: str, tile: int, step: int, first: str = "A[i][k]") -> float:
+    """Return the seconds of some arithmetic in a product, with square tiles."""
     found = eatss.predict(
-        TRIANGLE.replace("LAST", last),
+        TRIANGLE.replace("LAST", last).replace("A[i][k]", first),
         gpu="h200",
         target="cuda",
         tiles={"i": tile, "j": tile, "k": step},
@@ -146,12 +146,21 @@ def plain_seconds(last: str, tile: int, step: int) -> float:
     (kernel,) = found.kernels
     assert kernel.warps is not None
     assert kernel.predicted is not None
-    return dict(kernel.predicted.times_s)["fp64"]
+    return dict(kernel.predicted.times_s)[what]
 
 
-def test_tiles_that_a_triangle_cuts_are_computed_without_tensor_cores() -> None:
-    assert plain_seconds("2048", 64, 16) == 0
-    small, large = plain_seconds("i", 64, 16), plain_seconds("i", 128, 32)
+def test_tiles_that_a_triangle_cuts_run_whole_where_other_points_add_zeros() -> None:
+    assert seconds("fp64", "i", 64, 16) == 0
+    whole = seconds("fp64 tensor cores", "2048", 64, 16)
+    # of the tiles on the diagonal half is in the program
+    cut = seconds("fp64 tensor cores", "i", 64, 16)
+    assert cut / whole == pytest.approx(0.5 + (64 + 16) / 2 / 2048, rel=0.05)
+
+
+def test_tiles_that_a_triangle_cuts_are_computed_without_tensor_cores_elsewhere() -> None:
+    along = "A[0][i + k]"  # what other points read there is not zero
+    assert seconds("fp64", "2048", 64, 16, along) == 0
+    small, large = (seconds("fp64", "i", *sizes, along) for sizes in ((64, 16), (128, 32)))
     assert large > small > 0
     # of all steps those for as many as the tile has rows and steps, at the plain rate
     card = card_of(load_profile("h200"))

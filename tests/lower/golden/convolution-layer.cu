@@ -46,6 +46,16 @@ __host__ __device__ __forceinline__ constexpr auto eatss_floordiv(Left a, Right 
     return a / b - (a % b < 0 ? 1 : 0);
 }
 
+// Neither infinite nor NaN.
+__host__ __device__ __forceinline__ bool eatss_is_finite(double value)
+{
+    return value - value == 0;
+}
+__host__ __device__ __forceinline__ bool eatss_is_finite(float value)
+{
+    return value - value == 0;
+}
+
 template <typename Left, typename Right>
 __host__ __device__ __forceinline__ constexpr auto eatss_min(Left a, Right b) -> decltype(a + b)
 {
@@ -194,13 +204,22 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                             }
                         }
                         eatss_commit_copies();
-                        if (s0 == 0 && r0 == 0 && c0 + 16 <= C) {
+                        bool finite = s0 == 0 && r0 == 0 && c0 + 16 <= C;
+                        if (!finite) {
+                            finite = true;
+                            #pragma unroll 1
+                            for (int e = thread; e < 1728; e += 128) {
+                                finite &= eatss_is_finite(sh.in[stage][0][e / 108][e / 18 % 6][e % 18]);
+                            }
+                            finite = __syncthreads_and(finite);
+                        }
+                        if (finite) {
                             #pragma unroll 7
                             for (int c = c0; c < c0 + 16; ++c) {
                                 #pragma unroll
-                                for (int r = 0; r < 3; ++r) {
+                                for (int r = r0; r < r0 + 3; ++r) {
                                     #pragma unroll
-                                    for (int s = 0; s < 3; ++s) {
+                                    for (int s = s0; s < s0 + 3; ++s) {
                                         #pragma unroll
                                         for (int rk = 0; rk < 2; ++rk) {
                                             const int k = k0 + tk + 8 * rk;
