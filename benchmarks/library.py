@@ -8,6 +8,10 @@ What a user would call instead is PyTorch: cuBLAS and cuDNN, TF32 off. Each roun
 of a workload for a window, in turn, on the same arrays; a result stands once the program's own
 results agree with the library's. Energy is that of the card's counter. ``--variants`` adds layouts
 by hand, so that a call on a card also tells how far the selected one is from them.
+
+``--tf32`` is for programs of floats that round factors to TF32: the library does so, too. What it
+takes in floats, TF32 off, is a row of its own (``library in floats``), and all results are held
+against those. ``prepare --tf32`` makes such programs, and split ones.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from benchmarks.recorded import RESULTS, geometric_mean
 
 FILE = RESULTS / "library.json"
 LIBRARY = "library"
+IN_FLOATS = "library in floats"
 SELECTED = "selected"
 MMA = {"instructions": ["mma_f64_16x8x4"], "stages": 3}
 
@@ -60,6 +65,19 @@ _PLAIN_BY_HAND: dict[str, dict[str, Any]] = {
     "256x128-k16": {"tiles": {"i": 256, "j": 128, "k": 16}, "block": (16, 16)},
 }
 _PLACES = {"A": "shared", "B": "shared"}
+_TF32_BY_HAND: dict[str, dict[str, Any]] = {
+    "128x256": {"tiles": {"i": 128, "j": 256, "k": 32}, "block": (16, 16)},
+    "256x128": {"tiles": {"i": 256, "j": 128, "k": 32}, "block": (32, 8)},
+    "128x128": {"tiles": {"i": 128, "j": 128, "k": 32}, "block": (16, 8)},
+    "128x128-half": {"tiles": {"i": 128, "j": 128, "k": 32}, "block": (16, 16)},
+}
+_TF32 = {"tf32": ("on", "mma_tf32_16x8x8"), "split": ("split", "mma_3xtf32_16x8x8")}
+
+ALLOWED = {"double": 1e-9, "float": 1e-3}
+"""Differences of two results, as a share of the largest value."""
+
+ALLOWED_TF32 = 2.0**-10
+"""The same with TF32: a product is off by so much of itself where both factors are rounded."""
 
 
 def variants(name: str, dtype: str) -> dict[str, dict[str, Any]]:
@@ -81,7 +99,21 @@ def variants(name: str, dtype: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def prepare(folder: Path, only: Sequence[str], dtypes: Sequence[str], *, by_hand: bool) -> None:
+def tf32_variants(name: str, *, by_hand: bool) -> dict[str, dict[str, Any]]:
+    """Return options of programs that multiply floats on tensor cores, by what they are called."""
+    square = name.partition("-")[0] in ("gemm", "syrk", "product")
+    found: dict[str, dict[str, Any]] = {}
+    for label, (choice, instruction) in _TF32.items():
+        found[label] = {"tf32": choice}
+        for size, given in _TF32_BY_HAND.items() if by_hand and square else ():
+            chosen = {"placements": _PLACES, "instructions": [instruction], "stages": 3}
+            found[f"{label}-{size}-s3"] = {**given, **chosen}
+    return found
+
+
+def prepare(
+    folder: Path, only: Sequence[str], dtypes: Sequence[str], *, by_hand: bool, tf32: bool
+) -> None:
     """Generate every program of every workload, for an H200."""
     import eatss  # noqa: PLC0415 - not on the machine with the card
 
@@ -90,7 +122,10 @@ def prepare(folder: Path, only: Sequence[str], dtypes: Sequence[str], *, by_hand
         workload = known[name]
         for dtype in dtypes:
             wanted: dict[str, dict[str, Any]] = {SELECTED: {}}
-            wanted |= variants(name, dtype) if by_hand else {}
+            if tf32:
+                wanted = tf32_variants(name, by_hand=by_hand)
+            elif by_hand:
+                wanted |= variants(name, dtype)
             for label, options in wanted.items():
                 place = folder / f"{name}-{dtype}" / label
                 defines: dict[str, str | int] = {"DATA_TYPE": dtype, **workload.sizes}
@@ -126,29 +161,56 @@ class Row:
         return statistics.median(self.energies_j)
 
 
-def measured(folder: Path, seconds: float, rounds: int) -> Iterator[Row]:
+def measured(folder: Path, seconds: float, rounds: int, *, tf32: bool) -> Iterator[Row]:
     """Measure what was prepared, workload by workload."""
     import torch  # noqa: PLC0415 - only where the card is
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    _allow_tf32(torch, tf32)
     known = every_workload()
     for place in sorted(folder.iterdir()):
         name, _, dtype = place.name.rpartition("-")
-        yield from _of_workload(torch, known[name], name, dtype, place, seconds, rounds)
+        yield from _of_workload(torch, known[name], name, dtype, place, seconds, rounds, tf32=tf32)
+
+
+def _allow_tf32(torch: Any, allowed: bool) -> None:
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
 
 
 def _of_workload(
-    torch: Any, of: Workload, name: str, dtype: str, place: Path, seconds: float, rounds: int
+    torch: Any,
+    of: Workload,
+    name: str,
+    dtype: str,
+    place: Path,
+    seconds: float,
+    rounds: int,
+    *,
+    tf32: bool,
 ) -> list[Row]:
     arrays = _arrays(torch, of, dtype)
+    _allow_tf32(torch, False)
+    expected = {key: array.clone() for key, array in arrays.items()}
+    of.call(torch, **expected, **of.scalars)
+    _allow_tf32(torch, tf32)
     wanted = {key: array.clone() for key, array in arrays.items()}
     of.call(torch, **wanted, **of.scalars)
-    allowed = 1e-9 if dtype == "double" else 1e-3
+    allowed = ALLOWED_TF32 if tf32 else ALLOWED[dtype]
     calls: dict[str, Callable[[], object]] = {
         LIBRARY: lambda: of.call(torch, **wanted, **of.scalars)
     }
-    rows = {LIBRARY: Row(workload=name, dtype=dtype, program=LIBRARY)}
+    library = Row(workload=name, dtype=dtype, program=LIBRARY)
+    library.difference = _difference(wanted[of.result], expected[of.result])
+    rows = {LIBRARY: library}
+    if tf32:
+
+        def in_floats() -> None:
+            _allow_tf32(torch, False)
+            of.call(torch, **wanted, **of.scalars)
+            _allow_tf32(torch, True)
+
+        calls[IN_FLOATS] = in_floats
+        rows[IN_FLOATS] = Row(workload=name, dtype=dtype, program=IN_FLOATS)
     for one in sorted(place.iterdir()):
         rows[one.name] = row = Row(workload=name, dtype=dtype, program=one.name)
         try:
@@ -159,10 +221,7 @@ def _of_workload(
         except Exception as error:
             row.status = f"{type(error).__name__}: {error}"[:200]
             continue
-        expected = {key: array.clone() for key, array in arrays.items()}
-        of.call(torch, **expected, **of.scalars)
-        found, other = fresh[of.result], expected[of.result]
-        row.difference = float((found - other).abs().max() / other.abs().max())
+        row.difference = _difference(fresh[of.result], expected[of.result])
         if row.difference > allowed:
             row.status = "wrong"
             continue
@@ -173,6 +232,11 @@ def _of_workload(
             rows[key].times_s.append(time_s)
             rows[key].energies_j.append(energy_j)
     return list(rows.values())
+
+
+def _difference(found: Any, expected: Any) -> float:
+    """Return how far a result is from another, as a share of that one's largest value."""
+    return float((found - expected).abs().max() / expected.abs().max())
 
 
 def _arrays(torch: Any, of: Workload, dtype: str) -> Arrays:
@@ -328,6 +392,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="workloads, with commas; 'unseen' for those")
     parser.add_argument("--dtypes", default="double,float")
     parser.add_argument("--variants", action="store_true")
+    parser.add_argument("--tf32", action="store_true", help="floats, factors rounded to TF32")
     parser.add_argument("--seconds", type=float, default=1.2)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args(arguments)
@@ -335,10 +400,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if what == "prepare":
         only = [word for word in given.only.split(",") if word]
         only = [*unseen()] if only == ["unseen"] else only
-        prepare(Path(rest[0]), only, given.dtypes.split(","), by_hand=given.variants)
+        dtypes = ["float"] if given.tf32 else given.dtypes.split(",")
+        prepare(Path(rest[0]), only, dtypes, by_hand=given.variants, tf32=given.tf32)
     elif what == "run":
         rows = []
-        for row in measured(Path(rest[0]), given.seconds, given.rounds):
+        for row in measured(Path(rest[0]), given.seconds, given.rounds, tf32=given.tf32):
             rows.append(row)
             write_rows(rows, given.output)
         report(rows)

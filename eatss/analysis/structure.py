@@ -7,7 +7,7 @@ in registers and may stage; the model chooses among them and chooses the sizes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 Numbers = TypeVar("Numbers", bound=Any)
 """A whole number, or a column of them: the generator asks for one, the model for thousands."""
@@ -24,6 +24,9 @@ def held_words(registers: Numbers) -> Numbers:
     held: Numbers = registers * 3 // 4
     return held
 
+
+WORD_BYTES = 4
+"""What a register holds."""
 
 VECTOR_BYTES = 16
 """What a thread can load from shared memory at a time."""
@@ -80,12 +83,20 @@ COPIES_AHEAD = (8, 0)
 """The least compute capability for copies that run ahead of a loop."""
 
 
+Tf32 = Literal["off", "on", "split"]
+"""Whether tensor cores may multiply floats: not, rounded to TF32, or each as two such numbers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarpInstruction:
     """An instruction by which a warp adds a product of two small matrices to a third.
 
     The matrices are ``rows`` × ``steps`` and ``steps`` × ``columns``. The ``lanes`` of the warp,
-    along rows and columns, are a box; each has every so many points of the third one.
+    along rows and columns, are a box; each has every so many points of the third one, and
+    ``steps_beside`` steps that follow each other. Matrices are of elements of ``element_bytes``.
+
+    Tensor cores multiply a ``format``, ``products`` times for each product of the instruction.
+    Factors take ``conversions`` instructions each first, and are ``parts`` numbers then.
     """
 
     name: str
@@ -93,6 +104,17 @@ class WarpInstruction:
     columns: int
     steps: int
     lanes: tuple[int, int]
+    steps_beside: int = 1
+    element_bytes: int = 8
+    format: Literal["fp64", "tf32"] = "fp64"
+    products: int = 1
+    parts: int = 1
+    conversions: int = 0
+
+    @property
+    def words(self) -> int:
+        """Registers of an element."""
+        return self.element_bytes // WORD_BYTES
 
     @property
     def multiply_adds(self) -> int:
@@ -130,8 +152,19 @@ FRAGMENT_PLACES = 32
 STEPS_LOADED = 2
 """Steps of products whose fragments are in registers at a time where loads run a step ahead."""
 
-MATRICES_IN_TURN = 2
-"""Matrices whose columns take turns: as many as there are doubles in 16 bytes."""
+
+def matrices_in_turn(points: int, of_a_matrix: int, element_bytes: int) -> int:
+    """Return how many matrices' columns take turns: up to as many as elements in 16 bytes.
+
+    Args:
+        points: of a thread along columns.
+        of_a_matrix: those in one matrix.
+        element_bytes: of an element.
+    """
+    turns = VECTOR_BYTES // element_bytes
+    while turns > 1 and points % (of_a_matrix * turns):
+        turns //= 2
+    return max(1, turns)
 
 
 class LayoutSizes(Protocol):

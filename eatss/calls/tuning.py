@@ -253,7 +253,7 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
     strict = job.wanted.strict_fp
     selection = sized.select(job.profile, job.choosing, strict_fp=strict)
     options = job.choosing.for_card(job.profile)
-    structures = structures_for(sized.analysed, job.profile, strict_fp=strict)
+    structures = structures_for(sized.analysed, job.profile, strict_fp=strict, tf32=options.tf32)
     limit = job.choosing.shared_limit_bytes(job.profile)
     wanted = replace(job.wanted, shared_limit_bytes=limit)
     kernels = selection.kernels

@@ -22,6 +22,8 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
         "mma_f64_8x8x4",
         "mma_f64_16x8x16",
         "mma_f64_16x8x4",
+        "mma_tf32_16x8x8",
+        "mma_3xtf32_16x8x8",
         *(
             f"{does}_{combiner}"
             for does in ("shuffle_down", "combine", "atomic")

@@ -228,6 +228,13 @@ def select_options(
             "of eatss.",
         ),
     ] = None,
+    tf32: Annotated[
+        Literal["off", "on", "split"],
+        of_model(
+            help="Whether tensor cores may multiply floats in code of eatss: rounded to 11 bits "
+            "(on), or as two such numbers each (split), nearly as exact as floats."
+        ),
+    ] = "off",
     timeout_s: Annotated[
         float | None,
         of_model(
@@ -244,6 +251,7 @@ def select_options(
         "warp_fraction": parse_fraction("--warp-fraction", warp_fraction),
         "uniform": uniform,
         "shared_per_block": parse_shared_limit(shared_per_block),
+        "tf32": tf32,
         "timeout_s": timeout_s,
     }
 

@@ -31,6 +31,7 @@ from eatss.kernel.uses import (
     grid_strides,
     inexact_instructions,
     instruction_notes,
+    rounded_sums,
 )
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import (
@@ -442,11 +443,13 @@ class _RegionBuilder:
                     *unit.notes,
                     *kernel.notes,
                     *instruction_notes(code, self._told(code, instructions)),
+                    *map(str, rounded_sums(code)),
                     *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
                 ),
                 reassociates=not in_order,
                 inexact_instructions=inexact_instructions(code),
                 regroups=code.regroups,
+                rounded_sums=rounded_sums(code),
                 grid_strides=grid_strides(kernel.kernel),
             )
         )

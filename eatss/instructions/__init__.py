@@ -9,6 +9,7 @@ from eatss.instructions.arithmetic import FMA
 from eatss.instructions.atomics import ATOMIC_ADD, ATOMICS
 from eatss.instructions.combining import COMBINES
 from eatss.instructions.matrices import MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16
+from eatss.instructions.narrow_matrices import MMA_3XTF32_16X8X8, MMA_TF32_16X8X8
 from eatss.instructions.shuffles import SHUFFLE_DOWN_ADD, SHUFFLES
 from eatss.kernel.instruction import Instruction
 
@@ -20,6 +21,8 @@ _ROWS = (
     MMA_F64_8X8X4,
     MMA_F64_16X8X4,
     MMA_F64_16X8X16,
+    MMA_TF32_16X8X8,
+    MMA_3XTF32_16X8X8,
 )
 
 INSTRUCTIONS: Registry[Instruction] = Registry(
@@ -35,9 +38,11 @@ __all__ = [
     "COMBINES",
     "FMA",
     "INSTRUCTIONS",
+    "MMA_3XTF32_16X8X8",
     "MMA_F64_8X8X4",
     "MMA_F64_16X8X4",
     "MMA_F64_16X8X16",
+    "MMA_TF32_16X8X8",
     "SHUFFLES",
     "SHUFFLE_DOWN_ADD",
 ]

@@ -1,4 +1,4 @@
-"""Products of small matrices that the lanes of a warp hold together: tensor cores.
+"""Products of small matrices of doubles that lanes of a warp hold together: tensor cores.
 
 The lanes are eight rows of four: lane ``4 * row + quad``. PTX ISA, "Matrix Fragments for mma".
 """
@@ -12,13 +12,14 @@ ROWS, QUADS = Coordinate("row", 8), Coordinate("quad", 4)
 LANES_OF_A_BOX = (ROWS, QUADS)
 
 
-def _held(*points: dict[str, int], slots: tuple[Coordinate, ...]) -> Distribution:
+def held_by_lanes(*points: dict[str, int], slots: tuple[Coordinate, ...]) -> Distribution:
+    """Return which lane has which element of a matrix, in which slot: an index a dimension."""
     return Distribution(
         coordinates=(*LANES_OF_A_BOX, *slots), points=tuple(Linear(terms, 0) for terms in points)
     )
 
 
-_HALF, _PAIR = Coordinate("half", 2), Coordinate("pair", 2)
+HALF, PAIR = Coordinate("half", 2), Coordinate("pair", 2)
 
 
 def _steps(count: int) -> Coordinate:
@@ -32,13 +33,17 @@ MMA_F64_16X8X16 = Instruction(
         Operand(
             name="d",
             role="inout",
-            held=_held({"row": 1, "half": 8}, {"quad": 2, "pair": 1}, slots=(_HALF, _PAIR)),
+            held=held_by_lanes({"row": 1, "half": 8}, {"quad": 2, "pair": 1}, slots=(HALF, PAIR)),
         ),
         Operand(
             name="a",
-            held=_held({"row": 1, "half": 8}, {"quad": 1, "step": 4}, slots=(_steps(4), _HALF)),
+            held=held_by_lanes(
+                {"row": 1, "half": 8}, {"quad": 1, "step": 4}, slots=(_steps(4), HALF)
+            ),
         ),
-        Operand(name="b", held=_held({"quad": 1, "step": 4}, {"row": 1}, slots=(_steps(4),))),
+        Operand(
+            name="b", held=held_by_lanes({"quad": 1, "step": 4}, {"row": 1}, slots=(_steps(4),))
+        ),
     ),
     instances=(("i", 16), ("j", 8), ("k", 16)),
     lanes=LANES_OF_A_BOX,
@@ -93,10 +98,10 @@ MMA_F64_16X8X4 = Instruction(
         Operand(
             name="d",
             role="inout",
-            held=_held({"row": 1, "half": 8}, {"quad": 2, "pair": 1}, slots=(_HALF, _PAIR)),
+            held=held_by_lanes({"row": 1, "half": 8}, {"quad": 2, "pair": 1}, slots=(HALF, PAIR)),
         ),
-        Operand(name="a", held=_held({"row": 1, "half": 8}, {"quad": 1}, slots=(_HALF,))),
-        Operand(name="b", held=_held({"quad": 1}, {"row": 1}, slots=())),
+        Operand(name="a", held=held_by_lanes({"row": 1, "half": 8}, {"quad": 1}, slots=(HALF,))),
+        Operand(name="b", held=held_by_lanes({"quad": 1}, {"row": 1}, slots=())),
     ),
     instances=(("i", 16), ("j", 8), ("k", 4)),
     lanes=LANES_OF_A_BOX,
@@ -144,10 +149,12 @@ MMA_F64_8X8X4 = Instruction(
     what="tensor cores",
     operands=(
         Operand(
-            name="d", role="inout", held=_held({"row": 1}, {"quad": 2, "pair": 1}, slots=(_PAIR,))
+            name="d",
+            role="inout",
+            held=held_by_lanes({"row": 1}, {"quad": 2, "pair": 1}, slots=(PAIR,)),
         ),
-        Operand(name="a", held=_held({"row": 1}, {"quad": 1}, slots=())),
-        Operand(name="b", held=_held({"quad": 1}, {"row": 1}, slots=())),
+        Operand(name="a", held=held_by_lanes({"row": 1}, {"quad": 1}, slots=())),
+        Operand(name="b", held=held_by_lanes({"quad": 1}, {"row": 1}, slots=())),
     ),
     instances=(("i", 8), ("j", 8), ("k", 4)),
     lanes=LANES_OF_A_BOX,

@@ -67,6 +67,36 @@ class Capability:
     element_type: ElementType | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounding:
+    """How far the sums of an instruction may be from exact ones.
+
+    Each of its products may be wrong by ``product_error`` of itself, because factors are rounded
+    first. A sum of n of them has at most ``sum_roundings`` × n roundings of its type, each of half
+    the distance of 1 to the next number, of all that was added up. 1 is what C's operations have.
+    ``least`` is how far a rounded factor may be from what it was where that is subnormal.
+    """
+
+    product_error: float = 0.0
+    sum_roundings: float = 1.0
+    least: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multiplying:
+    """What tensor cores do for an instruction.
+
+    ``format`` is what they multiply, which says whose rate and price it has. They do ``products``
+    for each one of the instruction. Its factors are loaded as they are; then each takes
+    ``conversions`` instructions and is ``parts`` registers of that format.
+    """
+
+    format: Literal["fp64", "tf32"] = "fp64"
+    products: int = 1
+    parts: int = 1
+    conversions: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Instruction:
     """One row of the table of instructions.
@@ -82,6 +112,9 @@ class Instruction:
         adds: whether values are added to the target instead.
         element_types: the types it is for.
         exact: whether results equal those of C's operations in every bit.
+        rounding: how far results may be from exact ones; eatss chooses none that rounds factors by
+            itself.
+        multiplying: what tensor cores do for it.
         atomic: whether other threads may do the same to the same element at the time.
         together: whether all lanes of a warp run it together.
         lanes: the coordinates of a lane in operands that many lanes hold, the last one fastest.
@@ -103,6 +136,8 @@ class Instruction:
     instances: tuple[tuple[str, int], ...] = ()
     element_types: tuple[ElementType, ...] = FLOATING
     exact: bool = False
+    rounding: Rounding = Rounding()
+    multiplying: Multiplying = Multiplying()
     atomic: bool = False
     together: bool = False
     lanes: tuple[Coordinate, ...] = ()

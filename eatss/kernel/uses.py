@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eatss.analysis.mapping import AXES, Axis
-from eatss.kernel.instruction import Instruction
+from eatss.kernel.instruction import Instruction, Rounding
 from eatss.kernel.nodes import (
     Aligned,
     AllFinite,
@@ -28,6 +28,7 @@ from eatss.kernel.nodes import (
 )
 from eatss.kernel.values import functions
 from eatss.program import Apply, IntExpr, Operator, names_in
+from eatss.program.plan import RoundedSums
 from eatss.scops import ElementType, Expression, Read, preorder
 
 _OPERATORS_OF_FUNCTIONS = {
@@ -268,6 +269,23 @@ def inexact_instructions(kernel: Kernel) -> tuple[str, ...]:
     """Return the instructions that may round floating-point values otherwise than C does."""
     used = (one for node in every(kernel.body) for one in instructions_of(node))
     return tuple(sorted({one.name for one, kind in used if kind.is_floating and not one.exact}))
+
+
+def rounded_sums(kernel: Kernel) -> tuple[RoundedSums, ...]:
+    """Return the sums whose products or additions an instruction rounds more than C does."""
+    used = {one: kind for node in every(kernel.body) for one, kind in instructions_of(node)}
+    return tuple(
+        RoundedSums(
+            instruction=one.name,
+            statements=computed_by(kernel, one.name),
+            element_type=kind.value,
+            product_error=one.rounding.product_error,
+            sum_roundings=one.rounding.sum_roundings,
+            least=one.rounding.least,
+        )
+        for one, kind in sorted(used.items(), key=lambda pair: pair[0].name)
+        if one.rounding != Rounding()
+    )
 
 
 def computed_by(kernel: Kernel, name: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from itertools import combinations
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import LaunchFacts, ProductFacts, WarpInstruction
+from eatss.analysis.structure import LaunchFacts, ProductFacts, Tf32, WarpInstruction
 from eatss.analysis.work import StatementFacts, reference_of
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
@@ -28,36 +28,60 @@ from eatss.schedule.pieces import Piece
 from eatss.scops import AffineValue, ElementType, Expression, Read, Statement, preorder
 from eatss.scops.factors import added_to, factors
 
+_TF32_PARTS: dict[Tf32, int] = {"off": 0, "on": 1, "split": 2}
+"""Numbers in TF32 that a float may become."""
 
-def warp_instructions(profile: GpuProfile) -> Iterator[WarpInstruction]:
+
+def warp_instructions(profile: GpuProfile, tf32: Tf32 = "off") -> Iterator[WarpInstruction]:
     """Yield the instructions of warps that a card has and that are faster than plain ones there.
 
-    Of several that compute the same the one with the largest matrix of sums is left, and of those
-    the one with the fewest steps: what a step loads takes registers.
+    Those that round factors are left out, unless ``tf32`` asks for them. Of several that compute
+    the same the one with the largest matrix of sums is left, and of those the one with the fewest
+    steps: what a step loads takes registers.
     """
-    plain, tensor = profile.peak_fp64_gflops, profile.peak_fp64_tensor_gflops
-    if plain is None or tensor is None or tensor <= plain:
-        return
-    every = [INSTRUCTIONS.get(name) for name in INSTRUCTIONS.names()]
-    found = [
-        described(one)
-        for one in every
-        if _multiplies(one) and one.least(ElementType.DOUBLE).least <= profile.compute_capability
-    ]
-    if found:
-        yield max(found, key=lambda one: (one.rows * one.columns, -one.steps))
+    plain = {"fp64": profile.peak_fp64_gflops, "tf32": profile.peak_fp32_gflops}
+    tensor = {"fp64": profile.peak_fp64_tensor_gflops, "tf32": profile.peak_tf32_tensor_gflops}
+    parts = {"fp64": 1, "tf32": _TF32_PARTS[tf32]}
+    types = {"fp64": ElementType.DOUBLE, "tf32": ElementType.FLOAT}
+    found: dict[str, list[WarpInstruction]] = {}
+    for one in map(INSTRUCTIONS.get, INSTRUCTIONS.names()):
+        kind = types[one.multiplying.format]
+        if not _multiplies(one) or kind not in one.element_types:
+            continue
+        own = described(one)
+        slow, fast = plain[own.format], tensor[own.format]
+        if slow is None or fast is None or fast <= slow * own.products:
+            continue
+        fits = one.least(kind).least <= profile.compute_capability
+        if fits and own.parts == parts[own.format]:
+            found.setdefault(own.format, []).append(own)
+    for alike in found.values():
+        yield max(alike, key=lambda own: (own.rows * own.columns, -own.steps))
 
 
 def described(instruction: Instruction) -> WarpInstruction:
-    """Return the sizes of an instruction of warps."""
+    """Return the sizes of an instruction of warps, and what tensor cores do for it."""
     extents = dict(instruction.instances)
     rows, columns = instruction.lanes
+    first = next(one for one in instruction.operands if one.role == "in")
+    beside = [
+        one.extent
+        for one in first.slots(instruction.lanes)
+        if first.held.stride(one.name, dimension=1) == 1
+    ]
+    does = instruction.multiplying
     return WarpInstruction(
         name=instruction.name,
         rows=extents["i"],
         columns=extents["j"],
         steps=extents["k"],
         lanes=(rows.extent, columns.extent),
+        steps_beside=max(beside, default=1),
+        element_bytes=max(kind.size_bytes for kind in instruction.element_types),
+        format=does.format,
+        products=does.products,
+        parts=does.parts,
+        conversions=does.conversions,
     )
 
 
@@ -92,6 +116,7 @@ def products_of(
     part: Part,
     cut: LaunchFacts,
     loops: tuple[str, str],
+    element_bytes: int,
 ) -> tuple[ProductFacts, ...]:
     """Return the products of a part over rows and columns; none if a statement of it is none.
 
@@ -101,12 +126,16 @@ def products_of(
         part: statements that share serial loops.
         cut: the launch, for what registers keep and what may be staged.
         loops: rows and columns.
+        element_bytes: of the elements that are multiplied.
     """
     sources = {loop.name: loop.source_name for loop in piece.band}
     if not part.serial:
         return ()
     sum_loop = sources[part.serial[-1]]
-    found = [_product(piece, facts, name, cut, loops, sum_loop) for name in part.statements]
+    found = [
+        _product(piece, facts, name, cut, loops, sum_loop, element_bytes)
+        for name in part.statements
+    ]
     targets = {piece.statement(name).write.text for name in part.statements}
     if len(targets) > 1 or any(one is None for one in found):
         return ()
@@ -120,10 +149,11 @@ def _product(
     cut: LaunchFacts,
     loops: tuple[str, str],
     sum_loop: str,
+    element_bytes: int,
 ) -> ProductFacts | None:
     statement = piece.statement(name)
     work = next(one for one in facts.work.statements if one.name == name)
-    if work.element_bytes != _DOUBLE or not {*loops, sum_loop} <= set(work.loops):
+    if work.element_bytes != element_bytes or not {*loops, sum_loop} <= set(work.loops):
         return None
     if any(loop.name in work.loops for loop in facts.inner_loops) or not _has_whole_tiles(
         statement, work, {*loops, sum_loop}
@@ -177,9 +207,6 @@ def _factors_of(
     if not all({loop, sum_loop} <= moving for loop, moving in along.items()):
         return None
     return tuple(dict.fromkeys(references))
-
-
-_DOUBLE = 8
 
 
 def _has_whole_tiles(statement: Statement, work: StatementFacts, loops: set[str]) -> bool:

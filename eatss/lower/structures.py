@@ -19,6 +19,7 @@ from eatss.analysis.structure import (
     SharedSum,
     SplitK,
     Structure,
+    Tf32,
 )
 from eatss.analysis.work import reference_of
 from eatss.gpu import GpuProfile
@@ -46,8 +47,15 @@ def structures_for(
     profile: GpuProfile,
     *,
     strict_fp: bool = False,
+    tf32: Tf32 = "off",
 ) -> dict[str, tuple[Structure, ...]]:
     """Return how the generator can cut each kernel of a program, by the kernel's name.
+
+    Args:
+        program: the kernels.
+        profile: the card.
+        strict_fp: whether the order of all operations is kept.
+        tf32: whether tensor cores may multiply floats.
 
     Raises:
         InputError: ``EATSS-P001``, isl needs more than the program's ``max_operations`` for one
@@ -58,7 +66,7 @@ def structures_for(
         options = CodegenOptions(strict_fp=strict_fp)
         limit = program.max_operations or default_operations(region.scop)
         with source_lines("on what code can be made"), bounded_work(region.scop, limit):
-            found |= structures_of(region.scheduled, region.facts, profile, options)
+            found |= structures_of(region.scheduled, region.facts, profile, options, tf32)
     return found
 
 
@@ -67,6 +75,7 @@ def structures_of(
     facts: Sequence[KernelFacts],
     profile: GpuProfile,
     options: CodegenOptions,
+    tf32: Tf32 = "off",
 ) -> dict[str, tuple[Structure, ...]]:
     """Return for each kernel, by name, the ways in which the generator can cut it.
 
@@ -82,7 +91,9 @@ def structures_of(
             continue
         local = names.inner()
         local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
-        described = _Describing(scheduled, tuple(facts), profile, options, piece, kernel, local)
+        described = _Describing(
+            scheduled, tuple(facts), profile, options, tf32, piece, kernel, local
+        )
         found[kernel.name] = tuple(described.structures())
     return found
 
@@ -96,12 +107,13 @@ class _Describing:
         facts: tuple[KernelFacts, ...],
         profile: GpuProfile,
         options: CodegenOptions,
+        tf32: Tf32,
         piece: Piece,
         kernel: KernelFacts,
         names: NameTable,
     ) -> None:
         self._scheduled, self._facts = scheduled, facts
-        self._profile, self._options = profile, options
+        self._profile, self._options, self._tf32 = profile, options, tf32
         self._piece, self._kernel, self._names = piece, kernel, names
 
     def structures(self) -> Iterator[Structure]:
@@ -175,10 +187,11 @@ class _Describing:
 
     def _with_products(self, units: Sequence[Unit], plain: Structure) -> Iterator[Structure]:
         """Yield the structure with an instruction of warps, for the first loops that it fits."""
-        for instruction in warp_instructions(self._profile):
+        for instruction in warp_instructions(self._profile, self._tf32):
+            width = instruction.element_bytes
             for loops in product_loops([one.name for one in self._kernel.parallel_loops]):
                 launches = tuple(
-                    replace(cut, products=self._products(unit, cut, loops))
+                    replace(cut, products=self._products(unit, cut, loops, width))
                     for unit, cut in zip(units, plain.launches, strict=True)
                 )
                 if any(cut.products for cut in launches):
@@ -186,14 +199,14 @@ class _Describing:
                     break
 
     def _products(
-        self, unit: Unit, cut: LaunchFacts, loops: tuple[str, str]
+        self, unit: Unit, cut: LaunchFacts, loops: tuple[str, str], element_bytes: int
     ) -> tuple[ProductFacts, ...]:
         if not set(loops) <= set(cut.mapped):
             return ()
         return tuple(
             product
             for part in unit.parts
-            for product in products_of(unit.piece, self._kernel, part, cut, loops)
+            for product in products_of(unit.piece, self._kernel, part, cut, loops, element_bytes)
         )
 
     def _launch(self, unit: Unit) -> LaunchFacts:

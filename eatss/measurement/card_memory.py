@@ -48,6 +48,7 @@ class CardMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Copies of what a program wrote."""
+    """Copies of what a program wrote, and how rounding errors of it grow, in units of ε."""
 
     arrays: tuple[tuple[ArrayKey, Array], ...]
+    growths: tuple[tuple[ArrayKey, float], ...]

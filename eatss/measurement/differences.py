@@ -25,6 +25,11 @@ knows here. And from 1/(8 ε) terms on, a million in float, additions lose terms
 random no more. Cancellation, recurrences that are worse conditioned still, and roundings that all
 go one way (the same constants added again and again) are not covered by either law.
 
+Instructions may round factors of products and sums more than C does; a plan says by how much
+(``RoundedSums``). Products that are off by p of themselves make sums that are off by p Σ|x||y|, and
+tensor cores cut off what does not fit, so that all errors go one way: s d u Σ|x||y|. That much is
+added, three times p for chains of sums.
+
 A difference beyond the bound is therefore held against what the program makes of the least change
 of its inputs, ε of each: a condition number met on the way, times ε. What d roundings on the way
 may do is 8 √d times that. Only where the difference is below it is it taken for rounding, and the
@@ -46,6 +51,9 @@ from eatss.program import Entry, Program, evaluate
 
 _SLACK = 8.0
 """See above: 1.5 for the law, √3 · √3 for longer sums and chains of them, the rest is margin."""
+
+_CHAIN = 3.0
+"""Sums of products of sums that are allowed for."""
 
 _RANDOM_UNTIL = 1 / 8
 """Roundings of a sum of d terms are taken to be random while d ε is below this."""
@@ -77,8 +85,24 @@ def rounding_growth(
         dtype: type of its elements, floating-point.
     """
     length = accumulation_length(program, sizes, shape)
-    random = length * float(np.finfo(dtype).eps) < _RANDOM_UNTIL
-    return sqrt(length) if random and not _divides(program) else length
+    epsilon = float(np.finfo(dtype).eps)
+    random = length * epsilon < _RANDOM_UNTIL
+    growth = sqrt(length) if random and not _divides(program) else length
+    return growth + _rounded_growth(program, dtype, length, epsilon) / _SLACK
+
+
+def _rounded_growth(program: Program, dtype: np.dtype[Any], length: float, epsilon: float) -> float:
+    """Return what instructions that round more than C add to it, in units of ε."""
+    of_type = {4: "float", 8: "double"}.get(dtype.itemsize)
+    found = [
+        one
+        for kernel in program.kernels
+        for one in kernel.rounded_sums
+        if one.element_type == of_type
+    ]
+    product = max((one.product_error for one in found), default=0.0)
+    sums = max((one.sum_roundings for one in found), default=0.0)
+    return _CHAIN * product / epsilon + sums * length / 2
 
 
 def accumulation_length(program: Program, sizes: Mapping[str, int], shape: Sequence[int]) -> float:

@@ -77,8 +77,8 @@ PRODUCT_STEPS = (16, 32)
 """Steps of their sums that are staged at a time."""
 
 PRODUCT_THREADS = (64, 128, 256)
-LEAST_PRODUCT_POINTS, MOST_PRODUCT_POINTS = 8, 64
-"""Points of a thread, each with a sum in registers."""
+LEAST_PRODUCT_POINTS, MOST_PRODUCT_WORDS = 8, 128
+"""Points of a thread, each with a sum in registers, and words of those sums."""
 
 WARPS_ALONG = (1, 2, 4, 8)
 """Warps of a block along rows or columns."""
@@ -296,7 +296,8 @@ def _product_lattice(
                 threads = along_rows[1] * along_columns[1]
                 points = along_rows[2] * along_columns[2]
                 if threads not in PRODUCT_THREADS or not (
-                    LEAST_PRODUCT_POINTS <= points <= MOST_PRODUCT_POINTS
+                    points >= LEAST_PRODUCT_POINTS
+                    and points * instruction.words <= MOST_PRODUCT_WORDS
                 ):
                     continue
                 rows += [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypedDict, get_args
 
+from eatss.analysis.structure import Tf32
 from eatss.diagnostics import InputError, input_error
 from eatss.gpu.profile import GpuProfile
 
@@ -63,7 +64,8 @@ class ModelOptions:
     sizes for the whole program. ``timeout_s`` bounds the solving of one kernel, all cells
     of the grid together (``None``: :data:`DEFAULT_TIMEOUT_S`). ``shared_per_block_bytes``
     replaces the profile's default limit of a block, up to its opt-in maximum.
-    ``element_bytes`` replaces the width of the kernels' elements.
+    ``element_bytes`` replaces the width of the kernels' elements. ``tf32`` says whether tensor
+    cores may multiply floats.
 
     Raises:
         InputError: a value is out of its range.
@@ -78,6 +80,7 @@ class ModelOptions:
     timeout_s: float | None = None
     shared_per_block_bytes: int | None = None
     element_bytes: int | None = None
+    tf32: Tf32 = "off"
 
     def __post_init__(self) -> None:
         """Check types and ranges."""
@@ -102,6 +105,12 @@ class ModelOptions:
             "a warp fraction": self.warp_fraction is not None,
             "a split factor": self.split is not None,
         }
+        if self.model != "prediction" and self.tf32 != "off":
+            raise input_error(
+                "EATSS-M012",
+                f"the objective {self.objective} has no place for tf32",
+                hint="leave it out, or take --objective energy",
+            )
         what = next((name for name, given in published.items() if given), None)
         if self.model == "prediction" and what is not None:
             raise input_error(
@@ -194,6 +203,9 @@ class SelectOptions:
         uniform: One vector of tile sizes for the whole program, as in the paper.
         timeout_s: Bound on the solving of each kernel, all cells of the grid together (20 s
             by default); when it ends one, ``optimal`` says ``best found``.
+        tf32: Whether tensor cores may multiply floats in generated code: ``"off"``; ``"on"``,
+            factors are rounded to TF32, 11 significant bits; ``"split"``, each factor is two
+            numbers in TF32, nearly as exact as floats.
         shared_per_block: Shared memory one block may have, in the model and in generated code:
             ``"default"``, the static limit of CUDA; ``"opt-in"``, the maximum of the card; or
             bytes. Not given, the model keeps to the former and code to the latter.
@@ -212,11 +224,15 @@ class SelectOptions:
     uniform: bool = False
     timeout_s: float | None = None
     shared_per_block: int | SharedLimit | None = None
+    tf32: Tf32 = "off"
 
     def __post_init__(self) -> None:
         self.resolved()
         if self.volume is not None:
             one_of("volume", self.volume, get_args(VolumeName))
+        one_of("tf32", self.tf32, get_args(Tf32))
+        if self.tf32 != "off":
+            check_target(self.target, ppcg={}, cuda={"tf32": True})
 
     def resolved(self) -> tuple[ModelName, ObjectiveName]:
         """Return how the objective is computed, and the objective."""
@@ -262,6 +278,7 @@ class SelectOptions:
             uniform=self.uniform,
             timeout_s=timeout_s,
             shared_per_block_bytes=shared,
+            tf32=self.tf32,
         )
 
 
@@ -276,6 +293,7 @@ class SelectKeywords(TypedDict, total=False):
     uniform: bool
     timeout_s: float | None
     shared_per_block: int | SharedLimit | None
+    tf32: Tf32
 
 
 def resolve_model(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from eatss.diagnostics import input_error
 from eatss.gpu.profile import GpuProfile
@@ -18,6 +19,18 @@ LARGEST_MMA = 16 * 8 * 16 / 32
 SMALL_MMA = 8 * 8 * 4 / 32
 """The same before compute capability 9.0, where m8n8k4 is the largest."""
 
+TF32_MMA = 16 * 8 * 8 / 32
+"""Multiply-adds of the priced instruction of TF32, m16n8k8, over the lanes of a warp."""
+
+TF32_SHARE = 0.72
+"""Of the TF32 peak, how much ``mma.sync`` reaches where all of it takes instructions of four warps
+(``wgmma``) or of one thread (``tcgen05``). 682 multiply-adds of an SM in a cycle were measured on
+an H200, of 946 that its datasheet comes to at the highest clock
+[benchmarks/results/h200/characterize.txt]."""
+
+WARPGROUPS = ((9, 0), (12, 0))
+"""The compute capabilities with such instructions: from the first, below the second."""
+
 REGISTER_STEP = 8
 """Registers are allotted to threads in multiples of it [CUDA C++ Programming Guide]."""
 
@@ -27,16 +40,17 @@ class Prices:
     """Energies in J at the highest clock, and power in W.
 
     ``instruction_j``, ``fp64_j`` and ``fp32_j`` are of an instruction of a full warp,
-    ``tensor64_j`` of as many multiply-adds on tensor cores,
-    ``l1_wavefront_j`` of 128 bytes from L1, ``shared_wavefront_j`` of a cycle of shared memory,
-    ``shared_byte_j`` of a byte in it, the other ``*_byte_j`` of a byte. ``voltage_floor`` says how
-    prices fall with the clock; those of memory do not.
+    ``tensor64_j`` and ``tensor32_j`` of as many multiply-adds on tensor cores, of 64 bits and of
+    TF32, ``l1_wavefront_j`` of 128 bytes from L1, ``shared_wavefront_j`` of a cycle of shared
+    memory, ``shared_byte_j`` of a byte in it, the other ``*_byte_j`` of a byte. ``voltage_floor``
+    says how prices fall with the clock; those of memory do not.
     """
 
     instruction_j: float
     fp64_j: float
     fp32_j: float
     tensor64_j: float
+    tensor32_j: float
     l1_wavefront_j: float
     shared_wavefront_j: float
     shared_byte_j: float
@@ -51,9 +65,9 @@ class Card:
     """What the prediction knows of a card.
 
     ``*_bytes_s`` are bytes a second of the whole card, ``l2_torn_bytes_s`` of sectors that are
-    written in parts; ``fp64_per_cycle`` and ``fp32_per_cycle``
-    multiply-adds of one SM in a cycle, ``fp64_tensor_per_cycle`` those of its tensor cores, 0 where
-    it has none for them; ``warp`` threads; ``registers_*`` registers of 32 bits.
+    written in parts; ``fp64_per_cycle`` and ``fp32_per_cycle`` multiply-adds of one SM in a cycle,
+    ``fp64_tensor_per_cycle`` and ``tf32_tensor_per_cycle`` those of its tensor cores, 0 where it
+    has none for them; ``warp`` threads; ``registers_*`` registers of 32 bits.
     ``shared_per_block_bytes`` is what a block may declare statically, ``shared_optin_bytes`` what
     it may ask for. ``*_cycles`` are latencies; those of L2 and memory count from the level before.
     """
@@ -75,6 +89,7 @@ class Card:
     fp64_per_cycle: float
     fp32_per_cycle: float
     fp64_tensor_per_cycle: float
+    tf32_tensor_per_cycle: float
     dram_bytes_s: float
     l2_bytes_s: float
     l2_torn_bytes_s: float
@@ -91,6 +106,11 @@ class Card:
     atomic_cycles: float
     launch_s: float
     prices: Prices
+
+    def tensor_rate(self, form: Literal["fp64", "tf32"]) -> float:
+        """Return the multiply-adds of an SM's tensor cores in a cycle, at least one."""
+        rate = self.fp64_tensor_per_cycle if form == "fp64" else self.tf32_tensor_per_cycle
+        return max(1.0, rate)
 
 
 def card_of(profile: GpuProfile) -> Card:
@@ -132,7 +152,13 @@ def card_of(profile: GpuProfile) -> Card:
         l2_bytes=profile.l2_bytes,
         fp64_per_cycle=found["fp64_per_cycle"],
         fp32_per_cycle=found["fp32_per_cycle"],
-        fp64_tensor_per_cycle=_tensor_per_cycle(profile, 1e6 * found["clock_mhz"]),
+        fp64_tensor_per_cycle=_per_cycle(
+            profile, profile.peak_fp64_tensor_gflops, 1e6 * found["clock_mhz"]
+        ),
+        tf32_tensor_per_cycle=_per_cycle(
+            profile, profile.peak_tf32_tensor_gflops, 1e6 * found["clock_mhz"]
+        )
+        * _tf32_share(profile),
         dram_bytes_s=1e9 * (found["dram_read_gb_s"] + found["dram_copy_gb_s"]) / 2,
         l2_bytes_s=1e9 * found["l2_gb_s"],
         l2_torn_bytes_s=1e9 * found["l2_torn_gb_s"],
@@ -152,10 +178,15 @@ def card_of(profile: GpuProfile) -> Card:
     )
 
 
-def _tensor_per_cycle(profile: GpuProfile, clock_hz: float) -> float:
-    """Return what an SM's tensor cores do in a cycle, by their peak: multiply-adds of 64 bits."""
-    peak = profile.peak_fp64_tensor_gflops or 0.0
-    return 1e9 * peak / 2 / profile.sm_count / clock_hz
+def _tf32_share(profile: GpuProfile) -> float:
+    """Return the share of the TF32 peak that an instruction of a warp reaches."""
+    first, end = WARPGROUPS
+    return TF32_SHARE if first <= profile.compute_capability < end else 1.0
+
+
+def _per_cycle(profile: GpuProfile, peak_gflops: float | None, clock_hz: float) -> float:
+    """Return the multiply-adds of an SM in a cycle that make a peak."""
+    return 1e9 * (peak_gflops or 0.0) / 2 / profile.sm_count / clock_hz
 
 
 def _mma_size(profile: GpuProfile) -> float:
@@ -170,6 +201,7 @@ def _prices(found: Mapping[str, float], mma: float) -> Prices:
         fp64_j=1e-12 * found["fp64_pj"],
         fp32_j=1e-12 * found["fp32_pj"],
         tensor64_j=1e-12 * found["tensor_fp64_pj"] / mma,
+        tensor32_j=1e-12 * found["tensor_tf32_pj"] / TF32_MMA,
         l1_wavefront_j=1e-12 * found["l1_wavefront_pj"],
         shared_wavefront_j=1e-12 * found["shared_wavefront_pj"],
         shared_byte_j=1e-12 * found["shared_byte_pj"],

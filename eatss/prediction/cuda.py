@@ -85,6 +85,7 @@ def _demand(of: CudaLaunch) -> Demand:
         fp64=demand.fp64,
         fp32=demand.fp32,
         tensor64=demand.tensor64,
+        tensor32=demand.tensor32,
         lanes=of.shape.block_threads / (of.warps * of.card.warp),
         l1_wavefronts=demand.l1_wavefronts,
         shared_wavefronts=demand.shared_wavefronts,

@@ -161,7 +161,8 @@ def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
             demand.instructions / SCHEDULERS,
             demand.fp64 * card.warp / card.fp64_per_cycle,
             demand.fp32 * card.warp / card.fp32_per_cycle,
-            demand.tensor64 * card.warp / max(1.0, card.fp64_tensor_per_cycle),
+            demand.tensor64 * card.warp / card.tensor_rate("fp64"),
+            demand.tensor32 * card.warp / card.tensor_rate("tf32"),
             demand.l1_wavefronts + demand.shared_wavefronts,
         ]
     )

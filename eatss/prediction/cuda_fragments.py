@@ -1,7 +1,8 @@
 """How rows of boxes are padded that lanes load fragments of small matrices from.
 
 Lane ``4 * row + step`` has that row, and that step, of the first matrix. Of the second it has the
-step and column ``row``, which is a point of the thread ``row // 2``: each has two neighbours.
+step and column ``row``, which is a point of the thread ``row // 2``: each has two neighbours. With
+some instructions a lane has two steps that follow each other.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from eatss.analysis.banks import bank_cycles, best_padding
-from eatss.analysis.structure import MATRICES_IN_TURN, ProductFacts, WarpInstruction
+from eatss.analysis.structure import ProductFacts, WarpInstruction, matrices_in_turn
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
@@ -36,38 +37,44 @@ def fragment_padding(
     found = []
     in_rows = all(_in_rows(one, product.columns) for one in members)
     for *extents, along, several in unique.tolist():
-        in_turn = in_rows and several % (MATRICES_IN_TURN * instruction.points[1]) == 0
-        lanes = _lanes(instruction, product, along, in_turn=in_turn)
+        turns = matrices_in_turn(int(several), instruction.points[1], width) if in_rows else 1
+        lanes = _lanes(instruction, product, along, turns)
+        vectors = [
+            max(
+                turns if _in_rows(one, product.columns) else 1,
+                instruction.steps_beside if _in_rows(one, product.sum_loop) else 1,
+            )
+            for one in members
+        ]
 
         def cycles(
             padding: int,
             extents: list[int] = extents,
             lanes: list[dict[str, int]] = lanes,
-            together: int = MATRICES_IN_TURN if in_turn else 1,
+            vectors: list[int] = vectors,
         ) -> int:
             row = [*extents[:-1], extents[-1] + padding]
-            places = (_places(one, row, lanes) for one in members)
             return sum(
-                bank_cycles([place // together for place in own], width * together)
-                for own in places
+                bank_cycles([place // long for place in _places(one, row, lanes)], width * long)
+                for one, long in zip(members, vectors, strict=True)
             )
 
         found.append(best_padding(cycles, extents[-1], width))
     return np.array(found, dtype=np.float64)[back.reshape(-1)]
 
 
-def _in_rows(uniform: UniformSet, columns: str) -> bool:
-    """Tell whether rows of a box run along the columns of products."""
+def _in_rows(uniform: UniformSet, loop: str) -> bool:
+    """Tell whether rows of a box run along a loop: the columns of products, or their sum."""
     *others, (last, _) = uniform.access.subscripts
-    return columns in dict(last) and not any(columns in dict(terms) for terms, _ in others)
+    return loop in dict(last) and not any(loop in dict(terms) for terms, _ in others)
 
 
 def _lanes(
-    instruction: WarpInstruction, product: ProductFacts, threads: int, *, in_turn: bool
+    instruction: WarpInstruction, product: ProductFacts, threads: int, turns: int
 ) -> list[dict[str, int]]:
     """Return where each lane of a warp reads, by loop, with so many threads along columns.
 
-    Where matrices are ``in_turn`` a lane loads a column of two at a time
+    Where the columns of matrices take ``turns`` a lane loads one of each at a time
     [:mod:`eatss.transform.matrices_in_turn`].
     """
     rows, steps = instruction.lanes
@@ -76,9 +83,9 @@ def _lanes(
         {
             product.rows: row,
             product.columns: (
-                MATRICES_IN_TURN * row if in_turn else row // points + threads * (row % points)
+                turns * row if turns > 1 else row // points + threads * (row % points)
             ),
-            product.sum_loop: step,
+            product.sum_loop: step * instruction.steps_beside,
         }
         for row in range(rows)
         for step in range(steps)

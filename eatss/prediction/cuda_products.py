@@ -1,8 +1,8 @@
 """What products ask for that warps compute together, by an instruction for small matrices.
 
 A warp has whole matrices of its tile. For each few steps of the sum every lane loads its elements
-of both factors from shared memory, two elements of 8 bytes a bank cycle, and the warp multiplies.
-Boxes are filled ahead where there are several stages.
+of both factors from shared memory, converts them where tensor cores multiply others, and the warp
+multiplies. Boxes are filled ahead where there are several stages.
 """
 
 from __future__ import annotations
@@ -13,15 +13,11 @@ import numpy.typing as npt
 from eatss.analysis.structure import FRAGMENT_PLACES, STEPS_LOADED, ProductFacts, WarpInstruction
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import LINE_BYTES
-from eatss.prediction.arithmetic import instructions_of
+from eatss.prediction.arithmetic import instructions_of, is_wide
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
-
-_WORDS = 2
-"""Words of an element."""
-
 
 _VOTE_INSTRUCTIONS = 8.0
 """Instructions of a thread for each element that it looks at: its place, a load, two operations, a
@@ -43,8 +39,10 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     groups = steps / instruction.steps
     matrices = _matrices(of, instruction, product)
     loads = groups * loads_of(of, instruction, product)
-    count = groups * matrices
-    demand.add_products(count * instruction.multiply_adds / of.card.warp, count)
+    count = groups * matrices * instruction.products
+    done = count * instruction.multiply_adds / of.card.warp
+    demand.add_products(instruction.format, done, count)
+    demand.add_instructions(loads * instruction.conversions)
     first, _ = instruction.elements
     along = of.shape.points[product.rows] / instruction.points[0]
     extra = instructions_of(statement.with_factors_last(), of.constants) - _FUSED
@@ -85,7 +83,8 @@ def _add_plain(
     demand.add_shared(steps * loads, of.ones * wave)
     tests = of.code.guard_instructions * points
     demand.add_instructions(steps * (loads + of.code.loop_instructions + tests))
-    issue = points * each * of.card.warp * SCHEDULERS / of.card.fp64_per_cycle
+    rate = of.card.fp64_per_cycle if is_wide(statement) else of.card.fp32_per_cycle
+    issue = points * each * of.card.warp * SCHEDULERS / rate
     waits = steps * (of.card.shared_cycles + loads * wave)
     demand.chain_cycles += waits + steps * issue
     demand.edge_cycles += (of.candidates.stages > 1) * waits
@@ -99,8 +98,9 @@ def is_product(of: CudaLaunch, statement: StatementFacts) -> bool:
 def group_cycles(of: CudaLaunch, statement: StatementFacts) -> Column:
     """Return what a warp takes by itself for the steps of one instruction, in cycles."""
     instruction, product = _used(of, statement)
-    rate = max(1.0, of.card.fp64_tensor_per_cycle) / SCHEDULERS
-    issue = _matrices(of, instruction, product) * instruction.multiply_adds / rate
+    rate = of.card.tensor_rate(instruction.format) / SCHEDULERS
+    done = instruction.multiply_adds * instruction.products
+    issue = _matrices(of, instruction, product) * done / rate
     wait = of.card.shared_cycles + loads_of(of, instruction, product)
     return np.where(loads_ahead(of), np.maximum(wait, issue), wait + issue)
 
@@ -119,7 +119,8 @@ def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
     registers = np.minimum(
         of.card.registers_per_thread, of.card.registers_per_block / of.shape.block_threads
     )
-    words = of.points() * _WORDS + STEPS_LOADED * _step_words(of) + FRAGMENT_PLACES
+    held = of.points() * instruction.words + _part_words(instruction)
+    words = held + STEPS_LOADED * _step_words(of) + FRAGMENT_PLACES
     ahead = (of.candidates.stages > 1) & (even | (len(products) > 1))
     return np.asarray(ahead & (words <= registers))
 
@@ -139,16 +140,22 @@ def fragment_words(of: CudaLaunch) -> Column:
     """Return the registers that a thread needs for elements of both factors.
 
     It has those of one of them for all of its rows, those of the other for one matrix at a time;
-    of two steps all where they are loaded ahead.
+    of two steps all where they are loaded ahead. Of further parts it has those of one matrix each.
     """
-    most = of.zeros
+    most, parts = of.zeros, 0
     for statement in of.statements:
         if is_product(of, statement):
             instruction, product = _used(of, statement)
             along = of.shape.points[product.rows] / instruction.points[0]
             first, second = instruction.elements
-            most = np.maximum(most, (along * first + second) * _WORDS)
-    return np.where(loads_ahead(of), STEPS_LOADED * _step_words(of), most)
+            most = np.maximum(most, (along * first + second) * instruction.words)
+            parts = max(parts, _part_words(instruction))
+    return np.where(loads_ahead(of), STEPS_LOADED * _step_words(of), most) + parts
+
+
+def _part_words(instruction: WarpInstruction) -> int:
+    """Return the registers for further parts of factors, of one matrix of each."""
+    return (instruction.parts - 1) * sum(instruction.elements) * instruction.words
 
 
 def _step_words(of: CudaLaunch) -> Column:
@@ -156,7 +163,8 @@ def _step_words(of: CudaLaunch) -> Column:
     most = of.zeros
     for statement in of.statements:
         if is_product(of, statement):
-            most = np.maximum(most, loads_of(of, *_used(of, statement)) * _WORDS)
+            instruction, product = _used(of, statement)
+            most = np.maximum(most, loads_of(of, instruction, product) * instruction.words)
     return most
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from eatss.analysis.work import StatementFacts
@@ -25,6 +27,7 @@ class DemandBuilder:
         self.fp64 = zero.copy()
         self.fp32 = zero.copy()
         self.tensor64 = zero.copy()
+        self.tensor32 = zero.copy()
         self.l1_wavefronts = zero.copy()
         self.shared_wavefronts = zero.copy()
         self.operand_bytes = zero.copy()
@@ -48,9 +51,12 @@ class DemandBuilder:
             self.fp32 += total
         self.instructions += total
 
-    def add_products(self, each: Column, instructions: Column) -> None:
+    def add_products(
+        self, form: Literal["fp64", "tf32"], each: Column, instructions: Column
+    ) -> None:
         """Add multiply-adds of tensor cores of each warp, over its lanes, by instructions."""
-        self.tensor64 += self._warps * each
+        total = self.tensor64 if form == "fp64" else self.tensor32
+        total += self._warps * each
         self.instructions += self._warps * instructions
 
     def add_global(

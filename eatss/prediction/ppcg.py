@@ -59,6 +59,7 @@ def ppcg_demand(
         fp64=demand.fp64,
         fp32=demand.fp32,
         tensor64=np.zeros(len(demand.fp32)),
+        tensor32=np.zeros(len(demand.fp32)),
         lanes=of.shape.threads / (of.warps * card.warp),
         l1_wavefronts=demand.l1_wavefronts,
         shared_wavefronts=demand.shared_wavefronts,

@@ -100,7 +100,13 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
         "fp64 tensor cores": demand.tensor64
         * per_sm
         * card.warp
-        / max(1.0, card.fp64_tensor_per_cycle)
+        / card.tensor_rate("fp64")
+        / busy
+        / cycles,
+        "TF32 tensor cores": demand.tensor32
+        * per_sm
+        * card.warp
+        / card.tensor_rate("tf32")
         / busy
         / cycles,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
@@ -131,7 +137,8 @@ def _energies(demand: Demand, card: Card) -> tuple[dict[str, Column], Column]:
     spent = {
         "instructions": others * lanes * prices.instruction_j,
         "arithmetic": lanes * (demand.fp64 * prices.fp64_j + demand.fp32 * prices.fp32_j)
-        + demand.tensor64 * prices.tensor64_j,
+        + demand.tensor64 * prices.tensor64_j
+        + demand.tensor32 * prices.tensor32_j,
         "L1 and shared memory": demand.l1_wavefronts * prices.l1_wavefront_j
         + demand.shared_wavefronts * prices.shared_wavefront_j
         + demand.operand_bytes * prices.shared_byte_j,

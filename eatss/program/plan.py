@@ -65,6 +65,28 @@ class Temporary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedSums:
+    """Sums of products that an instruction rounds more than C does.
+
+    ``statements`` add them up, in ``element_type``. A product may be off by ``product_error`` of
+    itself, because its factors are rounded first, or by ``least`` of the other factor where one is
+    subnormal. n of them have at most ``sum_roundings`` × n roundings of the type.
+    """
+
+    instruction: str
+    statements: tuple[str, ...]
+    element_type: str
+    product_error: float
+    sum_roundings: float
+    least: float
+
+    def __str__(self) -> str:
+        unit = {"float": "2^-24", "double": "2^-53"}[self.element_type]
+        each = f"{self.product_error:.3g} + {self.sum_roundings:g} n {unit}"
+        return f"a sum of n products by {self.instruction} is within ({each}) sum |a||b|"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCode:
     """A ``__global__`` function of the text.
 
@@ -76,7 +98,8 @@ class KernelCode:
     reductions, of it are taken in another order, so that results may differ from the original's by
     rounding, those of maxima by the sign of a zero; so they may by the ``inexact_instructions``
     that it uses in the place of C's operations, and where it ``regroups`` factors: those of
-    products in another order, scalars when a sum is there.
+    products in another order, scalars when a sum is there. ``rounded_sums`` are those of which
+    instructions round factors, with bounds.
     ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that
     any number of blocks takes all tiles.
     """
@@ -93,6 +116,7 @@ class KernelCode:
     reassociates: bool = False
     inexact_instructions: tuple[str, ...] = ()
     regroups: bool = False
+    rounded_sums: tuple[RoundedSums, ...] = ()
     grid_strides: tuple[Literal["x", "y", "z"], ...] = ()
 
     def __repr__(self) -> str:

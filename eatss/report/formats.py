@@ -71,7 +71,8 @@ def _smt2(found: Selected) -> str:
 
     program, profile = found.program, found.profile
     cuda = found.selection.target == "cuda"
-    structures = structures_for(program, profile) if cuda else None
+    tf32 = found.selection.options.tf32
+    structures = structures_for(program, profile, tf32=tf32) if cuda else None
     return program_to_smt2(program.facts, profile, found.selection, structures)
 
 

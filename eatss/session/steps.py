@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eatss.analysis.program import AnalysedProgram
-from eatss.diagnostics import Diagnostic, Severity
+from eatss.diagnostics import Diagnostic, Severity, input_error
 from eatss.forked import allow_more
 from eatss.gpu import GpuProfile
 from eatss.model import (
@@ -47,7 +47,13 @@ def select_for(
         options: target, objective and bounds.
         strict_fp: whether generated code keeps the order of all operations.
         told: is told which kernel it is at.
+
+    Raises:
+        InputError: ``EATSS-K019``, TF32 beside ``strict_fp``; ``EATSS-M024``, the card has none.
+        NoSolutionError: no sizes satisfy the limits of the card.
     """
+    if options.tf32 != "off":
+        _check_tf32(profile, strict_fp=strict_fp)
     if options.timeout_s is not None or options.model in PUBLISHED:
         allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
     structures = None
@@ -55,7 +61,7 @@ def select_for(
         from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
 
         told("trying how kernels can be cut")
-        structures = structures_for(program, profile, strict_fp=strict_fp)
+        structures = structures_for(program, profile, strict_fp=strict_fp, tf32=options.tf32)
     selection = select_program(
         program.facts,
         profile,
@@ -68,6 +74,22 @@ def select_for(
         told=told,
     )
     return replace(selection, warnings=program.doubts)
+
+
+def _check_tf32(profile: GpuProfile, *, strict_fp: bool) -> None:
+    """Refuse TF32 where rounding is to be that of the source, or where a card has none."""
+    if strict_fp:
+        raise input_error(
+            "EATSS-K019",
+            "tf32 rounds factors of products, and --strict-fp keeps all rounding",
+            hint="leave one of the two out",
+        )
+    if profile.peak_tf32_tensor_gflops is None:
+        raise input_error(
+            "EATSS-M024",
+            f"the profile {profile.name} has no tensor cores for TF32",
+            hint="leave tf32 out; cards have them from compute capability 8.0 on",
+        )
 
 
 def expect_ppcg(

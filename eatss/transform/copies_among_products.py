@@ -152,19 +152,23 @@ def _behind_loads(body: Sequence[Node], copies: Sequence[Node]) -> tuple[Node, .
 def _registers(node: Node) -> tuple[int, int]:
     """Return the registers of sums and of what a step loads: of all of it, and of the least.
 
-    The least is one operand, and of each other one what an instruction takes.
+    The least is one operand, and of each other one what an instruction takes. Where factors are
+    split there are further parts of what it takes.
     """
     sums: set[Buffer] = set()
     loaded: set[Buffer] = set()
+    parts = 1
     for one in every((node,)):
         if isinstance(one, Declare):
             loaded.add(one.buffer)
         elif isinstance(one, Perform):
             sums |= {element.buffer for element in one.named(one.instruction.written)}
+            parts = max(parts, one.instruction.multiplying.parts)
     ones = {one: _size(one) // _first_extent(one) for one in loaded}
     least = min((_size(one) - ones[one] for one in loaded), default=0) + sum(ones.values())
     kept = sum(map(_size, sums))
-    return kept + sum(map(_size, loaded)), kept + least
+    split = (parts - 1) * sum(ones.values())
+    return kept + sum(map(_size, loaded)) + split, kept + least + split
 
 
 def _size(buffer: Buffer) -> int:

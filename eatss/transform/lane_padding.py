@@ -8,6 +8,7 @@ from functools import partial
 from itertools import product
 
 from eatss.analysis.banks import bank_cycles, best_padding
+from eatss.analysis.structure import VECTOR_BYTES
 from eatss.kernel.nodes import Element, Evaluate, Kernel
 from eatss.kernel.uses import elements, every, with_buffers
 from eatss.program import Constant, IntExpr, evaluate, names_in
@@ -47,33 +48,49 @@ def padded_for_lanes(kernel: Kernel, most_shared_bytes: int) -> Kernel:
 def _waves(kernel: Kernel, loads: Sequence[Element], padding: int) -> int:
     """Return how often the banks are asked for all loads of a warp.
 
-    Elements beside each other that turns of a loop load are loaded as one.
+    Elements beside each other that a lane loads are loaded as one: those of turns of a loop, else
+    those of two loads.
     """
-    return sum(_waves_of(kernel, one, padding) for one in dict.fromkeys(loads))
+    addresses = {
+        replace(one.buffer.layout, padding=padding).address(one.subscripts): None for one in loads
+    }
+    size = loads[0].buffer.element_type.size_bytes
+    found, paired = 0, set[tuple[int, ...]]()
+    every = {address: tuple(_places(kernel, address, {})) for address in addresses}
+    for address, places in every.items():
+        width = _in_turns(kernel, address, VECTOR_BYTES // size)
+        beside = tuple(place + 1 for place in places)
+        if width == 1 and beside in every.values() and not any(place % 2 for place in places):
+            width = 2
+            paired.add(beside)
+        if places not in paired:
+            found += bank_cycles([place // width for place in places], width * size)
+    return found
 
 
-def _waves_of(kernel: Kernel, load: Element, padding: int) -> int:
-    layout = replace(load.buffer.layout, padding=padding)
-    address = layout.address(load.subscripts)
-    size = load.buffer.element_type.size_bytes
-    places = _places(kernel, address, "")
+def _in_turns(kernel: Kernel, address: IntExpr, most: int) -> int:
+    """Return how many turns of some loop load elements beside each other, whole vectors of them."""
     for counter in dict.fromkeys(names_in(address)):
-        beside = [2 * (place // 2) + 1 for place in places]
-        if _places(kernel, address, counter) == beside != places:
-            return bank_cycles([place // 2 for place in places], 2 * size)
-    return bank_cycles(places, size)
+        turns = [_places(kernel, address, {counter: turn}) for turn in range(most)]
+        width = most
+        while width > 1:
+            whole = [width * (place // width) for place in turns[0]]
+            if all(turns[turn] == [place + turn for place in whole] for turn in range(width)):
+                return width
+            width //= 2
+    return 1
 
 
-def _places(kernel: Kernel, address: IntExpr, later: str) -> list[int]:
-    """Return where each lane of the first warp loads, in the turn after the first of a counter."""
+def _places(kernel: Kernel, address: IntExpr, turns: Mapping[str, int]) -> list[int]:
+    """Return where each lane of the first warp loads, in these turns and the first of others."""
     return [
-        evaluate(address, _others(names_in(address), {later: 1, **lane})) for lane in _lanes(kernel)
+        evaluate(address, _others(names_in(address), {**turns, **lane})) for lane in _lanes(kernel)
     ]
 
 
-def _others(names: Iterator[str] | Sequence[str], lane: Mapping[str, int]) -> dict[str, int]:
-    """Return values of all names: those of a lane, and zero for what all lanes have."""
-    return {name: lane.get(name, 0) for name in names}
+def _others(names: Iterator[str] | Sequence[str], known: Mapping[str, int]) -> dict[str, int]:
+    """Return values of all names: those that are known, and zero for what all lanes have."""
+    return {name: known.get(name, 0) for name in names}
 
 
 def _lanes(kernel: Kernel) -> Iterator[dict[str, int]]:

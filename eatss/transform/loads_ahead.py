@@ -83,6 +83,17 @@ class _Steps:
         """Registers that a step loads."""
         return sum(one.size_bytes for one in self.declared) // _WORD_BYTES
 
+    @property
+    def words_of_parts(self) -> int:
+        """Registers for further parts that factors are split into, of one matrix of each."""
+        parts = max(
+            one.instruction.multiplying.parts
+            for one in every(self.products)
+            if isinstance(one, Perform)
+        )
+        ones = sum(one.size_bytes // _matrices(one) for one in self.declared)
+        return (parts - 1) * ones // _WORD_BYTES
+
     def doubled(self) -> dict[Buffer, Buffer]:
         """Return for each fragment the one that has room for two steps."""
         return {
@@ -144,7 +155,7 @@ class StepsAhead:
 
         Returns:
             ``None`` where there is more than steps of products, an odd number of them, or where
-            their sums and the fragments of two steps are more than the registers.
+            their sums, the fragments of two steps and parts of them are more than the registers.
         """
         tests: tuple[IntExpr, ...] = ()
         orelse: tuple[Node, ...] = ()
@@ -165,7 +176,7 @@ class StepsAhead:
             for element in one.named(one.instruction.written)
         }
         words = sum(one.size_bytes for one in kept) // _WORD_BYTES
-        most = STEPS_LOADED * max(one.words for one in steps)
+        most = max(STEPS_LOADED * one.words + one.words_of_parts for one in steps)
         if words + most + FRAGMENT_PLACES > registers:
             return None
         return cls(votes=votes, tests=tests, steps=steps, orelse=orelse)
@@ -197,6 +208,12 @@ class StepsAhead:
             return tuple(nodes)
         orelse = (*self.orelse, *behind)
         return (*self.votes, If(conditions=self.tests, body=tuple(nodes), orelse=orelse))
+
+
+def _matrices(fragment: Buffer) -> int:
+    """Return how many matrices a thread has fragments of in a buffer."""
+    first = fragment.layout.extents[0]
+    return first.value if isinstance(first, Constant) else 1
 
 
 def _set_of(step: IntExpr) -> IntExpr:

@@ -8,7 +8,8 @@ becomes, for matrices of which a lane has two columns each,
 
 Of such four points the first and the third are columns of one matrix, the others of the next. A
 column and that of the next matrix, which the same lane loads, follow each other in a row of shared
-memory. A block has the same points as before, only other threads.
+memory. A block has the same points as before, only other threads. With floats four matrices take
+turns, where a thread has as many.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import MATRICES_IN_TURN
+from eatss.analysis.structure import matrices_in_turn
 from eatss.kernel.instruction import Instruction
 from eatss.kernel.nodes import Compute, For, Kernel, Let, Node, WarpAxis
 from eatss.kernel.trips import trips_from_zero
@@ -46,7 +47,8 @@ def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
             continue
         if {one.name for one in own} & set(factor.held.points[number].terms):
             continue  # a lane loads several of one matrix: they are beside each other in registers
-        kernel = _Turns(number=number, points=own[0].extent).changed(kernel)
+        width = max(one.size_bytes for one in instruction.element_types)
+        kernel = _Turns(number=number, points=own[0].extent, element_bytes=width).changed(kernel)
     return kernel
 
 
@@ -56,6 +58,7 @@ class _Turns:
 
     number: int
     points: int
+    element_bytes: int
 
     def changed(self, kernel: Kernel) -> Kernel:
         """Return a kernel with the matrices in turn, or as it was."""
@@ -69,8 +72,12 @@ class _Turns:
             and not (isinstance(node, For) and node.counter == axis.point)
         ]
         loops = [node for node in nodes if isinstance(node, For) and node.counter == axis.point]
-        trips = {trips_from_zero(loop) for loop in loops}
-        if any(not count or count % (self.points * MATRICES_IN_TURN) for count in trips):
+        trips = {trips_from_zero(loop) or 0 for loop in loops}
+        turns = min(
+            (matrices_in_turn(count, self.points, self.element_bytes) for count in trips if count),
+            default=1,
+        )
+        if turns == 1 or 0 in trips:
             return kernel
         if not _in_rows(nodes, {one.name for one in values}):
             return kernel
@@ -80,19 +87,19 @@ class _Turns:
         def changed(node: Node) -> tuple[Node, ...]:
             threads = _threads(node.value, axis) if isinstance(node, Let) else 0
             if isinstance(node, Let) and threads:
-                return (replace(node, value=self._in_turn(node.value, axis, threads)),)
+                return (replace(node, value=self._in_turn(node.value, axis, threads, turns)),)
             return (node,)
 
         axes = list(kernel.warps)
-        axes[self.number] = replace(axis, turns=MATRICES_IN_TURN)
+        axes[self.number] = replace(axis, turns=turns)
         return replace(kernel, body=mapped(kernel.body, changed), warps=tuple(axes))
 
-    def _in_turn(self, value: IntExpr, axis: WarpAxis, threads: int) -> IntExpr:
+    def _in_turn(self, value: IntExpr, axis: WarpAxis, threads: int, turns: int) -> IntExpr:
         form = linear(value)
         assert form is not None
         rest = {name: c for name, c in form.terms.items() if name not in (axis.thread, axis.point)}
-        point, vector = Name(axis.point), Constant(self.points * MATRICES_IN_TURN)
-        apart = Constant(self.points * MATRICES_IN_TURN * threads)
+        point, vector = Name(axis.point), Constant(self.points * turns)
+        apart = Constant(self.points * turns * threads)
         found = replace(form, terms=rest).expression()
         for one in (
             multiplied(vector, Name(axis.thread)),

@@ -4,17 +4,23 @@ The original runs a second time over numbers that carry, with their value, the s
 magnitudes of what was added up and a bound on the error (``shim/eatss_number.hpp``). The bound
 holds for any order of the additions of a sum; the original and the generated program may each
 err by it, so they may differ by twice as much.
+
+A program whose instructions round factors of products, or sums, more than C does says so in its
+plan (``RoundedSums``). Its own bound is then that of a run in which each product that is added to
+something is off by as much, and each addition counts as so many roundings. It does not depend on
+which statements the instructions compute: it holds for all of the program.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from eatss.program import Program
 from eatss.verify.data import Buffer, dtype_of
 
 _PERTURBED = 3
@@ -23,33 +29,91 @@ _SAFETY = 8.0
 _UNIT = {"float": 2.0**-24, "double": 2.0**-53}
 
 
+Roundings: TypeAlias = Mapping[str, tuple[float, float, float]]
+"""By type, how the generated program rounds sums of products: how far a product may be off, as a
+share of it, the roundings of a sum for each product, and how far a subnormal factor may be off."""
+
+EXACT_FACTORS = (0.0, 1.0, 0.0)
+"""The same of C."""
+
+
+def roundings_of(program: Program) -> Roundings:
+    """Return how a program rounds sums of products, where it does so more than C."""
+    found: dict[str, tuple[float, float, float]] = {}
+    for kernel in program.kernels:
+        for one in kernel.rounded_sums:
+            own = (one.product_error, one.sum_roundings, one.least)
+            before = found.get(one.element_type, EXACT_FACTORS)
+            found[one.element_type] = (
+                max(own[0], before[0]), max(own[1], before[1]), max(own[2], before[2])
+            )  # fmt: skip
+    return found
+
+
+Call: TypeAlias = Callable[["ctypes.Array[ctypes.c_void_p]"], object]
+"""Runs the original over numbers, on pointers to its arguments."""
+
+
+def rounding_as(library: ctypes.CDLL, call: Call, roundings: Roundings) -> Call:
+    """Return a call of a library of numbers that round as a generated program does."""
+
+    def rounded(pointers: ctypes.Array[ctypes.c_void_p]) -> object:
+        figures = {
+            kind: (ctypes.c_double * len(EXACT_FACTORS)).in_dll(library, f"eatss_rounds_{kind}")
+            for kind in roundings
+        }
+        for kind, own in figures.items():
+            own[:] = list(roundings[kind])
+        try:
+            return call(pointers)
+        finally:
+            for own in figures.values():
+                own[:] = list(EXACT_FACTORS)
+
+    return rounded
+
+
 def bounds_by_running(
-    buffers: Sequence[Buffer], call: Callable[[ctypes.Array[ctypes.c_void_p]], object]
+    buffers: Sequence[Buffer], call: Call, rounded: Call | None = None
 ) -> tuple[npt.NDArray[np.float64] | None, ...]:
     """Run the original over numbers with bounds.
 
     Args:
         buffers: the arguments before the run.
-        call: runs it on pointers to its arguments.
+        call: runs it.
+        rounded: runs it where the generated program rounds more than C does, see
+            :func:`rounding_as`.
 
     Returns:
-        For each argument the error allowed to each element; ``None`` for integers and for what
-        is not written.
+        For each argument the error allowed to each element, the original's and that of the
+        generated program; ``None`` for integers and for what is not written.
     """
+    own = _bounds(buffers, call)
+    theirs = own if rounded is None else _bounds(buffers, rounded)
+    return tuple(
+        None if one is None or other is None else one + other
+        for one, other in zip(own, theirs, strict=True)
+    )
+
+
+def _bounds(buffers: Sequence[Buffer], call: Call) -> list[npt.NDArray[np.float64] | None]:
+    """Return how far each element may be from an exact result."""
     shadows = [_numbers(buffer) for buffer in buffers]
     pointers = (ctypes.c_void_p * len(shadows))(*(shadow.ctypes.data for shadow in shadows))
     call(pointers)
-    return tuple(_allowed(buffer, shadow) for buffer, shadow in zip(buffers, shadows, strict=True))
+    return [_error(buffer, shadow) for buffer, shadow in zip(buffers, shadows, strict=True)]
 
 
 def bounds_by_length(
-    expected: Sequence[Buffer], sizes: Mapping[str, int]
+    expected: Sequence[Buffer], sizes: Mapping[str, int], roundings: Roundings | None = None
 ) -> tuple[npt.NDArray[np.float64] | None, ...]:
     """Bound the error of programs that do not compile as C++.
 
     For sums of at most n products of numbers up to X in size an error is at most
     2 n u · n X², with n the sum of all sizes, longer than any one sum is where each size
-    bounds one loop of it; twice that is allowed. It says nothing of quotients by small numbers.
+    bounds one loop of it. Where the generated program rounds products and sums more, its error is
+    that of its roundings, and of its products. Both are allowed. It says nothing of quotients by
+    small numbers.
     """
     length = max(2, sum(max(0, value) for value in sizes.values()))
     largest = 1.0
@@ -64,7 +128,9 @@ def bounds_by_length(
         if unit is None or not buffer.argument.writes:
             found.append(None)
         else:
-            found.append(np.full(buffer.shape, 4.0 * length * unit * length * largest**2))
+            product, sums, _ = (roundings or {}).get(buffer.argument.element_type, EXACT_FACTORS)
+            each = 2.0 * (1.0 + sums) * length * unit + product
+            found.append(np.full(buffer.shape, each * length * largest**2))
     return tuple(found)
 
 
@@ -74,13 +140,15 @@ def with_perturbed(
     expected: Sequence[Buffer],
     sizes: Mapping[str, int],
     run: Callable[[Sequence[Buffer]], object],
+    roundings: Roundings | None = None,
 ) -> tuple[npt.NDArray[np.float64] | None, ...]:
     """Widen bounds by how far results move when the data are changed as much as rounding may.
 
     Rounding in sums of n numbers is as good as a relative change of the data by at most n u
-    (backward error), with n the sum of all sizes. The original runs on data changed so, at random;
-    ``_SAFETY`` times the furthest that an element moves is added: where a quotient by a small
-    number, or a matrix without full rank, turns a little into much, much is allowed.
+    (backward error), with n the sum of all sizes, and a product that is off as a change of a factor
+    by as much. The original runs on data changed so, at random; ``_SAFETY`` times the furthest that
+    an element moves is added: where a quotient by a small number, or a matrix without full rank,
+    turns a little into much, much is allowed.
 
     Args:
         bounds: for each argument, as :func:`bounds_by_length` returns them.
@@ -88,6 +156,7 @@ def with_perturbed(
         expected: the arguments as the original left them.
         sizes: values of the parameters.
         run: runs the original on arguments.
+        roundings: how the generated program rounds.
     """
     length = max(2, sum(max(0, value) for value in sizes.values()))
     found = [None if bound is None else bound.copy() for bound in bounds]
@@ -98,7 +167,11 @@ def with_perturbed(
             unit = _UNIT.get(buffer.argument.element_type)
             if unit is not None:
                 signs = rng.choice(np.array([-1.0, 1.0]), buffer.shape)
-                buffer.array[...] *= 1.0 + 2.0 * length * unit * signs
+                product, sums, _ = (roundings or {}).get(
+                    buffer.argument.element_type, EXACT_FACTORS
+                )
+                change = (1.0 + sums) * length * unit + product
+                buffer.array[...] *= 1.0 + change * signs
         run(changed)
         for place, bound in enumerate(found):
             if bound is not None:
@@ -111,10 +184,10 @@ def with_perturbed(
 def _number_type(buffer: Buffer) -> np.dtype[np.void]:
     return np.dtype(
         {
-            "names": ["v", "size", "leaf", "adds"],
-            "formats": [dtype_of(buffer.argument), "f8", "f8", "f8"],
-            "offsets": [0, 8, 16, 24],
-            "itemsize": 32,
+            "names": ["v", "size", "leaf", "adds", "product"],
+            "formats": [dtype_of(buffer.argument), "f8", "f8", "f8", "f8"],
+            "offsets": [0, 8, 16, 24, 32],
+            "itemsize": 40,
         }
     )
 
@@ -129,10 +202,10 @@ def _numbers(buffer: Buffer) -> npt.NDArray[Any]:
     return shadow
 
 
-def _allowed(buffer: Buffer, shadow: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
+def _error(buffer: Buffer, shadow: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
     unit = _UNIT.get(buffer.argument.element_type)
     if unit is None or not buffer.argument.writes:
         return None
     with np.errstate(invalid="ignore", over="ignore"):
-        bound = 2.0 * (shadow["leaf"] + shadow["adds"] * unit * shadow["size"])
+        bound = shadow["leaf"] + shadow["adds"] * unit * shadow["size"]
     return np.asarray(np.where(np.isnan(bound), np.inf, bound), np.float64)

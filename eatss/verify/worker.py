@@ -33,7 +33,13 @@ from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
 from eatss.verify.result import SizeResult, Status
-from eatss.verify.rounding_bounds import bounds_by_length, bounds_by_running, with_perturbed
+from eatss.verify.rounding_bounds import (
+    bounds_by_length,
+    bounds_by_running,
+    rounding_as,
+    roundings_of,
+    with_perturbed,
+)
 
 _SHIFTS = frozenset(("<<", ">>", "<<=", ">>="))
 
@@ -83,6 +89,7 @@ class _Worker:
             job.compilers,
         )
         self._bit_equal = must_be_bit_equal(self._program, job.device)
+        self._roundings = roundings_of(self._program)
         self._counting: dict[Path, CpuMachine] = {}
         self._further = Further()
         self._number = 0
@@ -307,15 +314,17 @@ class _Worker:
             )
             self._stage("bounds", run)
             return with_perturbed(
-                bounds_by_length(expected, sizes),
+                bounds_by_length(expected, sizes, self._roundings),
                 before,
                 expected,
                 sizes,
                 lambda changed: _call_forked(run, original, changed),
+                self._roundings,
             )
         call = self._builder.call(library, run.entry)
         self._stage("bounds", run)
-        return bounds_by_running(before, call)
+        rounded = rounding_as(library, call, self._roundings) if self._roundings else None
+        return bounds_by_running(before, call, rounded)
 
     def _stage(self, stage: Stage, run: Run) -> None:
         self._emit(Entered(stage=stage, run=run, number=self._number))

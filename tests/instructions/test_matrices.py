@@ -7,9 +7,16 @@ import subprocess
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from eatss.instructions import MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16
+from eatss.instructions import (
+    MMA_3XTF32_16X8X8,
+    MMA_F64_8X8X4,
+    MMA_F64_16X8X4,
+    MMA_F64_16X8X16,
+    MMA_TF32_16X8X8,
+)
 from eatss.kernel.distribution import LANES
 from eatss.kernel.instruction import Instruction, Operand, Values, run
 from eatss.verify.build import SHIM
@@ -29,38 +36,128 @@ def held_by(instruction: Instruction, operand: Operand) -> list[list[tuple[int, 
     return found
 
 
-@pytest.mark.parametrize(
-    "instruction", [MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16], ids=lambda one: one.name
-)
-def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -> None:
-    draw = random.Random(instruction.name)
-    held = {one.name: held_by(instruction, one) for one in instruction.operands}
-    before: dict[str, Values] = {}
-    for name, lanes in held.items():
-        places = [place for own in lanes for place in own]
-        assert len(lanes) == LANES
-        assert len(set(places)) == len(places), "an element is of one lane"
-        before[name] = {place: draw.randint(-64, 64) / 8 for place in places}
-    after = run(instruction, before)
+FLOATS = (MMA_TF32_16X8X8, MMA_3XTF32_16X8X8)
+EVERY = (MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16, *FLOATS)
 
-    def table(name: str, values: Values) -> str:
-        rows = (", ".join(repr(values[place]) for place in own) for own in held[name])
-        return f"double {name}[{LANES}][{len(held[name][0])}] = {{{{{'}, {'.join(rows)}}}}};"
+
+def run_on_cpu(
+    instruction: Instruction, before: dict[str, Values], folder: Path
+) -> dict[tuple[int, ...], float]:
+    """Return what the lanes of a warp have of the target after the text for a CPU ran."""
+    held = {one.name: held_by(instruction, one) for one in instruction.operands}
+    (kind,) = instruction.element_types
+
+    def table(name: str) -> str:
+        rows = (", ".join(repr(before[name][place]) for place in own) for own in held[name])
+        return f"{kind.value} {name}[{LANES}][{len(held[name][0])}] = {{{{{'}, {'.join(rows)}}}}};"
 
     words = {
         name: ", ".join(f"{name}[lane][{slot}]" for slot in range(len(lanes[0])))
         for name, lanes in held.items()
     }
-    tables = "\n".join(table(name, values) for name, values in before.items())
-    (tmp_path / "all.cpp").write_text(
-        f'#include "{SHIM}/eatss_cpu.hpp"\n{instruction.cpu_definitions}\n{tables}\n'
-        f"{table('d', after['d']).replace(' d[', ' wanted[')}\n"
+    tables = "\n".join(map(table, before))
+    (folder / "all.cpp").write_text(
+        f'#include "{SHIM}/eatss_cpu.hpp"\n{instruction.cpu_definitions}\n'
+        f"#define inf INFINITY\n#define nan NAN\n{tables}\n"
         "void body(void *) { int lane = threadIdx.x; "
         f"{instruction.cuda.format(**words)} }}\n"
         'int main() { eatss::launch("k", (void *)&body, 1, 32, 0, body, nullptr);\n'
-        "return eatss_cpu_error() || memcmp(d, wanted, sizeof d); }\n"
+        "fwrite(d, sizeof d, 1, stdout); return eatss_cpu_error() != nullptr; }\n"
     )
     command = ["g++", "-std=c++17", "-DEATSS_CPU", "-w", "all.cpp", "-o", "all", "-lm"]
-    subprocess.run(command, check=True, cwd=tmp_path)
-    assert subprocess.run([tmp_path / "all"], check=False).returncode == 0
+    subprocess.run(command, check=True, cwd=folder)
+    found = subprocess.run([folder / "all"], check=True, capture_output=True).stdout
+    values = np.frombuffer(found, np.float32 if kind.value == "float" else np.float64)
+    places = [place for own in held["d"] for place in own]
+    return dict(zip(places, values.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("instruction", EVERY, ids=lambda one: one.name)
+def test_a_warp_computes_the_product(instruction: Instruction, tmp_path: Path) -> None:
+    draw = random.Random(instruction.name)
+    before: dict[str, Values] = {}
+    for operand in instruction.operands:
+        lanes = held_by(instruction, operand)
+        places = [place for own in lanes for place in own]
+        assert len(lanes) == LANES
+        assert len(set(places)) == len(places), "an element is of one lane"
+        before[operand.name] = {place: draw.randint(-64, 64) / 8 for place in places}
+    after = run(instruction, before)
+    assert run_on_cpu(instruction, before, tmp_path) == after["d"]
     assert after["d"] != before["d"]
+
+
+@pytest.mark.parametrize("instruction", FLOATS, ids=lambda one: one.name)
+def test_lanes_hold_what_ptx_says_up_to_the_order_of_steps(instruction: Instruction) -> None:
+    """PTX ISA, "Matrix Fragments for mma.m16n8k8", with ``.tf32``."""
+    steps: dict[int, int] = {}
+    held = {one.name: held_by(instruction, one) for one in instruction.operands}
+    for lane in range(LANES):
+        group, thread = divmod(lane, 4)
+        for i, (row, k) in enumerate(held["a"][lane]):
+            assert row == group + 8 * (i % 2)
+            steps.setdefault(thread + 4 * (i // 2), k)
+            assert steps[thread + 4 * (i // 2)] == k
+        for i, (k, column) in enumerate(held["b"][lane]):
+            assert column == group
+            assert steps[thread + 4 * i] == k
+        assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
+    assert sorted(steps.values()) == list(range(8))
+
+
+def to_bits(value: float, bits: int) -> float:
+    """Return the nearest number with so many significant bits, of two the one further from zero."""
+    mantissa, exponent = np.frexp(value)
+    scaled = abs(mantissa) * 2.0**bits
+    return float(np.copysign(np.ldexp(np.floor(scaled + 0.5), exponent - bits), value))
+
+
+@pytest.mark.parametrize("instruction", FLOATS, ids=lambda one: one.name)
+def test_sums_are_within_the_bound_of_the_table(instruction: Instruction, tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    before: dict[str, Values] = {
+        one.name: {
+            place: float(np.float32(draw.normal()))
+            for own in held_by(instruction, one)
+            for place in own
+        }
+        for one in instruction.operands
+    }
+    before["d"] = dict.fromkeys(before["d"], 0.0)
+    exact = run(instruction, before)["d"]
+    of_sizes = {n: {p: abs(v) for p, v in values.items()} for n, values in before.items()}
+    sizes = run(instruction, of_sizes)["d"]
+    found = run_on_cpu(instruction, before, tmp_path)
+    worst = max(abs(found[place] - exact[place]) / sizes[place] for place in exact)
+    bound = instruction.rounding
+    assert worst <= bound.product_error + bound.sum_roundings * 8 * 2.0**-24
+    short = {n: {p: to_bits(v, 11) for p, v in values.items()} for n, values in before.items()}
+    rounded = run(instruction, short)["d"]
+    by_rounding = max(abs(found[place] - rounded[place]) / sizes[place] for place in exact)
+    if instruction is MMA_TF32_16X8X8:
+        assert by_rounding <= 8 * 2.0**-24 < 2.0**-14 < worst
+    else:
+        assert worst <= 2.0**-21 < 2.0**-14 < by_rounding
+
+
+def test_a_factor_is_its_two_numbers_in_tf32_but_for_its_last_bit() -> None:
+    """So much the bound of split products takes for a factor, and for what is not added."""
+    draw = np.random.default_rng(2)
+    for value in (*draw.normal(size=500).astype(np.float32), np.float32(1 + 2.0**-11)):
+        high = to_bits(float(value), 11)
+        low = to_bits(float(value) - high, 11)
+        assert abs(low) <= 2.0**-11 * abs(value)
+        assert abs(float(value) - high - low) <= 2.0**-23 * abs(value)
+
+
+def test_rounding_keeps_infinities_and_nan(tmp_path: Path) -> None:
+    before: dict[str, Values] = {
+        one.name: {place: 1.5 for own in held_by(MMA_TF32_16X8X8, one) for place in own}
+        for one in MMA_TF32_16X8X8.operands
+    }
+    before["a"] |= {(0, 3): float("inf"), (1, 3): float("-inf"), (2, 5): float("nan")}
+    found = run_on_cpu(MMA_TF32_16X8X8, before, tmp_path)
+    assert found[0, 0] == float("inf")
+    assert found[1, 7] == float("-inf")
+    assert found[2, 0] != found[2, 0]
+    assert found[3, 0] == 1.5 + 8 * 1.5**2

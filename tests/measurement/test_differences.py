@@ -21,6 +21,7 @@ from eatss.program import (
     Work,
     load_program,
 )
+from eatss.program.plan import RoundedSums
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -174,3 +175,23 @@ def test_rounding_grows_like_the_root_of_the_length_where_it_is_random() -> None
     division = OperationCount(kind="divide", count=Constant(1))
     assert rounding_growth(counted((SUMS, division)), {"N": 9}, (9, 9), double) == 81
     assert rounding_growth(counted(None), {"N": 9}, (9, 9), double) == 9
+
+
+def test_products_and_sums_that_an_instruction_rounds_more_may_differ_by_as_much() -> None:
+    gemm = load_program(PROGRAMS / "gemm")
+    rounded = RoundedSums(
+        instruction="mma_tf32_16x8x8",
+        statements=("S1",),
+        element_type="float",
+        product_error=2.0**-10,
+        sum_roundings=6.0,
+        least=0.0,
+    )
+    first, *others = gemm.kernels
+    more = replace(gemm, kernels=(replace(first, rounded_sums=(rounded,)), *others))
+    sizes = {"NI": 24, "NJ": 24, "NK": 500}
+    for dtype, unit in ((np.float32, 2.0**-24), (np.float64, 0.0)):
+        grown = [rounding_growth(one, sizes, (24, 24), np.dtype(dtype)) for one in (gemm, more)]
+        allowed = 8 * (grown[1] - grown[0]) * float(np.finfo(dtype).eps)
+        length = accumulation_length(gemm, sizes, (24, 24))
+        assert allowed == pytest.approx((3 * 2.0**-10 + 6 * length * unit) if unit else 0.0)

@@ -19,6 +19,7 @@ from eatss.measurement.card_memory import CardMemory
 from eatss.measurement.compile import Compiled, CompileTarget, Toolchain
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import Constant, HostLoop, Program, load_program
+from eatss.program.plan import RoundedSums
 from tests.measurement.fake_cupy import CudaError, FakeCupy, FakeStream, KernelBody
 
 LU = Path(__file__).parent / "programs" / "lu"
@@ -213,6 +214,29 @@ def test_data_on_which_the_program_stays_finite_are_found_and_kept_for_all_varia
     second.run()
     assert second.drifted() == ""
     assert second.difference(first.keep()).equal
+
+
+def test_a_reference_that_rounds_more_may_differ_by_as_much() -> None:
+    rounded = RoundedSums(
+        instruction="mma",
+        statements=("S1",),
+        element_type="double",
+        product_error=1e-3,
+        sum_roundings=1.0,
+        least=0.0,
+    )
+    plain = lu_program()
+    more = replace(
+        plain, kernels=tuple(replace(one, rounded_sums=(rounded,)) for one in plain.kernels)
+    )
+    memory = memory_with(FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": nothing}))
+    for program, alike in ((plain, False), (more, True)):
+        first, second = loaded(memory, program), loaded(memory)
+        first.reset()
+        kept = first.keep()
+        kept.arrays[0][1][...] *= 1.001
+        second.reset()
+        assert second.difference(kept).equal is alike
 
 
 def test_data_that_break_least_are_taken_where_all_break() -> None:

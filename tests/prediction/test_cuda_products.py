@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import eatss
+from eatss.analysis.structure import Tf32
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
@@ -51,6 +52,41 @@ def test_every_multiply_add_is_counted_once_on_tensor_cores(gpu: str) -> None:
     # what is left for plain units: beta C, and alpha once for each element of A that a warp loads
     assert np.all(demand.fp64 * WARP < NI * NJ * NK / 4)
     assert np.all(without.fp64 * WARP >= NI * NJ * NK)
+
+
+def in_tf32(tf32: Tf32) -> tuple[CudaLattice, CudaPrediction]:
+    """Return gemm's layouts of floats on tensor cores, and what is predicted of them."""
+    card = load_profile("h200")
+    reading = Reading(defines=(f"NI={NI}", f"NJ={NJ}", f"NK={NK}", "DATA_TYPE=float"))
+    program = Session(data_directory("kernels") / "gemm.c", reading, code=True).analysed
+    (facts,) = program.facts
+    own = [
+        one
+        for one in lattices(facts, structures_for(program, card, tf32=tf32)[facts.name], card)
+        if one.structure.instruction is not None and one.structure.shared_loop is None
+    ]
+    (lattice,) = own
+    found = CudaModel.of(facts, card).columns(lattice.structure, lattice.candidates())
+    return lattice, found
+
+
+def test_floats_on_tensor_cores_are_counted_once_and_split_ones_three_times() -> None:
+    rounded, split = in_tf32("on"), in_tf32("split")
+    for times, (_, found) in ((1, rounded), (3, split)):
+        ((demand, _),) = found.launches
+        assert np.all(demand.tensor32 * WARP == times * NI * NJ * NK)
+        assert not demand.tensor64.any()
+        assert np.all(demand.fp32 * WARP < NI * NJ * NK / 4)
+    lattice, together = rounded
+    peak = load_profile("h200").peak_tf32_tensor_gflops
+    assert peak is not None
+    assert np.all(together.total.time_s >= 2 * NI * NJ * NK / (peak * 1e9))
+    # of a thread's registers, sums of floats take half as many as those of doubles
+    points = np.prod([lattice.tiles[n] // lattice.threads[n] for n in ("i", "j")], axis=0)
+    assert points.max() == 128
+    same = [one.total.energy_j for _, one in (rounded, split)]
+    runs = np.isfinite(same[0]) & np.isfinite(same[1])
+    assert np.all(same[0][runs] < same[1][runs])
 
 
 def test_tensor_cores_are_never_faster_than_their_peak() -> None:

@@ -93,6 +93,27 @@ def test_columns_of_two_matrices_follow_each_other(block: tuple[int, int]) -> No
             assert columns[warp, matrix + 1, column] == value + 1
 
 
+@pytest.mark.parametrize(("columns", "turns"), [(128, 4), (64, 4), (32, 2), (16, 1)])
+def test_of_floats_up_to_four_matrices_take_turns(columns: int, turns: int) -> None:
+    program = eatss.codegen(
+        PLAIN.replace("double", "float"),
+        gpu="h200",
+        tiles={"i": 64, "j": columns, "k": 16},
+        block=(16, 8),
+        placements={"A": "shared", "B": "shared"},
+        instructions=["mma_tf32_16x8x8"],
+    )
+    assert "eatss_mma_tf32_16x8x8(C_r" in program.text
+    found = points(value_of(program.text, "j"), "j", 8, columns // 8)
+    assert sorted(one["value"] for one in found) == list(range(columns))
+    vector = 2 * turns
+    for one in found:
+        start = 8 * vector * (one["rj"] // vector) + vector * one["tj"]
+        assert one["value"] == (
+            start + one["rj"] % vector if turns > 1 else one["tj"] + 8 * one["rj"]
+        )
+
+
 def test_where_rows_run_along_the_sum_points_stay_a_block_apart() -> None:
     assert value_of(generated(TRANSPOSED, (16, 8)), "j") == "tj + 8 * rj"
     assert value_of(generated(TRANSPOSED, (16, 8)), "i") == "ti + 16 * ri"

@@ -8,6 +8,11 @@
 //   adds  how many additions join the terms; a term takes part in at most so many roundings
 // u is half the distance of 1 to the next number. A product, a quotient or a function starts
 // a new term: its operands' bounds go into its leaf, products of two bounds included.
+//
+// The generated program may round factors before it multiplies them, and the sums of such products
+// more than once for each. eatss_rounds_* say so of a type: a product that is added to something may
+// be off by the first figure times itself, and takes part in as many roundings as the second; a
+// factor may be off by the third. Of the original they are 0, 1, 0.
 #pragma once
 
 #define _GLIBCXX_INCLUDE_NEXT_C_HEADERS  // <math.h> of C: the C++ one takes longer than the text
@@ -21,6 +26,10 @@
 #include <string.h>
 #undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 
+extern "C" {
+double eatss_rounds_float[3] = {0, 1, 0}, eatss_rounds_double[3] = {0, 1, 0};
+}
+
 namespace eatss {
 
 typedef double Real;
@@ -29,10 +38,12 @@ template <class T> struct Is { static constexpr bool number = false, floating = 
 template <> struct Is<float> {
     static constexpr bool number = true, floating = true;
     static constexpr Real unit = 5.9604644775390625e-08, tiny = 1.401298464324817e-45;
+    static const Real *rounds() { return eatss_rounds_float; }
 };
 template <> struct Is<double> {
     static constexpr bool number = true, floating = true;
     static constexpr Real unit = 1.1102230246251565e-16, tiny = 4.9406564584124654e-324;
+    static const Real *rounds() { return eatss_rounds_double; }
 };
 #define EATSS_INTEGER(type) \
     template <> struct Is<type> { static constexpr bool number = true, floating = false; };
@@ -53,11 +64,13 @@ template <class T>
 struct Number {
     T v;
     Real size, leaf, adds;
+    Real product;  // 1 for a product, else 0
 
     Number() = default;
-    Number(T v_, Real size_, Real leaf_, Real adds_) : v(v_), size(size_), leaf(leaf_), adds(adds_) {}
+    Number(T v_, Real size_, Real leaf_, Real adds_, Real product_ = 0)
+        : v(v_), size(size_), leaf(leaf_), adds(adds_), product(product_) {}
     template <class U, class = typename If<Is<U>::number, int>::type>
-    Number(U u) : v((T)u), size(::fabs((Real)v)), leaf(0), adds(0) {
+    Number(U u) : v((T)u), size(::fabs((Real)v)), leaf(0), adds(0), product(0) {
         leaf = ::fabs((Real)((long double)u - (long double)v));
     }
     // A conversion is one rounding more of every partial sum, if it is one at all; adds count in
@@ -65,9 +78,9 @@ struct Number {
     template <class U>
     Number(const Number<U> &o)
         : v((T)o.v), size(o.size), leaf(o.leaf + (sizeof(U) > sizeof(T) ? Is<T>::tiny : 0)),
-          adds(o.adds * (Is<U>::unit / Is<T>::unit) + (sizeof(U) > sizeof(T) ? 1 : 0)) {}
-    static Number term(T value, Real error) {
-        return Number(value, ::fabs((Real)value) + error, error, 0);
+          adds(o.adds * (Is<U>::unit / Is<T>::unit) + (sizeof(U) > sizeof(T) ? 1 : 0)), product(0) {}
+    static Number term(T value, Real error, Real product = 0) {
+        return Number(value, ::fabs((Real)value) + error, error, 0, product);
     }
     Real bound() const { return leaf + adds * Is<T>::unit * size; }
     Real top() const { return ::fabs((Real)v) + bound(); }
@@ -84,17 +97,19 @@ struct Number {
     Number &operator--() { return *this -= 1; }
     Number operator++(int) { Number old = *this; *this += 1; return old; }
     Number operator--(int) { Number old = *this; *this -= 1; return old; }
-    Number operator-() const { return Number(-v, size, leaf, adds); }
+    Number operator-() const { return Number(-v, size, leaf, adds, product); }
     Number operator+() const { return *this; }
 };
 
 template <class T> Number<T> sum(const Number<T> &a, const Number<T> &b, T value) {
-    return Number<T>(value, a.size + b.size, a.leaf + b.leaf, a.adds + b.adds + 1);
+    const Real *rounds = Is<T>::rounds(), products = a.product * a.size + b.product * b.size;
+    const Real off = rounds[0] * products, each = a.product + b.product > 0 ? rounds[1] : 1;
+    return Number<T>(value, a.size + b.size + off, a.leaf + b.leaf + off, a.adds + b.adds + each);
 }
 template <class T> Number<T> product(const Number<T> &a, const Number<T> &b) {
     Real x = ::fabs((Real)a.v), y = ::fabs((Real)b.v), ex = a.bound(), ey = b.bound();
-    Real error = x * ey + y * ex + ex * ey;
-    return Number<T>::term(a.v * b.v, error + Is<T>::unit * (x * y + error) + Is<T>::tiny);
+    Real error = x * ey + y * ex + ex * ey + Is<T>::rounds()[2] * (x + y + ex + ey);
+    return Number<T>::term(a.v * b.v, error + Is<T>::unit * (x * y + error) + Is<T>::tiny, 1);
 }
 template <class T> Number<T> quotient(const Number<T> &a, const Number<T> &b) {
     Real y = ::fabs((Real)b.v), least = y - b.bound(), q = ::fabs((Real)(a.v / b.v));
