@@ -19,7 +19,7 @@ class Workload:
     ``shapes`` are of its arrays, by names of sizes. ``call`` gets the arrays, PyTorch among them
     as ``torch``, and writes the result into the array called ``result``. ``scales`` are the largest
     values of arrays, 1 where it says nothing: what is computed in place again and again stays
-    finite.
+    finite. Arrays that are ``restored`` get their first values before each run, on both sides.
     """
 
     source: Path
@@ -29,6 +29,7 @@ class Workload:
     call: Callable[..., None]
     scalars: Mapping[str, float] = field(default_factory=dict)
     scales: Mapping[str, float] = field(default_factory=dict)
+    restored: tuple[str, ...] = ()
 
 
 def _gemm(torch: Any, C: Any, A: Any, B: Any, alpha: float, beta: float) -> None:
@@ -110,6 +111,17 @@ def _covariance(torch: Any, data: Any, symmat: Any, mean: Any) -> None:
     data -= mean
     torch.mm(data.T, data, out=symmat)
     symmat /= data.shape[0] - 1
+
+
+def _correlation(torch: Any, data: Any, symmat: Any, mean: Any, stddev: Any) -> None:
+    torch.mean(data, 0, out=mean)
+    data -= mean
+    torch.linalg.vector_norm(data, dim=0, out=stddev)
+    stddev /= data.shape[0] ** 0.5
+    stddev.masked_fill_(stddev <= 0.1, 1.0)
+    data /= stddev * data.shape[0] ** 0.5
+    torch.mm(data.T, data, out=symmat)
+    symmat.fill_diagonal_(1.0)
 
 
 _FACTORS = {"alpha": 0.75, "beta": 0.5}
@@ -275,6 +287,15 @@ def workloads() -> dict[str, Workload]:
             "symmat",
             _covariance,
         )(4000, scalars=False),
+        "correlation": replace(
+            _square(
+                "correlation",
+                {"data": ("N", "M"), "symmat": ("M", "M"), "mean": ("M",), "stddev": ("M",)},
+                "symmat",
+                _correlation,
+            )(4000, scalars=False),
+            restored=("data",),
+        ),
     }
 
 
