@@ -23,7 +23,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -198,13 +197,9 @@ def _of_workload(
     of.call(torch, **wanted, **of.scalars)
     allowed = ALLOWED_TF32 if tf32 else ALLOWED[dtype]
 
-    def restoring(given: Arrays, run: Callable[[], object]) -> None:
-        for name in of.restored:
-            given[name].copy_(arrays[name])
-        run()
-
     def by_library() -> None:
-        restoring(wanted, lambda: of.call(torch, **wanted, **of.scalars))
+        _restored(of, arrays, wanted)
+        of.call(torch, **wanted, **of.scalars)
 
     calls: dict[str, Callable[[], object]] = {LIBRARY: by_library}
     library = Row(workload=name, dtype=dtype, program=LIBRARY)
@@ -221,25 +216,50 @@ def _of_workload(
         rows[IN_FLOATS] = Row(workload=name, dtype=dtype, program=IN_FLOATS)
     for one in sorted(place.iterdir()):
         rows[one.name] = row = Row(workload=name, dtype=dtype, program=one.name)
-        try:
-            call = _ours(one, arrays, of)
-            fresh = {key: array.clone() for key, array in arrays.items()}
-            call(fresh)
-            torch.cuda.synchronize()
-        except Exception as error:
-            row.status = f"{type(error).__name__}: {error}"[:200]
-            continue
-        row.difference = _difference(fresh[of.result], expected[of.result])
-        if not row.difference <= allowed:  # NaN is no agreement
-            row.status = "wrong"
-            continue
-        calls[one.name] = partial(restoring, fresh, partial(call, fresh))
+        run = _agreeing(torch, of, one, arrays, expected, row, allowed)
+        if run is not None:
+            calls[one.name] = run
     for _ in range(rounds):
         for key, run in calls.items():
             time_s, energy_j = window(torch, run, seconds)
             rows[key].times_s.append(time_s)
             rows[key].energies_j.append(energy_j)
     return list(rows.values())
+
+
+def _agreeing(
+    torch: Any,
+    of: Workload,
+    folder: Path,
+    arrays: Arrays,
+    expected: Arrays,
+    row: Row,
+    allowed: float,
+) -> Callable[[], object] | None:
+    """Return what runs a program of ours, ``None`` where it fails or is wrong, as ``row`` says."""
+    try:
+        call = _ours(folder, arrays, of)
+        fresh = {key: array.clone() for key, array in arrays.items()}
+        call(fresh)
+        torch.cuda.synchronize()
+    except Exception as error:
+        row.status = f"{type(error).__name__}: {error}"[:200]
+        return None
+    row.difference = _difference(fresh[of.result], expected[of.result])
+    if not row.difference <= allowed:  # NaN is no agreement
+        row.status = "wrong"
+        return None
+
+    def run() -> None:
+        _restored(of, arrays, fresh)
+        call(fresh)
+
+    return run
+
+
+def _restored(of: Workload, arrays: Arrays, given: Arrays) -> None:
+    for name in of.restored:
+        given[name].copy_(arrays[name])
 
 
 def _difference(found: Any, expected: Any) -> float:
