@@ -89,10 +89,12 @@ def select(
             findings.
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
+    reading = taken(Reading, options)
+    check_target(target, ppcg={}, cuda={"recompute": reading.recompute != "auto"})
     found = found_selection(
         source,
         load_profile(gpu),
-        reading=taken(Reading, options),
+        reading=reading,
         wanted=taken(SelectOptions, options, target=target),
         caching=taken(Caching, options),
     )
@@ -174,7 +176,10 @@ def predict(
             "unroll_gpu_tile": unroll_gpu_tile,
             "ppcg_schedule": reading.ppcg_schedule is not None,
         },
-        cuda={"placements": bool(wanted.placements)},
+        cuda={
+            "placements": bool(wanted.placements),
+            "recompute": reading.recompute != "auto",
+        },
     )
     profile = load_profile(gpu)
     found, warnings = _predicted(
@@ -236,6 +241,8 @@ def inspect(
 
     one_of("volume", volume, get_args(VolumeName))
     one_of("cut", cut, get_args(Cut))
+    of_eatss = reading.get("recompute", "auto") != "auto"
+    check_target("cuda" if cut == "eatss" else "ppcg", ppcg={}, cuda={"recompute": of_eatss})
     analysed = Session(source, Reading(**reading), cut=cut, volume=volume).analysed
     warn_caller(analysed.warnings)
     return analysed
@@ -288,8 +295,8 @@ def codegen(
     decided = read_recipe(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
     choosing = taken(SelectOptions, options, target="cuda")
     wanted = taken(CodeRequest, options)
-    check_alone(decided, choices(wanted, choosing, selection))
     reading = taken(Reading, options, schedule=schedule)
+    check_alone(decided, choices(wanted, choosing, selection, reading))
     cache = taken(Caching, options).chosen()
     given = decided or selection
     kept = kept_program(cache, source, reading, profile, choosing, wanted, given)
@@ -319,4 +326,5 @@ def _generated(
         limit = choosing.shared_limit_bytes(profile)
         decided = session.recipe(chosen, profile, replace(wanted, shared_limit_bytes=limit))
     program = session.generate(decided, profile)
-    return FoundProgram(program=program, warnings=session.warnings, lasting=lasting)
+    warnings = session.of(decided).warnings
+    return FoundProgram(program=program, warnings=warnings, lasting=lasting)

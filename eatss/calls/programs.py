@@ -269,7 +269,8 @@ def _generated(job: CodeJob) -> FoundProgram:
             selection, recipe = _decided(session, session, job)
         lasting = selection.optimal == "proven"
     program = session.generate(recipe, job.profile)
-    return FoundProgram(program=program, warnings=session.warnings, lasting=lasting)
+    warnings = session.of(recipe).warnings
+    return FoundProgram(program=program, warnings=warnings, lasting=lasting)
 
 
 def _decided(sized: Session, session: Session, job: CodeJob) -> tuple[Selection, Recipe]:

@@ -11,9 +11,10 @@ Every operation stays what it is, operands, order and rounding. What is computed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -31,16 +32,12 @@ from eatss.polyhedral.isl_limits import at_most
 from eatss.scops import (
     Access,
     AffineValue,
-    Binary,
-    Call,
-    Cast,
     Expression,
     Read,
     Scop,
-    Select,
     Statement,
-    Unary,
 )
+from eatss.scops.expression import operands, rebuilt
 
 _OPERATIONS = 500_000
 """isl operations to find out what an array is computed from."""
@@ -52,16 +49,27 @@ _MAX_READS = 64
 """Different elements that a statement reads then."""
 
 
+_Place: TypeAlias = tuple[str, int]
+"""An access: the name of its statement, and its number there."""
+
+_Flow: TypeAlias = Mapping[_Place, isl.UnionMap]
+"""For each access the instances that its values are from, as maps to those that read them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
     """The one statement that a read gets its values from, and which instance of it.
 
-    ``instance`` maps the reader's instances to the producer's.
+    ``instance`` maps the reader's instances to the producer's, and so does ``relation``.
     """
 
     producer: Statement
     instance: isl.MultiAff
     relation: isl.Map
+
+    def elements(self, operand: Access) -> isl.Map:
+        """Return the elements of an operand of the producer by the instances of the reader."""
+        return self.relation.apply_range(operand.relation)
 
 
 def recomputable_arrays(scop: Scop) -> tuple[str, ...]:
@@ -70,12 +78,12 @@ def recomputable_arrays(scop: Scop) -> tuple[str, ...]:
     Those before one in the result are computed anew where it is tried.
     """
     found: list[str] = []
-    with suppress(isl.Error), at_most(scop.isl_context, _OPERATIONS):
-        for name in _written_arrays(scop):
-            changed = _substituted(scop, name)
-            if changed is not None:
-                scop = changed
-                found.append(name)
+    region = _Region(scop)
+    for name in _written_arrays(scop):
+        changed = region.without(name)
+        if changed is not None:
+            region = changed
+            found.append(name)
     return tuple(found)
 
 
@@ -85,17 +93,13 @@ def with_recomputed_producers(scop: Scop, arrays: Collection[str]) -> Scop | Non
     ``None`` where that is not proven to give the same values. ``written`` of the result is the
     region as it was.
     """
-    found = scop
-    try:
-        with at_most(scop.isl_context, _OPERATIONS):
-            for name in (one for one in _written_arrays(scop) if one in arrays):
-                changed = _substituted(found, name)
-                if changed is None:
-                    return None
-                found = changed
-    except isl.Error:
-        return None
-    return replace(_without_dead(found, arrays), written=scop.written or scop)
+    region = _Region(scop)
+    for name in (one for one in _written_arrays(scop) if one in arrays):
+        changed = region.without(name)
+        if changed is None:
+            return None
+        region = changed
+    return replace(_without_dead(region.scop, arrays), written=scop.written or scop)
 
 
 def recomputed_arrays(scop: Scop) -> tuple[str, ...]:
@@ -111,42 +115,66 @@ def _written_arrays(scop: Scop) -> tuple[str, ...]:
     return tuple(name for name in named if scop.array(name).n_dims)
 
 
-def _substituted(scop: Scop, name: str) -> Scop | None:
-    """Return the region with all reads of an array replaced, ``None`` where that is not proven.
+class _Region:
+    """A region, and where its reads get their values from, found once."""
 
-    The statements that write the array stay.
-    """
-    places = [
+    def __init__(self, scop: Scop, flow: _Flow | None = None) -> None:
+        self.scop = scop
+        self._known = flow
+
+    @property
+    def _flow(self) -> _Flow:
+        if self._known is None:
+            self._known = _flow(self.scop)
+        return self._known
+
+    def without(self, name: str) -> _Region | None:
+        """Return the region with all reads of an array replaced, ``None`` if that is not proven.
+
+        The statements that write the array stay.
+        """
+        places = _reads_of(self.scop, name)
+        writers = {one.name for one in self.scop.statements if one.write.array == name}
+        if not places or any(reader in writers for reader, _ in places):
+            return None  # nobody reads it, or it is added to
+        with suppress(isl.Error), at_most(self.scop.isl_context, _OPERATIONS):
+            return self._substituted(places)
+        return None
+
+    def _substituted(self, places: Sequence[_Place]) -> _Region | None:
+        sources: dict[_Place, _Source] = {}
+        for place in places:
+            source = _source(self.scop, place, self._flow)
+            if source is None:
+                return None
+            sources[place] = source
+        statements = []
+        for statement in self.scop.statements:
+            own = {at: one for (reader, at), one in sources.items() if reader == statement.name}
+            changed = _reading_anew(statement, own) if own else statement
+            if changed is None:
+                return None
+            statements.append(changed)
+        found = replace(self.scop, statements=tuple(statements))
+        now = _flow(found)
+        same = _same_values(found, sources, self._flow, now)
+        return _Region(found, now) if same else None
+
+
+def _reads_of(scop: Scop, name: str) -> list[_Place]:
+    """Return the reads of an array, of those spelled alike the first."""
+    return [
         (statement.name, first)
         for statement in scop.statements
         for first in sorted(set(first_equal(statement.accesses)))
         if first and statement.accesses[first].array == name
     ]
-    writers = {one.name for one in scop.statements if one.write.array == name}
-    if not places or any(reader in writers for reader, _ in places):
-        return None  # nobody reads it, or it is added to
-    flow = _flow(scop)
-    sources: dict[tuple[str, int], _Source] = {}
-    for place in places:
-        source = _source(scop, place, flow)
-        if source is None:
-            return None
-        sources[place] = source
-    statements = []
-    for statement in scop.statements:
-        own = {at: source for (reader, at), source in sources.items() if reader == statement.name}
-        changed = _reading_anew(statement, own) if own else statement
-        if changed is None:
-            return None
-        statements.append(changed)
-    found = replace(scop, statements=tuple(statements))
-    return found if _same_values(scop, found, sources, flow) else None
 
 
 # -- where values come from -------------------------------------------------------------
 
 
-def _flow(scop: Scop) -> Mapping[tuple[str, int], isl.UnionMap]:
+def _flow(scop: Scop) -> _Flow:
     """Return for each read the instances that its values are from; reads spelled alike share one.
 
     Values of arrays that nothing writes are from nowhere.
@@ -160,7 +188,7 @@ def _flow(scop: Scop) -> Mapping[tuple[str, int], isl.UnionMap]:
         instance, tag = (sink.get_tuple_name(k) for k in (isl.dim_type.in_, isl.dim_type.out))
         plain = isl.UnionMap.from_map(relation).factor_domain()
         by_tag[instance, tag] = by_tag.get((instance, tag), empty).union(plain)
-    found: dict[tuple[str, int], isl.UnionMap] = {}
+    found: dict[_Place, isl.UnionMap] = {}
     number = 0
     for statement in scop.statements:
         for position, first in enumerate(first_equal(statement.accesses)):
@@ -170,9 +198,7 @@ def _flow(scop: Scop) -> Mapping[tuple[str, int], isl.UnionMap]:
     return found
 
 
-def _source(
-    scop: Scop, place: tuple[str, int], flow: Mapping[tuple[str, int], isl.UnionMap]
-) -> _Source | None:
+def _source(scop: Scop, place: _Place, flow: _Flow) -> _Source | None:
     """Return where all values of a read are from, ``None`` unless one statement has them all.
 
     The instance is an affine function of the reader's counters that no two instances share: each
@@ -184,9 +210,7 @@ def _source(
         return None
     back = coalesced(found[0].reverse())
     if not (
-        back.is_single_valued()
-        and back.is_injective()
-        and reader.domain.is_subset(back.domain())
+        back.is_single_valued() and back.is_injective() and reader.domain.is_subset(back.domain())
     ):
         return None
     function = isl.PwMultiAff.from_map(back).gist(reader.domain).coalesce()
@@ -194,33 +218,28 @@ def _source(
         return None
     producer = scop.statement(back.get_tuple_name(isl.dim_type.out))
     instance = function.as_multi_aff()
-    if any(_form(instance.get_at(k).to_pw_aff()) is None for k in range(len(producer.loops))):
+    if any(affine_form(instance.get_at(k).to_pw_aff()) is None for k in range(len(producer.loops))):
         return None
     relation = isl.Map.from_multi_aff(instance).intersect_domain(reader.domain)
     return _Source(producer=producer, instance=instance, relation=relation)
 
 
-def _same_values(
-    before: Scop,
-    after: Scop,
-    sources: Mapping[tuple[str, int], _Source],
-    flow: Mapping[tuple[str, int], isl.UnionMap],
-) -> bool:
+def _same_values(after: Scop, sources: Mapping[_Place, _Source], flow: _Flow, now: _Flow) -> bool:
     """Tell whether readers now find every operand as the producers found it.
 
     The value of an operand is the same if it is from the same instance, or if both are from before
     the region. Nothing wrote the element in between then.
     """
-    now = _flow(after)
     for (name, _), source in sources.items():
         reader, producer = after.statement(name), source.producer
         here = source.relation.reverse().to_union_map()
+        reads = _reads(reader)
         for position, operand in enumerate(producer.accesses):
             if operand.is_write:
                 continue
-            relation = _operand_relation(source, operand)
-            at = _same_access(reader.accesses, operand.array, relation)
-            assert at is not None
+            subscripts = _subscripts(source.elements(operand), reader.loops)
+            assert subscripts is not None
+            at = reads[operand.array, subscripts]
             expected = flow[producer.name, position].apply_range(here)
             if not now[name, at].is_equal(expected):
                 return False
@@ -231,7 +250,7 @@ def _same_values(
 
 
 class _TooLargeError(Exception):
-    """A value would be printed with too many operations or reads."""
+    """A value would have too many operations or reads, or subscripts that C would not have."""
 
 
 class _Reader:
@@ -243,74 +262,74 @@ class _Reader:
         self._firsts = first_equal(statement.accesses)
         kept = [k for k, first in enumerate(self._firsts) if first not in sources]
         self._new = {old: new for new, old in enumerate(kept)}
-        self.accesses = [statement.accesses[old] for old in kept]
-        self._done: dict[int, Expression] = {}
-        self._sizes: dict[int, int] = {}
+        self._accesses = [statement.accesses[old] for old in kept]
+        self._reads = _reads(replace(statement, accesses=tuple(self._accesses)))
+        self._produced: dict[int, Expression] = {}
 
     def statement(self) -> Statement:
-        value, nodes = self._own(self._statement.value)
-        if nodes > _MAX_NODES or len(self.accesses) > _MAX_READS:
+        """Return the statement.
+
+        Raises:
+            _TooLargeError: its value is too long.
+        """
+        value = self._own(self._statement.value)
+        if _printed_nodes(value) > _MAX_NODES or len(self._accesses) > _MAX_READS:
             raise _TooLargeError
         lost = [self._statement.accesses[at] for at in sorted(self._sources)]
         for _, source in sorted(self._sources.items()):
             lost += [
-                replace(one, relation=_operand_relation(source, one))
-                for one in source.producer.recomputed
+                replace(one, relation=source.elements(one)) for one in source.producer.recomputed
             ]
         return replace(
             self._statement,
-            accesses=tuple(self.accesses),
+            accesses=tuple(self._accesses),
             value=value,
             recomputed=(*self._statement.recomputed, *lost),
         )
 
-    def _own(self, node: Expression) -> tuple[Expression, int]:
-        """Return a part of the value of the statement, and how many nodes it is printed with."""
-        if isinstance(node, Read):
-            at = self._firsts[node.access]
-            if at not in self._sources:
-                return Read(access=self._new[node.access]), 1
-            return self._produced(at)
-        return _rebuilt(node, self._own)
+    def _own(self, node: Expression) -> Expression:
+        """Return a part of the value of the statement: what is produced is one object each time."""
+        if not isinstance(node, Read):
+            return rebuilt(node, self._own)
+        at = self._firsts[node.access]
+        if at not in self._sources:
+            return Read(access=self._new[node.access])
+        if at not in self._produced:
+            self._produced[at] = self._of_producer(at)
+        return self._produced[at]
 
-    def _produced(self, at: int) -> tuple[Expression, int]:
-        """Return the value of a producer in the counters of the statement: one object each time."""
-        if at not in self._done:
-            source = self._sources[at]
+    def _of_producer(self, at: int) -> Expression:
+        """Return the value of a producer in the counters of the statement."""
+        source = self._sources[at]
 
-            def part(node: Expression) -> tuple[Expression, int]:
-                if isinstance(node, Read):
-                    operand = source.producer.accesses[node.access]
-                    return Read(access=self._access(source, operand, at)), 1
-                if isinstance(node, AffineValue):
-                    value = node.value.pullback_multi_aff(source.instance)
-                    return replace(node, value=value), 1
-                return _rebuilt(node, part)
+        def part(node: Expression) -> Expression:
+            if isinstance(node, Read):
+                return Read(access=self._access(source, node.access, at))
+            if isinstance(node, AffineValue):
+                return replace(node, value=node.value.pullback_multi_aff(source.instance))
+            return rebuilt(node, part)
 
-            self._done[at], self._sizes[at] = part(source.producer.value)
-        return self._done[at], self._sizes[at]
+        return part(source.producer.value)
 
-    def _access(self, source: _Source, operand: Access, at: int) -> int:
+    def _access(self, source: _Source, number: int, at: int) -> int:
         """Return the number of the access that an operand of a producer becomes."""
-        relation = _operand_relation(source, operand)
-        found = _same_access(self.accesses, operand.array, relation)
-        if found is None:
-            found = len(self.accesses)
-            forms = [
-                _form(one) for one in output_affs(name_inputs(relation, self._statement.loops))
-            ]
-            known = [form for form in forms if form is not None]
-            if len(known) < len(forms):
-                raise _TooLargeError
-            self.accesses.append(
+        operand = source.producer.accesses[number]
+        relation = source.elements(operand)
+        subscripts = _subscripts(relation, self._statement.loops)
+        if subscripts is None:
+            raise _TooLargeError
+        place = (operand.array, subscripts)
+        if place not in self._reads:
+            self._reads[place] = len(self._accesses)
+            self._accesses.append(
                 replace(
                     operand,
                     relation=relation,
-                    text=operand.array + "".join(f"[{_text(form)}]" for form in known),
+                    text=operand.array + "".join(f"[{_text(form)}]" for form in subscripts),
                     span=self._statement.accesses[at].span,
                 )
             )
-        return found
+        return self._reads[place]
 
 
 def _reading_anew(statement: Statement, sources: Mapping[int, _Source]) -> Statement | None:
@@ -321,41 +340,33 @@ def _reading_anew(statement: Statement, sources: Mapping[int, _Source]) -> State
         return None
 
 
-def _rebuilt(node: Expression, part: Callable[[Expression], tuple[Expression, int]]) -> tuple[Expression, int]:
-    """Return a node with its operands replaced, and the nodes that all of it has."""
-    if isinstance(node, Unary | Cast):
-        operand, size = part(node.operand)
-        return replace(node, operand=operand), size + 1
-    if isinstance(node, Binary):
-        (left, first), (right, second) = part(node.left), part(node.right)
-        return replace(node, left=left, right=right), first + second + 1
-    if isinstance(node, Select):
-        condition, yes, no = map(part, (node.condition, node.if_true, node.if_false))
-        whole = replace(node, condition=condition[0], if_true=yes[0], if_false=no[0])
-        return whole, condition[1] + yes[1] + no[1] + 1
-    if isinstance(node, Call):
-        arguments = tuple(map(part, node.arguments))
-        size = sum(size for _, size in arguments) + 1
-        return replace(node, arguments=tuple(one for one, _ in arguments)), size
-    return node, 1
+def _printed_nodes(value: Expression) -> int:
+    """Return how many nodes a value is printed with; what stands in it twice counts twice."""
+    known: dict[int, int] = {}
+
+    def size(node: Expression) -> int:
+        if id(node) not in known:
+            known[id(node)] = 1 + sum(map(size, operands(node)))
+        return known[id(node)]
+
+    return size(value)
 
 
-def _operand_relation(source: _Source, operand: Access) -> isl.Map:
-    """Return the elements of a producer's operand by the instances of the reader."""
-    return source.relation.apply_range(operand.relation)
+def _subscripts(relation: isl.Map, loops: Sequence[str]) -> tuple[AffineForm, ...] | None:
+    """Return the subscripts of an access, ``None`` where one is in pieces or divides."""
+    forms = [affine_form(function) for function in output_affs(name_inputs(relation, loops))]
+    known = tuple(form for form in forms if form is not None)
+    return known if len(known) == len(forms) else None
 
 
-def _same_access(accesses: Sequence[Access], array: str, relation: isl.Map) -> int | None:
-    """Return the read of the same elements of an array, if there is one."""
-    for position, access in enumerate(accesses):
-        same = not access.is_write and access.array == array
-        if same and access.relation.is_equal(relation):
-            return position
-    return None
-
-
-def _form(function: isl.PwAff) -> AffineForm | None:
-    return affine_form(function)
+def _reads(statement: Statement) -> dict[tuple[str, tuple[AffineForm, ...]], int]:
+    """Return the first of the reads of each element, by array and subscripts."""
+    found: dict[tuple[str, tuple[AffineForm, ...]], int] = {}
+    for position, access in enumerate(statement.accesses):
+        subscripts = _subscripts(access.relation, statement.loops)
+        if not access.is_write and subscripts is not None:
+            found.setdefault((access.array, subscripts), position)
+    return found
 
 
 def _text(form: AffineForm) -> str:

@@ -138,8 +138,8 @@ def _proximity(scop: Scop, dependences: Dependences) -> isl.UnionMap:
     """Return the dependences whose ends are to stand near each other.
 
     That a scalar is written again is no reason: each thread has its own. Going by it, isl would
-    lay a loop's end beside the next one's start (``512 i + j``). A statement that computes anew what
-    another one stores reads what that one reads.
+    lay a loop's end beside the next one's start (``512 i + j``). A statement that computes anew
+    what another one stores reads what that one reads.
     """
     flow = dependences.flow.union(_recomputed_flow(scop))
     false = dependences.anti.union(dependences.output)

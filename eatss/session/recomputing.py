@@ -6,7 +6,7 @@ the region is scheduled and sizes are selected with it and without.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -74,19 +74,15 @@ def best_recomputed(
         select: returns what is selected with some of them, ``None`` where that cannot be.
     """
     best, least = plain, _cost(plain)
-    for chosen in _tried(arrays, lambda: best.recomputed):
-        found = None if least == NEVER else select(chosen)
+    tried: list[Arrays] = [()]
+    alone = arrays if 1 < len(arrays) <= _MOST_TRIED else ()
+    for changed in (arrays, *((one,) for one in alone)):
+        chosen = tuple(one for one in arrays if (one in best.recomputed) != (one in changed))
+        found = None if least == NEVER or chosen in tried else select(chosen)
+        tried.append(chosen)
         if found is not None and _cost(found) < least:
             best, least = found, _cost(found)
     return best
-
-
-def _tried(arrays: Arrays, best: Callable[[], Arrays]) -> Iterator[Arrays]:
-    yield arrays
-    if 1 < len(arrays) <= _MOST_TRIED:
-        for one in arrays:
-            others = best()
-            yield tuple(other for other in arrays if (other in others) != (other == one))
 
 
 def _cost(selection: Selection) -> int:
@@ -111,4 +107,6 @@ def _cost(selection: Selection) -> int:
 def _summed(kernels: Sequence[Parts]) -> dict[str, Column]:
     """Return the sums of terms by name, as columns of one entry."""
     names = dict.fromkeys(name for parts in kernels for name, _ in parts)
-    return {name: np.array([sum(dict(parts).get(name, 0.0) for parts in kernels)]) for name in names}
+    return {
+        name: np.array([sum(dict(parts).get(name, 0.0) for parts in kernels)]) for name in names
+    }
