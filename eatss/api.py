@@ -89,12 +89,10 @@ def select(
             findings.
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
-    reading = taken(Reading, options)
-    check_target(target, ppcg={}, cuda={"recompute": reading.recompute != "auto"})
     found = found_selection(
         source,
         load_profile(gpu),
-        reading=reading,
+        reading=taken(Reading, options),
         wanted=taken(SelectOptions, options, target=target),
         caching=taken(Caching, options),
     )
@@ -176,10 +174,7 @@ def predict(
             "unroll_gpu_tile": unroll_gpu_tile,
             "ppcg_schedule": reading.ppcg_schedule is not None,
         },
-        cuda={
-            "placements": bool(wanted.placements),
-            "recompute": reading.recompute != "auto",
-        },
+        cuda={"placements": bool(wanted.placements)},
     )
     profile = load_profile(gpu)
     found, warnings = _predicted(
@@ -241,8 +236,6 @@ def inspect(
 
     one_of("volume", volume, get_args(VolumeName))
     one_of("cut", cut, get_args(Cut))
-    of_eatss = reading.get("recompute", "auto") != "auto"
-    check_target("cuda" if cut == "eatss" else "ppcg", ppcg={}, cuda={"recompute": of_eatss})
     analysed = Session(source, Reading(**reading), cut=cut, volume=volume).analysed
     warn_caller(analysed.warnings)
     return analysed

@@ -32,7 +32,7 @@ from eatss.frontend import (
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
-from eatss.model.options import SelectOptions, VolumeName, wrong
+from eatss.model.options import SelectOptions, VolumeName, check_target, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
 from eatss.polyhedral.recomputed_producers import recomputable_arrays
 from eatss.program import Interface, Program
@@ -85,6 +85,9 @@ class Session:
         recomputed: arrays that are computed anew where they are read; ``None`` for those that
             ``reading`` says, none where that leaves it to the prediction.
         like: a session of the same source that has read it.
+
+    Raises:
+        InputError: ``EATSS-C013``, PPCG's kernels compute nothing anew.
     """
 
     def __init__(
@@ -102,6 +105,8 @@ class Session:
         self.c_source = c_source(self.python or source)
         if self.python is not None:
             check_reading(self.python, reading)
+        if cut == "ppcg":
+            check_target("ppcg", ppcg={}, cuda={"recompute": reading.recompute != "auto"})
         self.reading = reading
         self.cut = cut
         self.volume = volume
