@@ -29,6 +29,7 @@ from eatss.isl_names import (
 from eatss.polyhedral.accesses import first_equal
 from eatss.polyhedral.dependences import flow_of, tag_accesses
 from eatss.polyhedral.isl_limits import at_most
+from eatss.polyhedral.program import ScheduledScop
 from eatss.scops import (
     Access,
     AffineValue,
@@ -106,6 +107,23 @@ def recomputed_arrays(scop: Scop) -> tuple[str, ...]:
     """Return the arrays whose readers compute the elements anew."""
     return tuple(
         dict.fromkeys(one.array for statement in scop.statements for one in statement.recomputed)
+    )
+
+
+def keeps_loops(before: ScheduledScop, after: ScheduledScop) -> bool:
+    """Tell whether each statement has as many parallel loops then, and no other loop on the host.
+
+    In ``A[i] = A[i] + A[i + 1]`` instances are in order that are not with a copy of ``A`` before.
+    """
+    first, then = (
+        {name: kernel for kernel in one.kernels for name in kernel.statements}
+        for one in (before, after)
+    )
+    return all(
+        len(then[name].parallel_loops) >= len(kernel.parallel_loops)
+        and {*then[name].host_loops} <= {*kernel.host_loops}
+        for name, kernel in first.items()
+        if name in then
     )
 
 

@@ -34,7 +34,7 @@ from eatss.gpu import GpuProfile, load_profile
 from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.model.options import SelectOptions, VolumeName, check_target, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
-from eatss.polyhedral.recomputed_producers import recomputable_arrays
+from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.program import Interface, Program
 from eatss.progress import Told, nobody
 from eatss.python_source.places import findings_in_python, in_python, symbolic_in_python
@@ -273,6 +273,9 @@ class Session:
             told(f"with {', '.join(one.array for one in arrays) or 'nothing'} computed anew")
             with suppress(EatssError, isl.Error):
                 other = self._with(arrays)
+                pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
+                if not all(keeps_loops(one.scheduled, with_.scheduled) for one, with_ in pairs):
+                    return None
                 return other._selected(profile, chosen, strict_fp=strict_fp, told=nobody)
             return None
 

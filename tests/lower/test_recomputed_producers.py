@@ -161,6 +161,25 @@ def test_a_source_that_cannot_compute_an_array_anew_is_told() -> None:
         gemm.of(other)
 
 
+IN_PLACE = """
+void steps(int n, double A[n + 1]) {
+    double next[n];
+#pragma scop
+    for (int t = 0; t < 6; t++) {
+        for (int i = 0; i < n; i++) next[i] = A[i] + 2 * A[i + 1];
+        for (int i = 0; i < n; i++) A[i] = next[i];
+    }
+#pragma endscop
+}
+"""
+
+
+def test_loops_that_are_parallel_stay_so() -> None:
+    session = Session(IN_PLACE, code=True)
+    assert [one.array for one in session.recomputable] == ["next"]
+    assert session.select("h200", SelectOptions(target="cuda")).recomputed == ()
+
+
 def costing(plain: Selection, energy_j: float, arrays: Arrays) -> Selection:
     """Return a selection of one kernel that is expected to take some energy."""
     (kernel, *_) = plain.kernels
