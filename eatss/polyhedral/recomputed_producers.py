@@ -46,9 +46,11 @@ _OPERATIONS = 500_000
 _MAX_NODES = 512
 """Nodes of a value as it is printed: chains of stencils must not grow without end."""
 
+_MAX_DEPTH = 128
+"""Nodes above each other in a value: a sum of so many terms nests as deeply."""
+
 _MAX_READS = 64
 """Different elements that a statement reads then."""
-
 
 _Place: TypeAlias = tuple[str, int]
 """An access: the name of its statement, and its number there."""
@@ -291,7 +293,7 @@ class _Reader:
             _TooLargeError: its value is too long.
         """
         value = self._own(self._statement.value)
-        if _printed_nodes(value) > _MAX_NODES or len(self._accesses) > _MAX_READS:
+        if _is_large(value) or len(self._accesses) > _MAX_READS:
             raise _TooLargeError
         lost = [self._statement.accesses[at] for at in sorted(self._sources)]
         for _, source in sorted(self._sources.items()):
@@ -352,22 +354,26 @@ class _Reader:
 
 def _reading_anew(statement: Statement, sources: Mapping[int, _Source]) -> Statement | None:
     """Return a statement that computes what it reads anew, ``None`` if that is too much."""
+    values = (statement.value, *(source.producer.value for source in sources.values()))
+    if any(map(_is_large, values)):
+        return None
     try:
         return _Reader(statement, sources).statement()
     except _TooLargeError:
         return None
 
 
-def _printed_nodes(value: Expression) -> int:
-    """Return how many nodes a value is printed with; what stands in it twice counts twice."""
-    known: dict[int, int] = {}
-
-    def size(node: Expression) -> int:
-        if id(node) not in known:
-            known[id(node)] = 1 + sum(map(size, operands(node)))
-        return known[id(node)]
-
-    return size(value)
+def _is_large(value: Expression) -> bool:
+    """Tell whether a value is printed with too many nodes, or nests too deeply to go through."""
+    todo = [(value, 1)]
+    nodes = 0
+    while todo:
+        node, depth = todo.pop()
+        nodes += 1
+        if nodes > _MAX_NODES or depth > _MAX_DEPTH:
+            return True
+        todo += [(operand, depth + 1) for operand in operands(node)]
+    return False
 
 
 def _subscripts(relation: isl.Map, loops: Sequence[str]) -> tuple[AffineForm, ...] | None:

@@ -133,7 +133,7 @@ def _repeated(value: Expression) -> tuple[Expression, ...]:
         node
         for node in order
         if users[node] > 1
-        and isinstance(node, Unary | Binary | Select)
+        and operands(node.operand if isinstance(node, Cast) else node)
         and not any(isinstance(one, AffineValue) for one in preorder(node))
     )
 
