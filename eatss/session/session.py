@@ -179,8 +179,14 @@ class Session:
         """
         return self._with(decided.recomputed)
 
-    def _with(self, arrays: Arrays) -> Session:
-        if arrays == self.recomputed:
+    @property
+    def plain(self) -> Session:
+        """The session of the program that computes nothing anew, whatever is expected of it."""
+        return self._with((), chooses=self._asked is None)
+
+    def _with(self, arrays: Arrays, *, chooses: bool = False) -> Session:
+        """Return the session with arrays computed anew; this one if it is, unless it chooses."""
+        if arrays == self.recomputed and not chooses:
             return self
         if arrays not in self._others:
             other = Session(
