@@ -288,8 +288,8 @@ def codegen(
     decided = read_recipe(Path(recipe)) if isinstance(recipe, str | PathLike) else recipe
     choosing = taken(SelectOptions, options, target="cuda")
     wanted = taken(CodeRequest, options)
-    check_alone(decided, choices(wanted, choosing, selection))
     reading = taken(Reading, options, schedule=schedule)
+    check_alone(decided, choices(wanted, choosing, selection, reading))
     cache = taken(Caching, options).chosen()
     given = decided or selection
     kept = kept_program(cache, source, reading, profile, choosing, wanted, given)
@@ -319,4 +319,5 @@ def _generated(
         limit = choosing.shared_limit_bytes(profile)
         decided = session.recipe(chosen, profile, replace(wanted, shared_limit_bytes=limit))
     program = session.generate(decided, profile)
-    return FoundProgram(program=program, warnings=session.warnings, lasting=lasting)
+    warnings = session.of(decided).warnings
+    return FoundProgram(program=program, warnings=warnings, lasting=lasting)

@@ -146,6 +146,14 @@ class WarpUse:
     resident: int = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecomputedArray:
+    """An array whose readers compute its elements anew; ``region`` is the number of its region."""
+
+    region: int
+    array: str
+
+
 FRAGMENT_PLACES = 32
 """Registers for the places of copies and loads of products: with fewer, compilers spill sums."""
 

@@ -269,12 +269,15 @@ def _generated(job: CodeJob) -> FoundProgram:
             selection, recipe = _decided(session, session, job)
         lasting = selection.optimal == "proven"
     program = session.generate(recipe, job.profile)
-    return FoundProgram(program=program, warnings=session.warnings, lasting=lasting)
+    warnings = session.of(recipe).warnings
+    return FoundProgram(program=program, warnings=warnings, lasting=lasting)
 
 
 def _decided(sized: Session, session: Session, job: CodeJob) -> tuple[Selection, Recipe]:
     """Select for the sizes of one session, and decide about the code of another."""
     selection = sized.select(job.profile, job.choosing, strict_fp=job.wanted.strict_fp)
+    if not {*selection.recomputed} <= {*session.recomputable}:  # loops are empty at some sizes
+        selection = sized.plain.select(job.profile, job.choosing, strict_fp=job.wanted.strict_fp)
     limit = job.choosing.shared_limit_bytes(job.profile)
     wanted = replace(job.wanted, shared_limit_bytes=limit)
     return selection, session.recipe(selection, job.profile, wanted)

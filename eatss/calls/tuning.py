@@ -252,6 +252,7 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
     sized = Session(job.source, at_sizes(session, job.sizes), code=True)
     strict = job.wanted.strict_fp
     selection = sized.select(job.profile, job.choosing, strict_fp=strict)
+    sized = sized.of(selection)
     options = job.choosing.for_card(job.profile)
     structures = structures_for(sized.analysed, job.profile, strict_fp=strict, tf32=options.tf32)
     limit = job.choosing.shared_limit_bytes(job.profile)

@@ -152,9 +152,10 @@ def codegen(
     recipe = None if recipe_file is None else read_recipe(recipe_file)
     options = SelectOptions(target="cuda", **choosing)
     spelled = {str(one.name): one.opts[0] for one in context.command.params}
-    chosen_names = [name for name in choices(wanted, options, sizes) if is_typed(context, name)]
-    check_alone(recipe, [spelled[name] for name in chosen_names])
     how, decided = Reading(**reading, schedule=schedule), recipe or sizes
+    named = choices(wanted, options, sizes, how)
+    chosen_names = [name for name in named if is_typed(context, name)]
+    check_alone(recipe, [spelled[name] for name in chosen_names])
     chosen = Caching(**caching).chosen() if save_schedule is None else None
     kept = kept_program(chosen, file, how, profile, options, wanted, decided)
     found = kept.get()
@@ -192,21 +193,23 @@ def _generated(
 
     session = Session(file, reading, volume=options.volume_name(), code=True)
     read(session, diagnostics)
-    if save_schedule is not None:
-        scheduled = [region.scheduled for region in session.symbolic.regions]
-        write_text("--save-schedule", save_schedule, save_schedules(scheduled))
     lasting = True
     if decided is None:
         with working(f"solving for {profile.title}") as step:
             decided = session.select(profile, options, strict_fp=wanted.strict_fp, told=step.at)
         lasting = decided.optimal == "proven"
+    if save_schedule is not None:
+        scheduled = [region.scheduled for region in session.of(decided).symbolic.regions]
+        write_text("--save-schedule", save_schedule, save_schedules(scheduled))
     with working(f"generating code for {profile.title}"):
         if isinstance(decided, Selection):
             limit = options.shared_limit_bytes(profile)
             request = replace(wanted, shared_limit_bytes=limit)
             decided = session.recipe(decided, profile, request)
         program = session.generate(decided, profile)
-    return FoundProgram(program=program, warnings=session.warnings, lasting=lasting)
+    warnings = session.of(decided).warnings
+    report_warnings([one for one in warnings if one not in session.warnings], diagnostics)
+    return FoundProgram(program=program, warnings=warnings, lasting=lasting)
 
 
 def _compiled(

@@ -54,7 +54,11 @@ def inspect(
     from eatss.session.analysis import cut_for  # noqa: PLC0415 - it needs isl
     from eatss.session.session import Session  # noqa: PLC0415
 
-    check_target(target, ppcg={"--ppcg-schedule": reading["ppcg_schedule"] is not None}, cuda={})
+    check_target(
+        target,
+        ppcg={"--ppcg-schedule": reading["ppcg_schedule"] is not None},
+        cuda={"--recompute": reading["recompute"] != "auto"},
+    )
     session = Session(file, Reading(**reading), cut=cut_for(target), volume=volume)
     read(session, diagnostics)
     typer.echo(render_inspection(session.analysed, output), nl=False)

@@ -39,6 +39,7 @@ TableOrJson: TypeAlias = Literal["table", "json"]
 DataType: TypeAlias = Literal["float", "double"]
 TargetChoice: TypeAlias = Literal["ppcg", "cuda"]
 VolumeChoice: TypeAlias = Literal["product", "footprint"]
+RecomputeChoice: TypeAlias = Literal["auto", "all", "none"]
 
 source_argument = partial(typer.Argument, parser=source_path, autocompletion=completion.sources)
 SourceFile = Annotated[
@@ -147,6 +148,13 @@ def reading_options(
         int | None,
         of_source(metavar="N", min=1, help="Bound on the polyhedral work for one region."),
     ] = None,
+    recompute: Annotated[
+        RecomputeChoice,
+        of_source(
+            help="Arrays that code of eatss computes anew where it reads them: as the prediction "
+            "says, all that can be, or none."
+        ),
+    ] = "auto",
 ) -> ReadingKeywords:
     """Return how C is read, as fields of ``Reading``: folders need no front end."""
     return {
@@ -157,6 +165,7 @@ def reading_options(
         "function": function,
         "scop": scop,
         "max_operations": max_operations,
+        "recompute": recompute,
     }
 
 

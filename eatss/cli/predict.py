@@ -79,7 +79,10 @@ def predict(
             "--unroll-gpu-tile": unroll_gpu_tile,
             "--ppcg-schedule": reading["ppcg_schedule"] is not None,
         },
-        cuda={"--place": bool(sizes.placements)},
+        cuda={
+            "--place": bool(sizes.placements),
+            "--recompute": reading["recompute"] != "auto",
+        },
     )
     profile = given_card(gpu, diagnostics)
     session = Session(file, Reading(**reading), cut=cut_for(target))

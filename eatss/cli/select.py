@@ -106,7 +106,7 @@ def select(
             "--ppcg-schedule": reading["ppcg_schedule"] is not None,
             "--save-ppcg-schedule": save_ppcg_schedule is not None,
         },
-        cuda={},
+        cuda={"--recompute": reading["recompute"] != "auto"},
     )
     profile = given_card(gpu, diagnostics)
     options = SelectOptions(target=target, **choosing)

@@ -82,7 +82,11 @@ def space(
     from eatss.space.card_constants import card_constants  # noqa: PLC0415
     from eatss.space.document import read_space, space_text  # noqa: PLC0415
 
-    check_target(target, ppcg={"--ppcg-schedule": reading["ppcg_schedule"] is not None}, cuda={})
+    check_target(
+        target,
+        ppcg={"--ppcg-schedule": reading["ppcg_schedule"] is not None},
+        cuda={"--recompute": reading["recompute"] != "auto"},
+    )
     profile = None if gpu is None else given_card(gpu, diagnostics)
     constants: dict[str, Value] = {} if profile is None else card_constants(profile)
     if file.suffix == ".toml":
@@ -123,6 +127,7 @@ def _check_reading(space: Space, target: str, reading: PpcgReadingKeywords) -> N
         "--scop": reading["scop"] is not None,
         "--max-operations": reading["max_operations"] is not None,
         "--ppcg-schedule": reading["ppcg_schedule"] is not None,
+        "--recompute": reading["recompute"] != "auto",
     }
     given = [name for name, is_given in options.items() if is_given]
     if given:

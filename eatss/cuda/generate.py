@@ -57,6 +57,7 @@ from eatss.lower.size_products import (
 from eatss.lower.thread_ast import subtree_of
 from eatss.lower.vector_rows import in_rows, neighbours_of
 from eatss.polyhedral import ScheduledScop
+from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
 from eatss.program import (
@@ -208,10 +209,12 @@ def _regions(
     for region in regions:
         builder = _RegionBuilder(region, recipe, profile, bits, len(made.kernels))
         scop = region.scheduled.scop
+        dependences = region.scheduled.dependences
         with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
             entry = builder.build(single=len(regions) == 1, macros=macros)
-        dependences = region.scheduled.dependences
-        work = work_of(scop, dependences, builder.outside)
+            if scop.written is not None:
+                dependences = compute_dependences(scop.written)
+        work = work_of(scop.written or scop, dependences, builder.outside)
         work = work_written_out(work, scop.products)
         made.entries.append(replace(written_out(entry, scop.products), work=work))
         made.kernels.extend(builder.kernels)

@@ -147,7 +147,7 @@ def _argument(
     role = "scalar" if array.by_value else "cell" if noun.n_dims == 0 else "array"
     reads = any(
         access.array == noun.name and not access.is_write
-        for statement in scop.statements
+        for statement in (scop.written or scop).statements
         for access in statement.accesses
     )
     source = _SOURCES.get(noun.origin, "local")

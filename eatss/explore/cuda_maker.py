@@ -24,6 +24,7 @@ from eatss.model.predicted_cuda import ranked_cuda
 from eatss.model.selection import SELECTION, KernelSelection, Selection
 from eatss.point import Point
 from eatss.recipe.requests import CodeRequest, checked_options
+from eatss.session.recomputing import Arrays
 from eatss.session.session import Session
 from eatss.session.sizes import at_sizes
 from eatss.space.decision_names import SELECTING
@@ -52,9 +53,11 @@ class CudaMaker:
         self._job = job
         self._profile = profile_from_document(json.loads(job.profile))
         self._choosing = SelectOptions(target="cuda", objective=job.objective)
-        self._session = Session(job.source.source, job.source.reading(), code=True)
         self._programs: dict[Sizes, _Program] = {}
         self._choices = {role: SELECTION.from_dict(json.loads(text)) for role, text in job.choices}
+        recomputed = next((one.recomputed for one in self._choices.values()), None)
+        source = job.source
+        self._session = Session(source.source, source.reading(), code=True, recomputed=recomputed)
         self._bases: dict[tuple[Sizes, SelectOptions], Selection] = {}
 
     def warm(self) -> None:
@@ -115,8 +118,11 @@ class CudaMaker:
         if sizes not in self._programs:
             sized = self._session
             if sizes:
-                sized = Session(sized.c_source, at_sizes(sized, sizes), code=True)
+                recomputed = self._program(()).session.recomputed  # variants are of one program
+                reading = at_sizes(sized, sizes)
+                sized = Session(sized.c_source, reading, code=True, recomputed=recomputed)
             base = sized.select(self._profile, self._choosing)
+            sized = sized.of(base)
             structures = structures_for(sized.analysed, self._profile)
             self._programs[sizes] = _Program(sized, base, structures)
         return self._programs[sizes]
@@ -135,7 +141,11 @@ class CudaMaker:
         if place not in self._bases:
             sized = self._program(sizes).session
             self._bases[place] = selected_under(
-                sized.c_source, sized.reading, self._profile, options
+                sized.c_source,
+                sized.reading,
+                self._profile,
+                options,
+                recomputed=sized.recomputed,
             )
         return self._bases[place]
 
@@ -157,15 +167,24 @@ class CudaMaker:
 
 
 def selected_under(
-    source: str | PathLike[str], reading: Reading, profile: GpuProfile, options: SelectOptions
+    source: str | PathLike[str],
+    reading: Reading,
+    profile: GpuProfile,
+    options: SelectOptions,
+    *,
+    recomputed: Arrays,
 ) -> Selection:
     """Return the sizes that are selected for generated code under options of the user's.
+
+    Those of the program that computes ``recomputed`` arrays anew where it reads them.
 
     Raises:
         InputError: the options do not go together.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
-    session = Session(source, reading, volume=options.volume_name(), code=True)
+    session = Session(
+        source, reading, volume=options.volume_name(), code=True, recomputed=recomputed
+    )
     return session.select(profile, options)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from eatss.codec import BY_NAME
 from eatss.extensions import Origin
-from eatss.frontend.options import DtypeName, Reading
+from eatss.frontend.options import DtypeName, Reading, Recompute
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import CompilerChoice, MeasureOptions
 from eatss.point import Values
@@ -27,6 +27,7 @@ class SourceText:
     function: str | None = None
     scop: int | None = None
     max_operations: int | None = None
+    recompute: Recompute = "auto"
 
     @classmethod
     def of(cls, source: str, reading: Reading) -> SourceText:
@@ -41,6 +42,7 @@ class SourceText:
             function=options.function,
             scop=options.scop,
             max_operations=reading.max_operations,
+            recompute=reading.recompute,
         )
 
     def reading(self) -> Reading:
@@ -53,6 +55,7 @@ class SourceText:
             function=self.function,
             scop=self.scop,
             max_operations=self.max_operations,
+            recompute=self.recompute,
         )
 
 

@@ -99,6 +99,7 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     session = Session(text.source, text.reading(), code=True)
     choosing = SelectOptions(target="cuda", objective=job.objective)
     base = session.select(profile, choosing)
+    session = session.of(base)
     structures = structures_for(session.analysed, profile)
     facts = session.analysed.facts
     chosen = space or derived_space(facts, structures, profile, "cuda")
@@ -202,7 +203,12 @@ def _role_selections(
     yield "default", default_sizes(session, base, structures, profile)
     with suppress(EatssError):  # its sizes may not fit the card
         options = SelectOptions(target="cuda", model="paper")
-        yield "paper", selected_under(text.source, text.reading(), profile, options)
+        yield (
+            "paper",
+            selected_under(
+                text.source, text.reading(), profile, options, recomputed=session.recomputed
+            ),
+        )
 
 
 def _ranked_layouts(

@@ -41,6 +41,9 @@ class FrontendResult:
 DtypeName = Literal["float", "double"]
 """Floating-point types that C can be read in."""
 
+Recompute = Literal["auto", "all", "none"]
+"""Which arrays are computed anew where they are read."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
@@ -58,9 +61,12 @@ class Reading:
             the kernels that PPCG makes of it. Without it eatss schedules as PPCG does, and
             ``warnings`` say where that is not sure.
         schedule: Text of a saved schedule that replaces the scheduler's.
+        recompute: Which arrays code of eatss computes anew where it reads them, instead of storing
+            and loading them: ``"auto"`` as the prediction for the card says (none with a
+            ``schedule``), ``"all"`` that can be, ``"none"``.
 
     Raises:
-        InputError: ``EATSS-A001``, the type is none.
+        InputError: ``EATSS-A001``, the type is none; ``EATSS-C004``, ``recompute`` is.
     """
 
     dtype: DtypeName | None = None
@@ -72,8 +78,13 @@ class Reading:
     max_operations: int | None = None
     ppcg_schedule: str | PathLike[str] | None = None
     schedule: str | None = None
+    recompute: Recompute = "auto"
 
     def __post_init__(self) -> None:
+        if self.recompute not in get_args(Recompute):
+            raise input_error(
+                "EATSS-C004", f"recompute is {self.recompute!r}", hint="give auto, all or none"
+            )
         known = get_args(DtypeName)
         if self.dtype not in (None, *known):
             raise input_error(
@@ -106,6 +117,7 @@ class ReadingKeywords(TypedDict, total=False):
     function: str | None
     scop: int | None
     max_operations: int | None
+    recompute: Recompute
 
 
 class PpcgReadingKeywords(ReadingKeywords, total=False):

@@ -404,6 +404,19 @@ def padding(schedule: isl.UnionMap, first: int, depth: int) -> isl.UnionMap:
     return isl.UnionMap.read_from_str(schedule.get_ctx(), text)
 
 
+def points_at_a_sample(points: isl.Set) -> int | None:
+    """Return how many points a set has at some values of its parameters, ``None`` for no end."""
+    sample = points.params().sample_point()
+    if sample.is_void():
+        return 0
+    there = points.intersect_params(isl.Set.from_point(sample))
+    if not there.is_bounded():
+        return None
+    return integer(
+        there.project_out(isl.dim_type.param, 0, there.dim(isl.dim_type.param)).count_val()
+    )
+
+
 def points_of(isl_set: isl.Set) -> tuple[tuple[int, ...], ...]:
     """Return the points of a bounded set without parameters, sorted."""
     found: list[tuple[int, ...]] = []

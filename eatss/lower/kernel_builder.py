@@ -167,6 +167,7 @@ class KernelBuilder:
             most_blocks=self._most_blocks(launch),
             notes=(
                 *self._copies(),
+                *self._recomputed(),
                 *self._sharing(),
                 *self._references.notes,
                 *self._staging.notes,
@@ -344,6 +345,12 @@ class KernelBuilder:
                     subscripts = access.text.removeprefix(array.name)
                     notes[f"{array.copy_of}{subscripts} is read from the copy {array.name}"] = None
         yield from notes
+
+    def _recomputed(self) -> Iterator[str]:
+        """Say which arrays the statements compute anew."""
+        lost = (one.array for statement in self._piece.statements for one in statement.recomputed)
+        for array in dict.fromkeys(lost):
+            yield f"{array} is computed anew where it is read"
 
     def _sharing(self) -> Iterator[str]:
         """Say which loops share an axis."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
+from math import prod
 
 import islpy as isl
 
@@ -14,6 +15,7 @@ from eatss.isl_names import (
     dims_as_parameters,
     parameter_at_least,
     parameter_at_most,
+    points_at_a_sample,
     without_parameters,
 )
 from eatss.kernel.nodes import Aligned, Copy, Element, If, Let, Node
@@ -32,6 +34,10 @@ from eatss.program.linear import start_plus, strict
 from eatss.schedule.mapping import Mapping, SerialTile
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
+from eatss.scops import Array
+
+_MOSTLY_READ = 0.5
+"""Share of a box above which loading all of it takes less than a test of each element."""
 
 
 class PromotionBuilder:
@@ -40,7 +46,8 @@ class PromotionBuilder:
     ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not;
     ``thread`` is the number of a thread in its block. What of a box is not read is zero if it
     ``clears`` them. Threads copy several floating-point elements at a time where rows allow it and
-    copies are ``wide``.
+    copies are ``wide``. Boxes that no tile reads as a whole, as that of a star, are loaded as a
+    whole where most of them is read, the array has all of it, and nothing in the kernel writes it.
     """
 
     def __init__(
@@ -69,6 +76,7 @@ class PromotionBuilder:
         self._wide = wide
         self._aligned: dict[str, Aligned] = {}
         self._members = NameTable()
+        self._mostly_read: set[str] = set()
         self.thread = names.fresh("thread")
         self._bound = tuple(loop.name for loop in piece.band)
         self._isl = piece.placed[0].get_ctx()
@@ -107,6 +115,8 @@ class PromotionBuilder:
                 continue
             tiles.append(tile)
             self.tiles.append(tile)
+            if self._is_mostly_read(tile, places, serial[: tile.depth]):
+                self._mostly_read.add(tile.name)
             self._references.share(tile, places)
         return tuple(tiles)
 
@@ -123,6 +133,28 @@ class PromotionBuilder:
             images.append(free.apply(relation))
         return union_of(images)
 
+    def _is_mostly_read(
+        self, tile: SharedTile, places: Sequence[tuple[str, int]], serial: tuple[SerialTile, ...]
+    ) -> bool:
+        """Tell whether a box may be loaded as a whole, and a tile away from edges reads most of it.
+
+        Sizes bound no loop there, so any tile will do.
+        """
+        array = self._arrays[tile.candidate.array].array
+        written = any(one.write.array == array.name for one in self._piece.statements)
+        if self.clears or written or not _is_bounded(array):
+            return False
+        spread = tile_set(self._isl, (*self._mapping.spread, *serial))
+        images = []
+        for name, number in places:
+            statement = self._piece.statement(name)
+            ties = self._piece.domain_of(name).gist(statement.domain).intersect_params(spread)
+            function = isl.PwMultiAff.from_map(statement.accesses[number].relation)
+            everywhere = isl.Map.from_pw_multi_aff(function.gist(statement.domain))
+            images.append(without_parameters(ties, self._bound).apply(everywhere))
+        read = points_at_a_sample(union_of(images))
+        return read is not None and read > _MOSTLY_READ * prod(tile.sizes)
+
     def copy(self, tile: SharedTile, known: isl.Set) -> Node:
         """Return the cooperative copy of a tile, guarded where part of its box is not read."""
         at = tuple(self._names.fresh(f"x{k}") for k in range(len(tile.sizes)))
@@ -134,6 +166,11 @@ class PromotionBuilder:
             box = box.intersect(parameter_at_most(name, last))
         missing = without_parameters(box.subtract(footprint), at)
         full = coalesced(known.subtract(missing))
+        if full.is_empty() and tile.name in self._mostly_read:
+            extent = self._arrays[tile.candidate.array].array.extent
+            footprint = box.intersect(dims_as_parameters(extent, at))
+            missing = without_parameters(box.subtract(footprint), at)
+            full = coalesced(known.subtract(missing))
         if full.is_empty():
             return self._loop(tile, at, guard(footprint, box), known)
         condition = guard(full, known)
@@ -209,6 +246,12 @@ class PromotionBuilder:
                 stride *= size
         value = Apply(Operator.ADD, tuple(terms)) if len(terms) > 1 else [*terms, Constant(0)][0]
         return Let(name=self.thread, value=value, narrow=True)
+
+
+def _is_bounded(array: Array) -> bool:
+    """Tell whether all extents of an array are known."""
+    dims = range(array.n_dims)
+    return all(array.extent.dim_has_upper_bound(isl.dim_type.set, at) for at in dims)
 
 
 def _may_be_aligned(array: DeviceArray, width: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from eatss.analysis.structure import SharedSum, SplitK, WarpUse
+from eatss.analysis.structure import RecomputedArray, SharedSum, SplitK, WarpUse
 from eatss.codec import BY_NAME, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
@@ -264,6 +264,7 @@ class Selection(Tabular):
             PPCG's code.
         schema_version: Of the JSON form.
         warnings: Why PPCG's kernels may be others than these.
+        recomputed: Arrays whose elements kernels compute anew where they read them.
     """
 
     json_layout = JsonForm(
@@ -294,6 +295,7 @@ class Selection(Tabular):
     ppcg_options: PpcgOptions | None = None
     schema_version: int = SCHEMA_VERSION
     warnings: tuple[Diagnostic, ...] = ()
+    recomputed: tuple[RecomputedArray, ...] = ()
 
     def __repr__(self) -> str:
         return in_lines(

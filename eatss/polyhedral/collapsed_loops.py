@@ -61,8 +61,10 @@ def with_collapsed_loops(scop: Scop) -> Scop:
 
     The region itself where that leaves every sum with as many loops as it has: what a sum runs
     over then is one loop already, whose copies start once, and the other loops are as good alone.
+    Where statements compute anew what they read, loops stay those of what is not read any more.
     """
-    if not any(len(_summed(statement)) > 1 for statement in scop.statements):
+    recomputes = any(statement.recomputed for statement in scop.statements)
+    if recomputes or not any(len(_summed(statement)) > 1 for statement in scop.statements):
         return scop
     found = scop
     while (group := _group(found)) is not None:

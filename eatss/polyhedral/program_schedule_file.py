@@ -11,6 +11,10 @@ from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed
 from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.instantiate import instantiate_schedule
 from eatss.polyhedral.program import ScheduledScop
+from eatss.polyhedral.recomputed_producers import (
+    recomputed_arrays,
+    with_recomputed_producers,
+)
 from eatss.polyhedral.schedule import with_schedule
 from eatss.polyhedral.schedule_file import load_schedule, save_schedule
 from eatss.scops import Scop
@@ -101,6 +105,9 @@ def _load(
             return None, load_schedule(numeric, text, max_operations=max_operations)
         except InputError:
             raise error from None
+    names = recomputed_arrays(scheduled.scop)
+    if names and not recomputed_arrays(numeric):
+        numeric = with_recomputed_producers(numeric, names) or numeric
     if has_collapsed_loops(scheduled.scop):
         numeric = with_collapsed_loops(numeric)
     numeric = with_copied_operands(numeric, copied_places(scheduled.scop))

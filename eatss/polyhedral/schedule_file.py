@@ -19,6 +19,10 @@ from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed
 from eatss.polyhedral.copied_operands import copied_places, with_copied_operands
 from eatss.polyhedral.isl_limits import bounded_work, ran_out
 from eatss.polyhedral.program import Dependences, ScheduledScop
+from eatss.polyhedral.recomputed_producers import (
+    recomputed_arrays,
+    with_recomputed_producers,
+)
 from eatss.polyhedral.schedule import default_operations, with_schedule
 from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.tiled_sums import is_tiled_sum
@@ -58,7 +62,8 @@ def save_schedule(scheduled: ScheduledScop) -> str:
     of the loops, ``permutable`` if they may be tiled, ``coincident`` for those that are
     parallel), ``sequence`` and ``set`` of ``filter``; sets and functions are isl's text. ``copied``
     are the reads that are from copies, as statement and number of the access; ``collapsed`` says
-    that the loops are those of :func:`~eatss.polyhedral.collapsed_loops.with_collapsed_loops`.
+    that the loops are those of :func:`~eatss.polyhedral.collapsed_loops.with_collapsed_loops`,
+    ``recomputed`` are the arrays that are computed anew where they are read.
     """
     scop = scheduled.scop
     document: dict[str, Any] = {
@@ -69,6 +74,8 @@ def save_schedule(scheduled: ScheduledScop) -> str:
         "statements": [{"name": s.name, "text": s.text} for s in scop.statements],
         "schedule": _tree(scheduled.schedule.get_root()),
     }
+    if names := recomputed_arrays(scop):
+        document["recomputed"] = list(names)
     if has_collapsed_loops(scop):
         document["collapsed"] = True
     if places := copied_places(scop):
@@ -191,7 +198,10 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _as_saved(scop: Scop, document: dict[str, Any]) -> Scop:
-    """Return a region with the loops collapsed and the copies of that whose schedule was saved."""
+    """Return a region with all that was done to the one whose schedule was saved."""
+    names = document.get("recomputed")
+    if isinstance(names, list) and not recomputed_arrays(scop):
+        scop = with_recomputed_producers(scop, [str(name) for name in names]) or scop
     if document.get("collapsed") is True:
         scop = with_collapsed_loops(scop)
     known = {(one.name, n) for one in scop.statements for n in range(1, len(one.accesses))}

@@ -138,15 +138,29 @@ def _proximity(scop: Scop, dependences: Dependences) -> isl.UnionMap:
     """Return the dependences whose ends are to stand near each other.
 
     That a scalar is written again is no reason: each thread has its own. Going by it, isl would
-    lay a loop's end beside the next one's start (``512 i + j``).
+    lay a loop's end beside the next one's start (``512 i + j``). A statement that computes anew
+    what another one stores reads what that one reads.
     """
+    flow = dependences.flow.union(_recomputed_flow(scop))
     false = dependences.anti.union(dependences.output)
     scalars = _scalar_accesses(scop)
     if scalars.is_empty():
-        return dependences.flow.union(false)
+        return flow.union(false)
     by_scalar = dependences.order.intersect_domain(scalars).factor_domain()
     by_array = dependences.order.subtract_domain(scalars).factor_domain()
-    return dependences.flow.union(false.subtract(by_scalar.subtract(by_array)))
+    return flow.union(false.subtract(by_scalar.subtract(by_array)))
+
+
+def _recomputed_flow(scop: Scop) -> isl.UnionMap:
+    """Return what runs from each instance that stores a value to those that compute it anew."""
+    found = isl.UnionMap.empty(scop.context.get_space())
+    for reader in scop.statements:
+        for access in reader.recomputed:
+            for writer in scop.statements:
+                if writer.write.array == access.array:
+                    to_readers = writer.write.relation.apply_range(access.relation.reverse())
+                    found = found.union(to_readers.to_union_map())
+    return found
 
 
 def try_operations(scop: Scop) -> int:

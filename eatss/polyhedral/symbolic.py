@@ -216,7 +216,14 @@ def _statement(statement: Statement, sizes: _Sizes, parameters: tuple[str, ...])
         isl.PwMultiAff.from_map(schedule).gist(schedule.domain()).as_multi_aff()
     )
     return replace(
-        statement, domain=domain, accesses=accesses, schedule=free.intersect_domain(domain)
+        statement,
+        domain=domain,
+        accesses=accesses,
+        schedule=free.intersect_domain(domain),
+        recomputed=tuple(
+            replace(access, relation=_relation(statement, access, sizes, parameters, domain))
+            for access in statement.recomputed
+        ),
     )
 
 

@@ -14,6 +14,7 @@ def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
         dtype=selection.dtype,
         kernels=tuple(map(_kernel, selection.kernels)),
         options=options,
+        recomputed=selection.recomputed,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from eatss.analysis.structure import SharedSum, SplitK, WarpUse
+from eatss.analysis.structure import RecomputedArray, SharedSum, SplitK, WarpUse
 from eatss.codec import BY_NAME, JsonForm
 from eatss.recipe.options import CodegenOptions
 
@@ -60,6 +60,7 @@ class Recipe:
     """Everything that was decided about the code of a program on a card.
 
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
+    ``recomputed`` are arrays whose elements kernels compute anew where they read them.
     """
 
     json_layout = JsonForm(closed=True)
@@ -68,6 +69,7 @@ class Recipe:
     dtype: str
     kernels: tuple[KernelRecipe, ...]
     options: CodegenOptions = field(default_factory=CodegenOptions)
+    recomputed: tuple[RecomputedArray, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     def kernel(self, name: str) -> KernelRecipe:

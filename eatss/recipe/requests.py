@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 from eatss.analysis.mapping import MAX_BLOCKS_YZ
 from eatss.analysis.structure import MAX_STAGES, SharedSum, WarpUse
 from eatss.diagnostics import InputError, input_error
+from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile
 from eatss.instructions import INSTRUCTIONS
 from eatss.keywords import changed
@@ -216,16 +217,20 @@ def check_selection(
             raise _foreign(f"its {kernel.name} {why}")
 
 
-def choices(wanted: CodeRequest, choosing: SelectOptions, selection: object) -> tuple[str, ...]:
+def choices(
+    wanted: CodeRequest, choosing: SelectOptions, selection: object, reading: Reading
+) -> tuple[str, ...]:
     """Return the names of what the user chose and a recipe decides.
 
     Args:
         wanted: choices about the code.
         choosing: choices about the sizes; how long may be looked for them is none.
         selection: sizes, if they are given.
+        reading: how the source is read; only what is computed anew is a choice.
     """
     sizes = () if selection is None else ("selection",)
-    return (*changed(wanted), *sizes, *changed(choosing, but=("target", "timeout_s")))
+    anew = ("recompute",) if reading.recompute != "auto" else ()
+    return (*changed(wanted), *sizes, *changed(choosing, but=("target", "timeout_s")), *anew)
 
 
 def check_alone(recipe: Recipe | None, given: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from eatss.documents import json_text
 from eatss.polyhedral.graph import statement_graph
 from eatss.polyhedral.kernel import Kernel, Loop, Reduction
 from eatss.polyhedral.program import StatementGraph
+from eatss.polyhedral.recomputed_producers import recomputed_arrays
 from eatss.report.inspection_table import inspection_table
 from eatss.scops import ElementType, Statement
 
@@ -98,7 +99,11 @@ class InspectedKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedScop:
-    """A region of the C file; ``host_statements`` are in no kernel."""
+    """A region of the C file; ``host_statements`` are in no kernel.
+
+    ``recomputed`` are arrays whose elements statements compute anew instead of reading them; one of
+    the function's own is in no ``arrays`` then.
+    """
 
     function: str
     line: int
@@ -111,6 +116,7 @@ class InspectedScop:
     schedule_tree: str
     host_statements: tuple[str, ...]
     kernels: tuple[InspectedKernel, ...]
+    recomputed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +166,7 @@ def _scop(analysed: AnalysedScop) -> InspectedScop:
         schedule_tree=scheduled.schedule.to_str(),
         host_statements=tuple(scheduled.host_statements),
         kernels=tuple(map(_kernel, scheduled.kernels, analysed.facts)),
+        recomputed=recomputed_arrays(scop),
     )
 
 

@@ -9,6 +9,7 @@ from rich.text import Text
 from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.program import AnalysedProgram, AnalysedScop
 from eatss.polyhedral.kernel import Kernel, Loop
+from eatss.polyhedral.recomputed_producers import recomputed_arrays
 from eatss.report.render import render
 from eatss.scops import Scop
 
@@ -27,7 +28,10 @@ def _scop_text(file: str, analysed: AnalysedScop) -> str:
     pieces: list[Text | Table] = [title]
     if scop.parameters:
         pieces.append(Text(f"parameters {', '.join(scop.parameters)}; context {scop.context}"))
-    pieces += [_arrays(scop), _statements(scop), _accesses(scop)]
+    pieces.append(_arrays(scop))
+    if recomputed := recomputed_arrays(scop):
+        pieces.append(Text(f"  computed anew where it is read: {', '.join(recomputed)}"))
+    pieces += [_statements(scop), _accesses(scop)]
     dependences = scheduled.dependences
     for name, relation in (
         ("flow", dependences.flow),

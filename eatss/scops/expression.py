@@ -7,8 +7,8 @@ access relations cannot disagree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.scops.array import ElementType
@@ -97,6 +97,20 @@ def operands(node: Expression) -> tuple[Expression, ...]:
     if isinstance(node, Select):
         return node.condition, node.if_true, node.if_false
     return node.arguments if isinstance(node, Call) else ()
+
+
+def rebuilt(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """Return a node with ``change`` made of each operand, a leaf as it is."""
+    if isinstance(node, Unary | Cast):
+        return replace(node, operand=change(node.operand))
+    if isinstance(node, Binary):
+        return replace(node, left=change(node.left), right=change(node.right))
+    if isinstance(node, Select):
+        condition, yes, no = map(change, (node.condition, node.if_true, node.if_false))
+        return replace(node, condition=condition, if_true=yes, if_false=no)
+    if isinstance(node, Call):
+        return replace(node, arguments=tuple(map(change, node.arguments)))
+    return node
 
 
 def preorder(root: Expression) -> Iterator[Expression]:

@@ -49,6 +49,8 @@ class Scop:
     results of the region, because the function names them again after it. ``ppcg_steps`` are the
     statements by which PPCG has counters set, each with its name and how many loops are around it.
     ``products`` are those of ``parameters`` that callers do not pass: products of others.
+    ``written`` is the region of the source where statements compute anew what they read there
+    (``None``: this is it).
     """
 
     file: str
@@ -66,6 +68,7 @@ class Scop:
     ppcg_counters: tuple[str, ...] = ()
     ppcg_steps: tuple[tuple[str, int], ...] = ()
     products: tuple[SizeProduct, ...] = ()
+    written: Scop | None = None
 
     @property
     def isl_context(self) -> isl.Context:
@@ -96,6 +99,10 @@ class Scop:
             if statement.name == name:
                 return statement
         raise KeyError(name)
+
+    def is_dead_after(self, array: Array) -> bool:
+        """Tell whether nothing outside the region sees the values that an array has after it."""
+        return array.is_local or (array.origin == "local" and self.whole_function)
 
     @property
     def domain(self) -> isl.UnionSet:

@@ -57,6 +57,7 @@ class Statement:
     ``text`` is the source text in one line, macros not expanded. ``ppcg_name`` is what
     PPCG calls it (empty: the region was not read from C); the statements that ``a = b = c`` is read
     as share one name. ``written_in`` is the name of the file of ``span`` where that is not the C.
+    ``recomputed`` are the reads of the source whose values the statement computes anew instead.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Statement:
     span: SourceSpan
     ppcg_name: str = ""
     written_in: str = ""
+    recomputed: tuple[Access, ...] = ()
 
     @property
     def write(self) -> Access:

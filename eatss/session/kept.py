@@ -219,7 +219,10 @@ def _key(
         versions(),
         files,
         (Path.cwd(), folders) if apart else None,  # the places of headers then are in the result
-        (reading.dtype, frontend, reading.max_operations, read, reading.schedule),
+        (
+            *(reading.dtype, frontend, reading.max_operations),
+            *(read, reading.schedule, reading.recompute),
+        ),
         profile,
         asked,
     )

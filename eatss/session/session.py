@@ -7,15 +7,18 @@ kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import islpy as isl
+
 from eatss.analysis import VolumeKind
 from eatss.analysis.program import AnalysedProgram
-from eatss.diagnostics import Diagnostic, InputError, input_error
+from eatss.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.files import folder_named
 from eatss.frontend import (
     FrontendOptions,
@@ -29,8 +32,9 @@ from eatss.frontend import (
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
-from eatss.model.options import SelectOptions, VolumeName, wrong
+from eatss.model.options import SelectOptions, VolumeName, check_target, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
+from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.program import Interface, Program
 from eatss.progress import Told, nobody
 from eatss.python_source.places import findings_in_python, in_python, symbolic_in_python
@@ -44,6 +48,7 @@ from eatss.session.analysis import (
     for_any_size,
     saved_regions,
 )
+from eatss.session.recomputing import Arrays, best_recomputed, recomputable, regions_with
 from eatss.session.steps import expect_code, expect_ppcg, generate_for, select_for
 
 if TYPE_CHECKING:
@@ -77,6 +82,12 @@ class Session:
         volume: how the elements of tiles are counted.
         code: whether code is generated: ``analysed`` then is of the kernels for any size, and
             the source is read in the type of ``reading``.
+        recomputed: arrays that are computed anew where they are read; ``None`` for those that
+            ``reading`` says, none where that leaves it to the prediction.
+        like: a session of the same source that has read it.
+
+    Raises:
+        InputError: ``EATSS-C013``, PPCG's kernels compute nothing anew.
     """
 
     def __init__(
@@ -87,15 +98,22 @@ class Session:
         cut: Cut = "eatss",
         volume: VolumeName = "footprint",
         code: bool = False,
+        recomputed: Arrays | None = None,
+        like: Session | None = None,
     ) -> None:
         self.python = python_scop(source)
         self.c_source = c_source(self.python or source)
         if self.python is not None:
             check_reading(self.python, reading)
+        if cut == "ppcg":
+            check_target("ppcg", ppcg={}, cuda={"recompute": reading.recompute != "auto"})
         self.reading = reading
         self.cut = cut
         self.volume = volume
         self.code = code
+        self._asked = recomputed
+        self._like = like
+        self._others: dict[Arrays, Session] = {}
 
     @cached_property
     def file(self) -> str:
@@ -116,22 +134,73 @@ class Session:
 
     @cached_property
     def parsed(self) -> FrontendResult:
-        """The regions of the source.
+        """The regions, with ``recomputed`` arrays computed anew where they are read.
 
         Raises:
             InputError: with all findings, if the source is refused.
         """
-        if self.python is not None:
-            return in_python(self._parsed_c, self.python)
-        return self._parsed_c
+        if not self.recomputed:
+            return self._written
+        return replace(self._written, scops=regions_with(self._written.scops, self.recomputed))
 
     @cached_property
     def parsed_symbolic(self) -> SymbolicResult:
-        """The regions with the sizes that macros name as parameters."""
-        found = parse_symbolic(self.c_source, self.frontend, self._parsed_c)
-        if self.python is None:
-            return found
-        return symbolic_in_python(found, self.parsed, self.python)
+        """The same with the sizes that macros name as parameters."""
+        written = self._written_symbolic
+        if not self.recomputed:
+            return written
+        numeric = self._written.scops
+        same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
+        scops = regions_with(written.scops, self.recomputed)
+        scops = tuple(
+            same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
+        )
+        return replace(written, scops=scops, numeric=self.parsed)
+
+    @cached_property
+    def recomputed(self) -> Arrays:
+        """The arrays whose readers compute the elements anew."""
+        if self._asked is not None:
+            return self._asked
+        return self.recomputable if self.reading.recompute == "all" else ()
+
+    @cached_property
+    def recomputable(self) -> Arrays:
+        """The arrays that code of eatss may compute anew where they are read."""
+        if self.cut != "eatss" or not any(map(recomputable_arrays, self._written.scops)):
+            return ()
+        return recomputable(self._written.scops, self._written_symbolic.scops)
+
+    def of(self, decided: Selection | Recipe) -> Session:
+        """Return the session of the program with the arrays computed anew that were decided.
+
+        Raises:
+            InputError: ``EATSS-P026``, the program cannot.
+        """
+        return self._with(decided.recomputed)
+
+    @property
+    def plain(self) -> Session:
+        """The session of the program that computes nothing anew, whatever is expected of it."""
+        return self._with((), chooses=self._asked is None)
+
+    def _with(self, arrays: Arrays, *, chooses: bool = False) -> Session:
+        """Return the session with arrays computed anew; this one if it is, unless it chooses."""
+        if arrays == self.recomputed and not chooses:
+            return self
+        if arrays not in self._others:
+            other = Session(
+                self.c_source if self.python is None else self.python,
+                self.reading,
+                cut=self.cut,
+                volume=self.volume,
+                code=self.code,
+                recomputed=arrays,
+                like=self,
+            )
+            _ = other.parsed
+            self._others[arrays] = other
+        return self._others[arrays]
 
     @cached_property
     def analysed(self) -> AnalysedProgram:
@@ -202,7 +271,21 @@ class Session:
         """
         profile = load_profile(gpu)
         chosen = options.for_card(profile)
-        return select_for(self.analysed, profile, chosen, strict_fp=strict_fp, told=told)
+        plain = self._selected(profile, chosen, strict_fp=strict_fp, told=told)
+        if not self._chooses(chosen):
+            return plain
+
+        def select_with(arrays: Arrays) -> Selection | None:
+            told(f"with {', '.join(one.array for one in arrays) or 'nothing'} computed anew")
+            with suppress(EatssError, isl.Error):
+                other = self._with(arrays)
+                pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
+                if not all(keeps_loops(one.scheduled, with_.scheduled) for one, with_ in pairs):
+                    return None
+                return other._selected(profile, chosen, strict_fp=strict_fp, told=nobody)
+            return None
+
+        return best_recomputed(self.recomputable, plain, select_with)
 
     def predict(
         self,
@@ -226,7 +309,8 @@ class Session:
         """
         profile = load_profile(gpu)
         if self.cut == "eatss":
-            return expect_code(self.analysed, profile, wanted)
+            selection = self.select(profile, SelectOptions(target="cuda"))
+            return expect_code(self.of(selection).analysed, profile, wanted, selection)
         limit = PPCG_SHARED_BYTES if max_shared_memory is None else max_shared_memory
         if limit < 0:
             raise wrong("max_shared_memory", limit, "a number of bytes, or 0")
@@ -242,6 +326,8 @@ class Session:
         from eatss.recipe.from_selection import recipe_of  # noqa: PLC0415 - select needs none
         from eatss.recipe.requests import check_selection, checked_options  # noqa: PLC0415
 
+        if selection.recomputed != self.recomputed:
+            return self.of(selection).recipe(selection, profile, wanted)
         program = self.analysed
         check_selection(selection, program.facts, profile, program.dtype)
         options = checked_options(program.facts, self.scops, wanted)
@@ -258,6 +344,8 @@ class Session:
         """
         from eatss.recipe.requests import check_recipe  # noqa: PLC0415 - select needs none
 
+        if recipe.recomputed != self.recomputed:
+            return self.of(recipe).generate(recipe, profile)
         check_recipe(recipe, self.analysed.facts, self.scops, profile, self.analysed.dtype)
         return generate_for(
             self.symbolic,
@@ -311,9 +399,40 @@ class Session:
             include_dirs=self.frontend.include_dirs,
         )
 
+    def _selected(
+        self, profile: GpuProfile, options: ModelOptions, *, strict_fp: bool, told: Told
+    ) -> Selection:
+        found = select_for(self.analysed, profile, options, strict_fp=strict_fp, told=told)
+        return replace(found, recomputed=self.recomputed)
+
+    def _chooses(self, options: ModelOptions) -> bool:
+        """Tell whether the prediction says which arrays are computed anew."""
+        free = self._asked is None and self.reading.recompute == "auto"
+        predicts = options.target == "cuda" and options.model == "prediction"
+        return free and predicts and self.reading.schedule is None and bool(self.recomputable)
+
     @property
     def _is_text(self) -> bool:
         return isinstance(self.c_source, str) and "\n" in self.c_source
+
+    @cached_property
+    def _written(self) -> FrontendResult:
+        """The regions of the source as it has them."""
+        if self._like is not None:
+            return self._like._written
+        if self.python is not None:
+            return in_python(self._parsed_c, self.python)
+        return self._parsed_c
+
+    @cached_property
+    def _written_symbolic(self) -> SymbolicResult:
+        """The same with the sizes that macros name as parameters."""
+        if self._like is not None:
+            return self._like._written_symbolic
+        found = parse_symbolic(self.c_source, self.frontend, self._parsed_c)
+        if self.python is None:
+            return found
+        return symbolic_in_python(found, self._written, self.python)
 
     @cached_property
     def _parsed_c(self) -> FrontendResult:

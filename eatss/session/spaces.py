@@ -5,6 +5,7 @@ from __future__ import annotations
 from eatss.diagnostics import input_error
 from eatss.gpu import GpuProfile
 from eatss.model import TargetName
+from eatss.model.options import SelectOptions
 from eatss.session.session import Session
 from eatss.space.nouns import Space
 
@@ -29,6 +30,8 @@ def space_of(session: Session, profile: GpuProfile | None, target: TargetName) -
             "the space of generated code depends on the card",
             hint="name one: --gpu h200",
         )
+    if profile is not None and target == "cuda" and session.recomputable:
+        session = session.of(session.select(profile, SelectOptions(target="cuda")))
     program, structures = session.analysed, {}
     if profile is not None and target == "cuda":
         from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none

@@ -114,9 +114,9 @@ def expect_ppcg(
 
 
 def expect_code(
-    program: AnalysedProgram, profile: GpuProfile, wanted: CodeRequest
+    program: AnalysedProgram, profile: GpuProfile, wanted: CodeRequest, selection: Selection
 ) -> ProgramExpectation:
-    """Predict generated code at sizes of the user's; what they leave out is selected for energy.
+    """Predict generated code at sizes of the user's; what they leave out is what was selected.
 
     Raises:
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
@@ -132,7 +132,6 @@ def expect_code(
 
     options = checked_options(program.facts, [scop.scop for scop in program.scops], wanted)
     structures = structures_for(program, profile)
-    selection = select_for(program, profile, ModelOptions(target="cuda"))
     own = with_own_sizes(selection, program.facts, structures, profile, options)
     unused = places_without_effect(program.facts, structures, options)
     found = expect_cuda(program.facts, structures, profile, selection, own)

@@ -80,7 +80,7 @@ class _Generator:
     def write(self, selection: Selection, choice: TileChoice, folder: Path) -> None:
         kernels = [
             (kernel.name, tuple(loop.name for loop in kernel.loops))
-            for kernel in self.session.analysed.facts
+            for kernel in self.session.of(selection).analysed.facts
         ]
         wanted = CodeRequest(tiles=choice.tiles(kernels))
         recipe = self.session.recipe(selection, self.profile, wanted)

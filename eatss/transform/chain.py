@@ -21,6 +21,7 @@ from eatss.transform.factor_groups import with_factors_grouped
 from eatss.transform.lane_padding import padded_for_lanes
 from eatss.transform.loads_before_tests import with_loads_before_tests
 from eatss.transform.matrices_in_turn import with_matrices_in_turn
+from eatss.transform.parts_once import with_parts_once
 from eatss.transform.pipeline import pipelined
 from eatss.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.transform.use_instruction import use_instruction
@@ -86,6 +87,8 @@ def transformed(
     if not transformations:
         kernel = with_wide_rows(kernel, taken_names(kernel, sizes))
         _check(kernel, sizes, "after rows in vectors: ")
+    kernel = with_parts_once(kernel, taken_names(kernel, sizes))
+    _check(kernel, sizes, "after parts of values were named: ")
     inexact = inexact_instructions(kernel)
     if strict_fp and inexact:
         raise input_error(

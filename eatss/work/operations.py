@@ -66,7 +66,8 @@ def operations_of(
     of ``&&`` and ``||`` the left side. Signs (``-x``, ``fabs``, ``copysign``), conversions and
     everything on integers count nothing; minima, maxima and relations of floating-point
     values are a ``compare``, ``fma`` is a ``multiply`` and an ``add``; any other call is one
-    ``function``, whatever it takes inside.
+    ``function``, whatever it takes inside. Equal parts of a value count once where a statement
+    computes anew what it reads in the source: generated code computes them once.
 
     Args:
         statement: the statement.
@@ -96,9 +97,19 @@ class _Visitor:
         self._types = types
         self._moving = moving
         self._all = frozenset[str]().union(*moving)
+        self._known: dict[Expression, tuple[bool, frozenset[str]]] = {}
         self.notes: list[str] = []
 
     def visit(self, node: Expression) -> _Found:
+        if not self._statement.recomputed:
+            return self._visit(node)
+        if node in self._known:
+            return Counter(), *self._known[node]
+        found = self._visit(node)
+        self._known[node] = found[1:]
+        return found
+
+    def _visit(self, node: Expression) -> _Found:
         if isinstance(node, Literal):
             return Counter(), node.element_type.is_floating, frozenset()
         if isinstance(node, Read):

@@ -20,6 +20,7 @@ from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection
 from eatss.model.options import SelectOptions
 from eatss.point import variant_key
+from eatss.program import load_program
 from eatss.session.session import Session
 from eatss.space.bound import bind
 from eatss.space.document import space_from_text
@@ -165,3 +166,38 @@ def test_the_default_has_tiles_of_32_and_no_tensor_cores(tmp_path: Path) -> None
     structures = structures_for(session.analysed, without)
     (before,) = default_sizes(session, base, structures, without).kernels
     assert (kernel.block, kernel.references) == (before.block, before.references)
+
+
+ANEW = """
+#ifndef N
+#define N 4096
+#endif
+void f(double A[N][N], double B[N][N]) {
+    double T[N][N];
+#pragma scop
+    for (int i = 0; i < N; i++) for (int j = 0; j < N - 1; j++) T[i][j] = A[i][j + 1] - A[i][j];
+    for (int i = 0; i < N; i++) for (int j = 1; j < N - 1; j++) B[i][j] = T[i][j] * T[i][j - 1];
+#pragma endscop
+}
+"""
+
+
+def test_variants_at_all_sizes_are_of_the_program_that_is_selected(tmp_path: Path) -> None:
+    path = tmp_path / "f.c"
+    path.write_text(ANEW, encoding="utf-8")
+    made_of = replace(job("gemm", tmp_path / "out"), source=SourceText.of(str(path), Reading()))
+    outline = outlined(made_of, None, rank=3)
+    assert outline.ranked
+    (tmp_path / "out").mkdir()
+    maker = CudaMaker(replace(made_of, choices=outline.choices))
+    for role, decisions in (("", dict(outline.ranked[-1])), ("paper", {}), ("", {"N": 40})):
+        wanted = Wanted(
+            variant=f"{role}{len(decisions)}",
+            values=tuple(decisions.items()),
+            decisions=tuple(decisions.items()),
+            role=role,  # type: ignore[arg-type]
+        )
+        made = maker.make(wanted)
+        assert made.folder is not None
+        kernels = load_program(Path(made.folder)).kernels
+        assert [kernel.statements for kernel in kernels] == [("S1",)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from eatss.program import Constant, Program, evaluate
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
 from eatss.schedule.names import NameTable
-from eatss.verify import Verification
+from eatss.verify import Verification, verify
 
 Generate = Callable[..., Program]
 Check = Callable[..., Verification]
@@ -85,3 +86,37 @@ def test_rows_of_boxes_are_whole_multiples(generate: Generate) -> None:
     rows = re.findall(r"EATSS_TRACKED\(double\) [AB](?:\[\d+\])*\[(\d+)\];", text)
     assert len(rows) == 2
     assert all(int(row) % 2 == 0 for row in rows)
+
+
+STAR = "A[i - 1][j] + A[i + 1][j] + A[i][j - 1] + A[i][j + 1]"
+NEST = "for (int i = 1; i < N - 1; i++) for (int j = 1; j < N - 1; j++) "
+
+
+def staged(loops: str, arguments: str, folder: Path) -> str:
+    """Return the copy of ``A`` in a program that stages it, which does what C does."""
+    text = f"#ifndef N\n#define N 600\n#endif\nvoid f({arguments}) {{\n#pragma scop\n{loops}\n"
+    (folder / "f.c").write_text(text + "#pragma endscop\n}\n", encoding="utf-8")
+    program = eatss.codegen(
+        folder / "f.c", gpu="h200", output=folder / "out", placements={"A": "shared"}
+    )
+    names = {parameter.name for parameter in program.parameters}
+    sizes = [dict.fromkeys(names, size) for size in (2, 3, 67)]
+    found = verify(folder / "out", device="cpu", sizes=sizes)
+    assert (found.status, found.message) == ("ok", "")
+    return program.text.partition("__global__")[2].partition("__syncthreads")[0]
+
+
+def test_the_box_of_a_star_is_loaded_as_a_whole(tmp_path: Path) -> None:
+    copy = staged(NEST + f"B[i][j] = {STAR};", "double A[N][N], double B[N][N]", tmp_path)
+    assert "if (j0 >= 1 && j0 + 33 <= N && i0 + 33 <= N && i0 >= 1)" in copy
+    assert "||" not in copy  # beside the array, each element is tested for the array's own bounds
+
+
+@pytest.mark.long
+def test_an_array_without_end_and_a_box_hardly_read_are_tested_element_by_element(
+    tmp_path: Path,
+) -> None:
+    unknown = staged(NEST + f"B[i][j] = {STAR};", "double A[][N], double B[N][N]", tmp_path)
+    assert "||" in unknown
+    diagonal = "for (int k = 0; k < 8; k++) for (int i = 1; i < N; i++) B[k][i] = A[i][i];"
+    assert "if (x" in staged(diagonal, "double A[N][N], double B[8][N]", tmp_path)

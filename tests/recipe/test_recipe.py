@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from eatss.analysis.structure import SplitK, WarpUse
 from eatss.diagnostics import InputError
+from eatss.frontend.options import Reading
 from eatss.gpu import load_profile
 from eatss.model.options import SelectOptions
 from eatss.program import load_program, save_program
@@ -256,10 +257,12 @@ def test_what_the_user_wanted_is_checked_as_options_are(recipe: Any, code: str) 
 
 def test_nothing_is_chosen_beside_a_recipe() -> None:
     recipe = decided("gemm")
-    nothing = choices(CodeRequest(), SelectOptions(target="cuda", timeout_s=3), None)
+    nothing = choices(CodeRequest(), SelectOptions(target="cuda", timeout_s=3), None, Reading())
     check_alone(recipe, nothing)
     check_alone(None, ["--tile"])
     wanted, paper = CodeRequest(tiles={"i": 3}, index_bits=64), SelectOptions(split=0.0)
-    with pytest.raises(InputError, match="tiles, index_bits, split beside a recipe") as caught:
-        check_alone(recipe, choices(wanted, paper, None))
+    anew = Reading(recompute="all")
+    named = "tiles, index_bits, split, recompute beside a recipe"
+    with pytest.raises(InputError, match=named) as caught:
+        check_alone(recipe, choices(wanted, paper, None, anew))
     assert caught.value.code == "EATSS-C015"
