@@ -73,6 +73,25 @@ class SharedSum:
     blocks: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowBlock:
+    """How kernels that follow each other become one, whose blocks take rows through all of them.
+
+    A block has ``rows`` rows, one a thread along ``y``, and ``lanes`` threads along ``x`` for each
+    of them, which take ``tile`` elements of the row at a time. ``kernels`` are the names of all.
+    """
+
+    kernels: tuple[str, ...]
+    rows: int
+    lanes: int
+    tile: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.rows * self.lanes
+
+
 MAX_STAGES = 8
 """The most boxes of shared memory in use at once."""
 
@@ -140,7 +159,8 @@ class LayoutSizes(Protocol):
     ``tile_sizes`` by loop of the band, ``block`` threads by mapped loop, the one along ``x`` last.
     ``spread`` is how its sums are spread, if they are; ``shared_sum`` how blocks share them beside
     that; ``host_loop`` a loop of the band that runs on the host. ``stages`` are the boxes of shared
-    memory in use at once where threads compute alone; all but one are filled ahead.
+    memory in use at once where threads compute alone; all but one are filled ahead. A ``row_block``
+    is of the first of the kernels that become one by it.
     """
 
     @property
@@ -178,6 +198,11 @@ class LayoutSizes(Protocol):
         """Boxes of shared memory in use at once where threads compute alone."""
         ...
 
+    @property
+    def row_block(self) -> RowBlock | None:
+        """How the kernel and those behind it become one."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainSizes:
@@ -190,6 +215,7 @@ class PlainSizes:
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: int = 1
+    row_block: RowBlock | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ write and a read, and between a read and the next write, every thread has to hav
 All nodes are followed in every order that they may run in: branches apart, loops twice and not at
 all. What is copied to the same places of a box again, by equal loops, is copied by the same
 threads, and needs no barrier in between. That one copy has different places for different threads
-is up to who made it. Only shared memory is looked at: no barrier is for global memory.
+is up to who made it. In global memory threads of a block meet between phases only: what one phase
+wrote is there for another behind a barrier.
 
 What is copied ahead is on its way until the thread that sent it has waited for it; only then does
 a barrier make it seen. Boxes of several stages are told apart: in a turn of a loop, stage
@@ -48,13 +49,17 @@ _Places: TypeAlias = tuple[tuple[IntExpr, ...], frozenset[_Definition]]
 
 
 class _Box:
-    """A box, and which of its stages. A follower has one object for each, compared as such."""
+    """A box, and which of its stages; an array, and the phase that touches it.
 
-    __slots__ = ("buffer", "stage")
+    A follower has one object for each, compared as such.
+    """
 
-    def __init__(self, buffer: Buffer, stage: Stage) -> None:
+    __slots__ = ("buffer", "phase", "stage")
+
+    def __init__(self, buffer: Buffer, stage: Stage, phase: str) -> None:
         self.buffer = buffer
         self.stage = stage
+        self.phase = phase
 
 
 class _Through:
@@ -179,7 +184,8 @@ class Follower:
 
     def __init__(self, varying: frozenset[str]) -> None:
         self._varying = varying
-        self._boxes: dict[tuple[Buffer, Stage], _Box] = {}
+        self._boxes: dict[tuple[Buffer, Stage, str], _Box] = {}
+        self._phase = ""
         self._through: dict[_Places, _Through] = {}
         self._defined: dict[str, tuple[IntExpr, ...]] = {}
         self._cycles: dict[str, Cycle] = {}
@@ -210,7 +216,10 @@ class Follower:
         if isinstance(node, Barrier | Commit | Wait):
             return self._waited(node, before, uniform=uniform)
         if isinstance(node, Scope):
-            return self._follow(node.body, before, uniform=uniform)
+            outside, self._phase = self._phase, node.phase or self._phase
+            behind = self._follow(node.body, before, uniform=uniform)
+            self._phase = outside
+            return behind
         if isinstance(node, If):
             inside = uniform and not self._varies(node.conditions)
             first = self._follow(node.body, before, uniform=inside)
@@ -257,7 +266,7 @@ class Follower:
     def _with_stages(self, uses: SharedUses, change: Callable[[Stage], Stage]) -> SharedUses:
         def box(one: _Box) -> _Box:
             stage = change(one.stage)
-            return one if stage is one.stage else self._box(one.buffer, stage)
+            return one if stage is one.stage else self._box(one.buffer, stage, one.phase)
 
         return uses.with_boxes(box)
 
@@ -278,7 +287,7 @@ class Follower:
         return self._through.setdefault((subscripts, frozenset(found.items())), _Through())
 
     def _accessed(self, node: Node) -> _Access:
-        """Return what a node writes and reads in shared memory."""
+        """Return what a node writes and reads where threads of the block meet."""
         known = self._accesses.get(id(node))
         if known is not None:
             return known
@@ -287,9 +296,9 @@ class Follower:
         wrote = frozenset(
             (self._box_of(one), self._places(one.subscripts) if same else None)
             for one in written
-            if one.buffer.space == "shared"
+            if self._is_met(one.buffer)
         )
-        reads = frozenset(self._box_of(one) for one in read if one.buffer.space == "shared")
+        reads = frozenset(self._box_of(one) for one in read if self._is_met(one.buffer))
         self._accesses[id(node)] = wrote, reads
         return wrote, reads
 
@@ -317,18 +326,24 @@ class Follower:
             own = SharedUses(wrote, reads)
         return before.joined(own)
 
-    def _box_of(self, element: Element) -> _Box:
-        return self._box(element.buffer, stage_of(element, self._cycles))
+    def _is_met(self, buffer: Buffer) -> bool:
+        return buffer.space == "shared" or (buffer.space == "global" and self._phase != "")
 
-    def _box(self, buffer: Buffer, stage: Stage) -> _Box:
-        return self._boxes.setdefault((buffer, stage), _Box(buffer, stage))
+    def _box_of(self, element: Element) -> _Box:
+        phase = self._phase if element.buffer.space == "global" else ""
+        return self._box(element.buffer, stage_of(element, self._cycles), phase)
+
+    def _box(self, buffer: Buffer, stage: Stage, phase: str) -> _Box:
+        return self._boxes.setdefault((buffer, stage, phase), _Box(buffer, stage, phase))
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:
         return any(_mentions(expression, self._varying) for expression in expressions)
 
 
 def _meet(one: _Box, other: _Box) -> bool:
-    """Tell whether two boxes may be the same stage of the same one."""
+    """Tell whether two boxes may be the same stage of the same one, or an array of two phases."""
+    if one.buffer.space == "global":
+        return one.buffer == other.buffer and one.phase != other.phase
     return one.buffer == other.buffer and may_meet(one.stage, other.stage)
 
 

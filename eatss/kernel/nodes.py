@@ -114,9 +114,14 @@ class If:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Constants in ``body`` are known there only."""
+    """Constants in ``body`` are known there only.
+
+    In a named ``phase`` no thread meets another's elements of global memory; those of one phase
+    and of another do.
+    """
 
     body: tuple[Node, ...]
+    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

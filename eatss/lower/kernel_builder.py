@@ -15,7 +15,20 @@ from eatss.isl_names import (
     without_parameters,
 )
 from eatss.kernel.distribution import LANES
-from eatss.kernel.nodes import Argument, Buffer, For, If, Kernel, Let, Node, Perform, WarpAxis
+from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import (
+    Argument,
+    Buffer,
+    Copy,
+    Element,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Perform,
+    WarpAxis,
+)
 from eatss.kernel.uses import buffers_of, names_of, without_unused
 from eatss.lower.assumptions import within
 from eatss.lower.bounds import TileRange, full_tiles, guard, tile_range, union_of
@@ -93,6 +106,7 @@ class KernelBuilder:
         self._parameter_tiles: dict[str, int] = {}
         self._ranges: dict[str, TileRange] = {}  # by the name of the origin
         self._digits: dict[str, IntExpr] = {}  # of loops that share the blocks along x
+        self._boxes: list[Buffer] = []  # in which warps leave their parts of sums
         self._span = piece.statements[0].span
         self._staging = PromotionBuilder(
             piece=piece,
@@ -130,7 +144,9 @@ class KernelBuilder:
                 name=self._name,
                 threads=self._mapping.threads,
                 arguments=self._arguments(body),
-                shared=_vectors_first([tile.buffer for tile in self._staging.tiles]),
+                shared=_vectors_first(
+                    [*(tile.buffer for tile in self._staging.tiles), *self._boxes]
+                ),
                 static_shared_bytes=self._context.static_shared_bytes,
                 index_bits=self._context.index_bits,
                 body=body,
@@ -157,6 +173,7 @@ class KernelBuilder:
                 *self._staging.notes,
             ),
             index=self._index,
+            origins=tuple(ranges[loop.name].first for loop in self._mapping.blocks_along("x")),
         )
 
     def _products_of_sizes(self) -> Iterator[Let]:
@@ -230,7 +247,7 @@ class KernelBuilder:
             if axis != "x":  # the kernel strides over what exceeds the limit of a grid
                 grid[axis] = minimum(grid[axis], MAX_BLOCKS_YZ)
         split, shared = self._mapping.split, self._mapping.shared
-        if split is not None:
+        if split is not None and split.grid is not None:
             grid[split.grid] = minimum(ranges[split.name].count, self._mapping.chunks)
         elif shared is not None and shared.shared is not None:
             grid[shared.shared] = minimum(self._shared_range(shared).count, self._mapping.chunks)
@@ -398,8 +415,11 @@ class KernelBuilder:
     ) -> For:
         """Return a loop over the tiles of a block."""
         condition = self._until(loop.origin, ranges[loop.name].last)
-        lower = self._start(loop, ranges)
-        step = Apply(Operator.MUL, (Constant(loop.tile), Name(f"gridDim.{loop.grid}")))
+        lower = self._index(ranges[loop.name].first)
+        step: IntExpr = Constant(loop.tile)
+        if loop.grid is not None:
+            lower = self._start(loop, ranges)
+            step = Apply(Operator.MUL, (step, Name(f"gridDim.{loop.grid}")))
         return For(counter=loop.origin, lower=lower, condition=condition, step=step, body=body())
 
     def _until(self, counter: str, last: IntExpr) -> IntExpr:
@@ -429,17 +449,10 @@ class KernelBuilder:
             return tuple(found)
 
         summed = self._strided(loop, ranges, sums)
-        shuffles = self._at_points(
-            tuple(
-                Perform(
-                    instruction=SHUFFLES[combiner.name],
-                    operands=(("sum", (register,)),),
-                    immediates=(("delta", loop.threads >> step), ("width", loop.threads)),
-                )
-                for register, combiner in references.combined()
-                for step in range(1, loop.threads.bit_length())
-            )
-        )
+        lanes = min(loop.threads, LANES)
+        found = [*neutral, summed, *self._shuffled(lanes)]
+        if loop.threads > lanes:
+            found += self._over_warps(loop)
         references.combine_atomically = self._mapping.chunks > 1
         stores: tuple[Node, ...] = tuple(
             node
@@ -449,7 +462,53 @@ class KernelBuilder:
         if loop.threads > 1:
             first = Apply(Operator.EQ, (Name(loop.thread), Constant(0)))
             stores = (If(conditions=(first,), body=stores),)
-        return (*neutral, summed, *shuffles, *stores)
+        return (*found, *stores)
+
+    def _shuffled(self, width: int) -> tuple[Node, ...]:
+        """Return what makes the first of ``width`` lanes have what all of them add up."""
+        return self._at_points(
+            tuple(
+                Perform(
+                    instruction=SHUFFLES[combiner.name],
+                    operands=(("sum", (register,)),),
+                    immediates=(("delta", width >> step), ("width", width)),
+                )
+                for register, combiner in self._references.combined()
+                for step in range(1, width.bit_length())
+            )
+        )
+
+    def _over_warps(self, loop: MappedLoop) -> Iterator[Node]:
+        """Yield what makes the first lane of a sum have what several warps add up.
+
+        Each warp leaves its part in shared memory, and each lane takes that of one warp from there.
+        """
+        warps = loop.threads // LANES
+        several = [m for m in self._mapping.mapped if m.threads > 1]
+        points = [m for m in self._mapping.mapped if m.points > 1]
+        own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
+        extents = [*(m.threads for m in several), *(m.points for m in points), warps]
+        put: list[Node] = []
+        taken: list[Node] = []
+        for register, _ in self._references.combined():
+            box = Buffer(
+                name=self._names.fresh(f"{register.buffer.name}_warps"),
+                space="shared",
+                element_type=register.buffer.element_type,
+                layout=Layout(tuple(map(Constant, extents))),
+            )
+            self._boxes.append(box)
+            warp, lane = (
+                Apply(operator, (Name(loop.thread), Constant(count)))
+                for operator, count in ((Operator.QUOTIENT, LANES), (Operator.REMAINDER, warps))
+            )
+            put.append(Copy(target=Element(buffer=box, subscripts=(*own, warp)), source=register))
+            taken.append(Copy(target=register, source=Element(buffer=box, subscripts=(*own, lane))))
+        inside = Apply(Operator.REMAINDER, (Name(loop.thread), Constant(LANES)))
+        first = Apply(Operator.EQ, (inside, Constant(0)))
+        yield If(conditions=(first,), body=self._at_points(tuple(put)))
+        yield from self._at_points(tuple(taken))
+        yield from self._shuffled(warps)
 
     def _at_points(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         """Return nodes for each of the thread's points, inside the domain or not."""

@@ -165,7 +165,8 @@ def generate_for(
     Raises:
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
     """
-    from eatss.cuda.generate import RegionInput, generate  # noqa: PLC0415 - select needs none
+    from eatss.cuda.generate import generate  # noqa: PLC0415 - select needs none
+    from eatss.cuda.region import RegionInput  # noqa: PLC0415
 
     regions = [
         RegionInput(scheduled=region.scheduled, facts=analysed.facts, generic=region.generic)
