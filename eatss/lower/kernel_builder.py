@@ -310,7 +310,7 @@ class KernelBuilder:
         if loop.grid == "x":
             origin = Let(name=loop.origin, value=self._start(loop, ranges))
             return (origin, *self._tiles(others, ranges, known))
-        return (self._strided(loop, ranges, lambda: self._tiles(others, ranges, known)),)
+        return self._strided(loop, ranges, lambda: self._tiles(others, ranges, known))
 
     def _inside_tile(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> tuple[Node, ...]:
         references = self._references
@@ -412,15 +412,17 @@ class KernelBuilder:
         loop: MappedLoop,
         ranges: Dictionary[str, TileRange],
         body: Callable[[], tuple[Node, ...]],
-    ) -> For:
-        """Return a loop over the tiles of a block."""
+    ) -> tuple[Node, ...]:
+        """Return a loop over the tiles of a block, or the only one that there is."""
+        if loop.grid is None and ranges[loop.name].count == Constant(1):
+            return (Let(name=loop.origin, value=self._index(ranges[loop.name].first)), *body())
         condition = self._until(loop.origin, ranges[loop.name].last)
         lower = self._index(ranges[loop.name].first)
         step: IntExpr = Constant(loop.tile)
         if loop.grid is not None:
             lower = self._start(loop, ranges)
             step = Apply(Operator.MUL, (step, Name(f"gridDim.{loop.grid}")))
-        return For(counter=loop.origin, lower=lower, condition=condition, step=step, body=body())
+        return (For(counter=loop.origin, lower=lower, condition=condition, step=step, body=body()),)
 
     def _until(self, counter: str, last: IntExpr) -> IntExpr:
         """Return the condition of a loop that runs to ``last``."""
@@ -450,7 +452,7 @@ class KernelBuilder:
 
         summed = self._strided(loop, ranges, sums)
         lanes = min(loop.threads, LANES)
-        found = [*neutral, summed, *self._shuffled(lanes)]
+        found = [*neutral, *summed, *self._shuffled(lanes)]
         if loop.threads > lanes:
             found += self._over_warps(loop)
         references.combine_atomically = self._mapping.chunks > 1

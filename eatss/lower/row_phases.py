@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 from eatss.analysis.structure import RowBlock
 from eatss.isl_names import coalesced
-from eatss.kernel.nodes import Argument, Buffer, If, Node, Scope
-from eatss.kernel.uses import with_buffers
+from eatss.kernel.nodes import Argument, Buffer, If, Scope
+from eatss.kernel.uses import buffers_of, with_buffers
 from eatss.lower.bounds import guard, union_of
 from eatss.lower.isl_text import TRUE
+from eatss.lower.kept_rows import LoweredPhase, with_rows_kept
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.planning import Unit
@@ -77,7 +78,8 @@ def rows_in_one(
         ).build()
         for unit in units
     ]
-    kernel = _joined(name, units, built, block)
+    built = [_built(name, unit, context) for unit in units]
+    kernel = _joined(name, units, built, block, planner.registers(block.threads))
     if kernel is None:
         return None
     notes = [note for unit in units for note in unit.notes]
@@ -88,7 +90,7 @@ def rows_in_one(
         placed=tuple(p for piece in pieces for p in piece.placed),
         band=tuple(loop for piece in pieces for loop in piece.band),
     )
-    tiles = {loop: tile for unit in reversed(units) for loop, tile in unit.mapping.tiles}
+    tiles = {loop.source_name: loop.tile for unit in units for loop in unit.mapping.spread}
     rows = f"{block.rows} {'row' if block.rows == 1 else 'rows'}"
     return RowsInOne(
         kernel=replace(
@@ -109,7 +111,11 @@ def _built(name: str, unit: Unit, context: KernelContext) -> BuiltKernel:
 
 
 def _joined(
-    name: str, units: Sequence[Unit], phases: Sequence[BuiltKernel], block: RowBlock
+    name: str,
+    units: Sequence[Unit],
+    phases: Sequence[BuiltKernel],
+    block: RowBlock,
+    registers: int,
 ) -> BuiltKernel | None:
     """Return one kernel that runs those of phases one after another.
 
@@ -119,43 +125,50 @@ def _joined(
     if any(phase.grid != first.grid or phase.origins != first.origins for phase in phases):
         return None
     launch = coalesced(union_of([phase.launch for phase in phases]))
-    body: list[Node] = []
+    lowered: list[LoweredPhase] = []
     arguments: dict[str, Argument] = {}
     tiles: dict[str, int] = {}
     index = first.index
     boxes: list[Buffer] = []
     members = NameTable()
-    for number, (unit, phase) in enumerate(zip(units, phases, strict=True)):
+    for unit, phase in zip(units, phases, strict=True):
         for one in phase.kernel.arguments:
             known = arguments.get(one.name, one)
             arguments[one.name] = replace(one, read_only=one.read_only and known.read_only)
         for size, tile in phase.parameter_tiles:
             tiles[size] = max(tile, tiles.get(size, 0))
         index = index.joined(phase.index)
+        own = {box: replace(box, name=members.fresh(box.name)) for box in phase.kernel.shared}
+        boxes += own.values()
+        nodes = with_buffers(phase.kernel.body, own)
         conditions: list[IntExpr] = []
         if block.lanes > 1 and not unit.mapping.threads_along("x"):
             conditions.append(Apply(Operator.EQ, (Name("threadIdx.x"), Constant(0))))
         condition = guard(phase.launch, launch)
         if condition != TRUE:
             conditions.append(index(strict(condition)))
-        own = {box: replace(box, name=members.fresh(box.name)) for box in phase.kernel.shared}
-        boxes += own.values()
-        nodes = with_buffers(phase.kernel.body, own)
         if conditions:
             nodes = (If(conditions=tuple(conditions), body=nodes),)
-        body.append(Scope(body=nodes, phase=f"phase {number}"))
+        lowered.append(LoweredPhase(unit, nodes))
+    names = units[0].names.inner()
+    front, bodies, notes = with_rows_kept(lowered, registers, names)
+    scopes = (Scope(body=body, phase=f"phase {at}") for at, body in enumerate(bodies))
+    body = (*front, *scopes)
+    passed = buffers_of(body)
     return replace(
         first,
         kernel=replace(
             first.kernel,
             name=name,
             threads=block.threads,
-            arguments=tuple(arguments.values()),
+            arguments=tuple(
+                one for one in arguments.values() if one.buffer is None or one.buffer in passed
+            ),
             shared=tuple(boxes),
-            body=tuple(body),
+            body=body,
         ),
         launch=launch,
         parameter_tiles=tuple(sorted(tiles.items())),
-        notes=tuple(dict.fromkeys(note for phase in phases for note in phase.notes)),
+        notes=(*dict.fromkeys(note for phase in phases for note in phase.notes), *notes),
         index=index,
     )

@@ -69,6 +69,11 @@ class RowPlanner:
             phases += found
         return phases
 
+    def registers(self, threads: int) -> int:
+        """Return the registers that a thread may have in blocks of so many threads."""
+        profile = self._profile
+        return min(profile.registers_per_thread, profile.registers_per_block // threads)
+
     def in_order(self, unit: Unit) -> bool:
         """Tell whether a phase adds up in the order of the source.
 
