@@ -78,10 +78,12 @@ class RowBlock:
     """How kernels that follow each other become one, whose blocks take rows through all of them.
 
     A block has ``rows`` rows, one a thread along ``y``, and ``lanes`` threads along ``x`` for each
-    of them, which take ``tile`` elements of the row at a time. ``kernels`` are the names of all.
+    of them, which take ``tile`` elements of the row at a time. ``kernels`` are the names of all,
+    of which so many outer ``loops`` are over rows.
     """
 
     kernels: tuple[str, ...]
+    loops: int
     rows: int
     lanes: int
     tile: int
@@ -323,3 +325,27 @@ class Structure:
     def products(self) -> tuple[ProductFacts, ...]:
         """What ``instruction`` computes, in all launches."""
         return tuple(one for launch in self.launches for one in launch.products)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPhase:
+    """What blocks do with their rows between two barriers, as a launch of its own.
+
+    ``kernel`` is the one that it is of. ``rows`` are the loops over rows, ``lane_loop`` is the one
+    whose iterations the lanes of a row share, if there is one. ``length`` is how many elements of a
+    row that is, where code knows it.
+    """
+
+    kernel: str
+    launch: LaunchFacts
+    rows: tuple[str, ...]
+    lane_loop: str | None
+    length: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRun:
+    """Kernels that follow each other and share rows: they, or some of them, can become one."""
+
+    kernels: tuple[str, ...]
+    phases: tuple[RowPhase, ...]

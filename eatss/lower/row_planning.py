@@ -54,8 +54,8 @@ class RowPlanner:
         Raises:
             InternalError: ``EATSS-K902`` the phases would run in the wrong order.
         """
-        depth = shared_rows(pieces, self._scheduled.dependences)
-        if not depth:
+        depth = block.loops
+        if shared_rows(pieces, self._scheduled.dependences) < depth:
             return None
         phases: list[Unit] = []
         for piece in pieces:
@@ -99,7 +99,11 @@ class RowPlanner:
         )
         own = names.inner()
         mapping = row_mapping(piece, depth, block, own)
-        if facts is None or crosses_threads(self._scop, piece, mapping, dependences):
+        if (
+            facts is None
+            or len(mapping.mapped) > depth + 1
+            or crosses_threads(self._scop, piece, mapping, dependences)
+        ):
             return None
         mapped = [loop.name for loop in mapping.mapped]
         serial = [tile.name for tile in mapping.serial]

@@ -24,22 +24,21 @@ from eatss.schedule.pieces import LoopMember, Piece
 def row_groups(
     pieces: Sequence[Piece], dependences: Dependences
 ) -> Iterator[tuple[tuple[Piece, ...], int]]:
-    """Yield the longest runs of several pieces that share rows, and the number of row loops.
+    """Yield the longest runs of pieces that share rows, and the number of their row loops.
 
     Rows are as many outer parallel loops as all pieces of a run have in common.
     """
     at = 0
     while at < len(pieces):
-        run: tuple[Piece, ...] = ()
-        depth = 0
-        for end in range(at + 2, len(pieces) + 1):
-            found = shared_rows(pieces[at:end], dependences)
+        depth, end = shared_rows(pieces[at : at + 1], dependences), at + 1
+        while depth and end < len(pieces):
+            found = shared_rows(pieces[at : end + 1], dependences)
             if not found:
                 break
-            run, depth = tuple(pieces[at:end]), found
-        if run:
-            yield run, depth
-        at += max(1, len(run))
+            depth, end = found, end + 1
+        if depth:
+            yield tuple(pieces[at:end]), depth
+        at = end
 
 
 def shared_rows(pieces: Sequence[Piece], dependences: Dependences) -> int:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eatss.analysis.program import AnalysedProgram
+from eatss.analysis.structure import RowRun
 from eatss.diagnostics import Diagnostic, Severity
 from eatss.forked import allow_more
 from eatss.gpu import GpuProfile
@@ -37,6 +38,7 @@ def select_for(
     options: ModelOptions,
     *,
     strict_fp: bool = False,
+    fuse_rows: bool = True,
     told: Told = nobody,
 ) -> Selection:
     """Take kernel facts and a card to a selection.
@@ -46,16 +48,22 @@ def select_for(
         profile: the card.
         options: target, objective and bounds.
         strict_fp: whether generated code keeps the order of all operations.
+        fuse_rows: whether kernels that share rows may become one.
         told: is told which kernel it is at.
     """
     if options.timeout_s is not None or options.model in PUBLISHED:
         allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
     structures = None
+    row_runs: tuple[RowRun, ...] = ()
     if options.target == "cuda" and options.model == "prediction":
         from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
 
         told("trying how kernels can be cut")
         structures = structures_for(program, profile, strict_fp=strict_fp)
+        if fuse_rows:
+            from eatss.lower.row_runs import row_runs_for  # noqa: PLC0415
+
+            row_runs = row_runs_for(program, profile, strict_fp=strict_fp)
     selection = select_program(
         program.facts,
         profile,
@@ -65,6 +73,8 @@ def select_for(
         host_statements=program.host_statements,
         dtype=program.dtype,
         structures=structures,
+        row_runs=row_runs,
+        strict_fp=strict_fp,
         told=told,
     )
     return replace(selection, warnings=program.doubts)
