@@ -259,7 +259,7 @@ class RegionBuilder:
 
     def _row_run(self, pieces: Sequence[Piece]) -> tuple[Sequence[Piece], RowBlock] | None:
         """Return the pieces that begin here and are to be one kernel, and how."""
-        if not self._options.fuse_rows or self._options.tile_sizes or self._options.block:
+        if self._options.keeps_apart:
             return None
         facts = next((k for k in self._facts if k.statements == pieces[0].kernel.statements), None)
         block = None if facts is None else self._recipe.kernel(facts.name).row_block

@@ -116,7 +116,7 @@ class CudaMaker:
             sized = self._session
             if sizes:
                 sized = Session(sized.c_source, at_sizes(sized, sizes), code=True)
-            base = sized.select(self._profile, self._choosing)
+            base = sized.select(self._profile, self._choosing, fuse_rows=False)
             structures = structures_for(sized.analysed, self._profile)
             self._programs[sizes] = _Program(sized, base, structures)
         return self._programs[sizes]
@@ -166,7 +166,7 @@ def selected_under(
         NoSolutionError: no sizes satisfy the limits of the card.
     """
     session = Session(source, reading, volume=options.volume_name(), code=True)
-    return session.select(profile, options)
+    return session.select(profile, options, fuse_rows=False)
 
 
 def default_sizes(

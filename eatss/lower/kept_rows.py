@@ -303,6 +303,8 @@ def _loads(phase: LoweredPhase, array: Buffer, form: _Form, home: Buffer) -> tup
                 body, orelse = loaded(node.body, here), loaded(node.orelse, here)
                 if any(not isinstance(one, Let) for one in (*body, *orelse)):
                     found.append(replace(node, body=body, orelse=orelse))
+            elif isinstance(node, Scope):
+                found.append(replace(node, body=loaded(node.body, here)))
             elif isinstance(node, Compute):
                 own = [one for one in node.reads[1:] if _form(one, here) == form]
                 own = [one for one in own if one.buffer == array]

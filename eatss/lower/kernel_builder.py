@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
+from dataclasses import replace
 
 import islpy as isl
 
 from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
 from eatss.analysis.structure import MOST_POINTS, VECTOR_BYTES
 from eatss.instructions import SHUFFLES
-from eatss.isl_names import (
-    coalesced,
-    without_parameters,
-)
+from eatss.isl_names import coalesced, parameters_set, without_parameters
 from eatss.kernel.distribution import LANES
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
@@ -54,6 +52,7 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
+    c_text,
     minimum,
     multiplied,
     names_in,
@@ -224,7 +223,7 @@ class KernelBuilder:
             values = union_of(
                 [without_parameters(domain, others).params() for domain in self._piece.placed]
             )
-            ranges[loop.name] = tile_range(coalesced(values), loop, launch)
+            ranges[loop.name] = _only_tile(tile_range(coalesced(values), loop, launch), loop)
             self._note_tile(ranges[loop.name], loop)
             self._ranges[loop.origin] = ranges[loop.name]
             if loop is not self._mapping.split:
@@ -414,7 +413,7 @@ class KernelBuilder:
         body: Callable[[], tuple[Node, ...]],
     ) -> tuple[Node, ...]:
         """Return a loop over the tiles of a block, or the only one that there is."""
-        if loop.grid is None and ranges[loop.name].count == Constant(1):
+        if _has_one_tile(ranges[loop.name], loop):
             return (Let(name=loop.origin, value=self._index(ranges[loop.name].first)), *body())
         condition = self._until(loop.origin, ranges[loop.name].last)
         lower = self._index(ranges[loop.name].first)
@@ -652,6 +651,20 @@ class KernelBuilder:
         meaning = None if lowered is None else self._thread.meaning(lowered)
         check_coverage_of(phase, meaning, known, self._span)
         return lowered
+
+
+def _has_one_tile(tiles: TileRange, loop: MappedLoop) -> bool:
+    """Tell whether a block that takes all tiles of a loop has one, at a place that is a number."""
+    return loop.grid is None and tiles.count == Constant(1) and isinstance(tiles.first, Constant)
+
+
+def _only_tile(tiles: TileRange, loop: MappedLoop) -> TileRange:
+    """Return the tiles of a loop with what is known of the only one, if a block has one."""
+    if not _has_one_tile(tiles, loop):
+        return tiles
+    text = f"{loop.origin} = {c_text(tiles.first)}"
+    there = parameters_set(tiles.known.get_ctx(), [loop.origin], text)
+    return replace(tiles, known=coalesced(tiles.known.intersect(there)))
 
 
 def _vectors_first(buffers: Sequence[Buffer]) -> tuple[Buffer, ...]:

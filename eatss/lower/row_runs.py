@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import islpy as isl
+
 from eatss.analysis import KernelFacts
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.structure import RowBlock, RowPhase, RowRun
@@ -14,7 +16,7 @@ from eatss.lower.planning import Unit
 from eatss.lower.row_planning import RowPlanner
 from eatss.lower.structures import Describing
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.isl_limits import bounded_work
+from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
 from eatss.polyhedral.schedule import default_operations
 from eatss.polyhedral.source_lines import source_lines
 from eatss.program import Constant
@@ -23,6 +25,9 @@ from eatss.schedule.mapping import MappedLoop
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece, pieces_of
 from eatss.schedule.row_blocks import row_groups
+
+_OPERATIONS = 2_000_000
+"""What isl may do for one run of kernels; each of ``kernels/`` takes under a tenth of a second."""
 
 _TRIAL_LANES = 32
 """Shows whether rows can go through several kernels; the number decides nothing."""
@@ -66,7 +71,13 @@ def row_runs(
         local = names.inner()
         for piece in run:
             local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
-        units = planner.phases(run, block, local)
+        try:
+            with at_most(scheduled.scop.isl_context, _OPERATIONS):
+                units = planner.phases(run, block, local)
+        except isl.Error:
+            if ran_out(scheduled.scop):
+                raise
+            units = None
         if units is None or not any(unit.mapping.split is not None for unit in units):
             continue
         phases = []

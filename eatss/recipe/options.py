@@ -46,3 +46,9 @@ class CodegenOptions:
     stages: int | None = None
     shared_sums: tuple[tuple[str, SharedSum], ...] = ()
     fuse_rows: bool = True
+
+    @property
+    def keeps_apart(self) -> bool:
+        """Whether no kernels become one: the user says so, or says how each of them is laid out."""
+        own = self.tile_sizes or self.block or self.placements or self.shared_sums
+        return bool(own) or not self.fuse_rows

@@ -186,6 +186,7 @@ class Session:
         options: SelectOptions = _SELECTION,
         *,
         strict_fp: bool = False,
+        fuse_rows: bool = True,
         told: Told = nobody,
     ) -> Selection:
         """Select tile sizes for a card: once analysed, for many.
@@ -194,6 +195,7 @@ class Session:
             gpu: name of a card, ``auto``, path of a profile, or a profile.
             options: what is best.
             strict_fp: whether generated code keeps the order of all operations.
+            fuse_rows: whether kernels of generated code that share rows may become one.
             told: is told which kernel it is at.
 
         Raises:
@@ -202,7 +204,9 @@ class Session:
         """
         profile = load_profile(gpu)
         chosen = options.for_card(profile)
-        return select_for(self.analysed, profile, chosen, strict_fp=strict_fp, told=told)
+        return select_for(
+            self.analysed, profile, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows, told=told
+        )
 
     def predict(
         self,
@@ -351,7 +355,7 @@ class Session:
 
         That is how sums are spread and which loop runs on the host.
         """
-        predicted = select_for(self.analysed, profile, ModelOptions(target="cuda"))
+        predicted = select_for(self.analysed, profile, ModelOptions(target="cuda"), fuse_rows=False)
         kernels = tuple(
             replace(
                 kernel,

@@ -120,7 +120,8 @@ def expect_code(
 
     options = checked_options(program.facts, [scop.scop for scop in program.scops], wanted)
     structures = structures_for(program, profile)
-    selection = select_for(program, profile, ModelOptions(target="cuda"))
+    fuse_rows = not options.keeps_apart
+    selection = select_for(program, profile, ModelOptions(target="cuda"), fuse_rows=fuse_rows)
     own = with_own_sizes(selection, program.facts, structures, profile, options)
     unused = places_without_effect(program.facts, structures, options)
     found = expect_cuda(program.facts, structures, profile, selection, own)
