@@ -145,6 +145,24 @@ def barrier_faults(body: Sequence[Node]) -> tuple[str, ...]:
     return Follower(varying_names(body)).followed(body, SharedUses())[1]
 
 
+def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
+    """Return the arrays that one phase writes and another one writes or reads."""
+    writers: dict[Buffer, set[str]] = {}
+    users: dict[Buffer, set[str]] = {}
+    for node in every(body):
+        if not isinstance(node, Scope) or not node.phase:
+            continue
+        for one in every(node.body):
+            written, read = accesses(one)
+            for element in written:
+                writers.setdefault(element.buffer, set()).add(node.phase)
+            for element in (*written, *read):
+                users.setdefault(element.buffer, set()).add(node.phase)
+    return frozenset(
+        buffer for buffer in writers if buffer.space == "global" and len(users[buffer]) > 1
+    )
+
+
 def needed_barriers_only(body: Sequence[Node]) -> tuple[Node, ...]:
     """Return nodes without the barriers that can be left out, the last ones first.
 

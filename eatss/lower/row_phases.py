@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from eatss.analysis.structure import RowBlock
 from eatss.isl_names import coalesced
+from eatss.kernel.barriers import passed_on
 from eatss.kernel.nodes import Argument, Buffer, If, Scope
-from eatss.kernel.uses import buffers_of, with_buffers
+from eatss.kernel.uses import buffers_of, names_of, with_buffers
 from eatss.lower.bounds import guard, union_of
 from eatss.lower.isl_text import TRUE
 from eatss.lower.kept_rows import LoweredPhase, with_rows_kept
@@ -79,7 +80,8 @@ def rows_in_one(
         for unit in units
     ]
     built = [_built(name, unit, context) for unit in units]
-    kernel = _joined(name, units, built, block, planner.registers(block.threads))
+    integers = (*context.parameters, *pieces[0].host_names)
+    kernel = _joined(name, units, built, block, integers, planner.registers(block.threads))
     if kernel is None:
         return None
     notes = [note for unit in units for note in unit.notes]
@@ -115,6 +117,7 @@ def _joined(
     units: Sequence[Unit],
     phases: Sequence[BuiltKernel],
     block: RowBlock,
+    integers: Sequence[str],
     registers: int,
 ) -> BuiltKernel | None:
     """Return one kernel that runs those of phases one after another.
@@ -126,15 +129,16 @@ def _joined(
         return None
     launch = coalesced(union_of([phase.launch for phase in phases]))
     lowered: list[LoweredPhase] = []
-    arguments: dict[str, Argument] = {}
+    arrays: dict[str, Argument] = {}
     tiles: dict[str, int] = {}
     index = first.index
     boxes: list[Buffer] = []
     members = NameTable()
     for unit, phase in zip(units, phases, strict=True):
         for one in phase.kernel.arguments:
-            known = arguments.get(one.name, one)
-            arguments[one.name] = replace(one, read_only=one.read_only and known.read_only)
+            if one.buffer is not None:
+                known = arrays.get(one.name, one)
+                arrays[one.name] = replace(one, read_only=one.read_only and known.read_only)
         for size, tile in phase.parameter_tiles:
             tiles[size] = max(tile, tiles.get(size, 0))
         index = index.joined(phase.index)
@@ -154,15 +158,20 @@ def _joined(
     front, bodies, notes = with_rows_kept(lowered, registers, names)
     scopes = (Scope(body=body, phase=f"phase {at}") for at, body in enumerate(bodies))
     body = (*front, *scopes)
-    passed = buffers_of(body)
+    used, passed, met = names_of(body), buffers_of(body), passed_on(body)
     return replace(
         first,
         kernel=replace(
             first.kernel,
             name=name,
             threads=block.threads,
-            arguments=tuple(
-                one for one in arguments.values() if one.buffer is None or one.buffer in passed
+            arguments=(
+                *(Argument(name=name) for name in integers if name in used),
+                *(
+                    replace(one, passed_on=one.buffer in met)
+                    for one in arrays.values()
+                    if one.buffer in passed
+                ),
             ),
             shared=tuple(boxes),
             body=body,
