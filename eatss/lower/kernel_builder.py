@@ -10,7 +10,7 @@ import islpy as isl
 
 from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
 from eatss.analysis.structure import MOST_POINTS, VECTOR_BYTES
-from eatss.instructions import SHUFFLES
+from eatss.instructions import COMBINES, SHUFFLES
 from eatss.isl_names import coalesced, parameters_set, without_parameters
 from eatss.kernel.distribution import LANES
 from eatss.kernel.layout import Layout
@@ -81,8 +81,12 @@ class KernelBuilder:
         staged: frozenset[Candidate],
         context: KernelContext,
         names: NameTable,
+        *,
+        sums_for_all: bool = False,
     ) -> None:
+        """Note what it is made of. Sums may come to all of the threads that share them."""
         self._name = name
+        self._sums_for_all = sums_for_all
         self._piece = piece
         self._mapping = mapping
         self._parts = parts
@@ -450,10 +454,9 @@ class KernelBuilder:
             return tuple(found)
 
         summed = self._strided(loop, ranges, sums)
-        lanes = min(loop.threads, LANES)
-        found = [*neutral, *summed, *self._shuffled(lanes)]
-        if loop.threads > lanes:
-            found += self._over_warps(loop)
+        found = [*neutral, *summed, *self._shuffled(min(loop.threads, LANES))]
+        if self._sums_for_all and loop.threads > 1:
+            found += self._for_all(loop)
         references.combine_atomically = self._mapping.chunks > 1
         stores: tuple[Node, ...] = tuple(
             node
@@ -479,19 +482,20 @@ class KernelBuilder:
             )
         )
 
-    def _over_warps(self, loop: MappedLoop) -> Iterator[Node]:
-        """Yield what makes the first lane of a sum have what several warps add up.
+    def _for_all(self, loop: MappedLoop) -> Iterator[Node]:
+        """Yield what makes all threads of a sum have what they add up.
 
-        Each warp leaves its part in shared memory, and each lane takes that of one warp from there.
+        The first lanes of warps leave their parts in shared memory, and every thread adds them up.
         """
-        warps = loop.threads // LANES
+        lanes = min(loop.threads, LANES)
+        warps = loop.threads // lanes
         several = [m for m in self._mapping.mapped if m.threads > 1]
         points = [m for m in self._mapping.mapped if m.points > 1]
         own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
         extents = [*(m.threads for m in several), *(m.points for m in points), warps]
         put: list[Node] = []
         taken: list[Node] = []
-        for register, _ in self._references.combined():
+        for register, combiner in self._references.combined():
             box = Buffer(
                 name=self._names.fresh(f"{register.buffer.name}_warps"),
                 space="shared",
@@ -499,17 +503,21 @@ class KernelBuilder:
                 layout=Layout(tuple(map(Constant, extents))),
             )
             self._boxes.append(box)
-            warp, lane = (
-                Apply(operator, (Name(loop.thread), Constant(count)))
-                for operator, count in ((Operator.QUOTIENT, LANES), (Operator.REMAINDER, warps))
-            )
+            warp = Apply(Operator.QUOTIENT, (Name(loop.thread), Constant(lanes)))
             put.append(Copy(target=Element(buffer=box, subscripts=(*own, warp)), source=register))
-            taken.append(Copy(target=register, source=Element(buffer=box, subscripts=(*own, lane))))
-        inside = Apply(Operator.REMAINDER, (Name(loop.thread), Constant(LANES)))
+            parts = [Element(buffer=box, subscripts=(*own, Constant(at))) for at in range(warps)]
+            taken.append(Copy(target=register, source=parts[0]))
+            taken += [
+                Perform(
+                    instruction=COMBINES[combiner.name],
+                    operands=(("target", (register,)), ("value", (part,))),
+                )
+                for part in parts[1:]
+            ]
+        inside = Apply(Operator.REMAINDER, (Name(loop.thread), Constant(lanes)))
         first = Apply(Operator.EQ, (inside, Constant(0)))
         yield If(conditions=(first,), body=self._at_points(tuple(put)))
         yield from self._at_points(tuple(taken))
-        yield from self._shuffled(warps)
 
     def _at_points(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         """Return nodes for each of the thread's points, inside the domain or not."""

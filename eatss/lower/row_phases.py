@@ -16,13 +16,14 @@ from eatss.kernel.nodes import Argument, Buffer, If, Scope
 from eatss.kernel.uses import buffers_of, names_of, with_buffers
 from eatss.lower.bounds import guard, union_of
 from eatss.lower.isl_text import TRUE
-from eatss.lower.kept_rows import LoweredPhase, with_rows_kept
+from eatss.lower.kept_rows import with_rows_kept
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
+from eatss.lower.phase_accesses import LoweredPhase
 from eatss.lower.planning import Unit
 from eatss.lower.row_planning import RowPlanner
+from eatss.lower.row_values import with_row_values
 from eatss.lower.storage import Candidate
-from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.program.linear import strict
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import Piece
@@ -108,7 +109,15 @@ def _built(name: str, unit: Unit, context: KernelContext) -> BuiltKernel:
     """Return a phase as a kernel of its own. All that it reads it reads through L1."""
     staged: frozenset[Candidate] = frozenset()
     return KernelBuilder(
-        name, unit.piece, unit.mapping, unit.parts, unit.storage, staged, context, unit.names
+        name,
+        unit.piece,
+        unit.mapping,
+        unit.parts,
+        unit.storage,
+        staged,
+        context,
+        unit.names,
+        sums_for_all=True,
     ).build()
 
 
@@ -145,19 +154,15 @@ def _joined(
         own = {box: replace(box, name=members.fresh(box.name)) for box in phase.kernel.shared}
         boxes += own.values()
         nodes = with_buffers(phase.kernel.body, own)
-        conditions: list[IntExpr] = []
-        if block.lanes > 1 and not unit.mapping.threads_along("x"):
-            conditions.append(Apply(Operator.EQ, (Name("threadIdx.x"), Constant(0))))
         condition = guard(phase.launch, launch)
         if condition != TRUE:
-            conditions.append(index(strict(condition)))
-        if conditions:
-            nodes = (If(conditions=tuple(conditions), body=nodes),)
+            nodes = (If(conditions=(index(strict(condition)),), body=nodes),)
         lowered.append(LoweredPhase(unit, nodes))
     names = units[0].names.inner()
-    front, bodies, notes = with_rows_kept(lowered, registers, names)
+    declared, by_all, told = with_row_values(lowered, block.lanes, names)
+    front, bodies, notes = with_rows_kept(by_all, registers, names)
     scopes = (Scope(body=body, phase=f"phase {at}") for at, body in enumerate(bodies))
-    body = (*front, *scopes)
+    body = (*declared, *front, *scopes)
     used, passed, met = names_of(body), buffers_of(body), passed_on(body)
     return replace(
         first,
@@ -178,6 +183,6 @@ def _joined(
         ),
         launch=launch,
         parameter_tiles=tuple(sorted(tiles.items())),
-        notes=(*dict.fromkeys(note for phase in phases for note in phase.notes), *notes),
+        notes=(*dict.fromkeys(note for phase in phases for note in phase.notes), *told, *notes),
         index=index,
     )
