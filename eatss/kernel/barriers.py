@@ -312,7 +312,7 @@ class Follower:
         written, read = accesses(node)
         same = isinstance(node, Copy)
         wrote = frozenset(
-            (self._box_of(one), self._places(one.subscripts) if same else None)
+            (self._box_of(one), self._places(one.subscripts) if same and _is_box(one) else None)
             for one in written
             if self._is_met(one.buffer)
         )
@@ -356,6 +356,10 @@ class Follower:
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:
         return any(_mentions(expression, self._varying) for expression in expressions)
+
+
+def _is_box(element: Element) -> bool:
+    return element.buffer.space == "shared"
 
 
 def _meet(one: _Box, other: _Box) -> bool:

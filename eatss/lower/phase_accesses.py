@@ -95,10 +95,11 @@ def accesses_of(number: int, phase: LoweredPhase) -> Iterator[Access]:
         if isinstance(node, Compute):
             own = node.statement.accesses
             touched = [(node.target, True, own[0]), *_reads_of(node)]
+            here = instances_of(phase.unit, node.statement.name)
             for element, writes, access in touched:
-                image = instances_of(phase.unit, node.statement.name).apply(access.relation)
                 if element.buffer.space == "global":
-                    yield Access(number, element, form_of(element, env), writes, image)
+                    form = form_of(element, env)
+                    yield Access(number, element, form, writes, here.apply(access.relation))
             continue
         for element, writes in (*((e, True) for e in written), *((e, False) for e in read)):
             if element.buffer.space == "global":

@@ -19,7 +19,7 @@ from eatss.schedule.mapping import Mapping
 from eatss.schedule.names import NameTable
 from eatss.schedule.parts import Part, parts_of
 from eatss.schedule.pieces import Piece
-from eatss.schedule.row_blocks import lanes_mapping, row_mapping, shared_rows
+from eatss.schedule.row_blocks import have_same_rows, lanes_mapping, row_mapping, shared_rows
 from eatss.schedule.split_k import sum_loop
 from eatss.schedule.units import combiner_in, restricted, sums_of
 from eatss.scops import Scop
@@ -67,7 +67,7 @@ class RowPlanner:
                 return None
             check_launches(piece, [unit.piece for unit in found], self._scheduled.dependences)
             phases += found
-        return phases
+        return phases if have_same_rows([unit.piece for unit in phases], depth) else None
 
     def registers(self, threads: int) -> int:
         """Return the registers that a thread may have in blocks of so many threads."""

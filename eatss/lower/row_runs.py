@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import islpy as isl
 
@@ -34,21 +34,37 @@ _TRIAL_LANES = 32
 
 
 def row_runs_for(
-    program: AnalysedProgram, profile: GpuProfile, *, strict_fp: bool = False
+    program: AnalysedProgram,
+    profile: GpuProfile,
+    *,
+    strict_fp: bool = False,
+    code: Callable[[], Sequence[ScheduledScop]] | None = None,
 ) -> tuple[RowRun, ...]:
     """Return the runs of kernels of a program that share rows.
+
+    Args:
+        program: the kernels.
+        profile: the card.
+        strict_fp: whether sums keep their order.
+        code: gives the schedules of the regions that code is made from. It is called if there are
+            such runs at the sizes of the source: rows of code for any size may differ.
 
     Raises:
         InputError: ``EATSS-P001``, isl needs more than the program's ``max_operations`` for one
             region.
     """
-    found: list[RowRun] = []
     options = CodegenOptions(strict_fp=strict_fp)
-    for region in program.scops:
-        limit = program.max_operations or default_operations(region.scop)
-        with source_lines("on what code can be made"), bounded_work(region.scop, limit):
-            found += row_runs(region.scheduled, region.facts, profile, options)
-    return tuple(found)
+
+    def found_in(schedules: Sequence[ScheduledScop]) -> tuple[RowRun, ...]:
+        found: list[RowRun] = []
+        for scheduled, region in zip(schedules, program.scops, strict=True):
+            limit = program.max_operations or default_operations(scheduled.scop)
+            with source_lines("on what code can be made"), bounded_work(scheduled.scop, limit):
+                found += row_runs(scheduled, region.facts, profile, options)
+        return tuple(found)
+
+    numeric = found_in([region.scheduled for region in program.scops])
+    return found_in(code()) if numeric and code is not None else numeric
 
 
 def row_runs(

@@ -38,7 +38,7 @@ LEAST_THREADS = 64
 STEPS = (1, 2, 4, 8)
 """Elements of a row that a thread takes at a time, where a tile is not the whole row."""
 
-MOST_KEPT = 16
+MOST_KEPT = 32
 """Elements of a row that a thread has, where a tile is the whole row."""
 
 

@@ -143,6 +143,28 @@ def kept_arrays(facts: Mapping[str, KernelFacts], run: RowRun) -> tuple[KeptArra
     return tuple(found)
 
 
+def row_values(facts: Mapping[str, KernelFacts], run: RowRun) -> dict[str, int]:
+    """Return the arrays of which all threads of a row have an element (``eatss.lower.row_values``).
+
+    Each with the phase that writes it last. It is written before it is read.
+    """
+    seen: dict[str, list[tuple[int, AccessFacts, _Form | None]]] = {}
+    for number, phase in enumerate(run.phases):
+        for access in _accesses(facts[phase.kernel], phase):
+            form = _renamed(access, {name: f"row {at}" for at, name in enumerate(phase.rows)})
+            seen.setdefault(access.array, []).append((number, access, form))
+    found = {}
+    for array, accesses in seen.items():
+        first = min(number for number, _, _ in accesses)
+        written = [number for number, access, _ in accesses if access.writes]
+        begins = not any(access.reads for number, access, _ in accesses if number == first)
+        forms = {form for _, _, form in accesses}
+        several = len({number for number, _, _ in accesses}) > 1
+        if written and several and begins and len(forms) == 1 and None not in forms:
+            found[array] = max(written)
+    return found
+
+
 def _accesses(facts: KernelFacts, phase: RowPhase) -> list[AccessFacts]:
     return [
         access
@@ -155,11 +177,14 @@ def _accesses(facts: KernelFacts, phase: RowPhase) -> list[AccessFacts]:
 def _form(access: AccessFacts, phase: RowPhase) -> _Form | None:
     """Return subscripts by what loops are to all phases, ``None`` where no lane has its own."""
     names = {name: f"row {at}" for at, name in enumerate(phase.rows)}
-    if phase.lane_loop is None or not access.affine:
+    if phase.lane_loop is None or phase.lane_loop not in dict(access.strides):
         return None
-    names[phase.lane_loop] = "lane"
-    moving = {name for name, _ in access.strides}
-    if phase.lane_loop not in moving or not moving <= set(names):
+    return _renamed(access, {**names, phase.lane_loop: "lane"})
+
+
+def _renamed(access: AccessFacts, names: Mapping[str, str]) -> _Form | None:
+    """Return subscripts by other names of loops, ``None`` where some loop has none."""
+    if not access.affine or not {name for name, _ in access.strides} <= set(names):
         return None
     return tuple(
         (tuple(sorted((names[name], factor) for name, factor in terms)), constant)
@@ -225,13 +250,18 @@ def _joined(
 ) -> RowsPrediction:
     """Return what is expected with some arrays kept, which take ``words`` of a thread."""
     launches: list[CudaLaunch] = []
+    values = row_values(facts, run)
     for number, phase in enumerate(run.phases):
+        held = tuple(
+            replace(own, loads=own.loads and own.array not in values) for own in phase.launch.held
+        )
+        cut = replace(phase.launch, held=held)
         model = CudaModel.of(facts[phase.kernel], profile)
         launches.append(
             launch_of(
-                _without_kept(facts[phase.kernel], phase, number, kept),
-                Structure(launches=(phase.launch,), in_order=in_order),
-                phase.launch,
+                _without_kept(facts[phase.kernel], phase, number, kept, values),
+                Structure(launches=(cut,), in_order=in_order),
+                cut,
                 _phase_candidates(facts[phase.kernel], phase, candidates),
                 model.card,
                 model.constants,
@@ -240,7 +270,7 @@ def _joined(
         )
     first, card = launches[0], launches[0].card
     parts = [demand_of(of) for of in launches]
-    barriers = 2 * sum(1 for phase in run.phases if phase.launch.sum_loop is not None)
+    barriers = sum(1 for phase in run.phases if phase.launch.sum_loop is not None)
     wait = first.code.barrier_wait * card.barrier_cycles
     registers = np.maximum.reduce([part.registers for part in parts]) + words
     threads = candidates.rows * candidates.lanes
@@ -334,11 +364,18 @@ def _phase_candidates(
 
 
 def _without_kept(
-    facts: KernelFacts, phase: RowPhase, number: int, kept: Sequence[KeptArray]
+    facts: KernelFacts,
+    phase: RowPhase,
+    number: int,
+    kept: Sequence[KeptArray],
+    values: Mapping[str, int],
 ) -> KernelFacts:
     """Return a kernel without the accesses of a phase that registers answer."""
 
     def left(access: AccessFacts) -> AccessFacts | None:
+        if access.array in values:
+            writes = access.writes and number == values[access.array]
+            return replace(access, reads=0) if writes else None
         own = next((k for k in kept if k.array == access.array), None)
         if own is None or _form(access, phase) != own.form:
             return access

@@ -93,6 +93,31 @@ def stay_in_rows(pieces: Sequence[Piece], depth: int, dependences: Dependences) 
     )
 
 
+def have_same_rows(pieces: Sequence[Piece], depth: int) -> bool:
+    """Tell whether all pieces have the same rows, where they have any."""
+    first, *others = (_rows_of(piece, depth) for piece in pieces)
+    return all(
+        bool(
+            first.intersect_params(other.params()).is_equal(other.intersect_params(first.params()))
+        )
+        for other in others
+    )
+
+
+def _rows_of(piece: Piece, depth: int) -> isl.Set:
+    found: isl.Set | None = None
+    for statement, placed in zip(piece.statements, piece.placed, strict=True):
+        functions = [
+            function_on(loop.member.function, statement.domain)
+            for loop in outer_parallel(piece)[:depth]
+        ]
+        rows = named_map(statement.domain, functions, "row", ())
+        here = rows.intersect_domain(piece.unbound(placed)).range()
+        found = here if found is None else found.union(here)
+    assert found is not None
+    return found
+
+
 def row_mapping(piece: Piece, depth: int, block: RowBlock, names: NameTable) -> Mapping:
     """Return the layout of a piece whose rows go to blocks, and the rest of whose loops to lanes.
 

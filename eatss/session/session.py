@@ -31,6 +31,7 @@ from eatss.gpu import GpuProfile, load_profile
 from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.model.options import SelectOptions, VolumeName, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
+from eatss.polyhedral import ScheduledScop
 from eatss.program import Interface, Program
 from eatss.progress import Told, nobody
 from eatss.python_source.places import findings_in_python, in_python, symbolic_in_python
@@ -205,8 +206,18 @@ class Session:
         profile = load_profile(gpu)
         chosen = options.for_card(profile)
         return select_for(
-            self.analysed, profile, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows, told=told
+            self.analysed,
+            profile,
+            chosen,
+            strict_fp=strict_fp,
+            fuse_rows=fuse_rows,
+            code=self._code_schedules,
+            told=told,
         )
+
+    def _code_schedules(self) -> list[ScheduledScop]:
+        """Return the schedules that code is made from."""
+        return [region.scheduled for region in self.symbolic.regions]
 
     def predict(
         self,
@@ -230,7 +241,7 @@ class Session:
         """
         profile = load_profile(gpu)
         if self.cut == "eatss":
-            return expect_code(self.analysed, profile, wanted)
+            return expect_code(self.analysed, profile, wanted, self._code_schedules)
         limit = PPCG_SHARED_BYTES if max_shared_memory is None else max_shared_memory
         if limit < 0:
             raise wrong("max_shared_memory", limit, "a number of bytes, or 0")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.analysis.program import AnalysedProgram
 from eatss.analysis.structure import RowRun
@@ -20,6 +21,7 @@ from eatss.model import (
     select_program,
 )
 from eatss.model.options import DEFAULT_TIMEOUT_S
+from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.source_lines import source_lines
 from eatss.program import Original, Program
 from eatss.progress import Told, nobody
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
     from eatss.recipe.requests import CodeRequest
 
 
+CodeSchedules: TypeAlias = Callable[[], Sequence[ScheduledScop]]
+"""Gives the schedules of a program's regions that code is made from."""
+
+
 def select_for(
     program: AnalysedProgram,
     profile: GpuProfile,
@@ -39,6 +45,7 @@ def select_for(
     *,
     strict_fp: bool = False,
     fuse_rows: bool = True,
+    code: CodeSchedules | None = None,
     told: Told = nobody,
 ) -> Selection:
     """Take kernel facts and a card to a selection.
@@ -49,6 +56,7 @@ def select_for(
         options: target, objective and bounds.
         strict_fp: whether generated code keeps the order of all operations.
         fuse_rows: whether kernels that share rows may become one.
+        code: gives the schedules that code is made from.
         told: is told which kernel it is at.
     """
     if options.timeout_s is not None or options.model in PUBLISHED:
@@ -63,7 +71,7 @@ def select_for(
         if fuse_rows:
             from eatss.lower.row_runs import row_runs_for  # noqa: PLC0415
 
-            row_runs = row_runs_for(program, profile, strict_fp=strict_fp)
+            row_runs = row_runs_for(program, profile, strict_fp=strict_fp, code=code)
     selection = select_program(
         program.facts,
         profile,
@@ -102,9 +110,14 @@ def expect_ppcg(
 
 
 def expect_code(
-    program: AnalysedProgram, profile: GpuProfile, wanted: CodeRequest
+    program: AnalysedProgram,
+    profile: GpuProfile,
+    wanted: CodeRequest,
+    code: CodeSchedules | None = None,
 ) -> ProgramExpectation:
     """Predict generated code at sizes of the user's; what they leave out is selected for energy.
+
+    ``code`` gives the schedules that code is made from.
 
     Raises:
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
@@ -121,7 +134,8 @@ def expect_code(
     options = checked_options(program.facts, [scop.scop for scop in program.scops], wanted)
     structures = structures_for(program, profile)
     fuse_rows = not options.keeps_apart
-    selection = select_for(program, profile, ModelOptions(target="cuda"), fuse_rows=fuse_rows)
+    chosen = ModelOptions(target="cuda")
+    selection = select_for(program, profile, chosen, fuse_rows=fuse_rows, code=code)
     own = with_own_sizes(selection, program.facts, structures, profile, options)
     unused = places_without_effect(program.facts, structures, options)
     found = expect_cuda(program.facts, structures, profile, selection, own)
