@@ -10,21 +10,16 @@ import islpy as isl
 
 from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
 from eatss.analysis.structure import MOST_POINTS, VECTOR_BYTES
-from eatss.instructions import COMBINES, SHUFFLES
 from eatss.isl_names import coalesced, parameters_set, without_parameters
 from eatss.kernel.distribution import LANES
-from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Argument,
     Buffer,
-    Copy,
-    Element,
     For,
     If,
     Kernel,
     Let,
     Node,
-    Perform,
     WarpAxis,
 )
 from eatss.kernel.uses import buffers_of, names_of, without_unused
@@ -36,6 +31,7 @@ from eatss.lower.digits import digits
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import FALSE, TRUE
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
+from eatss.lower.lane_sums import passed_to_all, shuffles
 from eatss.lower.promotion import SharedTile
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import References
@@ -454,9 +450,13 @@ class KernelBuilder:
             return tuple(found)
 
         summed = self._strided(loop, ranges, sums)
-        found = [*neutral, *summed, *self._shuffled(min(loop.threads, LANES))]
+        parts = list(references.combined())
+        found = [*neutral, *summed, *self._at_points(shuffles(parts, min(loop.threads, LANES)))]
         if self._sums_for_all and loop.threads > 1:
-            found += self._for_all(loop)
+            passed = passed_to_all(parts, loop, self._mapping, self._names)
+            self._boxes += passed.boxes
+            found.append(If(conditions=(passed.first,), body=self._at_points(passed.put)))
+            found += self._at_points(passed.taken)
         references.combine_atomically = self._mapping.chunks > 1
         stores: tuple[Node, ...] = tuple(
             node
@@ -467,57 +467,6 @@ class KernelBuilder:
             first = Apply(Operator.EQ, (Name(loop.thread), Constant(0)))
             stores = (If(conditions=(first,), body=stores),)
         return (*found, *stores)
-
-    def _shuffled(self, width: int) -> tuple[Node, ...]:
-        """Return what makes the first of ``width`` lanes have what all of them add up."""
-        return self._at_points(
-            tuple(
-                Perform(
-                    instruction=SHUFFLES[combiner.name],
-                    operands=(("sum", (register,)),),
-                    immediates=(("delta", width >> step), ("width", width)),
-                )
-                for register, combiner in self._references.combined()
-                for step in range(1, width.bit_length())
-            )
-        )
-
-    def _for_all(self, loop: MappedLoop) -> Iterator[Node]:
-        """Yield what makes all threads of a sum have what they add up.
-
-        The first lanes of warps leave their parts in shared memory, and every thread adds them up.
-        """
-        lanes = min(loop.threads, LANES)
-        warps = loop.threads // lanes
-        several = [m for m in self._mapping.mapped if m.threads > 1]
-        points = [m for m in self._mapping.mapped if m.points > 1]
-        own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
-        extents = [*(m.threads for m in several), *(m.points for m in points), warps]
-        put: list[Node] = []
-        taken: list[Node] = []
-        for register, combiner in self._references.combined():
-            box = Buffer(
-                name=self._names.fresh(f"{register.buffer.name}_warps"),
-                space="shared",
-                element_type=register.buffer.element_type,
-                layout=Layout(tuple(map(Constant, extents))),
-            )
-            self._boxes.append(box)
-            warp = Apply(Operator.QUOTIENT, (Name(loop.thread), Constant(lanes)))
-            put.append(Copy(target=Element(buffer=box, subscripts=(*own, warp)), source=register))
-            parts = [Element(buffer=box, subscripts=(*own, Constant(at))) for at in range(warps)]
-            taken.append(Copy(target=register, source=parts[0]))
-            taken += [
-                Perform(
-                    instruction=COMBINES[combiner.name],
-                    operands=(("target", (register,)), ("value", (part,))),
-                )
-                for part in parts[1:]
-            ]
-        inside = Apply(Operator.REMAINDER, (Name(loop.thread), Constant(lanes)))
-        first = Apply(Operator.EQ, (inside, Constant(0)))
-        yield If(conditions=(first,), body=self._at_points(tuple(put)))
-        yield from self._at_points(tuple(taken))
 
     def _at_points(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         """Return nodes for each of the thread's points, inside the domain or not."""
