@@ -115,8 +115,8 @@ def _promises(program: Program) -> Iterator[tuple[int, str]]:
     known = [one for one in functions if one is not None and one.body]
     for function in sorted(known, key=lambda one: one.body[0].start):
         calls = "".join(f"eatss::promise({name}); " for name in _restricted(function))
-        if calls:
-            yield function.body[0].start, calls
+        if calls:  # behind the bracket: what is first in the body may be a line of its own
+            yield program.text.index("{", function.parameters[-1].end) + 1, f" {calls}"
 
 
 def _restricted(function: Function) -> Iterator[str]:
