@@ -38,8 +38,10 @@ LEAST_THREADS = 64
 STEPS = (1, 2, 4, 8)
 """Elements of a row that a thread takes at a time, where a tile is not the whole row."""
 
-MOST_KEPT = 32
-"""Elements of a row that a thread has, where a tile is the whole row."""
+MOST_KEPT = 16
+"""Elements of a row that a thread has, where a tile is the whole row. Measured, not derived: on an
+H100 a softmax of rows of 2000 doubles takes 0.244 ms with 8, 0.249 ms with 16 and 0.475 ms with
+64."""
 
 
 @dataclass(frozen=True, slots=True)
