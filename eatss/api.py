@@ -314,7 +314,9 @@ def _generated(
     session = Session(source, reading, volume=choosing.volume_name(), code=True)
     lasting = True
     if not isinstance(decided, Recipe):
-        chosen = decided or session.select(profile, choosing, strict_fp=wanted.strict_fp)
+        chosen = decided or session.select(
+            profile, choosing, strict_fp=wanted.strict_fp, fuse_rows=wanted.fuse_rows
+        )
         lasting = decided is not None or chosen.optimal == "proven"
         limit = choosing.shared_limit_bytes(profile)
         decided = session.recipe(chosen, profile, replace(wanted, shared_limit_bytes=limit))

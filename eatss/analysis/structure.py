@@ -76,6 +76,27 @@ class SharedSum:
     blocks: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowBlock:
+    """How kernels that follow each other become one, whose blocks take rows through all of them.
+
+    A block has ``rows`` rows, one a thread along ``y``, and ``lanes`` threads along ``x`` for each
+    of them, which take ``tile`` elements of the row at a time. ``kernels`` are the names of all,
+    of which so many outer ``loops`` are over rows.
+    """
+
+    kernels: tuple[str, ...]
+    loops: int
+    rows: int
+    lanes: int
+    tile: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.rows * self.lanes
+
+
 MAX_STAGES = 8
 """The most boxes of shared memory in use at once."""
 
@@ -181,7 +202,8 @@ class LayoutSizes(Protocol):
     ``tile_sizes`` by loop of the band, ``block`` threads by mapped loop, the one along ``x`` last.
     ``spread`` is how its sums are spread, if they are; ``shared_sum`` how blocks share them beside
     that; ``host_loop`` a loop of the band that runs on the host. ``stages`` are the boxes of shared
-    memory in use at once where threads compute alone; all but one are filled ahead.
+    memory in use at once where threads compute alone; all but one are filled ahead. A ``row_block``
+    is of the first of the kernels that become one by it.
     """
 
     @property
@@ -219,6 +241,11 @@ class LayoutSizes(Protocol):
         """Boxes of shared memory in use at once where threads compute alone."""
         ...
 
+    @property
+    def row_block(self) -> RowBlock | None:
+        """How the kernel and those behind it become one."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainSizes:
@@ -231,6 +258,7 @@ class PlainSizes:
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: int = 1
+    row_block: RowBlock | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,3 +370,27 @@ class Structure:
     def products(self) -> tuple[ProductFacts, ...]:
         """What ``instruction`` computes, in all launches."""
         return tuple(one for launch in self.launches for one in launch.products)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPhase:
+    """What blocks do with their rows between two barriers, as a launch of its own.
+
+    ``kernel`` is the one that it is of. ``rows`` are the loops over rows, ``lane_loop`` is the one
+    whose iterations the lanes of a row share, if there is one. ``length`` is how many elements of a
+    row that is, where code knows it.
+    """
+
+    kernel: str
+    launch: LaunchFacts
+    rows: tuple[str, ...]
+    lane_loop: str | None
+    length: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRun:
+    """Kernels that follow each other and share rows: they, or some of them, can become one."""
+
+    kernels: tuple[str, ...]
+    phases: tuple[RowPhase, ...]

@@ -275,9 +275,11 @@ def _generated(job: CodeJob) -> FoundProgram:
 
 def _decided(sized: Session, session: Session, job: CodeJob) -> tuple[Selection, Recipe]:
     """Select for the sizes of one session, and decide about the code of another."""
-    selection = sized.select(job.profile, job.choosing, strict_fp=job.wanted.strict_fp)
+    strict, fuse = job.wanted.strict_fp, job.wanted.fuse_rows
+    selection = sized.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=fuse)
     if not {*selection.recomputed} <= {*session.recomputable}:  # loops are empty at some sizes
-        selection = sized.plain.select(job.profile, job.choosing, strict_fp=job.wanted.strict_fp)
+        plain = sized.plain
+        selection = plain.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=fuse)
     limit = job.choosing.shared_limit_bytes(job.profile)
     wanted = replace(job.wanted, shared_limit_bytes=limit)
     return selection, session.recipe(selection, job.profile, wanted)

@@ -251,13 +251,17 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
     session = Session(job.source, job.reading, volume=job.choosing.volume_name(), code=True)
     sized = Session(job.source, at_sizes(session, job.sizes), code=True)
     strict = job.wanted.strict_fp
-    selection = sized.select(job.profile, job.choosing, strict_fp=strict)
+    fuse = job.wanted.fuse_rows
+    selection = sized.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=fuse)
     sized = sized.of(selection)
     options = job.choosing.for_card(job.profile)
     structures = structures_for(sized.analysed, job.profile, strict_fp=strict, tf32=options.tf32)
     limit = job.choosing.shared_limit_bytes(job.profile)
     wanted = replace(job.wanted, shared_limit_bytes=limit)
-    kernels = selection.kernels
+    apart = selection  # another layout of one kernel is for kernels that are not one
+    if any(kernel.row_block is not None for kernel in selection.kernels):
+        apart = sized.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=False)
+    kernels = apart.kernels
     weight = [0.0 if one.predicted is None else one.predicted.energy_j for one in kernels]
     choices = [(_MODEL, selection)]
     others = [

@@ -196,7 +196,10 @@ def _generated(
     lasting = True
     if decided is None:
         with working(f"solving for {profile.title}") as step:
-            decided = session.select(profile, options, strict_fp=wanted.strict_fp, told=step.at)
+            strict, fuse = wanted.strict_fp, wanted.fuse_rows
+            decided = session.select(
+                profile, options, strict_fp=strict, fuse_rows=fuse, told=step.at
+            )
         lasting = decided.optimal == "proven"
     if save_schedule is not None:
         scheduled = [region.scheduled for region in session.of(decided).symbolic.regions]

@@ -360,6 +360,13 @@ def code_options(
             "(compute capability 8.0). By default as selected.",
         ),
     ] = None,
+    fuse_rows: Annotated[
+        bool,
+        of_code(
+            "--fuse-rows/--no-fuse-rows",
+            help="Let kernels that share rows become one, where that is selected.",
+        ),
+    ] = True,
 ) -> CodeRequest:
     """Return what the user wants of generated code."""
     widths: dict[str, Literal[32, 64]] = {"32": 32, "64": 64}
@@ -371,4 +378,5 @@ def code_options(
         transformations=tuple(transformations or ()),
         instructions=tuple(instructions or ()),
         stages=stages,
+        fuse_rows=fuse_rows,
     )

@@ -2,69 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-import islpy as isl
-
-from eatss.analysis import KernelFacts
-from eatss.analysis.structure import COPIES_AHEAD, WarpUse
 from eatss.cuda.capability import check_capability
 from eatss.cuda.file_text import file_text
-from eatss.cuda.host import PlacedKernel, bounds_of_loops, host_steps
+from eatss.cuda.region import RegionBuilder, RegionInput, WideIndicesError
 from eatss.cuda.signature import (
-    entry_arguments,
-    names_of,
-    outside_arrays,
     parameters_of,
-    taken_names,
-    temporaries_of,
 )
-from eatss.forked import left_s
 from eatss.gpu import GpuProfile
 from eatss.kernel.nodes import Kernel
-from eatss.kernel.resources import resources_of
-from eatss.kernel.uses import (
-    computed_by,
-    grid_strides,
-    inexact_instructions,
-    instruction_notes,
-    rounded_sums,
-)
-from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import (
-    assumptions_of,
-    fixed_sizes,
-    given_sizes,
-    implied_sizes,
     index_bits_of,
-    launchable,
 )
-from eatss.lower.bounds import TooManyCasesError
-from eatss.lower.checks import check_order
-from eatss.lower.index_range import Indices, Sizes, common_sizes
-from eatss.lower.kernel_builder import KernelBuilder
-from eatss.lower.kernel_context import BuiltKernel, KernelContext
-from eatss.lower.placement import promoted_candidates, unpromoted_notes
-from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.size_products import (
-    shared_tile,
     work_written_out,
     written_out,
 )
-from eatss.lower.thread_ast import subtree_of
-from eatss.lower.vector_rows import in_rows, neighbours_of
-from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import compute_dependences
-from eatss.polyhedral.isl_limits import at_most, bounded_work, ran_out
+from eatss.polyhedral.isl_limits import bounded_work
 from eatss.polyhedral.schedule import default_operations
 from eatss.program import (
-    Assumption,
-    Constant,
     Entry,
-    HostStep,
     KernelCode,
     Original,
     Program,
@@ -72,44 +33,10 @@ from eatss.program import (
 from eatss.recipe.recipe import Recipe
 from eatss.recipe.recipe_json import recipe_to_dict
 from eatss.schedule.errors import input_error_at
-from eatss.schedule.names import NameTable, is_reserved
-from eatss.schedule.pieces import Piece, pieces_of
-from eatss.scops import Scop
-from eatss.transform.chain import transformed
 from eatss.work.least_work import work_of
 
 GENERATION_FACTOR = 4
 """How much more isl may do for code than for the schedule by default; PolyBench needs less."""
-
-FIRST_OPERATIONS = 2_000_000
-"""What isl may do for one kernel at first; each of ``kernels/`` takes under half a second."""
-
-KERNEL_OPERATIONS = 6_000_000
-"""What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
-of the user's: seidel-2d with a small tile in shared memory needs more than half of that."""
-
-
-class WideIndicesError(Exception):
-    """Indices of 32 bits do not hold what a region computes ``what`` for."""
-
-    def __init__(self, scop: Scop, what: str) -> None:
-        """Note the region and the sizes."""
-        super().__init__(what)
-        self.scop = scop
-        self.what = what
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegionInput:
-    """A region to generate code for: its schedule, and the facts its sizes were selected from.
-
-    ``generic`` says that the schedule is over symbolic sizes; otherwise code made from it is for
-    the sizes of the source only, and its entry insists on them.
-    """
-
-    scheduled: ScheduledScop
-    facts: tuple[KernelFacts, ...]
-    generic: bool = True
 
 
 def generate(
@@ -207,7 +134,7 @@ def _regions(
     """
     made = _Made()
     for region in regions:
-        builder = _RegionBuilder(region, recipe, profile, bits, len(made.kernels))
+        builder = RegionBuilder(region, recipe, profile, bits, len(made.kernels))
         scop = region.scheduled.scop
         dependences = region.scheduled.dependences
         with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
@@ -222,291 +149,3 @@ def _regions(
         for parameter, tile in builder.parameter_tiles.items():
             made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
     return made
-
-
-class _RegionBuilder:
-    """Builds the kernels and the entry of one region."""
-
-    def __init__(
-        self,
-        region: RegionInput,
-        recipe: Recipe,
-        profile: GpuProfile,
-        bits: Literal[32, 64],
-        first: int,
-    ) -> None:
-        self._scheduled = region.scheduled
-        self._generic = region.generic
-        self._scop = region.scheduled.scop
-        self._facts = region.facts
-        self._recipe = recipe
-        self._profile = profile
-        self._options = recipe.options
-        self._index_bits = bits
-        self._planner = UnitPlanner(
-            region.scheduled, region.facts, recipe.kernel, profile, recipe.options
-        )
-        self._first = first
-        self.kernels: list[KernelCode] = []
-        self.parameter_tiles: dict[str, int] = {}
-        self.code: list[Kernel] = []
-        self.outside: tuple[str, ...] = ()
-
-    def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
-        scop = self._scop
-        _refuse_reserved(scop)
-        names = names_of(scop)
-        written = frozenset(s.write.array for s in scop.statements)
-        arrays = device_arrays(scop, names)
-        names.reserve(*taken_names(scop))
-        self.outside = outside_arrays(scop, arrays)
-        context = self._context(arrays, names, macros)
-        pieces = pieces_of(self._scheduled, names)
-        placed: list[PlacedKernel] = []
-        for piece in pieces:
-            placed.extend(self._piece(piece, context))
-        # what the source implies of sizes is tested, not believed: callers may pass any
-        anything = isl.Set.universe(scop.context.get_space())
-        steps = host_steps(placed, anything)
-        sizes = self._sizes(pieces, placed, steps, macros)
-        passed = {name for kernel in self.kernels for name in kernel.arguments}
-        used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
-        function = scop.function
-        launcher = f"{function}_cuda" if single else f"{function}_{scop.index}_cuda"
-        return Entry(
-            launcher=launcher,
-            function=function,
-            region=scop.index,
-            whole_function=scop.whole_function,
-            arguments=entry_arguments(scop, arrays, written),
-            temporaries=temporaries_of(scop, used),
-            assumptions=(
-                *(() if self._generic else fixed_sizes(macros)),
-                *given_sizes(scop),
-                *assumptions_of(scop, used, sizes=sizes),
-                *implied_sizes(self._scheduled.assumes),
-                *self._launchable(placed),
-            ),
-            body=steps,
-        )
-
-    def _sizes(
-        self,
-        pieces: Sequence[Piece],
-        placed: Sequence[PlacedKernel],
-        steps: Sequence[HostStep],
-        macros: Mapping[str, int],
-    ) -> Sizes | None:
-        """Return the sizes for which 32-bit indices hold, ``None`` for indices of 64 bits.
-
-        Raises:
-            WideIndicesError: they do not hold at the sizes of the source, or hardly anywhere.
-        """
-        if self._index_bits != 32:
-            return None
-        host = Indices(32)
-        host.note(*bounds_of_loops(steps))
-        texts = [(host, pieces), *((item.kernel.index, [item.piece]) for item in placed)]
-        sizes = common_sizes(texts, self._scop.parameters)
-        if sizes is None:
-            raise WideIndicesError(self._scop, "sizes of a few millions")
-        for name, value in self._scop.with_products(macros).items():
-            if name in self._scop.parameters and abs(value) > sizes.largest:
-                raise WideIndicesError(self._scop, f"{name} = {value}")
-        return sizes
-
-    def _launchable(self, placed: Sequence[PlacedKernel]) -> Iterator[Assumption]:
-        """Yield what must hold of the sizes for the grids to launch.
-
-        Raises:
-            InputError: ``EATSS-K015``: a grid has too many blocks, whatever the sizes.
-        """
-        for item in placed:
-            condition = item.kernel.most_blocks
-            if condition is None:
-                continue
-            if isinstance(condition, Constant):
-                raise input_error_at(
-                    "EATSS-K015",
-                    f"{item.kernel.kernel.name} would need more than 2^31 - 1 blocks along x",
-                    span=item.piece.statements[0].span,
-                    hint="give larger tiles with --tile",
-                )
-            yield launchable(item.kernel.kernel.name, condition)
-
-    def _context(
-        self, arrays: dict[str, DeviceArray], names: NameTable, macros: dict[str, int]
-    ) -> KernelContext:
-        passed = tuple(
-            declaration.name
-            for declaration in self._scop.parameter_declarations
-            if declaration.name not in macros
-        )
-        limit = self._options.shared_limit_bytes
-        return KernelContext(
-            scop=self._scop,
-            arrays=arrays,
-            names=names,
-            index_bits=self._index_bits,
-            line_info=self._options.line_info,
-            parameters=passed,
-            shared_limit_bytes=self._profile.shared_per_block_optin_bytes
-            if limit is None
-            else limit,
-            static_shared_bytes=self._profile.shared_per_block_bytes,
-            wide_copies=not self._options.transformations,
-            strict_fp=self._options.strict_fp,
-        )
-
-    def _piece(self, piece: Piece, context: KernelContext) -> list[PlacedKernel]:
-        """Return the kernels of a piece, its texts and nouns noted."""
-        local = context.names.inner()
-        local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
-        placed = []
-        own = self._options.tile_sizes or self._options.placements
-        limit = 2 * KERNEL_OPERATIONS if own else KERNEL_OPERATIONS
-        for unit in self._planner.units(piece, local):
-            try:
-                kernel = self._tiled(unit, context, limit)
-            except (isl.Error, TooManyCasesError):
-                if ran_out(self._scop):
-                    raise
-                simple = self._planner.one_thread(unit.piece, local, "isl fails on its tiles")
-                kernel = self._kernel(simple, context)
-            placed.append(PlacedKernel(unit.piece, kernel))
-        return placed
-
-    def _tiled(self, unit: Unit, context: KernelContext, limit: int) -> BuiltKernel:
-        """Write the kernel of a unit within ``limit`` operations of isl.
-
-        A part of them is tried first. Where time is bounded, all are only where they fit into it
-        at that speed: isl takes long for operations on large numbers.
-        """
-        before_s = left_s()
-        try:
-            with at_most(self._scop.isl_context, FIRST_OPERATIONS):
-                return self._kernel(unit, context)
-        except isl.Error:
-            taken_s = before_s - left_s() if before_s < math.inf else 0.0
-            if ran_out(self._scop) or taken_s * limit / FIRST_OPERATIONS > left_s() / 2:
-                raise
-        with at_most(self._scop.isl_context, limit):
-            return self._kernel(unit, context)
-
-    def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
-        """Write the kernel of a unit and note it."""
-        in_order = check_order(
-            self._scop,
-            unit.piece,
-            unit.mapping,
-            unit.parts,
-            self._scheduled.dependences,
-            subtree_of(unit.piece, unit.mapping),
-            strict=self._options.strict_fp,
-        )
-        name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
-        decided = None if unit.kernel is None else self._recipe.kernel(unit.kernel)
-        staged = promoted_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
-        mapping = in_rows(unit.mapping, unit.piece, unit.storage, staged, self._scop)
-        kernel = KernelBuilder(
-            name, unit.piece, mapping, unit.parts, unit.storage, staged, context, unit.names
-        ).build()
-        warps = decided.warps if decided is not None and unit.mapping.warps else None
-        instructions = self._instructions(warps)
-        resident = 1 if warps is None else self._resident(warps)
-        code = transformed(
-            kernel.kernel,
-            transformations=self._options.transformations,
-            instructions=instructions,
-            sizes=self._scop.sizes,
-            strict_fp=self._options.strict_fp,
-            neighbours=neighbours_of(mapping, staged, self._scop),
-            stages=self._stages(warps, 1 if decided is None else decided.stages),
-            most_shared_bytes=context.shared_limit_bytes,
-            registers=self._most_registers(replace(kernel.kernel, resident=resident)),
-        )
-        if warps is not None and computed_by(code, warps.instruction):
-            code = replace(code, resident=resident)
-        kernel = replace(kernel, kernel=code)
-        resources = resources_of(code)
-        self.code.append(code)
-        for parameter, tile in self._tiles_of_sizes(kernel.parameter_tiles):
-            self.parameter_tiles[parameter] = max(tile, self.parameter_tiles.get(parameter, 0))
-        self.kernels.append(
-            KernelCode(
-                name=name,
-                statements=tuple(s.name for s in unit.piece.statements),
-                block=unit.mapping.block,
-                shared_bytes=resources.shared_bytes,
-                dynamic_shared=code.dynamic_shared,
-                registers=min(resources.register_words, self._most_registers(code)),
-                arguments=tuple(one.name for one in code.arguments),
-                tile_sizes=unit.mapping.tiles,
-                notes=(
-                    *unit.notes,
-                    *kernel.notes,
-                    *instruction_notes(code, self._told(code, instructions)),
-                    *map(str, rounded_sums(code)),
-                    *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
-                ),
-                reassociates=not in_order,
-                inexact_instructions=inexact_instructions(code),
-                regroups=code.regroups,
-                rounded_sums=rounded_sums(code),
-                grid_strides=grid_strides(kernel.kernel),
-            )
-        )
-        return kernel
-
-    def _tiles_of_sizes(self, tiles: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-        """Yield tiles along sizes that callers pass; factors of a product share one."""
-        products = {product.name: product for product in self._scop.products}
-        for name, tile in tiles:
-            if name in products:
-                yield from shared_tile(products[name], tile).items()
-            else:
-                yield name, tile
-
-    def _instructions(self, warps: WarpUse | None) -> tuple[str, ...]:
-        """Return the instructions that a kernel is to use: what the user wants, and selected."""
-        own = () if warps is None else (warps.instruction,)
-        return tuple(dict.fromkeys((*self._options.instructions, *own)))
-
-    def _told(self, code: Kernel, instructions: Sequence[str]) -> list[str]:
-        """Return what notes tell of: what the user wants, used or not, and what is used."""
-        asked = self._options.instructions
-        return [name for name in instructions if name in asked or computed_by(code, name)]
-
-    def _most_registers(self, code: Kernel) -> int:
-        """Return the registers that a compiler may give a thread."""
-        each = self._profile.registers_per_sm // (code.threads * code.resident)
-        return min(self._profile.registers_per_thread, each)
-
-    def _resident(self, warps: WarpUse) -> int:
-        """Return the blocks that an SM is to have at a time, where sizes are those selected."""
-        options = self._options
-        return 1 if options.tile_sizes or options.block or options.stages else warps.resident
-
-    def _stages(self, warps: WarpUse | None, alone: int) -> int:
-        """Return the boxes of shared memory that are in use at once.
-
-        ``alone`` are those selected for threads that compute alone. They go with selected sizes.
-        """
-        if self._profile.compute_capability < COPIES_AHEAD:
-            return 1
-        if self._options.stages is not None:
-            return self._options.stages
-        own = self._options.tile_sizes or self._options.block
-        return (1 if own else alone) if warps is None else warps.stages
-
-
-def _refuse_reserved(scop: Scop) -> None:
-    """Refuse sizes whose names cannot stand in C++."""
-    for name in scop.parameters:
-        if is_reserved(name):
-            raise input_error_at(
-                "EATSS-K014",
-                f"the size '{name}' has a name that C++ or CUDA keeps for itself",
-                span=scop.span,
-                hint="rename it",
-            )

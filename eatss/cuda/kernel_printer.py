@@ -81,7 +81,8 @@ class _Printer:
         c_type = buffer.element_type.value
         if buffer.space == "argument":
             return f"{c_type} {argument.name}"
-        return f"{'const ' * argument.read_only}{c_type} *__restrict__ {argument.name}"
+        alone = "" if argument.passed_on else "__restrict__ "
+        return f"{'const ' * argument.read_only}{c_type} *{alone}{argument.name}"
 
     # Nodes -------------------------------------------------------------------------------
 

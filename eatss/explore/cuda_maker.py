@@ -121,7 +121,7 @@ class CudaMaker:
                 recomputed = self._program(()).session.recomputed  # variants are of one program
                 reading = at_sizes(sized, sizes)
                 sized = Session(sized.c_source, reading, code=True, recomputed=recomputed)
-            base = sized.select(self._profile, self._choosing)
+            base = sized.select(self._profile, self._choosing, fuse_rows=False)
             sized = sized.of(base)
             structures = structures_for(sized.analysed, self._profile)
             self._programs[sizes] = _Program(sized, base, structures)
@@ -185,7 +185,7 @@ def selected_under(
     session = Session(
         source, reading, volume=options.volume_name(), code=True, recomputed=recomputed
     )
-    return session.select(profile, options)
+    return session.select(profile, options, fuse_rows=False)
 
 
 def default_sizes(

@@ -98,7 +98,7 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     text = job.source
     session = Session(text.source, text.reading(), code=True)
     choosing = SelectOptions(target="cuda", objective=job.objective)
-    base = session.select(profile, choosing)
+    base = session.select(profile, choosing, fuse_rows=False)
     session = session.of(base)
     structures = structures_for(session.analysed, profile)
     facts = session.analysed.facts

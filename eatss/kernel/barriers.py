@@ -5,7 +5,8 @@ write and a read, and between a read and the next write, every thread has to hav
 All nodes are followed in every order that they may run in: branches apart, loops twice and not at
 all. What is copied to the same places of a box again, by equal loops, is copied by the same
 threads, and needs no barrier in between. That one copy has different places for different threads
-is up to who made it. Only shared memory is looked at: no barrier is for global memory.
+is up to who made it. In global memory threads of a block meet between phases only: what one phase
+wrote is there for another behind a barrier.
 
 That threads meet in a vote (:class:`AllFinite`) counts for nothing, since they vote only at times.
 
@@ -51,13 +52,17 @@ _Places: TypeAlias = tuple[tuple[IntExpr, ...], frozenset[_Definition]]
 
 
 class _Box:
-    """A box, and which of its stages. A follower has one object for each, compared as such."""
+    """A box, and which of its stages; an array, and the phase that touches it.
 
-    __slots__ = ("buffer", "stage")
+    A follower has one object for each, compared as such.
+    """
 
-    def __init__(self, buffer: Buffer, stage: Stage) -> None:
+    __slots__ = ("buffer", "phase", "stage")
+
+    def __init__(self, buffer: Buffer, stage: Stage, phase: str) -> None:
         self.buffer = buffer
         self.stage = stage
+        self.phase = phase
 
 
 class _Through:
@@ -143,6 +148,24 @@ def barrier_faults(body: Sequence[Node]) -> tuple[str, ...]:
     return Follower(varying_names(body)).followed(body, SharedUses())[1]
 
 
+def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
+    """Return the arrays that one phase writes and another one writes or reads."""
+    writers: dict[Buffer, set[str]] = {}
+    users: dict[Buffer, set[str]] = {}
+    for node in every(body):
+        if not isinstance(node, Scope) or not node.phase:
+            continue
+        for one in every(node.body):
+            written, read = accesses(one)
+            for element in written:
+                writers.setdefault(element.buffer, set()).add(node.phase)
+            for element in (*written, *read):
+                users.setdefault(element.buffer, set()).add(node.phase)
+    return frozenset(
+        buffer for buffer in writers if buffer.space == "global" and len(users[buffer]) > 1
+    )
+
+
 def needed_barriers_only(body: Sequence[Node]) -> tuple[Node, ...]:
     """Return nodes without the barriers that can be left out, the last ones first.
 
@@ -182,7 +205,8 @@ class Follower:
 
     def __init__(self, varying: frozenset[str]) -> None:
         self._varying = varying
-        self._boxes: dict[tuple[Buffer, Stage], _Box] = {}
+        self._boxes: dict[tuple[Buffer, Stage, str], _Box] = {}
+        self._phase = ""
         self._through: dict[_Places, _Through] = {}
         self._defined: dict[str, tuple[IntExpr, ...]] = {}
         self._cycles: dict[str, Cycle] = {}
@@ -213,7 +237,10 @@ class Follower:
         if isinstance(node, Barrier | Commit | Wait):
             return self._waited(node, before, uniform=uniform)
         if isinstance(node, Scope):
-            return self._follow(node.body, before, uniform=uniform)
+            outside, self._phase = self._phase, node.phase or self._phase
+            behind = self._follow(node.body, before, uniform=uniform)
+            self._phase = outside
+            return behind
         if isinstance(node, If):
             inside = uniform and not self._varies(node.conditions)
             first = self._follow(node.body, before, uniform=inside)
@@ -262,7 +289,7 @@ class Follower:
     def _with_stages(self, uses: SharedUses, change: Callable[[Stage], Stage]) -> SharedUses:
         def box(one: _Box) -> _Box:
             stage = change(one.stage)
-            return one if stage is one.stage else self._box(one.buffer, stage)
+            return one if stage is one.stage else self._box(one.buffer, stage, one.phase)
 
         return uses.with_boxes(box)
 
@@ -283,18 +310,18 @@ class Follower:
         return self._through.setdefault((subscripts, frozenset(found.items())), _Through())
 
     def _accessed(self, node: Node) -> _Access:
-        """Return what a node writes and reads in shared memory."""
+        """Return what a node writes and reads where threads of the block meet."""
         known = self._accesses.get(id(node))
         if known is not None:
             return known
         written, read = accesses(node)
         same = isinstance(node, Copy)
         wrote = frozenset(
-            (self._box_of(one), self._places(one.subscripts) if same else None)
+            (self._box_of(one), self._places(one.subscripts) if same and _is_box(one) else None)
             for one in written
-            if one.buffer.space == "shared"
+            if self._is_met(one.buffer)
         )
-        reads = frozenset(self._box_of(one) for one in read if one.buffer.space == "shared")
+        reads = frozenset(self._box_of(one) for one in read if self._is_met(one.buffer))
         self._accesses[id(node)] = wrote, reads
         return wrote, reads
 
@@ -322,18 +349,28 @@ class Follower:
             own = SharedUses(wrote, reads)
         return before.joined(own)
 
-    def _box_of(self, element: Element) -> _Box:
-        return self._box(element.buffer, stage_of(element, self._cycles))
+    def _is_met(self, buffer: Buffer) -> bool:
+        return buffer.space == "shared" or (buffer.space == "global" and self._phase != "")
 
-    def _box(self, buffer: Buffer, stage: Stage) -> _Box:
-        return self._boxes.setdefault((buffer, stage), _Box(buffer, stage))
+    def _box_of(self, element: Element) -> _Box:
+        phase = self._phase if element.buffer.space == "global" else ""
+        return self._box(element.buffer, stage_of(element, self._cycles), phase)
+
+    def _box(self, buffer: Buffer, stage: Stage, phase: str) -> _Box:
+        return self._boxes.setdefault((buffer, stage, phase), _Box(buffer, stage, phase))
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:
         return any(_mentions(expression, self._varying) for expression in expressions)
 
 
+def _is_box(element: Element) -> bool:
+    return element.buffer.space == "shared"
+
+
 def _meet(one: _Box, other: _Box) -> bool:
-    """Tell whether two boxes may be the same stage of the same one."""
+    """Tell whether two boxes may be the same stage of the same one, or an array of two phases."""
+    if one.buffer.space == "global":
+        return one.buffer == other.buffer and one.phase != other.phase
     return one.buffer == other.buffer and may_meet(one.stage, other.stage)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from math import prod
 
 from eatss.analysis.banks import COPIED_BYTES
+from eatss.kernel.barriers import passed_on
 from eatss.kernel.nodes import (
     Aligned,
     AllFinite,
@@ -34,9 +35,10 @@ def kernel_faults(
     """Return what is wrong with a kernel, in words; nothing if it is well formed.
 
     Every name is known where it stands, every element has a subscript for each dimension of its
-    buffer, buffers are declared or passed, what is passed to be read is not written, and
-    instructions have their operands. A kernel that came from another keeps its name, its threads
-    and its arguments, and takes no more shared memory than blocks may have.
+    buffer, buffers are declared or passed, what is passed to be read is not written, what threads
+    pass on to each other is passed as such, and instructions have their operands. A kernel that
+    came from another keeps its name, its threads and its arguments, and takes no more shared memory
+    than blocks may have.
 
     Args:
         kernel: the kernel.
@@ -54,6 +56,11 @@ def kernel_faults(
         *_changes(kernel, before, most_shared_bytes),
         *here.faults(kernel.body, known, frozenset()),
         *_misplaced(kernel),
+        *(
+            f"{one.name} is passed as if no other thread changed it"
+            for one in kernel.arguments
+            if one.buffer in passed_on(kernel.body) and not one.passed_on
+        ),
     ]
     return tuple(dict.fromkeys(faults))
 

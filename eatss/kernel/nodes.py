@@ -114,9 +114,14 @@ class If:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Constants in ``body`` are known there only."""
+    """Constants in ``body`` are known there only.
+
+    In a named ``phase`` no thread meets another's elements of global memory; those of one phase
+    and of another do.
+    """
 
     body: tuple[Node, ...]
+    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,11 +283,17 @@ Node: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """What a kernel is passed: a size or counter, or a buffer that it may only read."""
+    """What a kernel is passed: a size or counter, or a buffer that it may only read.
+
+    Through one that is ``passed_on`` threads of a block pass values to each other. Compilers must
+    not be told then that nothing but the pointer changes it (``__restrict__``): they would keep
+    values of it over a barrier.
+    """
 
     name: str
     buffer: Buffer | None = None
     read_only: bool = False
+    passed_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,17 @@ class Indices:
         if mapping.shared is not None:  # copies ahead look so many turns beyond the last tile
             self._room = max(self._room, MAX_STAGES * mapping.chunks * mapping.shared.tile)
 
+    def joined(self, other: Indices) -> Indices:
+        """Return what both remember; names of both mean the same."""
+        both = Indices(self.bits)
+        both._printed = [*self._printed, *other._printed]
+        both._meaning = {**self._meaning, **other._meaning}
+        for small in (self._small, other._small):
+            for name, count in small.items():
+                both._small[name] = max(both._small.get(name, 0), count)
+        both._room = max(self._room, other._room)
+        return both
+
     def fits(self, sizes: Dictionary[str, Range], loops: Range) -> bool:
         """Tell whether 32 bits hold all that is printed.
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
+from dataclasses import replace
 from math import prod
 
 import islpy as isl
 
 from eatss.analysis.mapping import AXES, MAX_BLOCKS_X, MAX_BLOCKS_YZ, Axis
 from eatss.analysis.structure import MOST_POINTS, VECTOR_BYTES
-from eatss.instructions import SHUFFLES
-from eatss.isl_names import (
-    coalesced,
-    without_parameters,
-)
+from eatss.isl_names import coalesced, parameters_set, without_parameters
 from eatss.kernel.distribution import LANES
 from eatss.kernel.nodes import (
     AllFinite,
@@ -26,7 +23,6 @@ from eatss.kernel.nodes import (
     Kernel,
     Let,
     Node,
-    Perform,
     Share,
     WarpAxis,
 )
@@ -40,6 +36,7 @@ from eatss.lower.digits import digits
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import FALSE, TRUE
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
+from eatss.lower.lane_sums import passed_to_all, shuffles
 from eatss.lower.promotion import SharedTile
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import References
@@ -56,6 +53,7 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
+    c_text,
     minimum,
     multiplied,
     names_in,
@@ -84,8 +82,12 @@ class KernelBuilder:
         staged: frozenset[Candidate],
         context: KernelContext,
         names: NameTable,
+        *,
+        sums_for_all: bool = False,
     ) -> None:
+        """Note what it is made of. Sums may come to all of the threads that share them."""
         self._name = name
+        self._sums_for_all = sums_for_all
         self._piece = piece
         self._mapping = mapping
         self._parts = parts
@@ -108,6 +110,7 @@ class KernelBuilder:
         self._parameter_tiles: dict[str, int] = {}
         self._ranges: dict[str, TileRange] = {}  # by the name of the origin
         self._digits: dict[str, IntExpr] = {}  # of loops that share the blocks along x
+        self._boxes: list[Buffer] = []  # in which warps leave their parts of sums
         self._span = piece.statements[0].span
         self._staging = PromotionBuilder(
             piece=piece,
@@ -145,7 +148,9 @@ class KernelBuilder:
                 name=self._name,
                 threads=self._mapping.threads,
                 arguments=self._arguments(body),
-                shared=_vectors_first([tile.buffer for tile in self._staging.tiles]),
+                shared=_vectors_first(
+                    [*(tile.buffer for tile in self._staging.tiles), *self._boxes]
+                ),
                 static_shared_bytes=self._context.static_shared_bytes,
                 index_bits=self._context.index_bits,
                 body=body,
@@ -173,6 +178,7 @@ class KernelBuilder:
                 *self._staging.notes,
             ),
             index=self._index,
+            origins=tuple(ranges[loop.name].first for loop in self._mapping.blocks_along("x")),
         )
 
     def _products_of_sizes(self) -> Iterator[Let]:
@@ -223,7 +229,7 @@ class KernelBuilder:
             values = union_of(
                 [without_parameters(domain, others).params() for domain in self._piece.placed]
             )
-            ranges[loop.name] = tile_range(coalesced(values), loop, launch)
+            ranges[loop.name] = _only_tile(tile_range(coalesced(values), loop, launch), loop)
             self._note_tile(ranges[loop.name], loop)
             self._ranges[loop.origin] = ranges[loop.name]
             if loop is not self._mapping.split:
@@ -246,7 +252,7 @@ class KernelBuilder:
             if axis != "x":  # the kernel strides over what exceeds the limit of a grid
                 grid[axis] = minimum(grid[axis], MAX_BLOCKS_YZ)
         split, shared = self._mapping.split, self._mapping.shared
-        if split is not None:
+        if split is not None and split.grid is not None:
             grid[split.grid] = minimum(ranges[split.name].count, self._mapping.chunks)
         elif shared is not None and shared.shared is not None:
             grid[shared.shared] = minimum(self._shared_range(shared).count, self._mapping.chunks)
@@ -309,7 +315,7 @@ class KernelBuilder:
         if loop.grid == "x":
             origin = Let(name=loop.origin, value=self._start(loop, ranges))
             return (origin, *self._tiles(others, ranges, known))
-        return (self._strided(loop, ranges, lambda: self._tiles(others, ranges, known)),)
+        return self._strided(loop, ranges, lambda: self._tiles(others, ranges, known))
 
     def _inside_tile(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> tuple[Node, ...]:
         references = self._references
@@ -417,12 +423,17 @@ class KernelBuilder:
         loop: MappedLoop,
         ranges: Dictionary[str, TileRange],
         body: Callable[[], tuple[Node, ...]],
-    ) -> For:
-        """Return a loop over the tiles of a block."""
+    ) -> tuple[Node, ...]:
+        """Return a loop over the tiles of a block, or the only one that there is."""
+        if _has_one_tile(ranges[loop.name], loop):
+            return (Let(name=loop.origin, value=self._index(ranges[loop.name].first)), *body())
         condition = self._until(loop.origin, ranges[loop.name].last)
-        lower = self._start(loop, ranges)
-        step = Apply(Operator.MUL, (Constant(loop.tile), Name(f"gridDim.{loop.grid}")))
-        return For(counter=loop.origin, lower=lower, condition=condition, step=step, body=body())
+        lower = self._index(ranges[loop.name].first)
+        step: IntExpr = Constant(loop.tile)
+        if loop.grid is not None:
+            lower = self._start(loop, ranges)
+            step = Apply(Operator.MUL, (step, Name(f"gridDim.{loop.grid}")))
+        return (For(counter=loop.origin, lower=lower, condition=condition, step=step, body=body()),)
 
     def _until(self, counter: str, last: IntExpr) -> IntExpr:
         """Return the condition of a loop that runs to ``last``."""
@@ -451,17 +462,13 @@ class KernelBuilder:
             return tuple(found)
 
         summed = self._strided(loop, ranges, sums)
-        shuffles = self._at_points(
-            tuple(
-                Perform(
-                    instruction=SHUFFLES[combiner.name],
-                    operands=(("sum", (register,)),),
-                    immediates=(("delta", loop.threads >> step), ("width", loop.threads)),
-                )
-                for register, combiner in references.combined()
-                for step in range(1, loop.threads.bit_length())
-            )
-        )
+        parts = list(references.combined())
+        found = [*neutral, *summed, *self._at_points(shuffles(parts, min(loop.threads, LANES)))]
+        if self._sums_for_all and loop.threads > 1:
+            passed = passed_to_all(parts, loop, self._mapping, self._names)
+            self._boxes += passed.boxes
+            found.append(If(conditions=(passed.first,), body=self._at_points(passed.put)))
+            found += self._at_points(passed.taken)
         references.combine_atomically = self._mapping.chunks > 1
         stores: tuple[Node, ...] = tuple(
             node
@@ -471,7 +478,7 @@ class KernelBuilder:
         if loop.threads > 1:
             first = Apply(Operator.EQ, (Name(loop.thread), Constant(0)))
             stores = (If(conditions=(first,), body=stores),)
-        return (*neutral, summed, *shuffles, *stores)
+        return (*found, *stores)
 
     def _at_points(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         """Return nodes for each of the thread's points, inside the domain or not."""
@@ -667,6 +674,20 @@ class KernelBuilder:
         meaning = None if lowered is None else self._thread.meaning(lowered)
         check_coverage_of(phase, meaning, known, self._span)
         return lowered
+
+
+def _has_one_tile(tiles: TileRange, loop: MappedLoop) -> bool:
+    """Tell whether a block that takes all tiles of a loop has one, at a place that is a number."""
+    return loop.grid is None and tiles.count == Constant(1) and isinstance(tiles.first, Constant)
+
+
+def _only_tile(tiles: TileRange, loop: MappedLoop) -> TileRange:
+    """Return the tiles of a loop with what is known of the only one, if a block has one."""
+    if not _has_one_tile(tiles, loop):
+        return tiles
+    text = f"{loop.origin} = {c_text(tiles.first)}"
+    there = parameters_set(tiles.known.get_ctx(), [loop.origin], text)
+    return replace(tiles, known=coalesced(tiles.known.intersect(there)))
 
 
 def _vectors_first(buffers: Sequence[Buffer]) -> tuple[Buffer, ...]:

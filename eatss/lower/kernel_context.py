@@ -8,6 +8,7 @@ from typing import Literal
 
 import islpy as isl
 
+from eatss.analysis.mapping import Axis
 from eatss.kernel.nodes import Kernel
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.index_range import Indices
@@ -43,7 +44,9 @@ class BuiltKernel:
     ``grid`` are the numbers of blocks along x, y, z; ``launch`` are the sizes and host counters
     for which there is anything to run. ``parameter_tiles`` are for sizes that bound tiled loops the
     largest tile. ``most_blocks`` is what must hold of the sizes for the grid to launch, ``None``
-    for nothing. ``index`` has what the kernel and its grid compute of indices.
+    for nothing. ``index`` has what the kernel and its grid compute of indices. ``origins``
+    are where tiles of blocks along x begin, by the loops of the mapping. ``grid_strides`` are the
+    axes along which a block may take several tiles.
     """
 
     kernel: Kernel
@@ -53,3 +56,5 @@ class BuiltKernel:
     most_blocks: IntExpr | None
     notes: tuple[str, ...]
     index: Indices
+    origins: tuple[IntExpr, ...] = ()
+    grid_strides: tuple[Axis, ...] = ()

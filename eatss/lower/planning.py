@@ -192,7 +192,7 @@ class UnitPlanner:
                 ]
             except NeedsOneThreadError:
                 continue
-            if held < _held_sums(units, facts) and not _share_scalars(units, whole.storage):
+            if held < _held_sums(units, facts) and not share_scalars(units, whole.storage):
                 return [part for unit in units for part in self._apart(unit, facts)]
         return [whole]
 
@@ -268,7 +268,7 @@ class UnitPlanner:
         except NeedsOneThreadError:  # what is left shares a scalar with a sum
             return [whole]
         split = any(unit.mapping.split or unit.mapping.shared for unit in units)
-        return units if split and not _share_scalars(units, whole.storage) else [whole]
+        return units if split and not share_scalars(units, whole.storage) else [whole]
 
     def _sharing_units(self, whole: Unit, facts: KernelFacts, shared: SharedSum) -> list[Unit]:
         """Return the units of a piece, blocks sharing its sums where they can."""
@@ -303,7 +303,7 @@ class UnitPlanner:
         unit = self._summing(replace(whole, mapping=mapping), piece, part)
         if unit is None:
             return None
-        what = _what(unit, self._scop)
+        what = what_is_summed(unit, self._scop)
         note = f"the {what} over {shared.loop} is shared by up to {shared.blocks} blocks"
         return replace(unit, names=whole.names.inner(), notes=(note,))
 
@@ -319,7 +319,7 @@ class UnitPlanner:
             combiner_in(piece, {name for name, _ in own.places}, self._scop) is not None
             for own in storage.registers
         )
-        if dropped or not whole_sums or not _sums_in_registers(piece, storage):
+        if dropped or not whole_sums or not sums_in_registers(piece, storage):
             return None
         return replace(whole, piece=piece, parts=(part,), storage=storage)
 
@@ -360,7 +360,7 @@ class UnitPlanner:
         serial = tuple(name for name in part.serial if name != loop)
         inside = Part(statements=part.statements, serial=serial)
         unit = self._summing(replace(whole, mapping=mapping, names=own), piece, inside)
-        what = _what(unit, self._scop) if unit is not None else ""
+        what = what_is_summed(unit, self._scop) if unit is not None else ""
         return None if unit is None else replace(unit, notes=(_sum_note(mapping, what),))
 
     def _serial_units(self, piece: Piece, names: NameTable) -> Iterator[Unit]:
@@ -422,7 +422,7 @@ class UnitPlanner:
         return facts, self._sizes(facts.name)
 
 
-def _share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
+def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
     """Tell whether a scalar that every thread has of its own is used in several units."""
     for scalar in storage.scalars:
         users = {statement for statement, _ in scalar.places}
@@ -432,7 +432,7 @@ def _share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
     return False
 
 
-def _sums_in_registers(piece: Piece, storage: StoragePlan) -> bool:
+def sums_in_registers(piece: Piece, storage: StoragePlan) -> bool:
     """Tell whether every sum of a piece is kept in registers while it is added up.
 
     Other reads of the same array have to be of elements that no thread of a launch writes.
@@ -464,7 +464,7 @@ def _held_sums(units: Sequence[Unit], facts: KernelFacts) -> frozenset[Place]:
     return frozenset(held)
 
 
-def _what(unit: Unit, scop: Scop) -> str:
+def what_is_summed(unit: Unit, scop: Scop) -> str:
     """Return what is added up, multiplied or chosen in a unit."""
     found = [combiner_in(unit.piece, {s.name}, scop) for s in unit.piece.statements]
     return " and ".join(dict.fromkeys(one.what for one in found if one is not None))

@@ -91,14 +91,14 @@ def structures_of(
             continue
         local = names.inner()
         local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
-        described = _Describing(
+        described = Describing(
             scheduled, tuple(facts), profile, options, tf32, piece, kernel, local
         )
         found[kernel.name] = tuple(described.structures())
     return found
 
 
-class _Describing:
+class Describing:
     """Tries the cuts of one piece and says what comes of them."""
 
     def __init__(
@@ -112,11 +112,13 @@ class _Describing:
         kernel: KernelFacts,
         names: NameTable,
     ) -> None:
+        """Note the piece and its kernel; ``names`` are taken where it is."""
         self._scheduled, self._facts = scheduled, facts
         self._profile, self._options, self._tf32 = profile, options, tf32
         self._piece, self._kernel, self._names = piece, kernel, names
 
     def structures(self) -> Iterator[Structure]:
+        """Yield the cuts, the one without spread sums first."""
         units = self._units(None)
         plain = self._structure(units, spreads=False, host_loop=None)
         yield plain
@@ -177,7 +179,7 @@ class _Describing:
     def _structure(
         self, units: Sequence[Unit], *, spreads: bool, host_loop: str | None
     ) -> Structure:
-        launches = tuple(self._launch(unit) for unit in units)
+        launches = tuple(self.launch(unit) for unit in units)
         return Structure(
             launches=launches,
             spreads=spreads,
@@ -209,7 +211,8 @@ class _Describing:
             for product in products_of(unit.piece, self._kernel, part, cut, loops, element_bytes)
         )
 
-    def _launch(self, unit: Unit) -> LaunchFacts:
+    def launch(self, unit: Unit) -> LaunchFacts:
+        """Return what is to be known of the launch of a unit."""
         mapping = unit.mapping
         sources = {tile.name: tile.source_name for tile in mapping.serial}
         in_order = sorted(mapping.mapped, key=lambda loop: loop.order)

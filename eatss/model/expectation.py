@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import SharedSum, SplitK, Structure, WarpUse
+from eatss.analysis.structure import RowBlock, SharedSum, SplitK, Structure, WarpUse
 from eatss.codec import JsonForm, encode
 from eatss.diagnostics import Diagnostic, InputError, input_error
 from eatss.gpu.profile import GpuProfile
@@ -34,7 +34,8 @@ class KernelExpectation:
     how sums are spread, ``shared_sum`` how blocks share sums that are not, and ``sum_kinds`` what
     these are (``"maximum"``), ``host_loop`` is a loop
     of the band that the host runs, and ``warps`` the instruction that warps compute products by.
-    ``stages`` are the boxes of shared memory in use at once where threads compute alone.
+    ``stages`` are the boxes of shared memory in use at once where threads compute alone,
+    ``row_block`` says how it and those behind it become one kernel: nothing is left for those.
     """
 
     name: str
@@ -52,6 +53,7 @@ class KernelExpectation:
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: int = 1
+    row_block: RowBlock | None = None
 
     def __repr__(self) -> str:
         block = f"; threads {pairs_text(self.block)}" if self.block else ""
@@ -169,8 +171,13 @@ def expect_cuda(
         own: the same with the sizes of the user.
     """
     found = []
+    in_one = {
+        name for one in own.kernels if one.row_block is not None for name in one.row_block.kernels
+    }
     for facts, usual, kernel in zip(kernels, selection.kernels, own.kernels, strict=True):
-        prediction, note = expected_of(facts, structures[facts.name], profile, kernel)
+        prediction, note = kernel.predicted, kernel.note
+        if facts.name not in in_one:
+            prediction, note = expected_of(facts, structures[facts.name], profile, kernel)
         shared = [r.array for r in kernel.references if r.placement == "shared"]
         found.append(
             KernelExpectation(
@@ -189,6 +196,7 @@ def expect_cuda(
                 host_loop=kernel.host_loop,
                 warps=kernel.warps,
                 stages=kernel.stages,
+                row_block=kernel.row_block,
             )
         )
     return tuple(found)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import RowRun
 from eatss.diagnostics import Diagnostic, NoSolutionError
 from eatss.gpu.profile import GpuProfile
 from eatss.model.block import choose_block
@@ -22,6 +23,7 @@ from eatss.model.options import Cell, ModelOptions
 from eatss.model.predicted_cuda import Structures, select_cuda
 from eatss.model.predicted_ppcg import select_ppcg
 from eatss.model.problem import Constraint, Problem
+from eatss.model.row_blocks import with_row_blocks
 from eatss.model.selection import (
     CellResult,
     KernelSelection,
@@ -49,6 +51,8 @@ def select_program(
     host_statements: tuple[str, ...] = (),
     dtype: str | None = None,
     structures: Structures | None = None,
+    row_runs: Sequence[RowRun] = (),
+    strict_fp: bool = False,
     told: Told = nobody,
 ) -> Selection:
     """Select the tile sizes of every kernel of a program.
@@ -62,6 +66,8 @@ def select_program(
         host_statements: statements that no kernel has, because nothing is parallel there.
         dtype: name of the element type; by default that of the widest elements.
         structures: how the generator can cut each kernel, for predictions of its code.
+        row_runs: which kernels it can make one, whose blocks take rows through all of them.
+        strict_fp: whether generated code keeps the order of all operations.
         told: is told which kernel it is at.
 
     Raises:
@@ -78,6 +84,9 @@ def select_program(
             kernels,
             lambda facts: select_cuda(facts, offered.get(facts.name, ()), profile, options),
             told,
+        )
+        selections = with_row_blocks(
+            selections, kernels, row_runs, profile, options, in_order=strict_fp
         )
     elif options.model == "prediction":
         predicted = select_ppcg(kernels, profile, options, told)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from eatss.analysis.structure import RecomputedArray, SharedSum, SplitK, WarpUse
+from eatss.analysis.structure import RecomputedArray, RowBlock, SharedSum, SplitK, WarpUse
 from eatss.codec import BY_NAME, JsonForm
 from eatss.diagnostics import Diagnostic, input_error
 from eatss.documents import Document
@@ -157,6 +157,8 @@ class KernelSelection(Shown):
         host_loop: A loop of the band that its host runs.
         warps: The instruction by which warps of generated code compute its products.
         stages: Boxes of shared memory in use at once where threads compute alone.
+        row_block: How this kernel and those behind it become one, whose blocks take rows through
+            all of them. ``predicted`` is of that one, and nothing is left for the others.
     """
 
     json_layout = JsonForm(also=("threads_per_block",))
@@ -201,6 +203,7 @@ class KernelSelection(Shown):
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: int = 1
+    row_block: RowBlock | None = None
 
     def __repr__(self) -> str:
         if not self.tile_sizes and self.spread is None:

@@ -59,10 +59,11 @@ def cuda_demands(
         for cut in structure.launches
         if cut.statements
     )
-    return tuple(LaunchDemand(_demand(of), fits(of)) for of in launches)
+    return tuple(LaunchDemand(demand_of(of), fits(of)) for of in launches)
 
 
-def _demand(of: CudaLaunch) -> Demand:
+def demand_of(of: CudaLaunch) -> Demand:
+    """Return what a launch asks of the card."""
     setting, demand = resources_of(of), DemandBuilder(of.launched_warps)
     demand.chain_cycles += of.code.start_cycles
     add_copies(setting, demand)

@@ -16,8 +16,11 @@ from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
 
 _PAGE_PIECE_BYTES = 256
-_KEPT_SHARE = 0.7
-_KEPT_MISSES = 0.05
+KEPT_SHARE = 0.7
+"""Share of L2 up to which what launches touch is there for the next."""
+
+KEPT_MISSES = 0.05
+"""Share of it that is not."""
 
 
 def moved_bytes(setting: CodeResources, l2_bytes: Column) -> Column:
@@ -37,15 +40,15 @@ def moved_bytes(setting: CodeResources, l2_bytes: Column) -> Column:
             for uniform in of.uniform_sets[statement.name]:
                 if uniform.access.array != array.name:
                     continue
-                elements = min(_touched(of, statement, uniform), float(array.elements))
+                elements = min(touched_elements(of, statement, uniform), float(array.elements))
                 touched = elements * array.element_bytes
                 if uniform.reads and not (uniform.held and not loads_held(of, uniform)):
                     reads.append(touched * _again(setting, uniform, touched))
                 if uniform.writes:
                     writes.append(touched * of.ones)
         total = total + np.maximum.reduce(reads) + np.maximum.reduce(writes)
-    if many and everything < _KEPT_SHARE * of.card.l2_bytes:
-        total = total * _KEPT_MISSES
+    if many and everything < KEPT_SHARE * of.card.l2_bytes:
+        total = total * KEPT_MISSES
     return np.minimum(total, np.maximum(l2_bytes, total * 0.02))
 
 
@@ -63,7 +66,7 @@ def scatter(of: CudaLaunch) -> Column:
     return 1.0 + of.code.page_steps * again * moved
 
 
-def _touched(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet) -> float:
+def touched_elements(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet) -> float:
     """Return the elements of a uniform set that one launch touches."""
     moving = dict(uniform.access.strides)
     named = [n for n in moving if n in statement.loops and n in of.trips]

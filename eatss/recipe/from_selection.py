@@ -38,4 +38,5 @@ def _kernel(selected: KernelSelection) -> KernelRecipe:
         host_loop=selected.host_loop,
         warps=selected.warps,
         stages=selected.stages,
+        row_block=selected.row_block,
     )

@@ -30,7 +30,8 @@ class CodegenOptions:
     ``transformations`` are made of every kernel, in their order; ``instructions`` take the place of
     statements whose value they compute. With ``stages`` above 1, boxes in shared memory are copied
     so many turns of a loop ahead, less one; ``None`` is what is selected. ``shared_sums`` says for
-    kernels by name how blocks share their sums, instead of what is selected.
+    kernels by name how blocks share their sums, instead of what is selected. Without ``fuse_rows``
+    kernels stay apart, whatever is selected.
     """
 
     tile_sizes: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
@@ -44,3 +45,10 @@ class CodegenOptions:
     instructions: tuple[str, ...] = ()
     stages: int | None = None
     shared_sums: tuple[tuple[str, SharedSum], ...] = ()
+    fuse_rows: bool = True
+
+    @property
+    def keeps_apart(self) -> bool:
+        """Whether no kernels become one: the user says so, or says how each of them is laid out."""
+        own = self.tile_sizes or self.block or self.placements or self.shared_sums
+        return bool(own) or not self.fuse_rows

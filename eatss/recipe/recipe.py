@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from eatss.analysis.structure import RecomputedArray, SharedSum, SplitK, WarpUse
+from eatss.analysis.structure import RecomputedArray, RowBlock, SharedSum, SplitK, WarpUse
 from eatss.codec import BY_NAME, JsonForm
 from eatss.recipe.options import CodegenOptions
 
@@ -40,7 +40,8 @@ class KernelRecipe:
     along ``x`` last. ``spread`` is how its sums are spread over threads and blocks, ``shared_sum``
     how blocks share sums that are not spread, ``host_loop`` a loop of the band that runs on the
     host. ``warps`` is the instruction that warps compute products by, ``stages`` the boxes of
-    shared memory in use at once where threads compute alone.
+    shared memory in use at once where threads compute alone. ``row_block`` says for the first of
+    several kernels how they become one.
     """
 
     name: str
@@ -53,6 +54,7 @@ class KernelRecipe:
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: int = 1
+    row_block: RowBlock | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

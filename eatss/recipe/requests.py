@@ -62,6 +62,8 @@ class CodeRequest:
             ``"fma"`` or another name of ``eatss.instructions.INSTRUCTIONS``.
         stages: Boxes of shared memory that are in use at once, so that all but one are filled
             ahead; by default as selected.
+        fuse_rows: Let kernels that share rows become one, where that is selected; with sizes,
+            blocks or places of your own they stay apart.
         shared_limit_bytes: Bound on the shared memory of a block; by default the card's.
     """
 
@@ -75,7 +77,14 @@ class CodeRequest:
     transformations: Sequence[str] = ()
     instructions: Sequence[str] = ()
     stages: int | None = None
+    fuse_rows: bool = True
     shared_limit_bytes: int | None = None
+
+    @property
+    def keeps_apart(self) -> bool:
+        """Whether no kernels become one: the user says so, or how each of them is laid out."""
+        own = self.tiles or self.block or self.placements or self.share
+        return bool(own) or not self.fuse_rows
 
     def __post_init__(self) -> None:
         """Refuse names that nothing has.
@@ -119,6 +128,7 @@ class CodeKeywords(SizeKeywords, total=False):
     transformations: Sequence[str]
     instructions: Sequence[str]
     stages: int | None
+    fuse_rows: bool
 
 
 def checked_options(
@@ -157,6 +167,7 @@ def checked_options(
         instructions=tuple(wanted.instructions),
         stages=wanted.stages,
         shared_sums=tuple(_shared_sums(wanted.share or {}, facts, strict=wanted.strict_fp)),
+        fuse_rows=wanted.fuse_rows,
     )
 
 
@@ -271,8 +282,8 @@ def check_recipe(
     if here != there:
         ours, theirs = (", ".join(found) or "none" for found in (here, there))
         raise _of_another(f"it has the kernels {theirs}, and the source has {ours}")
-    for kernel, decided in zip(facts, recipe.kernels, strict=True):
-        for why in _misfits(kernel, decided):
+    for at, (kernel, decided) in enumerate(zip(facts, recipe.kernels, strict=True)):
+        for why in (*_misfits(kernel, decided), *_row_misfits(decided, here[at:], profile)):
             raise _of_another(f"its {kernel.name} {why}")
     limit, most = recipe.options.shared_limit_bytes, profile.shared_per_block_optin_bytes
     if limit is not None and not 0 <= limit <= most:
@@ -318,6 +329,22 @@ def _cut_misfits(decided: KernelRecipe) -> Iterator[str]:
     if shared is not None and spread is not None:
         yield "spreads a sum that blocks share"
     yield from _stage_misfits(decided.warps, decided.stages)
+
+
+def _row_misfits(
+    decided: KernelRecipe, following: Sequence[str], profile: GpuProfile
+) -> Iterator[str]:
+    """Yield why a kernel cannot become one with those behind it; ``following`` begins with it."""
+    block = decided.row_block
+    if block is None:
+        return
+    if not block.kernels or block.kernels != tuple(following[: len(block.kernels)]):
+        yield "becomes one with other kernels than those behind it"
+    lanes = {1 << power for power in range(_MOST_THREADS.bit_length())}
+    if block.lanes not in lanes or not 1 <= block.rows * block.lanes <= profile.threads_per_block:
+        yield f"has blocks of {block.rows} rows of {block.lanes} threads, which no launch has"
+    if block.loops < 1 or not (1 <= block.tile <= MAX_TILE and block.tile % block.lanes == 0):
+        yield "takes rows in steps that its threads do not have"
 
 
 def _stage_misfits(warps: WarpUse | None, stages: int) -> Iterator[str]:

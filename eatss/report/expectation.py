@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
+from eatss.analysis.structure import RowBlock
 from eatss.documents import json_text
 from eatss.gpu.scaled import REFERENCE
 from eatss.prediction.expected import Prediction
@@ -47,14 +48,15 @@ def _kernel(kernel: KernelExpectation, target: str) -> list[RenderableType]:
     others = {kernel.host_loop, *kernel.sum_loops}
     sizes = ", ".join(f"{loop} {size}" for loop, size in kernel.tile_sizes if loop not in others)
     block = " × ".join(str(size) for _, size in reversed(kernel.block))
-    if sizes:
+    apart = kernel.row_block is None and (kernel.predicted is None or kernel.predicted.launches)
+    if sizes and apart:
         head.append(f"\n  tiles {sizes}; block {block} threads", style="default")
         if kernel.shared:
             head.append(f"; {', '.join(kernel.shared)} in shared memory", style="default")
-    for line in cut_lines(kernel):
+    for line in cut_lines(kernel) if apart or kernel.row_block is not None else ():
         head.append(f"\n  {line}", style="default")
     one = kernel.predicted
-    if one is None:
+    if one is None or not one.launches:
         head.append(f"\n  {kernel.note or 'a block of it does not fit the card'}", style="default")
         return [head]
     against = _against_default(one, kernel.default) if target == "ppcg" else ""
@@ -86,8 +88,10 @@ def cut_lines(kernel: KernelExpectation | KernelSelection) -> list[str]:
     """Return what the layout of a kernel in generated code has besides sizes, a line each.
 
     That is how sums are spread or shared, what its host runs, what warps compute together, and how
-    far copies run ahead.
+    far copies run ahead. Of kernels that become one it is what their blocks do.
     """
+    if kernel.row_block is not None:
+        return [_row_line(kernel.row_block)]
     lines = []
     spread, shared_sum, warps = kernel.spread, kernel.shared_sum, kernel.warps
     if spread is not None:
@@ -107,6 +111,13 @@ def cut_lines(kernel: KernelExpectation | KernelSelection) -> list[str]:
     elif kernel.stages > 1:
         lines.append(_ahead(kernel.stages))
     return lines
+
+
+def _row_line(block: RowBlock) -> str:
+    rows = f"{block.rows} {'row' if block.rows == 1 else 'rows'} a block"
+    steps = f"{block.lanes} threads a row, {block.tile} elements at a time"
+    with_others = f" with {', '.join(block.kernels[1:])}" if len(block.kernels) > 1 else ""
+    return f"one kernel{with_others}: {rows}, {steps}"
 
 
 def sum_words(kernel: KernelExpectation | KernelSelection) -> str:

@@ -107,13 +107,18 @@ def _kernel(
     if not kernel.tile_sizes and kernel.spread is None:
         head.append(f"\n  {kernel.note}", style="default")
         return [head]
+    if kernel.predicted is not None and not kernel.predicted.launches:
+        head.append(f"\n  {kernel.note}", style="default")
+        return [head]
     verdict = _generated_verdict(kernel) if generated and predicted else _verdict(kernel)
     head.append(f"\n  {verdict}", style="default")
     for line in cut_lines(kernel):
         head.append(f"\n  {line}", style="default")
     loops = _dealt_loops(kernel) if predicted else _loops(kernel)
-    parts: list[RenderableType] = [head, *([loops] if kernel.loops else [])]
-    parts += [_references(kernel, predicted=predicted), _limits(kernel)]
+    parts: list[RenderableType] = [head]
+    if kernel.row_block is None:  # else these are of the kernel alone
+        parts += [*([loops] if kernel.loops else []), _references(kernel, predicted=predicted)]
+        parts.append(_limits(kernel))
     if kernel.note is not None:
         parts.append(Text(f"  note: {kernel.note}"))
     if kernel.alternatives:

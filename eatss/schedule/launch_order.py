@@ -19,7 +19,7 @@ from eatss.schedule.pieces import LoopMember, Piece
 def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
     """Return every dependence between instances of one launch, the host loops as parameters."""
     here = instances(piece)
-    return _every(dependences).intersect_domain(here).intersect_range(here)
+    return every_dependence(dependences).intersect_domain(here).intersect_range(here)
 
 
 def instances(piece: Piece) -> isl.UnionSet:
@@ -130,7 +130,8 @@ def tied_between(relation: isl.UnionMap, tied: isl.UnionSet) -> isl.UnionMap:
     return relation.intersect_domain(inside).intersect_range(inside)
 
 
-def _every(dependences: Dependences) -> isl.UnionMap:
+def every_dependence(dependences: Dependences) -> isl.UnionMap:
+    """Return every dependence between instances of a region."""
     every = dependences.flow.union(dependences.anti)
     return every.union(dependences.output).union(dependences.forced)
 

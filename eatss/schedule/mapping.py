@@ -19,8 +19,9 @@ class MappedLoop:
     ``distribution`` says which points of a tile of ``tile`` points a thread has. ``cyclic`` threads
     take turns, so that neighbours have neighbouring points; others have their points in a row.
     ``origin``, ``thread`` and ``point`` are the C names. ``axis`` is
-    that of the threads, ``grid`` that of the blocks. Loops may share an axis; of those that do the
-    one with the greatest ``order`` runs fastest.
+    that of the threads, ``grid`` that of the blocks, ``None`` where each block takes all tiles, one
+    after the other. Loops may share an axis; of those that do the one with the greatest ``order``
+    runs fastest.
     """
 
     name: str
@@ -28,7 +29,7 @@ class MappedLoop:
     tile: int
     threads: int
     axis: Axis
-    grid: Axis
+    grid: Axis | None
     order: int
     origin: str
     thread: str

@@ -34,6 +34,7 @@ from eatss.gpu import GpuProfile, load_profile
 from eatss.model import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.model.options import SelectOptions, VolumeName, check_target, wrong
 from eatss.model.ppcg import PPCG_SHARED_BYTES
+from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.program import Interface, Program
 from eatss.progress import Told, nobody
@@ -255,6 +256,7 @@ class Session:
         options: SelectOptions = _SELECTION,
         *,
         strict_fp: bool = False,
+        fuse_rows: bool = True,
         told: Told = nobody,
     ) -> Selection:
         """Select tile sizes for a card: once analysed, for many.
@@ -263,6 +265,7 @@ class Session:
             gpu: name of a card, ``auto``, path of a profile, or a profile.
             options: what is best.
             strict_fp: whether generated code keeps the order of all operations.
+            fuse_rows: whether kernels of generated code that share rows may become one.
             told: is told which kernel it is at.
 
         Raises:
@@ -271,7 +274,7 @@ class Session:
         """
         profile = load_profile(gpu)
         chosen = options.for_card(profile)
-        plain = self._selected(profile, chosen, strict_fp=strict_fp, told=told)
+        plain = self._selected(profile, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows, told=told)
         if not self._chooses(chosen):
             return plain
 
@@ -282,10 +285,16 @@ class Session:
                 pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
                 if not all(keeps_loops(one.scheduled, with_.scheduled) for one, with_ in pairs):
                     return None
-                return other._selected(profile, chosen, strict_fp=strict_fp, told=nobody)
+                return other._selected(
+                    profile, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows, told=nobody
+                )
             return None
 
         return best_recomputed(self.recomputable, plain, select_with)
+
+    def _code_schedules(self) -> list[ScheduledScop]:
+        """Return the schedules that code is made from."""
+        return [region.scheduled for region in self.symbolic.regions]
 
     def predict(
         self,
@@ -309,7 +318,8 @@ class Session:
         """
         profile = load_profile(gpu)
         if self.cut == "eatss":
-            selection = self.select(profile, SelectOptions(target="cuda"))
+            chosen = SelectOptions(target="cuda")
+            selection = self.select(profile, chosen, fuse_rows=not wanted.keeps_apart)
             return expect_code(self.of(selection).analysed, profile, wanted, selection)
         limit = PPCG_SHARED_BYTES if max_shared_memory is None else max_shared_memory
         if limit < 0:
@@ -400,9 +410,23 @@ class Session:
         )
 
     def _selected(
-        self, profile: GpuProfile, options: ModelOptions, *, strict_fp: bool, told: Told
+        self,
+        profile: GpuProfile,
+        options: ModelOptions,
+        *,
+        strict_fp: bool,
+        fuse_rows: bool,
+        told: Told,
     ) -> Selection:
-        found = select_for(self.analysed, profile, options, strict_fp=strict_fp, told=told)
+        found = select_for(
+            self.analysed,
+            profile,
+            options,
+            strict_fp=strict_fp,
+            fuse_rows=fuse_rows,
+            code=self._code_schedules,
+            told=told,
+        )
         return replace(found, recomputed=self.recomputed)
 
     def _chooses(self, options: ModelOptions) -> bool:
@@ -470,7 +494,7 @@ class Session:
 
         That is how sums are spread and which loop runs on the host.
         """
-        predicted = select_for(self.analysed, profile, ModelOptions(target="cuda"))
+        predicted = select_for(self.analysed, profile, ModelOptions(target="cuda"), fuse_rows=False)
         kernels = tuple(
             replace(
                 kernel,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.analysis.program import AnalysedProgram
+from eatss.analysis.structure import RowRun
 from eatss.diagnostics import Diagnostic, Severity, input_error
 from eatss.forked import allow_more
 from eatss.gpu import GpuProfile
@@ -19,6 +21,7 @@ from eatss.model import (
     select_program,
 )
 from eatss.model.options import DEFAULT_TIMEOUT_S
+from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.source_lines import source_lines
 from eatss.program import Original, Program
 from eatss.progress import Told, nobody
@@ -31,12 +34,18 @@ if TYPE_CHECKING:
     from eatss.recipe.requests import CodeRequest
 
 
+CodeSchedules: TypeAlias = Callable[[], Sequence[ScheduledScop]]
+"""Gives the schedules of a program's regions that code is made from."""
+
+
 def select_for(
     program: AnalysedProgram,
     profile: GpuProfile,
     options: ModelOptions,
     *,
     strict_fp: bool = False,
+    fuse_rows: bool = True,
+    code: CodeSchedules | None = None,
     told: Told = nobody,
 ) -> Selection:
     """Take kernel facts and a card to a selection.
@@ -46,6 +55,8 @@ def select_for(
         profile: the card.
         options: target, objective and bounds.
         strict_fp: whether generated code keeps the order of all operations.
+        fuse_rows: whether kernels that share rows may become one.
+        code: gives the schedules that code is made from.
         told: is told which kernel it is at.
 
     Raises:
@@ -57,11 +68,16 @@ def select_for(
     if options.timeout_s is not None or options.model in PUBLISHED:
         allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
     structures = None
+    row_runs: tuple[RowRun, ...] = ()
     if options.target == "cuda" and options.model == "prediction":
         from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
 
         told("trying how kernels can be cut")
         structures = structures_for(program, profile, strict_fp=strict_fp, tf32=options.tf32)
+        if fuse_rows:
+            from eatss.lower.row_runs import row_runs_for  # noqa: PLC0415
+
+            row_runs = row_runs_for(program, profile, strict_fp=strict_fp, code=code)
     selection = select_program(
         program.facts,
         profile,
@@ -71,6 +87,8 @@ def select_for(
         host_statements=program.host_statements,
         dtype=program.dtype,
         structures=structures,
+        row_runs=row_runs,
+        strict_fp=strict_fp,
         told=told,
     )
     return replace(selection, warnings=program.doubts)
@@ -186,7 +204,8 @@ def generate_for(
     Raises:
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be.
     """
-    from eatss.cuda.generate import RegionInput, generate  # noqa: PLC0415 - select needs none
+    from eatss.cuda.generate import generate  # noqa: PLC0415 - select needs none
+    from eatss.cuda.region import RegionInput  # noqa: PLC0415
 
     regions = [
         RegionInput(scheduled=region.scheduled, facts=analysed.facts, generic=region.generic)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eatss.program import Program
-from eatss.program.tokens import Token, closing, definition, tokens
+from eatss.program.tokens import Function, Token, closing, definition, tokens
 
 _TYPES = frozenset(("int", "long", "double", "float", "unsigned"))
 _RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
@@ -70,6 +70,8 @@ class _Condition:
 def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
     """Return the text with every branch counted, on the same lines, and the branches in order.
 
+    Where a kernel begins stands of which pointers it says that nothing else changes what they
+    point to.
     At the end stands which kernels take what exceeds the grid in strides, so that fewer blocks do
     too. Conditions that declare a variable are left alone, they ask the CUDA runtime for errors,
     and so are those of constants.
@@ -78,10 +80,15 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
     pieces: list[str] = []
     branches: list[Branch] = []
     done = 0
+    promises = list(_promises(program))
     for function, condition in _conditions(program):
         first, last = condition.tested[0].start, condition.tested[-1].end
         if first < done:
             continue
+        while promises and promises[0][0] <= first:
+            at, promise = promises.pop(0)
+            pieces += [text[done:at], promise]
+            done = at
         tested = text[first:last]
         pieces += [text[done:first], f"eatss::took_{condition.kind}({len(branches)}, {tested})"]
         done = last
@@ -94,8 +101,36 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
                 has_else=condition.has_else,
             )
         )
+    for at, promise in promises:
+        pieces += [text[done:at], promise]
+        done = at
     counted = "".join((*pieces, text[done:]))
     return counted + "".join(_strides(program)), tuple(branches)
+
+
+def _promises(program: Program) -> Iterator[tuple[int, str]]:
+    """Yield where kernels begin, and calls that tell of their parameters with ``__restrict__``."""
+    found = tokens(program.text)
+    functions = (definition(found, kernel.name) for kernel in program.kernels)
+    known = [one for one in functions if one is not None and one.body]
+    for function in sorted(known, key=lambda one: one.body[0].start):
+        calls = "".join(f"eatss::promise({name}); " for name in _restricted(function))
+        if calls:  # behind the bracket: what is first in the body may be a line of its own
+            yield program.text.index("{", function.parameters[-1].end) + 1, f" {calls}"
+
+
+def _restricted(function: Function) -> Iterator[str]:
+    """Yield the names of the parameters of a function that are declared with ``__restrict__``."""
+    restricted, last = False, ""
+    for token in (*function.parameters, None):
+        if token is None or token.text == ",":
+            if restricted:
+                yield last
+            restricted, last = False, ""
+        elif token.text == "__restrict__":
+            restricted = True
+        elif token.kind == "word":
+            last = token.text
 
 
 def _strides(program: Program) -> Iterator[str]:

@@ -86,6 +86,7 @@ def test_json_of_a_prediction_has_the_documented_keys(gemm_json: dict[str, Any])
         "host_loop",
         "warps",
         "stages",
+        "row_block",
     }
     assert kernel["tile_sizes"] == {"i": 64, "j": 32, "k": 8}
     assert kernel["block"] == {"i": 8, "j": 16}

@@ -9,6 +9,7 @@ from eatss.kernel.barriers import (
     barrier_faults,
     barriers_in,
     needed_barriers_only,
+    passed_on,
     without_barrier,
 )
 from eatss.kernel.layout import Layout
@@ -30,6 +31,7 @@ from eatss.kernel.nodes import (
 )
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, Program
 from eatss.scops import ElementType
+from eatss.transform.barriers import with_barriers
 
 N, THREAD = Name("n"), Name("threadIdx.x")
 
@@ -158,3 +160,47 @@ def test_a_vote_reads_its_boxes_and_all_threads_have_to_get_to_it() -> None:
 
 def test_a_vote_is_no_barrier_since_threads_meet_there_only_at_times() -> None:
     assert "may still read" in barrier_faults([fill(S), SYNC, vote(S), fill(S)])[0]
+
+
+def phase(name: str, *body: Node) -> Scope:
+    return Scope(body=body, phase=name)
+
+
+G, H = (Element(buffer=buffer(name, "global"), subscripts=(N,)) for name in ("G", "H"))
+
+
+def copied(target: Element, source: Element) -> Copy:
+    return Copy(target=target, source=source)
+
+
+@pytest.mark.parametrize(
+    ("body", "faults"),
+    [
+        ((phase("1", copied(G, H), copied(G, G)),), ()),
+        ((phase("1", copied(G, H)), phase("2", copied(A, H))), ()),
+        (
+            (phase("1", copied(G, H)), phase("2", copied(A, G))),
+            ("G is read before all threads have written their part of it",),
+        ),
+        ((phase("1", copied(G, H)), SYNC, phase("2", copied(A, G))), ()),
+        (
+            (phase("1", copied(G, H)), phase("2", copied(H, A))),
+            ("H is written while other threads may still read it",),
+        ),
+        (
+            (phase("1", copied(G, H)), phase("2", copied(G, A))),
+            ("G is written by several threads at a time",),
+        ),
+        ((copied(G, H), copied(A, G)), ()),  # no phases: nobody meets there
+    ],
+)
+def test_phases_meet_in_global_memory(body: tuple[Node, ...], faults: tuple[str, ...]) -> None:
+    assert barrier_faults(body) == faults
+    mended = with_barriers(body)
+    assert barrier_faults(mended) == ()
+    assert barriers_in(mended) == (1 if faults or SYNC in body else 0)
+
+
+def test_arrays_that_phases_pass_on_are_known() -> None:
+    body = (phase("1", copied(G, H)), phase("2", copied(A, G), copied(A, A)))
+    assert passed_on(body) == {G.buffer}

@@ -27,7 +27,8 @@ def spread_as(
 
     With ``threads``, so many of a block go along the last mapped loop, with ``points`` each.
     """
-    selection = select_for(symbolic.program, H200, ModelOptions(target="cuda"))
+    options = ModelOptions(target="cuda")
+    selection = select_for(symbolic.program, H200, options, fuse_rows=False)
     structures = structures_for(symbolic.program, H200)
 
     def spread_kernel(kernel: KernelSelection) -> KernelSelection:

@@ -253,7 +253,7 @@ def test_a_sum_that_reads_its_own_target_is_not_split(tmp_path: Path) -> None:
 
 FORGET = {
     "sums_of": lambda piece, scop, exact: {s.name: frozenset({"k"}) for s in piece.statements},
-    "_sums_in_registers": lambda piece, storage: True,
+    "sums_in_registers": lambda piece, storage: True,
     "only_updates": lambda piece, dependences: True,
 }
 """Conditions of a split sum, forgotten."""

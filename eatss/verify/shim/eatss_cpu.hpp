@@ -424,6 +424,7 @@ struct Watched {
     uintptr_t outer, begin, end, outer_end;
     size_t element;
     Cell *cells;
+    uint32_t promised_in;  // the launch whose kernel says that nothing but its pointer changes it
 };
 static Watched watched[256];
 static int n_watched, last_watched;
@@ -440,7 +441,7 @@ inline void watch(const char *name, uintptr_t data, size_t bytes, size_t guard, 
         if (cells == MAP_FAILED) return;
     }
     watched[n_watched++] = {name,  data - guard, data, data + bytes, data + bytes + guard,
-                            element, (Cell *)cells};
+                            element, (Cell *)cells, 0};
     if (data - guard < lowest) lowest = data - guard;
     if (data + bytes + guard > highest) highest = data + bytes + guard;
 }
@@ -464,11 +465,29 @@ __attribute__((no_sanitize("thread"))) inline bool unordered(uint32_t then, int1
     return then >= launch_interval && (then < first_interval || (then == interval && thread != current));
 }
 
+// Whether another thread of the block made an access earlier in this launch, before a barrier.
+__attribute__((no_sanitize("thread"))) inline bool passed_on(uint32_t then, int16_t thread) {
+    return then >= first_interval && then < interval && thread != current;
+}
+
+// A kernel says by `__restrict__` that nothing but a pointer of the running thread changes what it
+// points to: a compiler may keep such a value over a barrier.
+EATSS_UNSEEN static void promise(const void *pointer) {
+    for (int k = 0; k < n_watched; k++)
+        if ((uintptr_t)pointer >= watched[k].begin && (uintptr_t)pointer < watched[k].end)
+            watched[k].promised_in = launch_interval;
+}
+
 EATSS_UNSEEN static void access_cell(const Watched &array, size_t number, bool write, bool atomic) {
     Cell &cell = array.cells[number];
     if (unordered(cell.written_in, cell.writer) && !(atomic && cell.atomic))
         observe_that("race", write ? "writes what another thread writes without an order, element of "
                                    : "reads what another thread writes without an order, element of ",
+                     array.name, number * array.element);
+    if (array.promised_in == launch_interval && !atomic &&
+        (passed_on(cell.written_in, cell.writer) || (write && passed_on(cell.read_in, cell.reader))))
+        observe_that("race", write ? "writes through __restrict__ what another thread used, element of "
+                                   : "reads through __restrict__ what another thread wrote, element of ",
                      array.name, number * array.element);
     if (write) {
         if ((cell.first_read_in >= launch_interval && cell.first_read_in < first_interval) ||

@@ -1,0 +1,208 @@
+"""Which kernels that share rows become one, and with which blocks: what costs least.
+
+Every run of kernels, and every part of one, is compared with the same kernels apart, each with the
+sizes selected for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import RowBlock, RowRun
+from eatss.gpu.profile import GpuProfile
+from eatss.model.objectives import NEVER, costs
+from eatss.model.options import ModelOptions
+from eatss.model.predicted_cuda import FULL_SPEED
+from eatss.model.selection import KernelSelection
+from eatss.prediction.cuda_rows import RowCandidates, rows_prediction
+from eatss.prediction.cuda_shape import trips_of
+from eatss.prediction.expected import Prediction
+from eatss.prediction.model import prediction_at
+from eatss.prediction.terms import Predicted
+
+ROWS = (1, 2, 4, 8)
+"""Rows of a block."""
+
+LANES = (32, 64, 128, 256, 512, 1024)
+"""Threads of a row."""
+
+LEAST_THREADS = 64
+"""Threads of a block."""
+
+STEPS = (1, 2, 4, 8)
+"""Elements of a row that a thread takes at a time, where a tile is not the whole row."""
+
+MOST_KEPT = 16
+"""Elements of a row that a thread has, where a tile is the whole row. Measured, not derived: on an
+H100 a softmax of rows of 2000 doubles takes 0.244 ms with 8, 0.249 ms with 16 and 0.475 ms with
+64."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Kernels as one: how, what is expected, and its cost."""
+
+    block: RowBlock
+    predicted: Prediction
+    cost: int
+
+
+def with_row_blocks(
+    selections: Sequence[KernelSelection],
+    kernels: Sequence[KernelFacts],
+    runs: Sequence[RowRun],
+    profile: GpuProfile,
+    options: ModelOptions,
+    *,
+    in_order: bool,
+) -> tuple[KernelSelection, ...]:
+    """Return selections of which some are one kernel with those behind them, where that costs less.
+
+    Args:
+        selections: of all kernels of a program, each for itself.
+        kernels: their facts.
+        runs: which of them share rows.
+        profile: the card.
+        options: what is best.
+        in_order: whether sums keep their order.
+    """
+    facts = {one.name: one for one in kernels}
+    found = {one.name: one for one in selections}
+    for run in runs:
+        own = [found[name] for name in run.kernels]
+        if all(one.predicted is not None for one in own):
+            for joined in _best(run, facts, own, profile, options, in_order=in_order):
+                found |= _in_one(joined, found)
+    return tuple(found[one.name] for one in selections)
+
+
+def _best(
+    run: RowRun,
+    facts: Mapping[str, KernelFacts],
+    apart: Sequence[KernelSelection],
+    profile: GpuProfile,
+    options: ModelOptions,
+    *,
+    in_order: bool,
+) -> list[_Joined]:
+    """Return the parts of a run to be one kernel each: those with which all of it costs least."""
+    count = len(run.kernels)
+    best: list[tuple[float, list[_Joined]]] = [(0.0, [])]
+    for end in range(1, count + 1):
+        alone = _cost_of(apart[end - 1 : end], options)
+        choices = [(best[end - 1][0] + alone, best[end - 1][1])]
+        for start in range(end):
+            part = _part(run, start, end)
+            if len(part.phases) > 1:
+                limit_s = FULL_SPEED * sum(_expected(one).time_s for one in apart[start:end])
+                joined = _joined(part, facts, profile, options, limit_s, in_order=in_order)
+                if joined is not None:
+                    before, others = best[start]
+                    choices.append((before + joined.cost, [*others, joined]))
+        best.append(min(choices, key=lambda one: one[0]))
+    return best[-1][1]
+
+
+def _part(run: RowRun, start: int, end: int) -> RowRun:
+    kernels = run.kernels[start:end]
+    phases = tuple(phase for phase in run.phases if phase.kernel in kernels)
+    return RowRun(kernels=kernels, phases=phases)
+
+
+def _joined(
+    run: RowRun,
+    facts: Mapping[str, KernelFacts],
+    profile: GpuProfile,
+    options: ModelOptions,
+    limit_s: float,
+    *,
+    in_order: bool,
+) -> _Joined | None:
+    """Return the best blocks of a run as one kernel, ``None`` where there are none.
+
+    What is expected to take much longer than the fastest, or than ``limit_s``, is left out.
+    """
+    if not any(phase.launch.sum_loop is not None for phase in run.phases):
+        return None
+    table = _candidates(run, facts, profile)
+    if not len(table):
+        return None
+    rows, lanes, tile = (table[:, at].astype(np.float64) for at in range(3))
+    found = rows_prediction(
+        facts, run, RowCandidates(rows=rows, lanes=lanes, tile=tile), profile, in_order=in_order
+    )
+    times = np.where(found.fits, found.expected.time_s, np.inf)
+    cost = np.where(np.isfinite(times), costs(found.expected, options.objective), NEVER)
+    cost = np.where(times <= min(limit_s, FULL_SPEED * float(times.min())), cost, NEVER)
+    row = int(np.argmin(cost))
+    predicted = prediction_at(found.demand, found.expected, row)
+    if cost[row] == NEVER or predicted is None:
+        return None
+    block = RowBlock(
+        kernels=run.kernels,
+        loops=len(run.phases[0].rows),
+        rows=int(table[row, 0]),
+        lanes=int(table[row, 1]),
+        tile=int(table[row, 2]),
+    )
+    return _Joined(block, predicted, int(cost[row]))
+
+
+def _candidates(
+    run: RowRun, facts: Mapping[str, KernelFacts], profile: GpuProfile
+) -> npt.NDArray[np.int64]:
+    """Return rows, lanes and tiles of blocks, a line each."""
+    trips = max(
+        trips_of(facts[phase.kernel])[phase.lane_loop]
+        for phase in run.phases
+        if phase.lane_loop is not None
+    )
+    length = max([int(trips), *(phase.length or 0 for phase in run.phases)])
+    lines: list[tuple[int, int, int]] = []
+    for rows, lanes in product(ROWS, LANES):
+        if not LEAST_THREADS <= rows * lanes <= profile.threads_per_block or lanes > 2 * length:
+            continue
+        slots = -(-length // lanes)
+        kept = 1 << (slots - 1).bit_length()
+        tiles = {lanes * steps for steps in STEPS if lanes * steps < 2 * length}
+        if kept <= MOST_KEPT:
+            tiles.add(lanes * slots)
+        lines += [(rows, lanes, tile) for tile in sorted(tiles)]
+    return np.array(lines, dtype=np.int64).reshape(len(lines), 3)
+
+
+def _cost_of(selections: Sequence[KernelSelection], options: ModelOptions) -> int:
+    predicted = [_expected(one) for one in selections]
+    whole = Predicted(
+        time_s=np.array([sum(one.time_s for one in predicted)]),
+        energy_j=np.array([sum(one.energy_j for one in predicted)]),
+        terms_s={},
+        terms_j={},
+        resident_blocks=np.ones(1),
+    )
+    return int(costs(whole, options.objective)[0])
+
+
+def _expected(selection: KernelSelection) -> Prediction:
+    assert selection.predicted is not None
+    return selection.predicted
+
+
+def _in_one(
+    joined: _Joined, selections: Mapping[str, KernelSelection]
+) -> dict[str, KernelSelection]:
+    """Return the selections of kernels that are one: the first has what is expected of it."""
+    first, *others = joined.block.kernels
+    found = {first: replace(selections[first], row_block=joined.block, predicted=joined.predicted)}
+    for name in others:
+        own = _expected(selections[name])
+        nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
+        note = f"its blocks are those of {first}, which take rows through both"
+        found[name] = replace(selections[name], predicted=nothing, note=note)
+    return found

@@ -1,0 +1,451 @@
+"""The prediction for kernels that are one, whose blocks take rows through all of them.
+
+Every phase is counted as a launch of its own whose blocks have the same rows. Then blocks, launches
+and latencies are joined. What phases have in common comes from memory once, if the rows of all
+blocks that run at a time fit L2; what a thread keeps of a row comes from L2 once, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.structure import MOST_POINTS, RowPhase, RowRun, Structure, held_words
+from eatss.analysis.work import AccessFacts
+from eatss.gpu.profile import GpuProfile
+from eatss.prediction.card import SCHEDULERS, Card
+from eatss.prediction.cuda import demand_of
+from eatss.prediction.cuda_copies import loads_held
+from eatss.prediction.cuda_launch import CudaLaunch, launch_of
+from eatss.prediction.cuda_memory import KEPT_MISSES, KEPT_SHARE, touched_elements
+from eatss.prediction.cuda_model import CudaModel
+from eatss.prediction.cuda_resources import fits
+from eatss.prediction.cuda_shape import CudaCandidates, trips_of
+from eatss.prediction.demand import Column, Demand
+from eatss.prediction.terms import Predicted, predict
+
+_SERIAL_TILE = 32.0
+_WORD_BYTES = 4
+_ROWS_IN_L2 = 0.5
+"""Share of L2 up to which the rows of blocks that run at a time are there from phase to phase."""
+
+_Form = tuple[tuple[tuple[tuple[str, int], ...], int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCandidates:
+    """Rows and threads of blocks, an entry a candidate, as in ``RowBlock``."""
+
+    rows: Column
+    lanes: Column
+    tile: Column
+
+    def __len__(self) -> int:
+        """Return the number of candidates."""
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPrediction:
+    """What is expected of candidates; ``fits`` says which have what they add up in registers."""
+
+    demand: Demand
+    expected: Predicted
+    fits: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptArray:
+    """An array whose elements of a row threads keep from phase ``first`` to phase ``last``.
+
+    ``loads`` says that they are loaded before, ``stores_in`` is the phase whose values memory gets.
+    """
+
+    array: str
+    form: _Form
+    first: int
+    last: int
+    loads: bool
+    stores_in: int | None
+    element_bytes: int
+
+
+def rows_prediction(
+    facts: Mapping[str, KernelFacts],
+    run: RowRun,
+    candidates: RowCandidates,
+    profile: GpuProfile,
+    *,
+    in_order: bool,
+) -> RowsPrediction:
+    """Return what is expected of a run of kernels as one.
+
+    Args:
+        facts: the kernels by name.
+        run: what they share.
+        candidates: rows and threads of a block.
+        profile: the card.
+        in_order: whether sums keep their order.
+    """
+    kept = kept_arrays(facts, run)
+    whole = _whole_rows(run, candidates)
+    card = CudaModel.of(facts[run.kernels[0]], profile).card
+    cap = np.minimum(
+        float(card.registers_per_thread),
+        np.floor(card.registers_per_block / (candidates.rows * candidates.lanes)),
+    )
+    words = _kept_words(run, kept, candidates)
+    keeps = whole & (words <= held_words(cap)) & (_slots(run, candidates) <= MOST_POINTS)
+    apart = _joined(facts, run, (), candidates, profile, np.zeros(len(candidates)), in_order)
+    if not kept or not keeps.any():
+        return apart
+    return _chosen(keeps, _joined(facts, run, kept, candidates, profile, words, in_order), apart)
+
+
+def kept_arrays(facts: Mapping[str, KernelFacts], run: RowRun) -> tuple[KeptArray, ...]:
+    """Return the arrays of whose rows threads keep their elements (:mod:`eatss.lower.kept_rows`).
+
+    Of an array that is written every reference has to be the same, and of others most.
+    """
+    seen: dict[str, list[tuple[int, AccessFacts, _Form | None]]] = {}
+    for number, phase in enumerate(run.phases):
+        for access in _accesses(facts[phase.kernel], phase):
+            seen.setdefault(access.array, []).append((number, access, _form(access, phase)))
+    found = []
+    for array, accesses in seen.items():
+        forms = [form for _, _, form in accesses if form is not None]
+        if not forms:
+            continue
+        form = max(dict.fromkeys(forms), key=forms.count)
+        own = [(number, access) for number, access, known in accesses if known == form]
+        written = [number for number, access in own if access.writes]
+        read = [number for number, access in own if access.reads]
+        if any(access.writes for _, access, _ in accesses) and len(own) < len(accesses):
+            continue
+        first = min(number for number, _ in own)
+        if not any(number > first for number in read):
+            continue
+        found.append(
+            KeptArray(
+                array=array,
+                form=form,
+                first=first,
+                last=max(read),
+                loads=first in read,
+                stores_in=max(written) if written else None,
+                element_bytes=own[0][1].element_bytes,
+            )
+        )
+    return tuple(found)
+
+
+def row_values(facts: Mapping[str, KernelFacts], run: RowRun) -> dict[str, int]:
+    """Return the arrays of which all threads of a row have an element (``eatss.lower.row_values``).
+
+    Each with the phase that writes it last. It is written before it is read.
+    """
+    seen: dict[str, list[tuple[int, AccessFacts, _Form | None]]] = {}
+    for number, phase in enumerate(run.phases):
+        for access in _accesses(facts[phase.kernel], phase):
+            form = _renamed(access, {name: f"row {at}" for at, name in enumerate(phase.rows)})
+            seen.setdefault(access.array, []).append((number, access, form))
+    found = {}
+    for array, accesses in seen.items():
+        first = min(number for number, _, _ in accesses)
+        written = [number for number, access, _ in accesses if access.writes]
+        begins = not any(access.reads for number, access, _ in accesses if number == first)
+        forms = {form for _, _, form in accesses}
+        several = len({number for number, _, _ in accesses}) > 1
+        if written and several and begins and len(forms) == 1 and None not in forms:
+            found[array] = max(written)
+    return found
+
+
+def _accesses(facts: KernelFacts, phase: RowPhase) -> list[AccessFacts]:
+    return [
+        access
+        for statement in facts.work.statements
+        if statement.name in phase.launch.statements
+        for access in statement.accesses
+    ]
+
+
+def _form(access: AccessFacts, phase: RowPhase) -> _Form | None:
+    """Return subscripts by what loops are to all phases, ``None`` where no lane has its own."""
+    names = {name: f"row {at}" for at, name in enumerate(phase.rows)}
+    if phase.lane_loop is None or phase.lane_loop not in dict(access.strides):
+        return None
+    return _renamed(access, {**names, phase.lane_loop: "lane"})
+
+
+def _renamed(access: AccessFacts, names: Mapping[str, str]) -> _Form | None:
+    """Return subscripts by other names of loops, ``None`` where some loop has none."""
+    if not access.affine or not {name for name, _ in access.strides} <= set(names):
+        return None
+    return tuple(
+        (tuple(sorted((names[name], factor) for name, factor in terms)), constant)
+        for terms, constant in access.subscripts
+    )
+
+
+def _whole_rows(run: RowRun, candidates: RowCandidates) -> npt.NDArray[np.bool_]:
+    """Tell where one tile has all of a row, in every phase."""
+    lengths = [phase.length for phase in run.phases if phase.lane_loop is not None]
+    known = [length for length in lengths if length is not None]
+    if len(known) < len(lengths) or not known:
+        return np.zeros(len(candidates), dtype=bool)
+    return np.asarray(candidates.tile >= max(known))
+
+
+def _slots(run: RowRun, candidates: RowCandidates) -> Column:
+    return np.asarray(np.ceil(candidates.tile / candidates.lanes))
+
+
+def _kept_words(run: RowRun, kept: Sequence[KeptArray], candidates: RowCandidates) -> Column:
+    """Return the registers that what is kept takes where most of it is."""
+    most = 0
+    for number in range(len(run.phases) - 1):
+        there = [one for one in kept if one.first <= number < one.last]
+        most = max(most, sum(max(1, one.element_bytes // _WORD_BYTES) for one in there))
+    return np.asarray(most * _slots(run, candidates))
+
+
+def _chosen(
+    which: npt.NDArray[np.bool_], one: RowsPrediction, other: RowsPrediction
+) -> RowsPrediction:
+    """Return the entries of one prediction where ``which`` says so, else those of another."""
+
+    def each(first: Column, second: Column) -> Column:
+        return np.asarray(np.where(which, first, second))
+
+    demand = Demand(
+        **{
+            name: each(getattr(one.demand, name), getattr(other.demand, name))
+            for name in Demand.__dataclass_fields__
+        }
+    )
+    first, second = one.expected, other.expected
+    expected = Predicted(
+        time_s=each(first.time_s, second.time_s),
+        energy_j=each(first.energy_j, second.energy_j),
+        terms_s={name: each(own, second.terms_s[name]) for name, own in first.terms_s.items()},
+        terms_j={name: each(own, second.terms_j[name]) for name, own in first.terms_j.items()},
+        resident_blocks=each(first.resident_blocks, second.resident_blocks),
+    )
+    return RowsPrediction(demand, expected, np.where(which, one.fits, other.fits))
+
+
+def _joined(
+    facts: Mapping[str, KernelFacts],
+    run: RowRun,
+    kept: Sequence[KeptArray],
+    candidates: RowCandidates,
+    profile: GpuProfile,
+    words: Column,
+    in_order: bool,
+) -> RowsPrediction:
+    """Return what is expected with some arrays kept, which take ``words`` of a thread."""
+    launches: list[CudaLaunch] = []
+    values = row_values(facts, run)
+    for number, phase in enumerate(run.phases):
+        held = tuple(
+            replace(own, loads=own.loads and own.array not in values) for own in phase.launch.held
+        )
+        cut = replace(phase.launch, held=held)
+        model = CudaModel.of(facts[phase.kernel], profile)
+        launches.append(
+            launch_of(
+                _without_kept(facts[phase.kernel], phase, number, kept, values),
+                Structure(launches=(cut,), in_order=in_order),
+                cut,
+                _phase_candidates(facts[phase.kernel], phase, candidates),
+                model.card,
+                model.constants,
+                model.code,
+            )
+        )
+    first, card = launches[0], launches[0].card
+    parts = [demand_of(of) for of in launches]
+    barriers = sum(1 for phase in run.phases if phase.launch.sum_loop is not None)
+    wait = first.code.barrier_wait * card.barrier_cycles
+    registers = np.maximum.reduce([part.registers for part in parts]) + words
+    threads = candidates.rows * candidates.lanes
+
+    def total(name: str) -> Column:
+        return np.asarray(sum(getattr(part, name) for part in parts))
+
+    l2_bytes = total("l2_bytes")
+    blocks = np.maximum.reduce([part.blocks for part in parts])
+    alone = (_busy_cycles(parts, card) + _fetch_cycles(l2_bytes, card)) / blocks
+    demand = replace(
+        parts[0],
+        blocks=blocks,
+        threads=threads,
+        registers=np.minimum(registers, float(card.registers_per_thread)),
+        shared_bytes=_warps_bytes(facts, run, candidates, card),
+        lanes=np.ones(len(candidates)),
+        l2_bytes=l2_bytes,
+        dram_bytes=_moved_bytes(launches, parts, registers, candidates, l2_bytes),
+        scatter=np.ones(len(candidates)),
+        chain_cycles=total("chain_cycles") + barriers * wait + alone,
+        **{
+            name: total(name)
+            for name in (
+                "instructions",
+                "fp64",
+                "fp32",
+                "tensor64",
+                "l1_wavefronts",
+                "shared_wavefronts",
+                "operand_bytes",
+                "torn_bytes",
+                "edge_cycles",
+            )
+        },
+    )
+    expected = predict(demand, card, CudaModel.of(first.facts, profile).constants)
+    return RowsPrediction(demand, expected, np.logical_and.reduce([fits(of) for of in launches]))
+
+
+def _busy_cycles(parts: Sequence[Demand], card: Card) -> Column:
+    """Return the cycles of an SM that the phases of all blocks take, one phase after the other.
+
+    Barriers keep a block from loading its rows while it computes with them; others of the SM may.
+    """
+    found = np.zeros(len(parts[0]))
+    for part in parts:
+        found = found + np.maximum.reduce(
+            [
+                part.instructions / SCHEDULERS,
+                part.fp64 * card.warp / card.fp64_per_cycle,
+                part.fp32 * card.warp / card.fp32_per_cycle,
+                part.l1_wavefronts + part.shared_wavefronts,
+            ]
+        )
+    return found
+
+
+def _fetch_cycles(l2_bytes: Column, card: Card) -> Column:
+    """Return the cycles of an SM that bytes take from L2."""
+    return np.asarray(l2_bytes * card.sms * card.clock_hz / card.l2_bytes_s)
+
+
+def _phase_candidates(
+    facts: KernelFacts, phase: RowPhase, candidates: RowCandidates
+) -> CudaCandidates:
+    """Return the layouts of a phase as a launch: one tile has a row, where lanes share a loop."""
+    ones = np.ones(len(candidates))
+    trips = trips_of(facts)
+    *outer, last = phase.rows
+    tiles = {loop.name: ones * _SERIAL_TILE for loop in facts.loops}
+    threads = {loop.name: ones for loop in facts.loops}
+    tiles |= dict.fromkeys(outer, ones)
+    tiles[last] = threads[last] = candidates.rows
+    lanes = ones
+    if phase.launch.sum_loop is not None:
+        lanes = candidates.lanes
+    elif phase.lane_loop is not None:
+        rounds = np.ceil(trips[phase.lane_loop] / candidates.lanes)
+        tiles[phase.lane_loop] = candidates.lanes * rounds
+        threads[phase.lane_loop] = candidates.lanes
+    return CudaCandidates(
+        tiles=tiles,
+        threads=threads,
+        staged={},
+        lanes=lanes,
+        sum_tile=candidates.tile,
+        chunks=ones,
+        stages=ones,
+    )
+
+
+def _without_kept(
+    facts: KernelFacts,
+    phase: RowPhase,
+    number: int,
+    kept: Sequence[KeptArray],
+    values: Mapping[str, int],
+) -> KernelFacts:
+    """Return a kernel without the accesses of a phase that registers answer."""
+
+    def left(access: AccessFacts) -> AccessFacts | None:
+        if access.array in values:
+            writes = access.writes and number == values[access.array]
+            return replace(access, reads=0) if writes else None
+        own = next((k for k in kept if k.array == access.array), None)
+        if own is None or _form(access, phase) != own.form:
+            return access
+        reads = access.reads if own.loads and number == own.first else 0
+        writes = access.writes and number == own.stores_in
+        return replace(access, reads=reads, writes=writes) if reads or writes else None
+
+    statements = tuple(
+        replace(
+            statement,
+            accesses=tuple(one for one in map(left, statement.accesses) if one is not None),
+        )
+        for statement in facts.work.statements
+    )
+    return replace(facts, work=replace(facts.work, statements=statements))
+
+
+def _warps_bytes(
+    facts: Mapping[str, KernelFacts], run: RowRun, candidates: RowCandidates, card: Card
+) -> Column:
+    """Return the shared memory in which warps leave their parts of sums."""
+    warps = np.ceil(candidates.lanes / card.warp)
+    words = sum(
+        own.element_bytes
+        for phase in run.phases
+        if phase.launch.sum_loop is not None
+        for own in phase.launch.held
+    )
+    return np.asarray(np.where(warps > 1, candidates.rows * warps * words, 0.0))
+
+
+def _moved_bytes(
+    launches: Sequence[CudaLaunch],
+    parts: Sequence[Demand],
+    registers: Column,
+    candidates: RowCandidates,
+    l2_bytes: Column,
+) -> Column:
+    """Return the bytes of a launch from and to memory, where L2 has the rows that are under way.
+
+    Where it does not, each phase moves what it would as a launch.
+    """
+    card = launches[0].card
+    arrays = {a.name: a for of in launches for a in of.facts.work.arrays}
+    reads = dict.fromkeys(arrays, 0.0)
+    writes = dict.fromkeys(arrays, 0.0)
+    first_written: set[str] = set()
+    for of in launches:
+        for statement in of.statements:
+            for uniform in of.uniform_sets[statement.name]:
+                array = arrays[uniform.access.array]
+                elements = min(touched_elements(of, statement, uniform), float(array.elements))
+                moved = elements * array.element_bytes
+                loads = uniform.reads and not (uniform.held and not loads_held(of, uniform))
+                if loads and array.name not in first_written:
+                    reads[array.name] = max(reads[array.name], moved)
+                if uniform.writes:
+                    writes[array.name] = max(writes[array.name], moved)
+        first_written |= {name for name, moved in writes.items() if moved}
+    once = sum(reads.values()) + sum(writes.values())
+    blocks = np.maximum.reduce([part.blocks for part in parts])
+    warps = np.ceil(candidates.rows * candidates.lanes / card.warp)
+    resident = np.minimum(
+        np.floor(card.threads_per_sm / (warps * card.warp)),
+        np.floor(card.registers_per_sm / (np.maximum(1.0, registers) * warps * card.warp)),
+    )
+    under_way = once * np.minimum(1.0, np.maximum(1.0, resident) * card.sms / blocks)
+    apart = np.asarray(sum(part.dram_bytes for part in parts))
+    found = np.where(under_way <= _ROWS_IN_L2 * card.l2_bytes, np.minimum(once, apart), apart)
+    everything = sum(a.elements * a.element_bytes for a in arrays.values())
+    if launches[0].launches > 1 and everything < KEPT_SHARE * card.l2_bytes:
+        found = found * KEPT_MISSES
+    return np.minimum(found, np.maximum(l2_bytes, found * 0.02))

@@ -1,0 +1,208 @@
+"""Kernels that share rows are one kernel, whose blocks take rows through all of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.analysis.structure import RowBlock
+from eatss.frontend.options import Reading
+from eatss.gpu import load_profile
+from eatss.lower.row_runs import row_runs_for
+from eatss.model.options import SelectOptions
+from eatss.program import Program
+from eatss.recipe.recipe_json import recipe_from_dict
+from eatss.recipe.requests import CodeRequest
+from eatss.resources import data_directory
+from eatss.session.session import Session
+from eatss.verify import Verification, verify
+
+H200 = load_profile("h200")
+ROWS = """
+#ifndef NI
+#define NI 3000
+#endif
+#ifndef NJ
+#define NJ 1000
+#endif
+double exp(double), sqrt(double), fmax(double, double);
+void rows(%s)
+{
+#pragma scop
+    for (int i = 0; i < NI; i++) {
+%s
+    }
+#pragma endscop
+}
+"""
+SOFTMAX = ROWS % (
+    "double in[NI][NJ], double out[NI][NJ], double most[NI], double sum[NI]",
+    """
+        most[i] = in[i][0];
+        for (int j = 1; j < NJ; j++)
+            most[i] = fmax(most[i], in[i][j]);
+        sum[i] = 0;
+        for (int j = 0; j < NJ; j++) {
+            out[i][j] = exp(in[i][j] - most[i]);
+            sum[i] += out[i][j];
+        }
+        for (int j = 0; j < NJ; j++)
+            out[i][j] = out[i][j] / sum[i];""",
+)
+LAYER_NORM = ROWS % (
+    "double x[NI][NJ], double gain[NJ], double mean[NI], double var[NI]",
+    """
+        mean[i] = 0;
+        for (int j = 0; j < NJ; j++)
+            mean[i] += x[i][j];
+        mean[i] = mean[i] / NJ;
+        var[i] = 0;
+        for (int j = 0; j < NJ; j++)
+            var[i] += (x[i][j] - mean[i]) * (x[i][j] - mean[i]);
+        for (int j = 0; j < NJ; j++)
+            x[i][j] = (x[i][j] - mean[i]) / sqrt(var[i] / NJ + 1e-5) * gain[j];""",
+)
+ACCUMULATED = ROWS % (  # what is in s before counts; half of y is written again
+    "double x[NI][NJ], double y[NI][NJ], double s[NI]",
+    """
+        for (int j = 0; j < NJ; j++)
+            s[i] += x[i][j];
+        for (int j = 0; j < NJ; j++)
+            y[i][j] = x[i][j] - s[i];
+        for (int j = 0; j < NJ; j += 2)
+            y[i][j] = 2 * y[i][j];""",
+)
+BEFORE = ROWS % (
+    "double x[NI][NJ], double y[NI][NJ], double s[NI]",
+    """
+        s[i] = 0;
+        for (int j = 0; j < NJ; j++)
+            s[i] += x[i][j];
+        for (int j = 0; j < NJ; j++)
+            y[i][j] = x[i][j] - (i > 0 ? s[i - 1] : 0);""",
+)
+SIZES = [{"NI": 37, "NJ": 131}, {"NI": 3, "NJ": 64}, {"NI": 1, "NJ": 1}]
+
+
+def in_one(
+    text: str, rows: int, lanes: int, tile: int, folder: Path | None = None, **fixed: int
+) -> Program:
+    """Generate a program all of whose kernels are one, into a folder where one is given."""
+    defines = tuple(f"{name}={value}" for name, value in fixed.items())
+    session = Session(text, Reading(defines=defines), code=True)
+    apart = session.select(H200, SelectOptions(target="cuda"), fuse_rows=False)
+    names = tuple(kernel.name for kernel in apart.kernels)
+    block = RowBlock(kernels=names, loops=1, rows=rows, lanes=lanes, tile=tile)
+    first, *others = apart.kernels
+    selection = replace(apart, kernels=(replace(first, row_block=block), *others))
+    program = session.generate(session.recipe(selection, H200, CodeRequest()), H200)
+    if folder is not None:
+        session.write(program, folder)
+    return program
+
+
+def checked(folder: Path, *sizes: dict[str, int]) -> Verification:
+    return verify(folder, device="cpu", sizes=list(sizes) or None)
+
+
+@pytest.mark.parametrize("text", [SOFTMAX, LAYER_NORM, ACCUMULATED])
+@pytest.mark.parametrize(("rows", "lanes", "tile"), [(1, 64, 128), (4, 32, 32), (2, 8, 16)])
+def test_one_kernel_does_what_several_do(
+    text: str, rows: int, lanes: int, tile: int, tmp_path: Path
+) -> None:
+    program = in_one(text, rows, lanes, tile, tmp_path / "made")
+    assert len(program.kernels) == 1
+    found = checked(tmp_path / "made", *SIZES)
+    assert (found.status, found.message) == ("ok", "")
+
+
+@pytest.mark.parametrize("text", [SOFTMAX, LAYER_NORM, ACCUMULATED])
+@pytest.mark.parametrize(("rows", "lanes", "tile"), [(1, 64, 128), (4, 32, 256)])
+def test_threads_keep_rows_of_known_length_in_registers(
+    text: str, rows: int, lanes: int, tile: int, tmp_path: Path
+) -> None:
+    program = in_one(text, rows, lanes, tile, tmp_path / "made", NI=37, NJ=107)
+    (kernel,) = program.kernels
+    assert any("of a row in registers of a thread" in note for note in kernel.notes)
+    found = checked(tmp_path / "made")
+    assert (found.status, found.message) == ("ok", "")
+
+
+def test_rows_go_through_registers_from_the_first_load_to_the_last_store() -> None:
+    program = in_one(SOFTMAX, 1, 128, 1024, NI=3000, NJ=1000)
+    body = program.text[program.text.index("__global__") : program.text.index("extern", 2000)]
+    stores = [line.split(" = ")[0].strip() for line in body.splitlines() if " = " in line]
+    assert sum(store.startswith("out[") for store in stores) == 1
+    assert "in_k[rj] = in[" in body
+    assert "out_k[rj] = exp(in_k[rj] - most_v)" in body
+    assert body.count("__syncthreads()") == 2  # one for each sum
+
+
+@pytest.mark.parametrize(
+    ("text", "fixed"), [(SOFTMAX, {"NI": 5, "NJ": 200}), (LAYER_NORM, {}), (ACCUMULATED, {})]
+)
+def test_every_barrier_between_phases_is_missed(
+    text: str, fixed: dict[str, int], tmp_path: Path
+) -> None:
+    folder = tmp_path / "made"
+    program = in_one(text, 2, 64, 256, folder, **fixed)
+    sizes = [] if fixed else [{"NI": 5, "NJ": 200}]
+    assert checked(folder, *sizes).ok
+    pieces = program.text.split("__syncthreads();")
+    for at in range(1, len(pieces)):
+        broken = "__syncthreads();".join(pieces[:at]) + "__syncthreads();".join(pieces[at:])
+        (folder / program.file).write_text(broken, encoding="utf-8")
+        found = checked(folder, *sizes)
+        assert found.status in ("race", "shared memory", "wrong result")
+
+
+def test_what_phases_pass_on_is_not_promised_to_one_thread(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    program = in_one(ACCUMULATED, 1, 64, 64, folder)
+    assert re.search(r"double \*s[,)]", program.text)
+    assert "const double *__restrict__ x" in program.text
+    promised = re.sub(r"double \*s([,)])", r"double *__restrict__ s\1", program.text)
+    (folder / program.file).write_text(promised, encoding="utf-8")
+    found = checked(folder, {"NI": 5, "NJ": 200})
+    assert found.status == "race"
+    assert "__restrict__" in found.message
+
+
+def test_a_row_that_needs_another_keeps_kernels_apart() -> None:
+    session = Session(BEFORE, code=True)
+    runs = row_runs_for(session.analysed, H200)
+    assert not any(len(run.kernels) > 1 for run in runs)
+    assert len(in_one(BEFORE, 1, 64, 64).kernels) > 1
+
+
+def test_kernels_of_other_rows_are_apart() -> None:
+    bicg = Session(data_directory("kernels") / "bicg.c", code=True)
+    found = row_runs_for(
+        bicg.analysed, H200, code=lambda: [r.scheduled for r in bicg.symbolic.regions]
+    )
+    assert all(len(run.kernels) == 1 for run in found)
+
+
+def test_the_model_makes_one_kernel_of_a_softmax_unless_the_user_says_otherwise() -> None:
+    wanted = {"gpu": "h200", "defines": {"NI": 20000, "NJ": 2000}}
+    assert len(eatss.codegen(SOFTMAX, **wanted).kernels) == 1  # type: ignore[arg-type]
+    for own in ({"fuse_rows": False}, {"tiles": {"kernel0": {"i": 8}}}, {"strict_fp": True}):
+        assert len(eatss.codegen(SOFTMAX, **wanted, **own).kernels) > 1  # type: ignore[arg-type]
+
+
+def test_a_recipe_keeps_rows_and_is_refused_where_they_are_none() -> None:
+    program = in_one(SOFTMAX, 2, 64, 64)
+    assert program.recipe is not None
+    again = eatss.codegen(SOFTMAX, gpu="h200", recipe=recipe_from_dict(program.recipe))
+    assert again.text == program.text
+    for field, value in (("lanes", 48), ("rows", 64), ("tile", 100), ("kernels", ["kernel1"])):
+        broken = json.loads(json.dumps(program.recipe))
+        broken["kernels"][0]["row_block"][field] = value
+        with pytest.raises(eatss.InputError) as caught:
+            eatss.codegen(SOFTMAX, gpu="h200", recipe=recipe_from_dict(broken))
+        assert caught.value.diagnostics[0].code == "EATSS-K018"
