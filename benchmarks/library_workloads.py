@@ -326,7 +326,7 @@ def reductions() -> dict[str, Workload]:
 
 def every_workload() -> dict[str, Workload]:
     """Return all of them by name."""
-    return workloads() | other_shapes() | reductions() | unseen()
+    return workloads() | other_shapes() | reductions() | unseen() | unseen_later()
 
 
 def unseen() -> dict[str, Workload]:
@@ -348,3 +348,21 @@ def unseen() -> dict[str, Workload]:
         "unseen-convolution-layer": replace(known["convolution-layer"], sizes=layer),
         "unseen-contraction-two": _contraction_over_two(40),
     }
+
+
+def unseen_later() -> dict[str, Workload]:
+    """Return further shapes, chosen when fusion and boxes in another order were done."""
+    known = workloads()
+    layer = {"NN": 12, "NK": 160, "NC": 96, "NY": 28, "NX": 44, "NR": 3, "NS": 3}
+    sizes: dict[str, dict[str, int]] = {
+        "gemm": {"NI": 2200, "NJ": 3100, "NK": 1500},
+        "symm": {"NI": 2800, "NJ": 1900},
+        "syr2k": {"NI": 1750, "NJ": 2050},
+        "3mm": {"NI": 1300, "NJ": 2100, "NK": 900, "NL": 1700, "NM": 1500},
+        "product-tt": {"NI": 3300, "NJ": 1700, "NK": 2100},
+        "covariance": {"N": 3000, "M": 2200},
+        "convolution-layer": layer,
+    }
+    found = {f"later-{name}": replace(known[name], sizes=own) for name, own in sizes.items()}
+    rows = replace(reductions()["softmax"], sizes={"NI": 9000, "NJ": 3000})
+    return {**found, "later-softmax": rows}
