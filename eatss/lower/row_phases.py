@@ -1,7 +1,8 @@
 """Kernels of the same rows as one: what each of them does is a phase of its blocks.
 
-Every phase was lowered as a kernel of its own whose blocks take rows along ``x``, and all of the
-rows each. Blocks of the same number have the same rows in all of them.
+Every phase is lowered as a kernel of its own, whose blocks along ``x`` take rows as a whole. Blocks
+of the same number have the same rows in all phases. So what a block does in one phase after the
+other is right, if there are barriers where threads use what others left.
 """
 
 from __future__ import annotations
@@ -67,19 +68,6 @@ def rows_in_one(
     units = planner.phases(pieces, block, names)
     if units is None:
         return None
-    built = [
-        KernelBuilder(
-            name,
-            unit.piece,
-            unit.mapping,
-            unit.parts,
-            unit.storage,
-            frozenset(),
-            context,
-            unit.names,
-        ).build()
-        for unit in units
-    ]
     built = [_built(name, unit, context) for unit in units]
     integers = (*context.parameters, *pieces[0].host_names)
     kernel = _joined(name, units, built, block, integers, planner.registers(block.threads))
