@@ -14,7 +14,7 @@ from eatss.analysis.structure import RowBlock
 from eatss.isl_names import coalesced
 from eatss.kernel.barriers import passed_on
 from eatss.kernel.nodes import Argument, Buffer, If, Scope
-from eatss.kernel.uses import buffers_of, names_of, with_buffers
+from eatss.kernel.uses import buffers_of, names_of, with_buffers, without_unused
 from eatss.lower.bounds import guard, union_of
 from eatss.lower.isl_text import TRUE
 from eatss.lower.kept_rows import with_rows_kept
@@ -149,7 +149,9 @@ def _joined(
     names = units[0].names.inner()
     declared, by_all, told = with_row_values(lowered, block.lanes, names)
     front, bodies, notes = with_rows_kept(by_all, registers, names)
-    scopes = (Scope(body=body, phase=f"phase {at}") for at, body in enumerate(bodies))
+    scopes = (
+        Scope(body=without_unused(body), phase=f"phase {at}") for at, body in enumerate(bodies)
+    )
     body = (*declared, *front, *scopes)
     used, passed, met = names_of(body), buffers_of(body), passed_on(body)
     return replace(
