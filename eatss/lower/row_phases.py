@@ -1,7 +1,8 @@
 """Kernels of the same rows as one: what each of them does is a phase of its blocks.
 
-Every phase was lowered as a kernel of its own whose blocks take rows along ``x``, and all of the
-rows each. Blocks of the same number have the same rows in all of them.
+Every phase is lowered as a kernel of its own, whose blocks along ``x`` take rows as a whole. Blocks
+of the same number have the same rows in all phases. So what a block does in one phase after the
+other is right, if there are barriers where threads use what others left.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from eatss.analysis.structure import RowBlock
 from eatss.isl_names import coalesced
 from eatss.kernel.barriers import passed_on
 from eatss.kernel.nodes import Argument, Buffer, If, Scope
-from eatss.kernel.uses import buffers_of, names_of, with_buffers
+from eatss.kernel.uses import buffers_of, names_of, with_buffers, without_unused
 from eatss.lower.bounds import guard, union_of
 from eatss.lower.isl_text import TRUE
 from eatss.lower.kept_rows import with_rows_kept
@@ -67,19 +68,6 @@ def rows_in_one(
     units = planner.phases(pieces, block, names)
     if units is None:
         return None
-    built = [
-        KernelBuilder(
-            name,
-            unit.piece,
-            unit.mapping,
-            unit.parts,
-            unit.storage,
-            frozenset(),
-            context,
-            unit.names,
-        ).build()
-        for unit in units
-    ]
     built = [_built(name, unit, context) for unit in units]
     integers = (*context.parameters, *pieces[0].host_names)
     kernel = _joined(name, units, built, block, integers, planner.registers(block.threads))
@@ -161,7 +149,9 @@ def _joined(
     names = units[0].names.inner()
     declared, by_all, told = with_row_values(lowered, block.lanes, names)
     front, bodies, notes = with_rows_kept(by_all, registers, names)
-    scopes = (Scope(body=body, phase=f"phase {at}") for at, body in enumerate(bodies))
+    scopes = (
+        Scope(body=without_unused(body), phase=f"phase {at}") for at, body in enumerate(bodies)
+    )
     body = (*declared, *front, *scopes)
     used, passed, met = names_of(body), buffers_of(body), passed_on(body)
     return replace(
