@@ -195,7 +195,7 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                         }
                         eatss_commit_copies();
                         if (s0 == 0 && r0 == 0 && c0 + 16 <= C) {
-                            #pragma unroll 7
+                            #pragma unroll 8
                             for (int c = c0; c < c0 + 16; ++c) {
                                 #pragma unroll
                                 for (int r = 0; r < 3; ++r) {
