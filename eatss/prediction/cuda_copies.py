@@ -14,8 +14,8 @@ from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_boxes import GroupBox, in_front, stages_of
 from eatss.prediction.cuda_caches import row_request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_products import tile_cycles
 from eatss.prediction.cuda_resources import CodeResources
+from eatss.prediction.cuda_statements import tile_cycles
 from eatss.prediction.cuda_vectors import may_be_aligned, turned
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
