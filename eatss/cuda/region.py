@@ -330,7 +330,11 @@ class RegionBuilder:
         name = f"{self._scop.function}_k{self._first + len(self.kernels)}"
         decided = None if unit.kernel is None else self._recipe.kernel(unit.kernel)
         staged = promoted_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
-        mapping = in_rows(unit.mapping, unit.piece, unit.storage, staged, self._scop)
+        registers = min(
+            self._profile.registers_per_thread,
+            self._profile.registers_per_block // unit.mapping.threads,
+        )
+        mapping = in_rows(unit.mapping, unit.piece, unit.storage, staged, context.arrays, registers)
         kernel = KernelBuilder(
             name, unit.piece, mapping, unit.parts, unit.storage, staged, context, unit.names
         ).build()

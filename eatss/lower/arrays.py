@@ -64,6 +64,11 @@ class DeviceArray:
         """Return an element."""
         return Element(buffer=self.buffer, subscripts=tuple(subscripts))
 
+    def may_be_aligned(self, width: int) -> bool:
+        """Tell whether rows may all begin at multiples of several elements."""
+        strides = self.buffer.layout.strides[:-1]
+        return all(not isinstance(one, Constant) or one.value % width == 0 for one in strides)
+
     def size(self, values: dict[str, int]) -> int:
         """Return the number of elements for values of the parameters."""
         return prod(evaluate(extent, values) for extent in self.shape)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from eatss.analysis.structure import copied_in_pieces
 from eatss.kernel.nodes import For, Node
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, total
 from eatss.schedule.names import NameTable
 
 
@@ -69,6 +70,72 @@ def wide_copy_loop(
         return None
     step = threads // (columns // width)
     return _by_rows(sizes, long[0], long[1], step, thread, names, width)
+
+
+def turned_copy_loop(
+    sizes: Sequence[int],
+    row_at: int,
+    threads: int,
+    thread: str,
+    names: NameTable,
+    piece: int,
+) -> CopyLoop | None:
+    """Return how a block copies a box whose rows lie along another dimension than the array's.
+
+    Neighbouring threads copy a piece of a row of the array, those behind them one of the next row.
+    ``None`` where threads do not fill such pieces.
+
+    Args:
+        sizes: of the box, in elements, by dimension of the array.
+        row_at: the dimension along which rows of the box lie.
+        threads: of the block.
+        thread: the constant that numbers the threads of a block.
+        names: names that are free here.
+        piece: its elements.
+    """
+    rows, columns = sizes[row_at], sizes[-1]
+    if rows * columns != prod(sizes) or not copied_in_pieces(rows, columns, threads, piece):
+        return None
+    lines, pieces = threads // piece, columns // piece
+    number = Name(thread)
+    inside = Apply(Operator.REMAINDER, (number, Constant(piece)))
+    row: IntExpr = Apply(Operator.QUOTIENT, (number, Constant(piece)))
+    turn = names.fresh("e")
+    if rows % lines == 0:
+        each = rows // lines
+        count = each * pieces
+        row = total(row, multiplied(Constant(lines), _remainder(Name(turn), each, count)))
+        which = _quotient(Name(turn), each, count)
+    else:
+        count = pieces * rows // lines
+        row = Apply(Operator.REMAINDER, (row, Constant(rows)))
+        first = Apply(Operator.QUOTIENT, (number, Constant(piece * rows)))
+        which = total(first, multiplied(Constant(lines // rows), _quotient(Name(turn), 1, count)))
+    places: list[IntExpr] = [Constant(0)] * len(sizes)
+    places[row_at] = row
+    places[-1] = total(inside, multiplied(Constant(piece), which))
+    return CopyLoop(
+        counter=turn,
+        lower=Constant(0),
+        count=count,
+        step=1,
+        unrolled=True,
+        places=tuple(places),
+    )
+
+
+def _remainder(number: IntExpr, of: int, count: int) -> IntExpr:
+    """Return the remainder of a number below ``count``."""
+    if of == 1:
+        return Constant(0)
+    return number if count <= of else Apply(Operator.REMAINDER, (number, Constant(of)))
+
+
+def _quotient(number: IntExpr, of: int, count: int) -> IntExpr:
+    """Return the quotient of a number below ``count``."""
+    if count <= of:
+        return Constant(0)
+    return number if of == 1 else Apply(Operator.QUOTIENT, (number, Constant(of)))
 
 
 def _by_rows(

@@ -664,7 +664,9 @@ class KernelBuilder:
             return Share(count=1, element=self._references.element(place, {}))
         return Share(
             count=prod(tile.sizes),
-            element=Element(buffer=tile.buffer, subscripts=unravelled(counter, tile.sizes)),
+            element=Element(
+                buffer=tile.buffer, subscripts=unravelled(counter, tile.in_box(tile.sizes))
+            ),
         )
 
     def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:

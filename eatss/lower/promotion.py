@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeVar
 
 import islpy as isl
 
@@ -16,15 +17,18 @@ from eatss.lower.storage import Candidate
 from eatss.program import Constant
 from eatss.scops import ElementType
 
+Part = TypeVar("Part")
+"""What belongs to a dimension: its extent, a subscript."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedTile:
     """A box of an array in shared memory.
 
     ``offsets`` are functions of the parameters, one a dimension; ``sizes`` the box's extents in
-    elements, ``padding`` elements follow each row. ``depth`` is how many serial loops stand
-    around the copy. ``footprint`` are the elements that are read, over the
-    parameters of that level.
+    elements. Rows of the box lie along dimension ``row_at``, mostly the last; ``padding`` elements
+    follow each. ``depth`` is how many serial loops stand around the copy. ``footprint`` are the
+    elements that are read, over the parameters of that level.
     """
 
     name: str
@@ -32,6 +36,7 @@ class SharedTile:
     element_type: ElementType
     offsets: tuple[isl.PwAff, ...]
     sizes: tuple[int, ...]
+    row_at: int
     padding: int
     depth: int
     footprint: isl.Set
@@ -43,13 +48,23 @@ class SharedTile:
             name=self.name,
             space="shared",
             element_type=self.element_type,
-            layout=Layout(tuple(map(Constant, self.sizes)), padding=self.padding),
+            layout=Layout(tuple(map(Constant, self.in_box(self.sizes))), padding=self.padding),
         )
+
+    @property
+    def turned(self) -> bool:
+        """Whether rows lie along another dimension than those of the array."""
+        return self.row_at != len(self.sizes) - 1
+
+    def in_box(self, of_array: Sequence[Part]) -> tuple[Part, ...]:
+        """Return what belongs to the dimensions of the array in the order of those of the box."""
+        others = (*of_array[: self.row_at], *of_array[self.row_at + 1 :])
+        return (*others, of_array[self.row_at])
 
     @property
     def row(self) -> int:
         """Elements from one row to the next, as declared."""
-        return self.sizes[-1] + self.padding
+        return self.sizes[self.row_at] + self.padding
 
     @property
     def shared_bytes(self) -> int:
@@ -65,6 +80,7 @@ def shared_tile(
     most_bytes: int,
     together: int = 1,
     vector: int = 1,
+    row_at: int = -1,
 ) -> SharedTile | str:
     """Place a candidate outside the loops that do not change it, or further in to make it fit.
 
@@ -76,6 +92,7 @@ def shared_tile(
         most_bytes: what is left of a block's shared memory.
         together: rows are to have a multiple of so many elements.
         vector: elements that a thread may load at a time, where rows are multiples of them.
+        row_at: the dimension along which rows of the box are to lie.
 
     Returns:
         The tile, or why there is none.
@@ -86,15 +103,19 @@ def shared_tile(
         if box is None:
             continue
         sizes = tuple(size for _, size in box)
-        rest = -sizes[-1] % together
-        own = vector if sizes[-1] % vector == 0 else 1
-        for padding in (_padding(sizes, own) if together == 1 else rest + together, rest):
+        length = sizes[row_at]
+        rest = -length % together
+        own = vector if length % vector == 0 else 1
+        rows = prod(sizes) // length
+        padded = padded_row(length, rows, own) - length if together == 1 else rest + together
+        for padding in (padded, rest):
             tile = SharedTile(
                 name=name,
                 candidate=candidate,
                 element_type=element_type,
                 offsets=tuple(offset for offset, _ in box),
                 sizes=sizes,
+                row_at=row_at % len(sizes),
                 padding=padding,
                 depth=depth,
                 footprint=coalesced(footprint),
@@ -106,7 +127,3 @@ def shared_tile(
             f"{most_bytes} are left"
         )
     return reason
-
-
-def _padding(sizes: tuple[int, ...], vector: int) -> int:
-    return padded_row(sizes[-1], prod(sizes[:-1]), vector) - sizes[-1]

@@ -10,6 +10,7 @@ import islpy as isl
 
 from eatss.analysis.banks import COPIED_BYTES
 from eatss.analysis.mapping import AXES
+from eatss.analysis.structure import PIECE_BYTES
 from eatss.isl_names import (
     coalesced,
     dims_as_parameters,
@@ -21,14 +22,14 @@ from eatss.isl_names import (
 from eatss.kernel.nodes import Aligned, Copy, Element, If, Let, Node
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.bounds import guard, union_of
-from eatss.lower.cooperative_copy import CopyLoop, copy_loop, wide_copy_loop
+from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop, wide_copy_loop
 from eatss.lower.index_range import Indices
 from eatss.lower.isl_text import TRUE, value_of
 from eatss.lower.promotion import SharedTile, shared_tile
 from eatss.lower.references import References
 from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
-from eatss.lower.vector_rows import vector_of
+from eatss.lower.vector_rows import row_dimension, vector_of
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied
 from eatss.program.linear import start_plus, strict
 from eatss.schedule.mapping import Mapping, SerialTile
@@ -109,6 +110,7 @@ class PromotionBuilder:
                 self._limit_bytes - used,
                 width if self._wide and self._mapping.warps else 1,
                 vector_of(candidate, self._mapping, array.array.element_type.size_bytes),
+                row_dimension(candidate, self._mapping),
             )
             if isinstance(tile, str):
                 self.notes.append(f"{candidate.text} stays in L1: {tile}")
@@ -187,12 +189,12 @@ class PromotionBuilder:
         narrow = self._loop(tile, at, TRUE, known)
         array = self._arrays[tile.candidate.array]
         width = COPIED_BYTES // array.array.element_type.size_bytes
-        whole_rows = tile.row % width == 0
+        whole_rows = tile.row % width == 0 and not tile.turned
         if not (self._wide and whole_rows and array.array.element_type.is_floating):
             return narrow
         names = self._names.inner()
         walk = wide_copy_loop(tile.sizes, self._mapping.threads, self.thread, names, width)
-        if walk is None or not _may_be_aligned(array, width):
+        if walk is None or not array.may_be_aligned(width):
             return narrow
         aligned = self._aligned.get(array.name)
         if aligned is None:
@@ -219,22 +221,30 @@ class PromotionBuilder:
         walk: CopyLoop | None = None,
         width: int = 1,
     ) -> Node:
-        walk = walk or copy_loop(
-            tile.sizes, self._mapping.threads, self.thread, self._names.inner()
-        )
+        walk = walk or self._walk(tile)
         places: list[Node] = []
         for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
             first = value_of(offset, known)
             self._index.define(name, first)
             places.append(Let(name=name, value=start_plus(first, place)))
         copy = Copy(
-            target=Element(buffer=tile.buffer, subscripts=walk.places),
+            target=Element(buffer=tile.buffer, subscripts=tile.in_box(walk.places)),
             source=self._arrays[tile.candidate.array].element([Name(name) for name in at]),
             condition=None if condition == TRUE else self._index(strict(condition)),
             clears=self.clears and condition != TRUE,
             width=width,
         )
         return walk.around((*places, copy))
+
+    def _walk(self, tile: SharedTile) -> CopyLoop:
+        """Return how threads copy a box by elements."""
+        names, threads = self._names.inner(), self._mapping.threads
+        if tile.turned:
+            piece = PIECE_BYTES // tile.element_type.size_bytes
+            found = turned_copy_loop(tile.sizes, tile.row_at, threads, self.thread, names, piece)
+            if found is not None:
+                return found
+        return copy_loop(tile.sizes, threads, self.thread, names)
 
     def declaration(self) -> Let:
         """Return the number of a thread in its block, which copies use."""
@@ -252,9 +262,3 @@ def _is_bounded(array: Array) -> bool:
     """Tell whether all extents of an array are known."""
     dims = range(array.n_dims)
     return all(array.extent.dim_has_upper_bound(isl.dim_type.set, at) for at in dims)
-
-
-def _may_be_aligned(array: DeviceArray, width: int) -> bool:
-    """Tell whether rows of an array may all begin at multiples of several elements."""
-    strides = array.buffer.layout.strides[:-1]
-    return all(not isinstance(one, Constant) or one.value % width == 0 for one in strides)

@@ -114,8 +114,9 @@ class References:
         """Let references live in a shared tile."""
         for place in places:
             self._at[place] = tile
-        sizes = " x ".join(map(str, tile.sizes))
-        self.notes.append(f"{tile.candidate.text}: shared memory, {sizes} elements")
+        sizes = " x ".join(map(str, tile.in_box(tile.sizes)))
+        how = ", turned" if tile.turned else ""
+        self.notes.append(f"{tile.candidate.text}: shared memory, {sizes} elements{how}")
 
     def staged(self) -> dict[Place, SharedTile]:
         """Return the references that are staged, with their boxes."""
@@ -214,7 +215,7 @@ class References:
                 self._index(difference(subscript, value_of(offset, offset.domain())))
                 for subscript, offset in zip(subscripts, home.offsets, strict=True)
             )
-            return Element(buffer=home.buffer, subscripts=places)
+            return Element(buffer=home.buffer, subscripts=home.in_box(places))
         return self._element(self._arrays[access.array], subscripts)
 
     def _element(self, array: DeviceArray, subscripts: Sequence[IntExpr]) -> Element:

@@ -64,8 +64,8 @@ class Candidate:
 
     No write of the piece touches what they read, in any launch. ``text`` is how the source
     spells the first of them, ``moving`` are the loops that change what they read: ``across`` those
-    that change a dimension other than the last. ``along`` is the loop that alone goes along the
-    last, by ones, where all of them read one element.
+    that change a dimension other than the last. ``along`` has for each dimension the loop that
+    alone goes along it, by ones, where all of them read one element.
     """
 
     array: str
@@ -73,7 +73,7 @@ class Candidate:
     places: frozenset[Place]
     moving: frozenset[str]
     across: frozenset[str] = frozenset()
-    along: str | None = None
+    along: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +146,14 @@ def _across(reference: Reference) -> frozenset[str]:
     return frozenset(name for one in reference.subscripts[:-1] for name in one.loops)
 
 
-def _along(references: Sequence[Reference]) -> str | None:
-    last = references[0].subscripts[-1]
-    if len(references) > 1 or not last.affine or [c for _, c in last.coefficients] != [1]:
-        return None
-    return last.coefficients[0][0]
+def _along(references: Sequence[Reference]) -> tuple[str | None, ...]:
+    subscripts = references[0].subscripts
+    return tuple(
+        one.coefficients[0][0]
+        if len(references) == 1 and one.affine and [c for _, c in one.coefficients] == [1]
+        else None
+        for one in subscripts
+    )
 
 
 class _Planner:

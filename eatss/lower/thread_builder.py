@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import islpy as isl
 
+from eatss.analysis.structure import MOST_POINTS
 from eatss.isl_names import dims_as_parameters
 from eatss.kernel import nodes as kernel
 from eatss.kernel.nodes import SHARED
@@ -34,6 +35,10 @@ from eatss.scops import Statement
 
 UNROLLED_STATEMENTS = 512
 """Statements up to which a serial loop of constant length is unrolled completely."""
+
+LEAST_STEPS = 8
+"""Steps that are unrolled where each is a thread's points once. On an H100 a product of floats with
+128 points takes 3.44 ms with 8 and 3.53 ms with 4."""
 
 SPLIT_UNROLLED = 16
 """Points of a split sum that are unrolled."""
@@ -354,7 +359,10 @@ def _unroll(loop: Loop) -> kernel.Unroll:
 
 
 def _unroll_factor(trips: int, statements: int) -> int:
-    return max(1, min(trips, UNROLLED_STATEMENTS // max(1, statements)))
+    steps = UNROLLED_STATEMENTS // max(1, statements)
+    if statements <= MOST_POINTS:
+        steps = max(steps, LEAST_STEPS)
+    return max(1, min(trips, steps))
 
 
 def _unrolled_size(node: Node) -> int:

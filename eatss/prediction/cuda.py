@@ -24,6 +24,7 @@ from eatss.prediction.cuda_memory import moved_bytes, scatter
 from eatss.prediction.cuda_resources import fits, resources_of
 from eatss.prediction.cuda_shape import CudaCandidates
 from eatss.prediction.cuda_statements import add_statements
+from eatss.prediction.cuda_vectors import with_rows
 from eatss.prediction.demand import Demand
 from eatss.prediction.demand_builder import DemandBuilder
 
@@ -55,7 +56,7 @@ def cuda_demands(
         code: instructions and cycles of generated code.
     """
     launches = (
-        launch_of(facts, structure, cut, candidates, card, constants, code)
+        with_rows(launch_of(facts, structure, cut, candidates, card, constants, code))
         for cut in structure.launches
         if cut.statements
     )

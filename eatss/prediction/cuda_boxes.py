@@ -178,5 +178,4 @@ def _padded(of: CudaLaunch, members: Sequence[UniformSet], sizes: list[Column]) 
     own = {uniform.access.reference for uniform in members}
     if any(own & {*product.references} for product in of.cut.products):
         return [*sizes[:-1], sizes[-1] + fragment_padding(of, members, sizes)]
-    rows = prod(sizes[:-1], start=np.ones(len(sizes[-1])))
-    return [*sizes[:-1], rows_of_vectors(of, members, sizes, rows)]
+    return rows_of_vectors(of, members, sizes)

@@ -17,7 +17,6 @@ from eatss.prediction.access import (
 from eatss.prediction.cuda_boxes import box_sectors
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_resources import CodeResources
-from eatss.prediction.cuda_vectors import in_rows
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
 
@@ -28,7 +27,7 @@ def row_request(of: CudaLaunch, access: AccessFacts) -> tuple[Column, Column]:
     Threads that follow each other have vectors that do.
     """
     cycles, found = request(of, access)
-    rows = in_rows(of)
+    rows = of.rows[of.cut.mapped[-1]] if of.cut.mapped else of.zeros > 0
     if rows.any():
         apart = request(of, access, apart=max(1, VECTOR_BYTES // access.element_bytes))
         cycles, found = (

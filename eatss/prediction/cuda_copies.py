@@ -8,14 +8,15 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.structure import VECTOR_BYTES
+from eatss.analysis.structure import PIECE_BYTES, VECTOR_BYTES
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_boxes import GroupBox, in_front, stages_of
 from eatss.prediction.cuda_caches import row_request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_products import tile_cycles
 from eatss.prediction.cuda_resources import CodeResources
+from eatss.prediction.cuda_statements import tile_cycles
+from eatss.prediction.cuda_vectors import may_be_aligned, turned
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
 from eatss.prediction.uniform_references import UniformSet
@@ -47,17 +48,20 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         for name in of.serial_band[: box.depth]:
             times = times * of.shape.steps[name]
         loads = np.ceil(prod(box.sizes, start=of.ones) / threads)
+        rows_turned = _is_turned(of, at)
         row_sectors = np.ceil(box.sizes[-1] * box.element_bytes / SECTOR_BYTES)
         box_bytes = prod(box.sizes[:-1], start=of.ones) * row_sectors * SECTOR_BYTES
         fetched = of.active * box_bytes * times * on
         wave = np.maximum(box.element_bytes * of.card.warp / LINE_BYTES, 1.0)
-        lines = np.ceil(of.card.warp / np.maximum(1.0, box.sizes[-1]))
+        piece = np.where(rows_turned, PIECE_BYTES / box.element_bytes, np.inf)
+        run = np.minimum(piece, np.maximum(1.0, box.sizes[-1]))
+        lines = np.ceil(of.card.warp / run)
         requests = loads * times * on
         demand.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines)
         demand.add_shared(requests, of.ones * wave)
         demand.l2_bytes += fetched
         demand.copied_bytes += fetched
-        even = _copies_rows(of, box.sizes)
+        even = rows_turned | _copies_rows(of, box.sizes)
         each = np.where(even, code.copy_instructions, code.ragged_instructions)
         each = np.where(ahead & even, code.ahead_instructions, each)
         together = _copied_together(of, at, box)
@@ -184,15 +188,18 @@ def _copied_together(of: CudaLaunch, at: int, box: GroupBox) -> Column:
     if of.structure.instruction is not None or width <= 1:
         return of.ones
     own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
-    rows_in_memory = {
-        array.name: array.extents[-1] for array in of.facts.work.arrays if array.extents
-    }
-    lengths = {rows_in_memory[one.access.array] for one in own}
-    if any(any(one.spans) for one in own) or any(n is not None and n % width for n in lengths):
+    if any(any(one.spans) or not may_be_aligned(of, one.access) for one in own):
         return of.ones
     rows = [*box.sizes[:-1], box.sizes[-1] / width]
     whole = (np.mod(box.sizes[-1], width) == 0) & (np.mod(box.declared[-1], width) == 0)
+    whole = whole & ~_is_turned(of, at)
     return np.where(whole & _copies_rows(of, rows), width, 1.0)
+
+
+def _is_turned(of: CudaLaunch, at: int) -> npt.NDArray[np.bool_]:
+    """Tell where rows of a group's box lie along another dimension than those of the array."""
+    own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
+    return turned(of, own) if own and own[0].access.subscripts else of.zeros > 0
 
 
 def _copies_rows(of: CudaLaunch, sizes: Sequence[Column]) -> npt.NDArray[np.bool_]:

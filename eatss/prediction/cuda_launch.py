@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.structure import LaunchFacts, PartFacts, Structure
@@ -19,6 +20,8 @@ from eatss.prediction.cuda_shape import CudaCandidates, LaunchShape, launch_shap
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet, uniform_sets
 
+Flags = npt.NDArray[np.bool_]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaLaunch:
@@ -29,7 +32,7 @@ class CudaLaunch:
     ``serial_band`` are the loops of the band that each thread runs itself, ``inner`` those beneath.
     ``lanes`` are those of a warp along each axis, ``x`` first; ``warps`` those of a block.
     ``fills`` is the share of the box of its loops that a statement runs at, ``active`` the blocks
-    that have work.
+    that have work. ``rows`` tells for each mapped loop where threads have neighbouring points.
     """
 
     facts: KernelFacts
@@ -50,6 +53,7 @@ class CudaLaunch:
     warps: Column
     fills: Mapping[str, float]
     active: Column
+    rows: Mapping[str, Flags] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of candidates."""

@@ -125,7 +125,7 @@ def loads_ahead(of: CudaLaunch) -> npt.NDArray[np.bool_]:
     return np.asarray(ahead & (words <= registers))
 
 
-def tile_cycles(of: CudaLaunch) -> Column:
+def product_cycles(of: CudaLaunch) -> Column:
     """Return what a warp takes by itself for all products of a tile of their sums, in cycles."""
     total = of.zeros
     for statement in of.statements:

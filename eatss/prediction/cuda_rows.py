@@ -25,6 +25,7 @@ from eatss.prediction.cuda_memory import KEPT_MISSES, KEPT_SHARE, touched_elemen
 from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.cuda_resources import fits
 from eatss.prediction.cuda_shape import CudaCandidates, trips_of
+from eatss.prediction.cuda_vectors import with_rows
 from eatss.prediction.demand import Column, Demand
 from eatss.prediction.terms import Predicted, predict
 
@@ -257,17 +258,16 @@ def _joined(
         )
         cut = replace(phase.launch, held=held)
         model = CudaModel.of(facts[phase.kernel], profile)
-        launches.append(
-            launch_of(
-                _without_kept(facts[phase.kernel], phase, number, kept, values),
-                Structure(launches=(cut,), in_order=in_order),
-                cut,
-                _phase_candidates(facts[phase.kernel], phase, candidates),
-                model.card,
-                model.constants,
-                model.code,
-            )
+        of = launch_of(
+            _without_kept(facts[phase.kernel], phase, number, kept, values),
+            Structure(launches=(cut,), in_order=in_order),
+            cut,
+            _phase_candidates(facts[phase.kernel], phase, candidates),
+            model.card,
+            model.constants,
+            model.code,
         )
+        launches.append(with_rows(of))
     first, card = launches[0], launches[0].card
     parts = [demand_of(of) for of in launches]
     barriers = sum(1 for phase in run.phases if phase.launch.sum_loop is not None)

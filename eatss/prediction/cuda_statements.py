@@ -12,9 +12,9 @@ from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unr
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_products import add_product, is_product
+from eatss.prediction.cuda_products import add_product, is_product, product_cycles
 from eatss.prediction.cuda_resources import CodeResources, distinct
-from eatss.prediction.cuda_vectors import vector_wavefronts, vector_width
+from eatss.prediction.cuda_vectors import steps_together, vector_wavefronts, vector_width
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
 from eatss.prediction.uniform_references import UniformSet
@@ -27,6 +27,33 @@ def add_statements(setting: CodeResources, demand: DemandBuilder) -> None:
             add_product(setting.of, demand, statement)
         else:
             _Counting(setting, demand, statement).add()
+
+
+def tile_cycles(of: CudaLaunch) -> Column:
+    """Return what a warp takes by itself for what a block does with its boxes, in cycles.
+
+    That is, for a tile of the serial loops, the products of warps or the arithmetic of threads that
+    load vectors of their points, step by step. Those that load several steps at a time wait first.
+    """
+    total = product_cycles(of)
+    in_rows = np.logical_or.reduce([of.zeros > 0, *of.rows.values()])
+    for statement in of.statements:
+        if not is_product(of, statement) and of.serial(statement):
+            each = unrolled_instructions(statement, of.constants, of.shape.points)
+            steps = of.steps(of.serial(statement)) / of.tile_steps(statement)
+            issue = _issue_cycles(of, statement, of.points_of(statement) * each)
+            together = [
+                steps_together(of, statement, own) for own in of.uniform_sets[statement.name]
+            ]
+            ahead = in_rows & (np.maximum.reduce([of.ones, *together]) == 1)
+            total = total + ahead * of.share(statement) * steps * issue
+    return total
+
+
+def _issue_cycles(of: CudaLaunch, statement: StatementFacts, instructions: Column) -> Column:
+    """Return the cycles in which the units of a scheduler run floating-point instructions."""
+    rate = of.card.fp64_per_cycle if is_wide(statement) else of.card.fp32_per_cycle
+    return instructions * of.card.warp * SCHEDULERS / rate
 
 
 class _Counting:
@@ -136,8 +163,7 @@ class _Counting:
         free = self.longest / together + self.waited
         tested = self.longest + self.waited
         memory = free * (1 - guarded) + tested * guarded
-        rate = of.card.fp64_per_cycle if is_wide(self.statement) else of.card.fp32_per_cycle
-        issue = self.points * self.each * of.card.warp * SCHEDULERS / rate
+        issue = _issue_cycles(of, self.statement, self.points * self.each)
         whole = result_cycles(self.arithmetic, of.card, of.constants)
         # steps that are unrolled wait for each other only where one adds to what the last had
         adds = any(

@@ -6,62 +6,158 @@ What :mod:`eatss.lower.vector_rows` decides, an entry a candidate.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
-from eatss.analysis.structure import MOST_ROWS, MOST_VECTORS, VECTOR_BYTES, padded_row
+from eatss.analysis.structure import (
+    MOST_ROWS,
+    MOST_VECTORS,
+    PIECE_BYTES,
+    TURNED_TOGETHER,
+    VECTOR_BYTES,
+    copied_in_pieces,
+    crowded,
+    padded_row,
+)
 from eatss.analysis.work import AccessFacts, StatementFacts
 from eatss.prediction.access import LINE_BYTES
-from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_launch import CudaLaunch, Flags
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
 
-Flags = npt.NDArray[np.bool_]
+_WORD_BYTES = 4
 
 
 def rows_of_vectors(
-    of: CudaLaunch, members: Sequence[UniformSet], sizes: Sequence[Column], rows: Column
-) -> Column:
-    """Return the declared length of rows of a box: where they are whole vectors, an odd number."""
-    width = _width(of, members)
-    together = np.where(np.mod(sizes[-1], width) == 0, width, 1.0)
-    return np.asarray(padded_row(sizes[-1], rows, together))
+    of: CudaLaunch, members: Sequence[UniformSet], sizes: Sequence[Column]
+) -> list[Column]:
+    """Return the declared extents of a box, a dimension of the array each.
+
+    Its rows are, where they are whole vectors, an odd number of them.
+    """
+    width, last = _width(of, members), len(sizes) - 1
+    total = prod(sizes, start=of.ones)
+    found = list(sizes)
+    for at, on in enumerate(row_dimensions(of, members)):
+        own = width if at == last else of.ones * TURNED_TOGETHER
+        together = np.where(np.mod(sizes[at], own) == 0, own, 1.0)
+        padded = padded_row(sizes[at], total / sizes[at], together)
+        found[at] = np.where(on, padded, sizes[at])
+    return found
 
 
-def in_rows(of: CudaLaunch) -> Flags:
-    """Tell where threads have neighbouring points along the last loop."""
+def row_dimensions(of: CudaLaunch, members: Sequence[UniformSet]) -> list[Flags]:
+    """Tell for each dimension of an array where rows of a box lie along it."""
+    first = members[0].access.subscripts
+    found = [np.zeros(len(of), dtype=bool) for _ in first]
+    for name, on in of.rows.items():
+        for at, (terms, _) in enumerate(first[:-1]):
+            if dict(terms) == {name: 1}:
+                found[at] = found[at] | on
+    found[-1] = ~np.logical_or.reduce(found)
+    return found
+
+
+def turned(of: CudaLaunch, members: Sequence[UniformSet]) -> Flags:
+    """Tell where rows of a box lie along another dimension than those of the array."""
+    return np.asarray(~row_dimensions(of, members)[-1])
+
+
+def with_rows(of: CudaLaunch) -> CudaLaunch:
+    """Return a launch that knows along which loops its threads have neighbouring points."""
+    return replace(of, rows=_rows_along(of))
+
+
+def _rows_along(of: CudaLaunch) -> dict[str, Flags]:
     none = np.zeros(len(of), dtype=bool)
+    found = dict.fromkeys(of.cut.mapped, none)
     if not _has_vectors(of):
+        return found
+    taken: dict[int | None, Flags] = {}
+    for name in reversed(of.cut.mapped):
+        points, threads = of.shape.points[name], of.shape.threads[name]
+        fine = (threads > 1) & (of.shape.tile[name] == threads * points)
+        some = none
+        moved = [
+            uniform
+            for uniform in of.all_uniform_sets
+            if not uniform.held and name in dict(uniform.access.strides)
+        ]
+        for uniform in moved:
+            width = max(1, VECTOR_BYTES // uniform.access.element_bytes)
+            whole = (width > 1) & (np.mod(points, width) == 0) & (points <= MOST_VECTORS * width)
+            on = (of.staged(uniform.group) > 0) & whole & _may_have_rows(of, uniform, name)
+            on = on & ~taken.get(uniform.group, none)
+            fine, some = fine & on, some | on
+        found[name] = fine & some
+        for uniform in moved:
+            taken[uniform.group] = taken.get(uniform.group, none) | found[name]
+    return found
+
+
+def _may_have_rows(of: CudaLaunch, uniform: UniformSet, name: str) -> Flags:
+    """Tell where rows of a box may lie along a loop [``eatss.lower.vector_rows``]."""
+    along = [dict(terms) for terms, _ in uniform.access.subscripts]
+    if any(uniform.spans) or {name: 1} not in along:
+        return np.zeros(len(of), dtype=bool)
+    if along[-1] == {name: 1}:
+        return np.ones(len(of), dtype=bool)
+    last = next((one for one in of.serial_band if along[-1] == {one: 1}), None)
+    moving = set(dict(uniform.access.strides))
+    others = moving - {last, name}
+    none = np.zeros(len(of), dtype=bool)
+    if last is None or not others <= set(of.shape.tile):
         return none
-    last = of.cut.mapped[-1]
-    points, threads = of.shape.points[last], of.shape.threads[last]
-    fine = (threads > 1) & (of.shape.tile[last] == threads * points)
-    found = none
-    for uniform in of.all_uniform_sets:
-        if uniform.held or last not in dict(uniform.access.strides):
-            continue
-        width = _width(of, [uniform])
-        along = dict(uniform.access.subscripts[-1][0]) == {last: 1} and not any(uniform.spans)
-        whole = (width > 1) & (np.mod(points, width) == 0) & (points <= MOST_VECTORS * width)
-        on = (of.staged(uniform.group) > 0) & whole if along else none
-        fine = fine & on
-        found = found | on
-    return np.asarray(fine & found)
+    again = [of.shape.points[one] > 1 for one in of.cut.mapped if one not in moving]
+    alone = [of.shape.tile[one] == 1 for one in others]
+    piece = PIECE_BYTES // uniform.access.element_bytes
+    tile = of.shape.tile
+    copied = copied_in_pieces(tile[name], tile[last], of.shape.block_threads, piece)
+    along_x = name == of.cut.mapped[-1]
+    pays = ~none if along_x or not may_be_aligned(of, uniform.access) else _crowded(of)
+    return np.asarray(
+        np.logical_or.reduce([none, *again]) & np.logical_and.reduce([pays, copied, *alone])
+    )
+
+
+def may_be_aligned(of: CudaLaunch, access: AccessFacts) -> bool:
+    """Tell whether rows of an array may all begin at multiples of 16 bytes."""
+    width = max(1, VECTOR_BYTES // access.element_bytes)
+    extents = next(one.extents for one in of.facts.work.arrays if one.name == access.array)
+    return not extents or extents[-1] is None or extents[-1] % width == 0
+
+
+def _crowded(of: CudaLaunch) -> Flags:
+    """Tell where sums leave few registers [``eatss.analysis.structure``]."""
+    words = sum(max(1, own.element_bytes // _WORD_BYTES) for own in of.cut.held)
+    block = np.floor(of.card.registers_per_block / of.shape.block_threads)
+    registers = np.minimum(of.card.registers_per_thread, block)
+    points = of.zeros
+    groups = {one.group: one for one in of.all_uniform_sets if not any(one.spans)}
+    for group, own in groups.items():
+        if any(dict(own.access.subscripts[-1][0]) == {name: 1} for name in of.serial_band):
+            moving = dict(own.access.strides)
+            named = (of.shape.points[name] for name in of.cut.mapped if name in moving)
+            points = points + of.staged(group) * prod(named, start=of.ones)
+    loaded = points * (VECTOR_BYTES // _WORD_BYTES)
+    return np.asarray(crowded(words * of.points(), loaded, registers))
 
 
 def vector_width(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet) -> Column:
     """Return how many elements of a staged reference a thread loads at a time.
 
-    Neighbours lie along the last loop or, unrolled, along the innermost serial one.
+    Neighbours lie along a loop of its points or, unrolled, along the innermost serial one.
     """
     if not _has_vectors(of) or any(uniform.spans) or not uniform.access.subscripts:
         return of.ones
-    width = _width(of, [uniform])
-    terms = dict(uniform.access.subscripts[-1][0])
-    if terms == {of.cut.mapped[-1]: 1}:
-        return np.where(in_rows(of), width, 1.0)
-    return steps_together(of, statement, uniform)
+    width = max(1, VECTOR_BYTES // uniform.access.element_bytes)
+    found = steps_together(of, statement, uniform)
+    for name, on in of.rows.items():
+        if any(dict(terms) == {name: 1} for terms, _ in uniform.access.subscripts):
+            found = np.where(on, width, found)
+    return found
 
 
 def steps_together(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet) -> Column:
@@ -76,7 +172,8 @@ def steps_together(of: CudaLaunch, statement: StatementFacts, uniform: UniformSe
         return of.ones
     width = _width(of, [uniform])
     whole = np.mod(of.shape.tile.get(serial[-1], of.ones), width) == 0
-    return np.where(whole & (of.staged(uniform.group) > 0), width, 1.0)
+    rows = (of.staged(uniform.group) > 0) & ~turned(of, [uniform])
+    return np.where(whole & rows, width, 1.0)
 
 
 def vector_wavefronts(of: CudaLaunch, access: AccessFacts, width: Column) -> Column:

@@ -37,7 +37,7 @@ def transformed(
     instructions: Sequence[str],
     sizes: Collection[str],
     strict_fp: bool,
-    neighbours: Neighbours | None = None,
+    neighbours: Sequence[Neighbours] = (),
     stages: int = 1,
     most_shared_bytes: int = 0,
     registers: int = 0,
@@ -50,7 +50,7 @@ def transformed(
         instructions: names of instructions to use where they fit.
         sizes: names that kernels know without being passed them.
         strict_fp: whether floating-point operations are to be those of the source.
-        neighbours: a loop of which threads have points that follow each other.
+        neighbours: loops of which threads have points that follow each other.
         stages: how many boxes of each copy there are to be, see :func:`pipelined`.
         most_shared_bytes: what a block may have.
         registers: what a compiler may give a thread.
@@ -63,8 +63,8 @@ def transformed(
             in shared memory without a barrier.
     """
     _check(kernel, sizes, "")
-    if neighbours is not None:
-        kernel = with_vectors_apart(kernel, neighbours)
+    for loop in neighbours:
+        kernel = with_vectors_apart(kernel, loop)
     for name in transformations:
         kernel = _changed(kernel, name, sizes, most_shared_bytes)
     for name in instructions:

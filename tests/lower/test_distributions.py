@@ -60,5 +60,5 @@ def test_points_in_a_row_are_right(
 
 @pytest.mark.usefixtures("blocked")
 def test_the_text_says_which_points(generate: Callable[..., Program]) -> None:
-    text = generate("gemm", options=CodegenOptions(shared_limit_bytes=40_001)).text
+    text = generate("jacobi-2d", options=CodegenOptions(shared_limit_bytes=40_001)).text
     assert " * ti + ri;" in text

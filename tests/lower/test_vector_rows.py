@@ -67,7 +67,7 @@ def test_points_are_in_rows_of_vectors(
         ("A[i][k] * B[k][j]", "A"),  # neighbours of B are in global memory
         ("A[i][k] * B[k][j] * v[j]", "AB"),
         ("A[i][k] * (B[k][j] - B[k][j + 1])", "AB"),  # no vector begins at both
-        ("A[i][k] * A[j][k]", "A"),
+        ("A[i][k] * A[j][k] * v[j]", "A"),
     ],
 )
 def test_points_are_as_far_apart_as_threads_elsewhere(
@@ -78,8 +78,8 @@ def test_points_are_as_far_apart_as_threads_elsewhere(
 
 
 def test_rows_are_odd_where_many_threads_read_one_column(tmp_path: Path) -> None:
-    few = made(tmp_path / "few", "A[i][k] * A[j][k]", shared="A", threads=8)
-    many = made(tmp_path / "many", "A[i][k] * A[j][k]", shared="A", threads=16)
+    few = made(tmp_path / "few", "A[i][k] * A[j][k] * v[j]", shared="A", threads=8)
+    many = made(tmp_path / "many", "A[i][k] * A[j][k] * v[j]", shared="A", threads=16)
     assert "[32][12];" in few.text
     assert "[32][9];" in many.text
 

@@ -203,3 +203,22 @@ def test_tiles_that_a_triangle_cuts_are_computed_without_tensor_cores_elsewhere(
     steps = (64 + 16) / 2048 * 2048**3 / card.fp64_per_cycle / card.sms / card.clock_hz
     tail = 8 / (32 * 32 / card.sms)
     assert steps * tail <= small <= 1.1 * steps * tail  # the clock may fall
+
+
+def test_arithmetic_of_threads_hides_copies_ahead() -> None:
+    """With 8 x 8 points boxes are turned: loads of one step leave room to compute meanwhile.
+
+    A tile takes longer than its copies then, however few steps it has. With fewer points threads
+    wait for vectors of several steps, and more often where tiles are short.
+    """
+    (plain, _), (alone, _), _ = offered("h200")
+    ((demand, _),) = alone.launches
+    staged = np.logical_and.reduce([column > 0 for column in plain.staged.values()])
+    fine = staged & alone.fits & (plain.stages == 2)
+    fine &= np.minimum(plain.threads["i"], plain.threads["j"]) > 1
+    for points, nearly in ((8, True), (4, False)):
+        own = fine & (plain.tiles["i"] == points * plain.threads["i"])
+        own &= plain.tiles["j"] == points * plain.threads["j"]
+        short, long = (demand.chain_cycles[own & (plain.tiles["k"] == steps)] for steps in (16, 64))
+        assert len(short) == len(long) > 0
+        assert np.all((short < 1.1 * long) == nearly)

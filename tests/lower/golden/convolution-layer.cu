@@ -214,7 +214,7 @@ convolution_layer_k0(float *__restrict__ out, const float *__restrict__ in, cons
                             finite = __syncthreads_and(finite);
                         }
                         if (finite) {
-                            #pragma unroll 7
+                            #pragma unroll 8
                             for (int c = c0; c < c0 + 16; ++c) {
                                 #pragma unroll
                                 for (int r = r0; r < r0 + 3; ++r) {

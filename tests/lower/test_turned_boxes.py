@@ -1,0 +1,217 @@
+"""Boxes whose rows lie along a thread's points, where those of the array lie along the sum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eatss
+from eatss.analysis.structure import (
+    PIECE_BYTES,
+    TURNED_TOGETHER,
+    copied_in_pieces,
+    padded_row,
+)
+from eatss.frontend.options import Reading
+from eatss.gpu import load_profile
+from eatss.lower.cooperative_copy import turned_copy_loop
+from eatss.lower.structures import structures_for
+from eatss.model.cuda_lattice import lattices
+from eatss.prediction.cuda_model import CudaModel
+from eatss.program import Constant, Program, evaluate
+from eatss.schedule.names import NameTable
+from eatss.session.session import Session
+from eatss.verify import verify
+
+PRODUCT = """
+#ifndef N
+#define N 512
+#endif
+void f(TYPE C[N][N], TYPE A[N][ROW], TYPE B[N][ROW])
+{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++)
+      for (int k = FIRST; k < N; k++)
+        C[i][j] += VALUE;
+#pragma endscop
+}
+"""
+BANKS = 32
+BANK_BYTES = 4
+
+ODD, EVEN = 1001, 1024
+"""Elements of rows of an array that are no whole vectors, and that are."""
+
+
+def source(value: str, *, dtype: str = "float", first: str = "0", row: int = ODD) -> str:
+    text = PRODUCT.replace("TYPE", dtype).replace("VALUE", value)
+    return text.replace("FIRST", first).replace("ROW", str(row))
+
+
+def made(
+    folder: Path,
+    value: str,
+    *,
+    tiles: tuple[int, int, int] = (32, 32, 16),
+    block: tuple[int, int] = (8, 8),
+    stages: int = 1,
+    dtype: str = "float",
+    first: str = "0",
+    row: int = ODD,
+) -> Program:
+    return eatss.codegen(
+        source(value, dtype=dtype, first=first, row=row),
+        gpu="h200" if dtype == "float" else "rtx4090",
+        output=folder,
+        tiles=dict(zip("ijk", tiles, strict=True)),
+        block=dict(zip("ij", block, strict=True)),
+        share={"k": 1},
+        placements={name: "shared" for name in "AB" if f"{name}[" in value},
+        stages=stages,
+    )
+
+
+def turned(program: Program) -> list[str]:
+    """Return the references whose boxes are turned."""
+    return [one.partition(":")[0] for one in program.kernels[0].notes if one.endswith(", turned")]
+
+
+@given(
+    st.sampled_from([8, 16, 32, 64, 128, 6]),
+    st.sampled_from([4, 8, 16, 32, 12]),
+    st.sampled_from([32, 64, 128, 256, 96]),
+    st.sampled_from([4, 8]),
+)
+def test_every_element_is_copied_once_and_no_bank_is_met_twice(
+    rows: int, columns: int, threads: int, element_bytes: int
+) -> None:
+    piece = PIECE_BYTES // element_bytes
+    walk = turned_copy_loop((rows, columns), 0, threads, "thread", NameTable(), piece)
+    assert (walk is not None) == copied_in_pieces(rows, columns, threads, piece)
+    if walk is None:
+        return
+    assert walk.lower == Constant(0)
+    declared = padded_row(rows, columns, TURNED_TOGETHER if rows % TURNED_TOGETHER == 0 else 1)
+    together = BANKS * BANK_BYTES // element_bytes
+    found = []
+    for turn in range(walk.count):
+        lanes = []
+        for thread in range(threads):
+            known = {"thread": thread, walk.counter: turn}
+            row, column = (evaluate(place, known) for place in walk.places)
+            lanes.append((row, column))
+        for at in range(0, threads, piece):  # whole sectors of memory
+            (row, column), *others = lanes[at : at + piece]
+            assert column % piece == 0
+            assert others == [(row, column + one) for one in range(1, piece)]
+        for at in range(0, threads, together):
+            places = [column * declared + row for row, column in lanes[at : at + together]]
+            banks = Counter(place * element_bytes // BANK_BYTES % BANKS for place in places)
+            assert max(banks.values()) == 1 or rows < TURNED_TOGETHER * 2
+        found += lanes
+    assert sorted(found) == list(product(range(rows), range(columns)))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("A[i][k] * B[k][j]", ["A[i][k]"]),
+        ("A[i][k] * B[j][k]", ["A[i][k]", "B[j][k]"]),
+        ("A[k][i] * B[j][k]", ["B[j][k]"]),
+        ("A[k][i] * B[k][j]", []),
+        ("A[i][k] * A[j][k]", ["A[i][k]", "A[j][k]"]),
+        ("A[i][k] * B[j][k] + B[i][k] * A[j][k]", ["A[i][k]", "A[j][k]", "B[i][k]", "B[j][k]"]),
+    ],
+)
+def test_factors_that_lie_along_the_sum_are_turned(
+    value: str, expected: list[str], tmp_path: Path
+) -> None:
+    program = made(tmp_path, value, stages=2)
+    assert sorted(turned(program)) == expected
+    assert "i0 + 4 * ti + ri" in program.text
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 33}, {"N": 64}])
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+
+
+@pytest.mark.parametrize(
+    ("tiles", "block", "row"),
+    [
+        ((16, 32, 16), (8, 8), ODD),  # two points along i: half a vector
+        ((32, 8, 16), (8, 8), ODD),  # one point along j, so that no element of A is needed again
+        ((32, 32, 4), (8, 8), ODD),  # half a piece of each row
+        ((64, 32, 16), (2, 16), ODD),  # more vectors than a thread may have
+        ((64, 64, 16), (8, 8), EVEN),  # copies of 16 bytes, and registers to load ahead
+    ],
+)
+def test_factors_stay_as_they_are_where_it_does_not_pay(
+    tiles: tuple[int, int, int], block: tuple[int, int], row: int, tmp_path: Path
+) -> None:
+    program = made(tmp_path, "A[i][k] * B[k][j]", tiles=tiles, block=block, row=row)
+    assert turned(program) == []
+
+
+def test_factors_of_neighbouring_threads_are_turned(tmp_path: Path) -> None:
+    program = made(tmp_path, "A[i][k] * B[j][k]", tiles=(64, 64, 16), row=EVEN)
+    assert turned(program) == ["B[j][k]"]
+
+
+def test_factors_are_turned_where_sums_leave_few_registers(tmp_path: Path) -> None:
+    tiles, block = (64, 128, 16), (8, 8)
+    program = made(tmp_path, "A[i][k] * B[k][j]", tiles=tiles, block=block, row=EVEN)
+    assert turned(program) == ["A[i][k]"]
+    assert "wide_B" in program.text
+    assert "wide_A" not in program.text
+
+
+@pytest.mark.parametrize("first", ["0", "i"])
+def test_doubles_and_triangles_are_turned_too(first: str, tmp_path: Path) -> None:
+    program = made(tmp_path, "A[i][k] * A[j][k]", dtype="double", first=first, stages=3)
+    assert turned(program) == ["A[i][k]", "A[j][k]"]
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 1}, {"N": 50}])
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+
+
+@pytest.mark.parametrize("row", [ODD, EVEN])
+def test_the_prediction_knows_the_boxes(row: int, tmp_path: Path) -> None:
+    """Shared memory of the code is what is predicted, whichever boxes are turned."""
+    value = "A[i][k] * B[j][k]"
+    text = source(value, row=row)
+    card = load_profile("h200")
+    (tmp_path / "f.c").write_text(text)
+    program = Session(tmp_path / "f.c", Reading(), code=True).analysed
+    (facts,) = program.facts
+    plain = next(
+        one
+        for one in lattices(facts, structures_for(program, card)[facts.name], card)
+        if not one.structure.spreads and one.structure.shared_loop is None
+    )
+    staged = np.logical_and.reduce([column > 0 for column in plain.staged.values()])
+    predicted = CudaModel.of(facts, card).columns(plain.structure, plain.candidates())
+    fits = staged & predicted.fits & np.isfinite(predicted.total.time_s)
+    many = plain.tiles["i"] * plain.tiles["j"] >= 128 * plain.threads["i"] * plain.threads["j"]
+    draw = np.random.default_rng(7).choice
+    rows = [*draw(np.flatnonzero(fits & many), 2), *draw(np.flatnonzero(fits & ~many), 3)]
+    seen = set()
+    for number, at in enumerate(rows):
+        code = made(
+            tmp_path / str(number),
+            value,
+            tiles=(
+                int(plain.tiles["i"][at]),
+                int(plain.tiles["j"][at]),
+                int(plain.tiles["k"][at]),
+            ),
+            block=(int(plain.threads["i"][at]), int(plain.threads["j"][at])),
+            stages=int(plain.stages[at]),
+            row=row,
+        )
+        seen.add(len(turned(code)))
+        assert code.kernels[0].shared_bytes == predicted.shared_bytes[at]
+    assert len(seen) > 1
