@@ -178,13 +178,22 @@ def _loads(phase: LoweredPhase, array: Buffer, form: Form, home: Buffer) -> tupl
                     found.append(replace(node, body=body, orelse=orelse))
             elif isinstance(node, Scope):
                 found.append(replace(node, body=loaded(node.body, here)))
-            elif isinstance(node, Compute):
-                own = [one for one in node.reads[1:] if form_of(one, here) == form]
-                own = [one for one in own if one.buffer == array]
-                found += [Copy(target=_register(home, phase), source=one) for one in own[:1]]
+            elif isinstance(node, Compute | Copy):
+                found += _load(node, array, form, here, _register(home, phase))
         return tuple(found)
 
     return loaded(phase.nodes, {})
+
+
+def _load(
+    node: Compute | Copy, array: Buffer, form: Form, env: Mapping[str, IntExpr], target: Element
+) -> tuple[Copy, ...]:
+    """Return the load of what a node reads of an array in a form, if it does."""
+    read = (node.source,) if isinstance(node, Copy) else node.reads[1:]
+    own = [one for one in read if one.buffer == array and form_of(one, env) == form]
+    if isinstance(node, Copy):
+        return tuple(replace(node, target=target) for _ in own)
+    return tuple(Copy(target=target, source=one) for one in own[:1])
 
 
 def _register(home: Buffer, phase: LoweredPhase) -> Element:
@@ -223,19 +232,22 @@ class _Change:
             elif isinstance(node, If):
                 body, orelse = self.nodes(node.body, here), self.nodes(node.orelse, here)
                 found.append(replace(node, body=body, orelse=orelse))
-            elif isinstance(node, Compute):
+            elif isinstance(node, Compute | Copy):
                 found += self._computed(node, here)
             else:
                 found.append(node)
         return tuple(found)
 
-    def _computed(self, node: Compute, env: Mapping[str, IntExpr]) -> Iterator[Node]:
+    def _computed(self, node: Compute | Copy, env: Mapping[str, IntExpr]) -> Iterator[Node]:
         def home(one: Element) -> Element:
             if one.buffer != self.array or form_of(one, env) != self.form:
                 return one
             return _register(self.home, self.phase)
 
         target = home(node.target)
-        yield replace(node, target=target, reads=tuple(map(home, node.reads)))
+        if isinstance(node, Copy):
+            yield replace(node, target=target, source=home(node.source))
+        else:
+            yield replace(node, target=target, reads=tuple(map(home, node.reads)))
         if target != node.target and self.stores:
             yield Copy(target=node.target, source=target)

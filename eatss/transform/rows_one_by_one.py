@@ -157,8 +157,11 @@ def _together(first: Sequence[Node], second: Sequence[Node]) -> tuple[Node, ...]
                 return None
             continue
         last = found[-1] if found else None
+        inner = None
         if isinstance(node, If) and isinstance(last, If) and _same_test(node, last):
-            found[-1] = replace(last, body=(*last.body, *node.body))
+            inner = _together(last.body, node.body)
+        if isinstance(last, If) and inner is not None:
+            found[-1] = replace(last, body=inner)
         else:
             found.append(node)
     return tuple(found)

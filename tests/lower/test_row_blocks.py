@@ -86,6 +86,23 @@ BEFORE = ROWS % (
         for (int j = 0; j < NJ; j++)
             y[i][j] = x[i][j] - (i > 0 ? s[i - 1] : 0);""",
 )
+TWICE = ROWS % (  # phases have elements in registers of their own, load them and store them
+    "double x[NI][NJ], double y[NI][NJ], double s[NI]",
+    """
+        for (int j = 0; j < NJ; j++) {
+            y[i][j] = x[i][j];
+            y[i][j] = y[i][j] * y[i][j] + x[i][j];
+        }
+        s[i] = x[i][0];
+        for (int j = 1; j < NJ; j++)
+            s[i] = y[i][j] > s[i] ? y[i][j] : s[i];
+        for (int j = 0; j < NJ; j++) {
+            y[i][j] = y[i][j] - s[i];
+            y[i][j] = y[i][j] > -2 ? y[i][j] : -2;
+            x[i][j] = x[i][j] + y[i][j];
+            x[i][j] = x[i][j] * 2;
+        }""",
+)
 SIZES = [{"NI": 37, "NJ": 131}, {"NI": 3, "NJ": 64}, {"NI": 1, "NJ": 1}]
 
 
@@ -129,6 +146,15 @@ def test_threads_keep_rows_of_known_length_in_registers(
     program = in_one(text, rows, lanes, tile, tmp_path / "made", NI=37, NJ=107)
     (kernel,) = program.kernels
     assert any("of a row in registers of a thread" in note for note in kernel.notes)
+    found = checked(tmp_path / "made")
+    assert (found.status, found.message) == ("ok", "")
+
+
+def test_phases_may_have_elements_in_registers_of_their_own(tmp_path: Path) -> None:
+    program = in_one(TWICE, 1, 64, 128, tmp_path / "made", NI=7, NJ=107)
+    (kernel,) = program.kernels
+    assert {"x: 2 elements of a row in registers of a thread, for all phases",
+            "y: registers, 2 a thread"} <= {*kernel.notes}  # fmt: skip
     found = checked(tmp_path / "made")
     assert (found.status, found.message) == ("ok", "")
 

@@ -534,6 +534,12 @@ EATSS_UNSEEN static void access(uintptr_t address, size_t size, bool write, bool
     stop();
 }
 
+// A type as a parameter that is not deduced: an element of shared memory converts to it.
+template <class T>
+struct Itself {
+    using type = T;
+};
+
 // An element of shared memory. It is as large as T, so that sizes are those of the card; who
 // wrote and read it stands in a table beside.
 template <class T>
@@ -790,9 +796,9 @@ template <int pending>
 inline void eatss_wait_for_copies() { eatss::wait_for_copies(pending); }
 
 template <class T>
-inline T eatss_larger(T one, T other) { return other > one ? other : one; }
+inline T eatss_larger(T one, typename eatss::Itself<T>::type other) { return other > one ? other : one; }
 template <class T>
-inline T eatss_smaller(T one, T other) { return other < one ? other : one; }
+inline T eatss_smaller(T one, typename eatss::Itself<T>::type other) { return other < one ? other : one; }
 inline float eatss_fmax(float one, float other) { return fmaxf(one, other); }
 inline double eatss_fmax(double one, double other) { return fmax(one, other); }
 inline float eatss_fmin(float one, float other) { return fminf(one, other); }
