@@ -93,8 +93,8 @@ TWICE = ROWS % (  # phases have elements in registers of their own, load them an
             y[i][j] = x[i][j];
             y[i][j] = y[i][j] * y[i][j] + x[i][j];
         }
-        s[i] = x[i][0];
-        for (int j = 1; j < NJ; j++)
+        s[i] = -9;
+        for (int j = 0; j < NJ; j++)
             s[i] = y[i][j] > s[i] ? y[i][j] : s[i];
         for (int j = 0; j < NJ; j++) {
             y[i][j] = y[i][j] - s[i];
