@@ -88,6 +88,7 @@ def pipelined(
             changed = ahead.with_stages(found, number, around)
             if changed.shared_bytes <= most_shared_bytes:
                 found = changed
+                around = replace(around, plain=free_name("plain", taken))  # loops may be neighbours
                 break
     return replace(found, body=_started_in_front(found.body))
 
