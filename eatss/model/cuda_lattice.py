@@ -198,7 +198,7 @@ def _plain_lattice(facts: KernelFacts, structure: Structure, ahead: Sequence[int
         few = points.prod(axis=1) <= STREAM_POINTS
         threads, points = threads[few], points[few]
     groups = _groups(facts, structure)
-    stagings = _stagings(len(groups))
+    stagings = _stagings([_in_loops(facts, group, names) for group in groups])
     serial = [loop for loop in facts.loops if loop.name not in names]
     outer = reordering_loops(facts)
     staged_tiles = _staged_tiles(serial, outer, in_order=structure.in_order)
@@ -354,24 +354,47 @@ def _groups(facts: KernelFacts, structure: Structure) -> tuple[Group, ...]:
     groups: dict[Group, None] = {}
     for launch in structure.launches:
         for group in launch.stageable:
-            moving = {
-                name
-                for statement in facts.work.statements
-                for access in statement.accesses
-                if access.reference in group
-                for name, _ in access.strides
-            }
+            moving = _moving(facts, group)
             if moving and not moving & open_loops:
                 groups[group] = None
     return tuple(groups)
 
 
-def _stagings(count: int) -> list[tuple[int, ...]]:
-    """Return which groups may be staged together: any of two, else none, one, or all."""
+def _in_loops(facts: KernelFacts, group: Group, mapped: Sequence[str]) -> bool:
+    """Tell whether a statement that runs several times at a point reads some references."""
+    trips, launches = trips_of(facts), facts.work.launches or 1
+    return any(
+        (statement.instances or 0)
+        > launches * prod(trips[name] for name in mapped if name in statement.loops)
+        for statement in facts.work.statements
+        for access in statement.accesses
+        if access.reference in group
+    )
+
+
+def _moving(facts: KernelFacts, group: Group) -> set[str]:
+    """Return the loops along which references move."""
+    return {
+        name
+        for statement in facts.work.statements
+        for access in statement.accesses
+        if access.reference in group
+        for name, _ in access.strides
+    }
+
+
+def _stagings(serial: Sequence[bool]) -> list[tuple[int, ...]]:
+    """Return which groups may be staged together: any of two, else none, one, or all.
+
+    ``serial`` says which of them serial loops read, again and again. Where there are such, all are
+    those alone: others would take the shared memory from them for the whole kernel.
+    """
+    count = len(serial)
     if count <= 2:
         return list(product((0, 1), repeat=count))
     alone = [tuple(int(at == one) for at in range(count)) for one in range(count)]
-    return [(0,) * count, *alone, (1,) * count]
+    every = tuple(map(int, serial)) if any(serial) else (1,) * count
+    return list(dict.fromkeys([(0,) * count, *alone, every]))
 
 
 def _staged_tiles(
