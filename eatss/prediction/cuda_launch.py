@@ -146,9 +146,16 @@ class CudaLaunch:
         steps = self.trips[serial[-1]] * self.fills[statement.name]
         return np.asarray(np.minimum(1.0, sizes / max(1.0, steps)))
 
-    def runs_whole(self, statement: StatementFacts) -> bool:
-        """Tell whether tiles of a statement that a bound cuts run as full ones do."""
-        return statement.name in self.cut.whole_if_finite
+    def runs_whole(self, statement: StatementFacts) -> Column:
+        """Return 1 where tiles of a statement that a bound cuts run as full ones do, else 0.
+
+        All arrays that it reads are staged there.
+        """
+        whole = self.ones * (statement.name in self.cut.whole_if_finite)
+        for uniform in self.uniform_sets[statement.name]:
+            if not uniform.held and uniform.access.subscripts:
+                whole = whole * self.staged(uniform.group)
+        return whole
 
     def steps_beside(self, statement: StatementFacts) -> Column:
         """Return how much longer a statement runs since tiles that a bound cuts run whole.

@@ -32,7 +32,7 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     instruction, product = _used(of, statement)
     steps = of.share(statement) * of.steps(of.serial(statement))
     cut = steps * of.cut_share(statement)
-    plain = cut * (not of.runs_whole(statement))
+    plain = cut * (1.0 - of.runs_whole(statement))
     _add_plain(of, demand, statement, plain)
     _add_votes(of, demand, product, cut - plain)
     steps = steps * of.steps_beside(statement) - plain

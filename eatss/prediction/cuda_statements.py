@@ -80,7 +80,7 @@ class _Counting:
         self.longest, self.waited, self.wide = of.zeros, of.zeros, of.zeros
         boxes = [of.staged(at) for at in range(len(of.cut.stageable))]
         tiled = np.maximum.reduce([of.zeros, *boxes])
-        self.cut = tiled * of.cut_share(statement) * (not of.runs_whole(statement))
+        self.cut = tiled * of.cut_share(statement) * (1.0 - of.runs_whole(statement))
         self.steps = self.steps * (1.0 + tiled * (of.steps_beside(statement) - 1.0))
         self.guarded = np.maximum(setting.guarded, self.cut)
 

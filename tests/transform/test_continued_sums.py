@@ -87,3 +87,16 @@ def test_what_else_the_first_sum_is_needed_for_comes_before_the_second_goes_on(
 def test_rounding_is_that_of_the_source_where_it_is_asked_for(tmp_path: Path) -> None:
     text = made(tmp_path, TOGETHER, strict_fp=True, stages=1).text
     assert "C_r[rj][rk] += alpha * sh.A" in text
+
+
+def test_two_sums_beside_each_other_that_copy_ahead_name_their_tests_apart(tmp_path: Path) -> None:
+    source = tmp_path / "product.c"
+    text = SYMMETRIC.replace("k < i", "k < N").replace("C[k][j] += alpha * A[i][k] * B[i][j];", "")
+    finish = """if (j <= i) C[i][j] = C[i][j] + alpha * t[i][j];
+            for (int k = 0; k < N; k++) C[i][j] += alpha * A[k][i] * B[k][j];"""
+    text = text.replace("N 200", "N 2000").replace("FINISH", finish)
+    source.write_text(text, encoding="utf-8")
+    program = eatss.codegen(source, gpu="h200", output=tmp_path / "made")
+    assert program.text.count("const int plain") == 2  # each loop its own
+    found = verify(tmp_path / "made", device="cpu", sizes=[{"N": 33}])
+    assert found.ok, found.message
