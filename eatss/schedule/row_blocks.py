@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 
 import islpy as isl
 
-from eatss.analysis.mapping import Axis
 from eatss.analysis.structure import RowBlock
 from eatss.isl_names import function_on, named_map
 from eatss.polyhedral import Dependences
@@ -19,6 +18,7 @@ from eatss.schedule.launch_order import every_dependence, instances
 from eatss.schedule.mapping import MappedLoop, Mapping, SerialTile
 from eatss.schedule.names import NameTable
 from eatss.schedule.pieces import LoopMember, Piece
+from eatss.schedule.split_k import laid_out
 
 
 def row_groups(
@@ -132,12 +132,12 @@ def row_mapping(piece: Piece, depth: int, block: RowBlock, names: NameTable) -> 
         if loop in row_loops:
             last = loop is row_loops[-1]
             count = block.rows if last else 1
-            mapped.append(_mapped(loop, count, count, "y", "x", row_loops.index(loop), names))
+            mapped.append(laid_out(loop, count, count, "y", "x", names, row_loops.index(loop)))
         elif loop in others:
             last = loop is others[-1]
             tile, threads = (block.tile, block.lanes) if last else (1, 1)
             order = depth + others.index(loop)
-            mapped.append(_mapped(loop, tile, threads, "x", None, order, names))
+            mapped.append(laid_out(loop, tile, threads, "x", None, names, order))
         else:
             origin = names.fresh(f"{loop.name}0")
             serial.append(
@@ -148,33 +148,10 @@ def row_mapping(piece: Piece, depth: int, block: RowBlock, names: NameTable) -> 
 
 def lanes_mapping(whole: Mapping, loop: LoopMember, block: RowBlock, names: NameTable) -> Mapping:
     """Return the layout of a sum over ``loop`` that the lanes of a row share."""
-    split = _mapped(loop, block.tile, block.lanes, "x", None, 0, names)
+    split = laid_out(loop, block.tile, block.lanes, "x", None, names, 0)
     serial = tuple(tile for tile in whole.serial if tile.name != loop.name)
     return Mapping(mapped=whole.mapped, serial=serial, split=split)
 
 
 _STEPS = 32
 """Steps of a serial loop in a tile: they only bound what is unrolled."""
-
-
-def _mapped(
-    loop: LoopMember,
-    tile: int,
-    threads: int,
-    axis: Axis,
-    grid: Axis | None,
-    order: int,
-    names: NameTable,
-) -> MappedLoop:
-    return MappedLoop(
-        name=loop.name,
-        source_name=loop.source_name,
-        tile=tile,
-        threads=threads,
-        axis=axis,
-        grid=grid,
-        order=order,
-        origin=names.fresh(f"{loop.name}0"),
-        thread=names.fresh(f"t{loop.name}"),
-        point=names.fresh(f"r{loop.name}"),
-    )

@@ -150,13 +150,13 @@ def split_mapping(
         left //= threads
         grid = _grid_axis(position, len(in_order))
         kept.append(
-            _mapped(item, mapped.tile, threads, axis, grid, names, len(in_order) - position)
+            laid_out(item, mapped.tile, threads, axis, grid, names, len(in_order) - position)
         )
         blocks *= -(-trips(facts, item.source_name) // mapped.tile)
     item = by_name[loop]
     tile = asked.get(item.source_name, spread.tile)
     free = [axis for axis in AXES if axis not in {kept_loop.grid for kept_loop in kept}]
-    split = _mapped(
+    split = laid_out(
         item, tile, lanes, "x" if lanes > 1 else "z", free[0] if free else "z", names, 0
     )
     chunks = 1
@@ -185,15 +185,16 @@ def _asked(facts: KernelFacts, options: CodegenOptions) -> dict[str, int]:
     return asked
 
 
-def _mapped(
+def laid_out(
     item: LoopMember,
     tile: int,
     threads: int,
     axis: Axis,
-    grid: Axis,
+    grid: Axis | None,
     names: NameTable,
     order: int,
 ) -> MappedLoop:
+    """Return a loop that goes to blocks and threads, with names of its own in C."""
     return MappedLoop(
         name=item.name,
         source_name=item.source_name,
