@@ -11,7 +11,12 @@ becomes, where registers have room for the fragments of two steps,
         wait; barrier; load fragments[0] of the first step of the next turn; multiply [1]
     }
 
-So there are products to do while loads of the first step of a turn are under way, too.
+So there are products to do while loads of the first step of a turn are under way, too. Copies
+without tests do not stand in front of all steps, but in shares behind the loads of the first ones:
+
+        for (k_step < 2) { load fragments of the next; …a half of the copies…; multiply }
+        commit;
+        for (k_step = 2; k_step < 3) { load fragments of the next; multiply }
 """
 
 from __future__ import annotations
@@ -39,6 +44,7 @@ from eatss.kernel.trips import trips_from_zero
 from eatss.kernel.uses import every, with_elements, with_expressions
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, substitute, total
 from eatss.transform.copies_among_products import multiplies, turns_between
+from eatss.transform.copies_in_shares import Shares
 
 _WORD_BYTES = 4
 
@@ -122,15 +128,25 @@ class _Steps:
 
         return with_elements(nodes, element)
 
-    def turns(self, behind: Sequence[Node]) -> tuple[Node, ...]:
-        """Return all steps; ``behind`` stands where nothing is left to load of them."""
+    def turns(self, behind: Sequence[Node], shares: Shares | None = None) -> tuple[Node, ...]:
+        """Return all steps; ``behind`` stands where nothing is left to load of them.
+
+        Copies in ``shares`` are of fewer steps than there are.
+        """
         last = Let(name=self.counter, value=Constant(self.count - 1), narrow=self.narrow)
         end = Scope(body=(last, *behind, *self.multiplied()))
-        if self.loop is None or self.count == 1:
-            return (end,)
+        if shares is None:
+            return (*self._loading(0, self.count - 1), end)
+        copying = self._loading(0, shares.steps, shares.of_step(self.counter))
+        return (*copying, *shares.behind, *self._loading(shares.steps, self.count - 1), end)
+
+    def _loading(self, first: int, stop: int, copies: Sequence[Node] = ()) -> tuple[Node, ...]:
+        """Return some steps that load the next one, each with copies in front of its products."""
+        if self.loop is None:
+            return ()
         later = self.loaded(total(Name(self.counter), Constant(1)))
-        loop = replace(self.loop, body=(*later, *self.multiplied()))
-        return (*turns_between(loop, 0, self.count - 1), end)
+        loop = replace(self.loop, body=(*later, *copies, *self.multiplied()))
+        return turns_between(loop, first, stop)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,15 +211,26 @@ class StepsAhead:
         """Return the loads of the first step."""
         return self.steps[0].loaded(Constant(0))
 
-    def turn(self, behind: Sequence[Node]) -> tuple[Node, ...]:
+    def steps_that_copy(self, *, early: bool) -> int:
+        """Return over how many steps copies of a turn may be spread.
+
+        Args:
+            early: they have this turn only to arrive, so that half of it is left for that.
+        """
+        loading = self.steps[0].count - 1
+        return min(loading, sum(one.count for one in self.steps) // 2) if early else loading
+
+    def turn(self, behind: Sequence[Node], shares: Shares | None = None) -> tuple[Node, ...]:
         """Return what a turn does whose first step is loaded.
 
         Args:
             behind: what loads that of the next turn. The last products follow it.
+            shares: copies of a later turn, over no more than :meth:`steps_that_copy`.
         """
-        nodes: list[Node] = []
+        nodes: list[Node] = [] if shares is None else [*shares.front]
         for one, after in zip(self.steps, (*self.steps[1:], None), strict=True):
-            nodes += one.turns(behind if after is None else after.loaded(Constant(0)))
+            own = shares if one is self.steps[0] else None
+            nodes += one.turns(behind if after is None else after.loaded(Constant(0)), own)
         if not self.tests:
             return tuple(nodes)
         orelse = (*self.orelse, *behind)

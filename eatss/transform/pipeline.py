@@ -57,6 +57,7 @@ from eatss.transform.copies_among_products import (
     copies_among_products,
     plain_copies,
 )
+from eatss.transform.copies_in_shares import Shares
 from eatss.transform.loads_ahead import StepsAhead
 
 _SIZES = (4, 8)
@@ -239,16 +240,19 @@ class _Ahead:
             conditions = [substitute(one, change) for one in (loop.condition, *steps.known_tests)]
             return (If(conditions=tuple(conditions), body=own),) if tested else own
 
-        def turn(*, tested: bool) -> tuple[Node, ...]:
+        def turn(*, tested: bool, shares: Shares | None = None) -> tuple[Node, ...]:
             later = total(Name(loop.counter), loop.step)
             behind = (*there, *loads(later, turn_after(cycle), tested=tested))
-            return _in_stage(steps.turn(behind), staged, Name(around.stage))
+            return _in_stage(steps.turn(behind, shares), staged, Name(around.stage))
 
         tests: tuple[Node, ...] = ()
         then = (*copies, *turn(tested=True))
         found = None if steps.tests else plain_copies(copies, around.varying)
         if found is not None:  # where there is something to copy there is a turn to load for
-            among = (*found.nodes, *turn(tested=False))
+            most = steps.steps_that_copy(early=stages <= _SHORTEST)
+            shares = Shares.of(found.nodes, most)
+            in_front = found.nodes if shares is None else ()
+            among = (*in_front, *turn(tested=False, shares=shares))
             tests, then = self._parted(found, among, copies, turn(tested=True), around)
         return (
             *_less_unrolled([node for some in first for node in some]),

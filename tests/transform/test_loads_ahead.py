@@ -1,4 +1,7 @@
-"""Each step multiplies what was loaded for it, and loads come a step before their products."""
+"""Each step multiplies what was loaded for it, and loads come a step before their products.
+
+Copies that are spread stand between them, and the end of their group in front of the next turn.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from eatss.instructions.matrices import MMA_F64_16X8X4
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,
+    Commit,
+    Copy,
     Declare,
     Element,
     Evaluate,
@@ -28,6 +33,7 @@ from eatss.kernel.nodes import (
 )
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, total
 from eatss.scops import ElementType
+from eatss.transform.copies_in_shares import Shares
 from eatss.transform.loads_ahead import StepsAhead
 
 PLENTY = 255
@@ -91,12 +97,16 @@ def nest(number: int, count: int, *, loads: Sequence[Node] = ()) -> Node:
 
 @dataclass
 class Machine:
-    """Runs what a turn does: ``held`` is what was loaded, ``done`` what was multiplied."""
+    """Runs what a turn does: ``held`` is what was loaded, ``done`` what was multiplied.
+
+    ``copied`` are the elements that were copied.
+    """
 
     turn: int = 0
     held: dict[tuple[str, int], tuple[int, str, int]] = field(default_factory=dict)
     done: list[tuple[int, str, int]] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
+    copied: list[int] = field(default_factory=list)
 
     def run(self, nodes: Sequence[Node], names: Mapping[str, int], turn: int) -> None:
         """Run nodes whose loads are those of a turn."""
@@ -117,12 +127,23 @@ class Machine:
                     self.run(node.body if holds else node.orelse, names, turn)
                 case Fill():  # begins what is loaded for the next turn
                     turn += 1
-                case Evaluate():
-                    self._load(node, names, turn)
-                case Perform():
-                    self._multiply(node, names)
+                    self.events.append("turn")
                 case _:
-                    assert isinstance(node, Declare | Source)
+                    self._do(node, names, turn)
+
+    def _do(self, node: Node, names: Mapping[str, int], turn: int) -> None:
+        match node:
+            case Copy():
+                self.copied.append(evaluate(node.target.subscripts[0], names))
+                self.events.append("copy")
+            case Commit():
+                self.events.append("commit")
+            case Evaluate():
+                self._load(node, names, turn)
+            case Perform():
+                self._multiply(node, names)
+            case _:
+                assert isinstance(node, Declare | Source)
 
     def _load(self, node: Evaluate, names: Mapping[str, int], turn: int) -> None:
         (read,) = node.reads
@@ -168,6 +189,56 @@ def test_each_step_multiplies_what_was_loaded_for_it(counts: list[int], turns: i
         for step in range(count)
     ]
     assert machine.events[:4] == ["load", "load"] * 2  # two steps are loaded before the first
+
+
+def copies(count: int) -> tuple[Node, ...]:
+    """Return the copies of a turn: so many elements of a box."""
+    to = Element(buffer=buffer("box", "shared", 64), subscripts=(Name("e"),))
+    loop = For(
+        counter="e",
+        lower=Constant(0),
+        condition=Apply(Operator.LT, (Name("e"), Constant(count))),
+        step=Constant(1),
+        body=(Copy(target=to, source=to, ahead=True),),
+        unroll="whole",
+        narrow=True,
+    )
+    return (loop, Commit())
+
+
+@given(COUNTS, st.integers(1, 17), st.booleans())
+def test_copies_stand_between_loads_and_products(
+    counts: list[int], copied: int, early: bool
+) -> None:
+    found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
+    assert found is not None
+    shares = Shares.of(copies(copied), found.steps_that_copy(early=early))
+    if shares is None:
+        assert counts[0] <= 2 or (early and sum(counts) // 2 < 2)
+        return
+    machine = Machine()
+    machine.run(found.first(), {}, 0)
+    machine.run(found.turn((NEXT_TURN, *found.first()), shares), {}, 0)
+    assert len(machine.done) == sum(counts)
+    assert machine.copied == list(range(copied))
+    events = " ".join(machine.events)
+    assert events.count("commit") == 1
+    in_front, _, behind = events.partition(" commit ")
+    assert "copy" not in behind
+    assert "turn" in behind
+    steps = in_front.removeprefix("load load ").split(" multiply")
+    assert steps.pop() == ""
+    assert all(one.strip().startswith("load load copy") for one in steps)
+    if early:  # half of the turn is left for them to arrive
+        assert len(steps) <= sum(counts) / 2
+
+
+def test_copies_take_all_steps_that_load_or_half_of_a_turn() -> None:
+    for counts, all_, early in (((8,), 7, 4), ((4,), 3, 2), ((4, 4), 3, 3), ((1, 6), 0, 0)):
+        found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
+        assert found is not None
+        assert found.steps_that_copy(early=False) == all_
+        assert found.steps_that_copy(early=True) == early
 
 
 def test_an_odd_number_of_steps_has_no_two_sets() -> None:

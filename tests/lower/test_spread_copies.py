@@ -1,0 +1,114 @@
+"""Copies of tiles stand among the products of a turn, in shares, and programs stay right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from eatss.program import Program
+from eatss.recipe.options import CodegenOptions
+from eatss.verify import Verification
+
+Generate = Callable[..., Program]
+Check = Callable[..., Verification]
+
+SIZES = [
+    {"NI": 320, "NJ": 64, "NK": 192},
+    {"NI": 170, "NJ": 70, "NK": 138},
+    {"NI": 97, "NJ": 65, "NK": 131},
+    {"NI": 160, "NJ": 32, "NK": 32},
+    {"NI": 5, "NJ": 3, "NK": 1},
+    {"NI": 50, "NJ": 34, "NK": 0},
+]
+
+
+def options(rows: int, depth: int, stages: int) -> CodegenOptions:
+    return CodegenOptions(
+        tile_sizes=(("", (("i", rows), ("j", 32), ("k", depth))),),
+        block=(("", (16, 8)),),
+        instructions=("mma_f64_16x8x4",),
+        stages=stages,
+    )
+
+
+ONE, TWO, THREE, FOUR = (
+    "e = k_step",
+    "e = 2 * k_step; e < 2 * k_step + 2",
+    "e = 3 * k_step; e < 3 * k_step + 3",
+    "e = 4 * k_step; e < 4 * k_step + 4",
+)
+SPREAD = {  # rows, depth, stages: how many steps copy, of how many, and what of A and of B
+    (32, 32, 2): (4, 8, ONE, ONE),
+    (96, 16, 2): (2, 4, THREE, ONE),
+    (160, 16, 3): (3, 4, f"{FOUR}; if e < 10", f"{ONE}; if e < 2"),
+    (96, 32, 4): (6, 8, TWO, f"{ONE}; if e < 4"),
+}
+
+
+def plain_branch(program: Program) -> str:
+    """Return what a turn does where no copy needs tests."""
+    kernel = program.text.partition("__global__")[2]
+    return kernel.partition("for (int k0 =")[2].partition("if (plain")[2].partition("} else {")[0]
+
+
+def copying(step: str) -> list[str]:
+    """Return by which numbers a step copies, a text for each box."""
+    found = re.findall(
+        r"(?:for \(int|const int) (e = .*?);(?: \+\+e\) \{)?\n(?:\s*if \((e < \d+)\) \{)?", step
+    )
+    return [f"{numbers}; if {test}" if test else numbers for numbers, test in found]
+
+
+@pytest.mark.parametrize("chosen", SPREAD)
+def test_the_first_steps_of_a_turn_copy_and_the_last_one_waits(
+    chosen: tuple[int, int, int], generate: Generate
+) -> None:
+    turn = plain_branch(generate("gemm", options=options(*chosen)))
+    steps, all_, *boxes = SPREAD[chosen]
+    spread, _, behind = turn.partition("eatss_commit_copies();")
+    assert copying(spread) == boxes
+    assert f"for (int k_step = 0; k_step < {steps}; ++k_step) {{" in spread
+    places = [spread.index(one) for one in ("fragment_b", "eatss_copy_wide_ahead", "eatss_mma")]
+    assert places == sorted(places)
+    assert turn.count("eatss_copy_wide_ahead") == len(boxes)
+    assert turn.count("eatss_commit_copies") == turn.count("eatss_wait_for_copies") == 1
+    last = behind.partition(f"const int k_step = {all_ - 1};")[2]
+    assert f"eatss_wait_for_copies<{chosen[2] - 2}>" in last
+
+
+@pytest.mark.parametrize("chosen", SPREAD)
+def test_products_are_right_at_sizes_that_fit_and_at_others(
+    chosen: tuple[int, int, int], generate: Generate, verify_kernel: Check
+) -> None:
+    found = verify_kernel(generate("gemm", options=options(*chosen)), SIZES)
+    assert (found.status, found.message) == ("ok", "")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kernel", ["syr2k", "syrk", "2mm"])
+@pytest.mark.parametrize("stages", [2, 3])
+def test_kernels_of_several_products_are_right(
+    kernel: str, stages: int, generate: Generate, verify_kernel: Check
+) -> None:
+    program = generate(kernel, options=CodegenOptions(stages=stages))
+    assert " * k_step; e < " in program.text
+    names = [one.name for one in program.parameters]
+    sizes = [dict.fromkeys(names, 256), {name: 138 + 18 * at for at, name in enumerate(names)}]
+    found = verify_kernel(program, sizes)
+    assert (found.status, found.message) == ("ok", "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kinds"),
+    [
+        ("e < 4 * k_step + 4", "e < 4 * k_step + 3", ("wrong result", "shared memory")),
+        ("if (e < 10)", "if (e < 9)", ("wrong result", "shared memory")),
+    ],
+)
+def test_a_share_that_is_too_small_is_seen(
+    old: str, new: str, kinds: tuple[str, ...], generate: Generate, broken: Check
+) -> None:
+    program = generate("gemm", options=options(160, 16, 3))
+    assert broken(program, old, new, SIZES[:1]).status in kinds
