@@ -217,6 +217,13 @@ STEPS_LOADED = 2
 """Steps of products whose fragments are in registers at a time where loads run a step ahead."""
 
 
+UNROLLED_PRODUCTS = 2048
+"""Products of a thread that are unrolled, at most: more do not stay in a cache of instructions."""
+
+OPERAND_REUSE = 2
+"""Products for each operand of a step from which on loads of the next are under way meanwhile."""
+
+
 def matrices_in_turn(points: int, of_a_matrix: int, element_bytes: int) -> int:
     """Return how many matrices' columns take turns: up to as many as elements in 16 bytes.
 

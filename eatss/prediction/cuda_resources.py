@@ -12,6 +12,7 @@ from eatss.analysis.structure import MOST_POINTS, RegisterTileFacts, held_words
 from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
 from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_operands import operand_words
 from eatss.prediction.cuda_products import fragment_words, is_product
 from eatss.prediction.cuda_vectors import steps_together
 from eatss.prediction.demand import Column
@@ -104,7 +105,7 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
     """Return the registers that a thread takes if it may, and those it cannot do without.
 
     Sums and addresses it needs; operands of all points are under way together, those of several
-    steps where they are loaded together, without a serial loop half of those of one.
+    steps where they are loaded together or ahead, without a serial loop half of those of one.
     """
     needed = of.ones * of.code.base_registers
     for own in of.cut.held:
@@ -122,8 +123,8 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
                 if serial:
                     each = distinct(of, uniform) * steps_together(of, statement, uniform)
                 words = words + each * width
-        most = np.maximum(most, words)
-    return needed + np.maximum(of.code.operand_registers * most, fragment_words(of)), needed
+        most = np.maximum(most, operand_words(of, statement, words))
+    return needed + np.maximum(most, fragment_words(of)), needed
 
 
 def _held_words(of: CudaLaunch, own: RegisterTileFacts) -> Column:

@@ -12,6 +12,7 @@ from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unr
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_operands import operands_ahead
 from eatss.prediction.cuda_products import add_product, is_product, product_cycles
 from eatss.prediction.cuda_resources import CodeResources, distinct
 from eatss.prediction.cuda_vectors import steps_together, vector_wavefronts, vector_width
@@ -175,7 +176,12 @@ class _Counting:
         shape, loops = of.shape, self.statement.loops
         copies = prod(shape.steps[n] for n in of.cut.mapped if n not in loops)
         there: Column = np.minimum(1.0, self.share * copies)
-        self.demand.chain_cycles += there * self.steps * (memory + arithmetic + self.wide)
+        each = memory + arithmetic + self.wide
+        # what is loaded a step ahead comes while the step before computes
+        hidden = np.maximum(self.longest + self.waited + self.wide, arithmetic)
+        loaded = operands_ahead(of, self.statement) * (1 - guarded)
+        each = hidden * loaded + each * (1 - loaded)
+        self.demand.chain_cycles += there * self.steps * each
         ahead = of.candidates.stages > 1
         self.demand.edge_cycles += ahead * there * self.steps * self.cut * (tested + whole)
 

@@ -29,6 +29,8 @@ from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     AllFinite,
     Buffer,
+    Compute,
+    Copy,
     Declare,
     Element,
     Evaluate,
@@ -41,7 +43,7 @@ from eatss.kernel.nodes import (
     Source,
 )
 from eatss.kernel.trips import trips_from_zero
-from eatss.kernel.uses import every, with_elements, with_expressions
+from eatss.kernel.uses import accesses, every, with_elements, with_expressions
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, substitute, total
 from eatss.transform.copies_among_products import multiplies, turns_between
 from eatss.transform.copies_in_shares import Shares
@@ -92,13 +94,19 @@ class _Steps:
     @property
     def words_of_parts(self) -> int:
         """Registers for further parts that factors are split into, of one matrix of each."""
-        parts = max(
-            one.instruction.multiplying.parts
-            for one in every(self.products)
-            if isinstance(one, Perform)
-        )
+        performed = [one for one in every(self.products) if isinstance(one, Perform)]
+        parts = max((one.instruction.multiplying.parts for one in performed), default=1)
         ones = sum(one.size_bytes // _matrices(one) for one in self.declared)
         return (parts - 1) * ones // _WORD_BYTES
+
+    @property
+    def most_words(self) -> int:
+        """Registers for what two steps load, and for further parts of it."""
+        return STEPS_LOADED * self.words + self.words_of_parts
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Return the registers of operands."""
+        return tuple(self.doubled().values())
 
     def doubled(self) -> dict[Buffer, Buffer]:
         """Return for each fragment the one that has room for two steps."""
@@ -150,6 +158,84 @@ class _Steps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Phases:
+    """Steps of several products each: what one loads, threads load while they compute another.
+
+    So no operand needs registers for two steps.
+    """
+
+    loop: For
+    count: int
+    declared: tuple[Buffer, ...]
+    loads: tuple[tuple[Node, ...], ...]
+    computed: tuple[tuple[Node, ...], ...]
+
+    @classmethod
+    def of(cls, node: Node) -> _Phases | None:
+        """Return a node as such steps, ``None`` if it is something else."""
+        if not isinstance(node, For) or node.unroll != "whole" or node.cycle is not None:
+            return None
+        count = trips_from_zero(node)
+        declared = tuple(one.buffer for one in node.body if isinstance(one, Declare))
+        scopes = [one for one in node.body if isinstance(one, Scope)]
+        parts = [_parts((*map(_declare, declared), *one.body)) for one in scopes]
+        whole = [one for one in parts if one is not None]
+        if not count or len(whole) < 2 or len(whole) + len(declared) < len(node.body):  # noqa: PLR2004
+            return None
+        return cls(
+            loop=node, count=count, declared=declared,
+            loads=tuple(one[1] for one in whole), computed=tuple(one[2] for one in whole),
+        )  # fmt: skip
+
+    @property
+    def products(self) -> tuple[Node, ...]:
+        """All that a step computes."""
+        return tuple(node for own in self.computed for node in own)
+
+    @property
+    def most_words(self) -> int:
+        """Registers for the operands of two products that follow each other."""
+        own = [_words_written(one) for one in self.loads]
+        return max(first + second for first, second in zip(own, (*own[1:], own[0]), strict=True))
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Return the registers of operands."""
+        return self.declared
+
+    def loaded(self, step: IntExpr) -> tuple[Node, ...]:
+        """Return the loads for the first product of a step."""
+        return self._at(self.loads[0], step)
+
+    def turns(self, behind: Sequence[Node]) -> tuple[Node, ...]:
+        """Return all steps; ``behind`` stands where nothing is left to load of them."""
+        here = Name(self.loop.counter)
+        last = Let(name=self.loop.counter, value=Constant(self.count - 1), narrow=self.loop.narrow)
+        end = Scope(body=(last, *self._step(here, behind)))
+        loop = replace(self.loop, body=self._step(here, self.loaded(total(here, Constant(1)))))
+        return (*turns_between(loop, 0, self.count - 1), end)
+
+    def _step(self, here: IntExpr, behind: Sequence[Node]) -> tuple[Node, ...]:
+        nodes: list[Node] = []
+        for at, own in enumerate(self.computed):
+            later = self.loads[at + 1 : at + 2]
+            nodes += (*self._at(later[0], here), *own) if later else (*behind, *own)
+        return tuple(nodes)
+
+    def _at(self, nodes: Sequence[Node], step: IntExpr) -> tuple[Node, ...]:
+        change = {self.loop.counter: step}
+        return with_expressions(nodes, lambda one: substitute(one, change))
+
+
+def _declare(buffer: Buffer) -> Declare:
+    return Declare(buffer=buffer)
+
+
+def _words_written(nodes: Sequence[Node]) -> int:
+    written = {one.buffer for node in every(nodes) for one in accesses(node)[0]}
+    return sum(one.size_bytes for one in written) // _WORD_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepsAhead:
     """What a turn of a loop does: where ``tests`` hold, steps of products; else ``orelse``.
 
@@ -158,7 +244,7 @@ class StepsAhead:
 
     votes: tuple[AllFinite, ...]
     tests: tuple[IntExpr, ...]
-    steps: tuple[_Steps, ...]
+    steps: tuple[_Steps | _Phases, ...]
     orelse: tuple[Node, ...]
 
     @classmethod
@@ -179,20 +265,19 @@ class StepsAhead:
         nodes = tuple(rest[len(votes) :])
         if len(nodes) == 1 and isinstance(nodes[0], If):
             tests, orelse, nodes = nodes[0].conditions, nodes[0].orelse, nodes[0].body
-        found = [_Steps.of(one) for one in nodes]
+        found = [_Steps.of(one) or _Phases.of(one) for one in nodes]
         steps = tuple(one for one in found if one is not None)
         if not steps or len(steps) < len(found) or any(map(multiplies, orelse)):
             return None
-        if len(steps) == 1 and steps[0].count % STEPS_LOADED:
+        if len(steps) == 1 and isinstance(steps[0], _Steps) and steps[0].count % STEPS_LOADED:
             return None
         kept = {
             element.buffer
-            for one in every(nodes)
-            if isinstance(one, Perform)
-            for element in one.named(one.instruction.written)
+            for one in every([node for own in steps for node in own.products])
+            for element in accesses(one)[0]
         }
         words = sum(one.size_bytes for one in kept) // _WORD_BYTES
-        most = max(STEPS_LOADED * one.words + one.words_of_parts for one in steps)
+        most = max(one.most_words for one in steps)
         if words + most + FRAGMENT_PLACES > registers:
             return None
         return cls(votes=votes, tests=tests, steps=steps, orelse=orelse)
@@ -204,7 +289,7 @@ class StepsAhead:
 
     def declarations(self) -> tuple[Node, ...]:
         """Return the declarations of all fragments."""
-        buffers = (buffer for one in self.steps for buffer in one.doubled().values())
+        buffers = (buffer for one in self.steps for buffer in one.buffers())
         return tuple(Declare(buffer=one) for one in dict.fromkeys(buffers))
 
     def first(self) -> tuple[Node, ...]:
@@ -254,12 +339,24 @@ _Parts = tuple[tuple[Buffer, ...], tuple[Node, ...], tuple[Node, ...]]
 
 def _parts(body: Sequence[Node]) -> _Parts | None:
     """Return what a step declares, loads and multiplies."""
-    front = next((at for at, one in enumerate(body) if multiplies(one)), 0)
+    front = next((at for at, one in enumerate(body) if _computes(one)), 0)
     if front > 0 and isinstance(body[front - 1], Source):
         front -= 1
     declared = tuple(one.buffer for one in body[:front] if isinstance(one, Declare))
     loads = tuple(one for one in body[:front] if not isinstance(one, Declare))
     products = tuple(body[front:])
-    plain = all(isinstance(one, For | Evaluate) for one in every(loads))
-    whole = all(isinstance(one, For | Perform | Source) for one in every(products))
+    plain = all(isinstance(one, _LOADS) for one in every(loads))
+    whole = all(isinstance(one, _PRODUCTS) for one in every(products))
     return (declared, loads, products) if declared and plain and whole else None
+
+
+def _computes(node: Node) -> bool:
+    """Tell whether a node has products of warps or of threads."""
+    return multiplies(node) or any(isinstance(one, Compute) for one in every((node,)))
+
+
+_LOADS = (Copy, Evaluate, For, Let, Scope)
+"""What loads a step's operands."""
+
+_PRODUCTS = (Compute, For, Let, Perform, Scope, Source)
+"""What computes with them."""

@@ -59,6 +59,7 @@ from eatss.transform.copies_among_products import (
 )
 from eatss.transform.copies_in_shares import Shares
 from eatss.transform.loads_ahead import StepsAhead
+from eatss.transform.operands_ahead import with_operands
 
 _SIZES = (4, 8)
 """Bytes of elements that can be copied without registers."""
@@ -141,13 +142,15 @@ class _Around:
     """What loops that copy ahead know of their kernel.
 
     ``stage`` and ``plain`` are names for the stage of a turn, and for whether copies need no tests.
-    ``varying`` differs between the threads of a block, and each of them has ``registers``.
+    ``varying`` differs between the threads of a block, and each of them has ``registers``. Names
+    that are ``taken`` are not free.
     """
 
     stage: str
     plain: str
     varying: frozenset[str]
     registers: int
+    taken: set[str]
 
     @classmethod
     def of(cls, kernel: Kernel, taken: set[str], registers: int) -> _Around:
@@ -157,6 +160,7 @@ class _Around:
             free_name("plain", taken),
             varying_names(kernel.body),
             registers,
+            taken,
         )
 
 
@@ -209,7 +213,7 @@ class _Ahead:
         ]
         later = total(Name(loop.counter), _times(loop.step, stages - 1))
         copies = self._copies(staged, later, turn_before(cycle))
-        steps = StepsAhead.of(self.rest, around.registers)
+        steps = self._steps(around)
         if steps is not None:
             return self._with_steps_ahead(steps, staged, copies, first, around)
         rest = _in_stage(self.rest, staged, Name(around.stage))
@@ -219,6 +223,14 @@ class _Ahead:
         if then != (*copies, *rest):
             prologue = _less_unrolled(prologue)
         return (*prologue, *tests, replace(loop, body=body, cycle=cycle), Wait(pending=0))
+
+    def _steps(self, around: _Around) -> StepsAhead | None:
+        """Return steps of products that can be loaded for ahead."""
+        steps = StepsAhead.of(self.rest, around.registers)
+        if steps is not None:
+            return steps
+        plain = with_operands(self.rest, self.buffers, around.taken)
+        return None if plain is None else StepsAhead.of(plain, around.registers)
 
     def _with_steps_ahead(
         self,

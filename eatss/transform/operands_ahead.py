@@ -1,0 +1,324 @@
+"""Steps of plain products, so that threads can load what one reads while they compute another.
+
+    for (k = k0; k < k0 + 16; ++k)
+        for (ri < 8) for (rj < 16) sum[ri][rj] += sh.A[k - k0][i] * sh.B[k - k0][j];
+
+becomes, with the operands of a step in registers of their own,
+
+    for (k_step = 0; k_step < 16; ++k_step) {
+        for (ri < 8) A_k[ri] = sh.A[k_step][i];
+        for (rj < 16) B_k[rj] = sh.B[k_step][j];
+        for (ri < 8) for (rj < 16) sum[ri][rj] += A_k[ri] * B_k[rj];
+    }
+
+which :mod:`eatss.transform.loads_ahead` then takes apart, as it does with products of warps. A
+compiler does not load across the barrier between two turns, and threads would wait behind each.
+Rows of an even number are taken in one direction, others in the other, so that an operand serves
+two products that follow each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from eatss.analysis.structure import OPERAND_REUSE, STEPS_LOADED, UNROLLED_PRODUCTS
+from eatss.free_names import free_name
+from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import (
+    AllFinite,
+    Buffer,
+    Compute,
+    Copy,
+    Declare,
+    Element,
+    For,
+    If,
+    Let,
+    Node,
+    Scope,
+    Source,
+)
+from eatss.kernel.trips import constant_trips, trips_from_zero
+from eatss.kernel.uses import every, names_of, with_elements, with_expressions
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    difference,
+    multiplied,
+    names_in,
+    substitute,
+    total,
+)
+from eatss.program.linear import linear
+
+
+def with_operands(
+    rest: Sequence[Node], boxes: frozenset[Buffer], taken: set[str]
+) -> tuple[Node, ...] | None:
+    """Return what a turn does, its loops of plain products as steps that load their operands.
+
+    Args:
+        rest: what the turn does with boxes that are there.
+        boxes: those that it fills.
+        taken: names that are not free; names of steps and operands are added.
+
+    Returns:
+        ``None`` where it does anything else, where its steps are too many to be unrolled, or where
+        a step computes little with what it loads.
+    """
+    votes = tuple(one for one in rest if isinstance(one, AllFinite))
+    nodes = tuple(rest[len(votes) :])
+    if len(nodes) == 1 and isinstance(nodes[0], If):
+        steps = _all_steps(nodes[0].body, boxes, taken)
+        return None if steps is None else (*votes, replace(nodes[0], body=steps))
+    steps = _all_steps(nodes, boxes, taken)
+    return None if steps is None else (*votes, *steps)
+
+
+def _all_steps(
+    nodes: Sequence[Node], boxes: frozenset[Buffer], taken: set[str]
+) -> tuple[Node, ...] | None:
+    found = [_steps(one, boxes, taken) for one in nodes]
+    steps = tuple(one for one in found if one is not None)
+    return steps if steps and len(steps) == len(found) else None
+
+
+def _steps(node: Node, boxes: frozenset[Buffer], taken: set[str]) -> For | None:
+    """Return a loop over plain products as steps."""
+    count = constant_trips(node) if isinstance(node, For) and node.cycle is None else None
+    if not isinstance(node, For) or not count or count % STEPS_LOADED or not _is_plain(node.body):
+        return None
+    values = tuple(one for one in node.body if isinstance(one, Let))
+    nests = [(*values, one) for one in node.body if isinstance(one, For | Compute)]
+    operands = [_operands(one, boxes, taken) for one in nests]
+    products = [sum(_turns(path) for path, _ in _computed(one, ())) for one in nests]
+    for number, own in zip(products, operands, strict=True):
+        if not own or number < OPERAND_REUSE * sum(one.count for one in own):
+            return None
+    if count * sum(products) > UNROLLED_PRODUCTS:
+        return None
+    step = free_name(f"{node.counter}_step", taken)
+    at = {node.counter: total(node.lower, Name(step))}
+    parts = [_part(nest, own, taken) for nest, own in zip(nests, operands, strict=True)]
+    body = (
+        *(Declare(buffer=one.buffer) for own in operands for one in own),
+        *(parts[0] if len(parts) == 1 else (Scope(body=one) for one in parts)),
+    )
+    return For(
+        counter=step,
+        lower=Constant(0),
+        condition=Apply(Operator.LT, (Name(step), Constant(count))),
+        step=Constant(1),
+        body=with_expressions(body, lambda one: _simpler(substitute(one, at), one)),
+        unroll="whole",
+        narrow=True,
+    )
+
+
+def _part(
+    nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]
+) -> tuple[Node, ...]:
+    """Return what loads the operands of a nest, and the nest."""
+    products = _to_and_fro(_with_operands(nest, (), operands), taken)
+    return (*(one.load() for one in operands), *products)
+
+
+def _simpler(found: IntExpr, before: IntExpr) -> IntExpr:
+    """Return what was put in the place of another expression as a sum of few terms."""
+    form = None if found == before else linear(found)
+    return found if form is None else form.expression()
+
+
+def _is_plain(body: Sequence[Node]) -> bool:
+    """Tell whether nodes compute at all points of a thread, with nothing to ask."""
+    return all(
+        isinstance(one, Let | Source)
+        or (isinstance(one, For) and one.unroll == "whole" and bool(trips_from_zero(one)))
+        or (isinstance(one, Compute) and one.target.buffer.space == "register")
+        for one in every(body)
+    )
+
+
+_Path = tuple[For | Let, ...]
+"""The loops around a node and the values that are known to it, outermost first."""
+
+
+def _computed(nodes: Sequence[Node], path: _Path) -> Iterator[tuple[_Path, Compute]]:
+    """Yield what is computed, each with its path."""
+    for node in nodes:
+        if isinstance(node, Let):
+            path = (*path, node)
+        elif isinstance(node, For):
+            yield from _computed(node.body, (*path, node))
+        elif isinstance(node, Compute):
+            yield path, node
+
+
+def _turns(path: _Path) -> int:
+    count = 1
+    for node in path:
+        count *= (trips_from_zero(node) or 1) if isinstance(node, For) else 1
+    return count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operand:
+    """An element of a box that a step reads at some of its points, and the registers it gets.
+
+    ``path`` is as far as it depends on it.
+    """
+
+    element: Element
+    path: _Path
+    buffer: Buffer
+
+    @property
+    def loops(self) -> tuple[For, ...]:
+        """The loops over points that it depends on."""
+        return tuple(one for one in self.path if isinstance(one, For))
+
+    @property
+    def count(self) -> int:
+        """Registers of a step."""
+        return _turns(self.path)
+
+    @property
+    def held(self) -> Element:
+        """Where it is held at a point."""
+        places = tuple(Name(one.counter) for one in self.loops)
+        return Element(buffer=self.buffer, subscripts=places)
+
+    def load(self) -> Node:
+        """Return the loads of a step."""
+        nodes: tuple[Node, ...] = (Copy(target=self.held, source=self.element),)
+        for one in reversed(self.path):
+            nodes = (replace(one, body=nodes),) if isinstance(one, For) else (one, *nodes)
+        return nodes[0] if len(nodes) == 1 else Scope(body=nodes)
+
+
+def _operands(
+    nodes: Sequence[Node], boxes: frozenset[Buffer], taken: set[str]
+) -> tuple[_Operand, ...]:
+    found: list[_Operand] = []
+    for path, node in _computed(nodes, ()):
+        for element in node.reads:
+            if element.buffer not in boxes:
+                continue
+            needed = _needed(element, path)
+            if any(one.element == element and one.path == needed for one in found):
+                continue
+            extents = [Constant(trips_from_zero(one) or 1) for one in needed if isinstance(one, For)]
+            buffer = Buffer(
+                name=free_name(f"{element.buffer.name}_step", taken),
+                space="register",
+                element_type=element.buffer.element_type,
+                layout=Layout(tuple(extents)),
+            )
+            found.append(_Operand(element=element, path=needed, buffer=buffer))
+    return tuple(found)
+
+
+def _needed(element: Element, path: _Path) -> _Path:
+    """Return the part of a path that the place of an element depends on."""
+    names = {name for one in element.subscripts for name in names_in(one)}
+    found: list[For | Let] = []
+    for one in reversed(path):
+        if isinstance(one, Let) and one.name in names:
+            names |= set(names_in(one.value))
+            found.append(one)
+        elif isinstance(one, For) and one.counter in names:
+            found.append(replace(one, body=()))
+    return tuple(reversed(found))
+
+
+def _with_operands(
+    nodes: Sequence[Node], path: _Path, operands: Sequence[_Operand]
+) -> tuple[Node, ...]:
+    """Return products that read operands instead of boxes."""
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Let):
+            path = (*path, node)
+        if isinstance(node, For):
+            found.append(replace(node, body=_with_operands(node.body, (*path, node), operands)))
+            continue
+        here = path
+
+        def element(one: Element, here: _Path = here) -> Element:
+            for own in operands:
+                if own.element == one and own.path == _needed(one, here):
+                    return own.held
+            return one
+
+        found += with_elements((node,), element)
+    return _without_unused(found)
+
+
+def _without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Leave out values that nothing behind them mentions."""
+    found: tuple[Node, ...] = ()
+    for node in reversed(nodes):
+        if not isinstance(node, Let) or node.name in names_of(found):
+            found = (node, *found)
+    return found
+
+
+def _to_and_fro(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, ...]:
+    """Return loops over rows of points as loops over two rows each, the second backwards."""
+    found: list[Node] = []
+    for node in nodes:
+        row = _row(node)
+        if row is None:
+            inside = isinstance(node, For)
+            found.append(replace(node, body=_to_and_fro(node.body, taken)) if inside else node)
+        else:
+            found.append(_two_rows(*row, taken))
+    return tuple(found)
+
+
+def _row(node: Node) -> tuple[For, tuple[Let, ...], For] | None:
+    """Return a loop over rows, what each begins with, and the loop over its points."""
+    if not isinstance(node, For) or not node.body or (trips_from_zero(node) or 1) % 2:
+        return None
+    *lets, row = node.body
+    values = tuple(one for one in lets if isinstance(one, Let))
+    if len(values) < len(lets) or not isinstance(row, For):
+        return None
+    places = {Name(node.counter), Name(row.counter)}
+    nested = any(isinstance(one, For) for one in every(row.body))
+    computed = [one for one in every(row.body) if isinstance(one, Compute)]
+    alone = all(places <= set(one.target.subscripts) for one in computed)
+    return (node, values, row) if alone and not nested else None
+
+
+def _two_rows(rows: For, values: Sequence[Let], row: For, taken: set[str]) -> For:
+    count, points = trips_from_zero(rows) or 0, trips_from_zero(row) or 0
+    pair, back = free_name(f"{rows.counter}_pair", taken), free_name(f"{row.counter}_back", taken)
+    last = Constant(points - 1)
+    backwards = Let(name=row.counter, value=difference(last, Name(back)), narrow=row.narrow)
+    there_and_back = (row, _counting(row, back, points, (backwards, *row.body)))
+    scopes = tuple(
+        Scope(
+            body=(
+                Let(
+                    name=rows.counter,
+                    value=total(multiplied(Constant(2), Name(pair)), Constant(second)),
+                    narrow=rows.narrow,
+                ),
+                *values,
+                one,
+            )
+        )
+        for second, one in enumerate(there_and_back)
+    )
+    return _counting(rows, pair, count // 2, scopes)
+
+
+def _counting(loop: For, counter: str, count: int, body: tuple[Node, ...]) -> For:
+    """Return a loop as one by another counter, from zero."""
+    condition = Apply(Operator.LT, (Name(counter), Constant(count)))
+    return replace(loop, counter=counter, condition=condition, body=body)
