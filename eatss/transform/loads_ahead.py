@@ -180,7 +180,7 @@ class _Phases:
         scopes = [one for one in node.body if isinstance(one, Scope)]
         parts = [_parts((*map(_declare, declared), *one.body)) for one in scopes]
         whole = [one for one in parts if one is not None]
-        if not count or len(whole) < 2 or len(whole) + len(declared) < len(node.body):  # noqa: PLR2004
+        if not count or len(whole) < 2 or len(whole) + len(declared) < len(node.body):
             return None
         return cls(
             loop=node, count=count, declared=declared,
@@ -206,8 +206,12 @@ class _Phases:
         """Return the loads for the first product of a step."""
         return self._at(self.loads[0], step)
 
-    def turns(self, behind: Sequence[Node]) -> tuple[Node, ...]:
-        """Return all steps; ``behind`` stands where nothing is left to load of them."""
+    def turns(self, behind: Sequence[Node], shares: Shares | None = None) -> tuple[Node, ...]:
+        """Return all steps; ``behind`` stands where nothing is left to load of them.
+
+        There are no ``shares`` of copies.
+        """
+        assert shares is None
         here = Name(self.loop.counter)
         last = Let(name=self.loop.counter, value=Constant(self.count - 1), narrow=self.loop.narrow)
         end = Scope(body=(last, *self._step(here, behind)))
@@ -296,30 +300,42 @@ class StepsAhead:
         """Return the loads of the first step."""
         return self.steps[0].loaded(Constant(0))
 
-    def steps_that_copy(self, *, early: bool) -> int:
-        """Return over how many steps copies of a turn may be spread.
+    @property
+    def steps_that_copy(self) -> int:
+        """Over how many steps copies of a turn may be spread that has two stages.
 
-        Args:
-            early: they have this turn only to arrive, so that half of it is left for that.
+        Half of the turn is left for them to arrive. Products of threads take so many instructions
+        that copies in front of them are no burden.
         """
-        loading = self.steps[0].count - 1
-        return min(loading, sum(one.count for one in self.steps) // 2) if early else loading
+        first = self.steps[0]
+        if not any(map(multiplies, first.products)):
+            return 0
+        return min(first.count - 1, sum(one.count for one in self.steps) // 2)
 
-    def turn(self, behind: Sequence[Node], shares: Shares | None = None) -> tuple[Node, ...]:
+    def turn(self, behind: Sequence[Node]) -> tuple[Node, ...]:
         """Return what a turn does whose first step is loaded.
 
         Args:
             behind: what loads that of the next turn. The last products follow it.
-            shares: copies of a later turn, over no more than :meth:`steps_that_copy`.
+        """
+        nodes = self.whole_turn(behind)
+        if not self.tests:
+            return nodes
+        orelse = (*self.orelse, *behind)
+        return (*self.votes, If(conditions=self.tests, body=nodes, orelse=orelse))
+
+    def whole_turn(self, behind: Sequence[Node], shares: Shares | None = None) -> tuple[Node, ...]:
+        """Return what such a turn does where the tests hold.
+
+        Args:
+            behind: as above.
+            shares: copies of a later turn, over no more than :attr:`steps_that_copy`.
         """
         nodes: list[Node] = [] if shares is None else [*shares.front]
         for one, after in zip(self.steps, (*self.steps[1:], None), strict=True):
             own = shares if one is self.steps[0] else None
             nodes += one.turns(behind if after is None else after.loaded(Constant(0)), own)
-        if not self.tests:
-            return tuple(nodes)
-        orelse = (*self.orelse, *behind)
-        return (*self.votes, If(conditions=self.tests, body=tuple(nodes), orelse=orelse))
+        return tuple(nodes)
 
 
 def _matrices(fragment: Buffer) -> int:

@@ -119,9 +119,7 @@ def _steps(node: Node, boxes: frozenset[Buffer], taken: set[str]) -> For | None:
     )
 
 
-def _part(
-    nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]
-) -> tuple[Node, ...]:
+def _part(nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]) -> tuple[Node, ...]:
     """Return what loads the operands of a nest, and the nest."""
     products = _to_and_fro(_with_operands(nest, (), operands), taken)
     return (*(one.load() for one in operands), *products)
@@ -211,7 +209,8 @@ def _operands(
             needed = _needed(element, path)
             if any(one.element == element and one.path == needed for one in found):
                 continue
-            extents = [Constant(trips_from_zero(one) or 1) for one in needed if isinstance(one, For)]
+            loops = [one for one in needed if isinstance(one, For)]
+            extents = [Constant(trips_from_zero(one) or 1) for one in loops]
             buffer = Buffer(
                 name=free_name(f"{element.buffer.name}_step", taken),
                 space="register",
@@ -272,11 +271,12 @@ def _to_and_fro(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, ...]:
     found: list[Node] = []
     for node in nodes:
         row = _row(node)
-        if row is None:
-            inside = isinstance(node, For)
-            found.append(replace(node, body=_to_and_fro(node.body, taken)) if inside else node)
-        else:
+        if row is not None:
             found.append(_two_rows(*row, taken))
+        elif isinstance(node, For):
+            found.append(replace(node, body=_to_and_fro(node.body, taken)))
+        else:
+            found.append(node)
     return tuple(found)
 
 

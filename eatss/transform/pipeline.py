@@ -255,17 +255,22 @@ class _Ahead:
         def turn(*, tested: bool, shares: Shares | None = None) -> tuple[Node, ...]:
             later = total(Name(loop.counter), loop.step)
             behind = (*there, *loads(later, turn_after(cycle), tested=tested))
-            return _in_stage(steps.turn(behind, shares), staged, Name(around.stage))
+            nodes = steps.turn(behind) if tested else steps.whole_turn(behind, shares)
+            return _in_stage(nodes, staged, Name(around.stage))
 
         tests: tuple[Node, ...] = ()
         then = (*copies, *turn(tested=True))
-        found = None if steps.tests else plain_copies(copies, around.varying)
+        found = None if steps.votes else plain_copies(copies, around.varying)
         if found is not None:  # where there is something to copy there is a turn to load for
-            most = steps.steps_that_copy(early=stages <= _SHORTEST)
+            later = {loop.counter: total(Name(loop.counter), loop.step)}
+            known = [substitute(one, change) for change in ({}, later) for one in steps.tests]
+            conditions = dict.fromkeys((*found.conditions, *known))
+            whole = replace(found, conditions=tuple(conditions))
+            most = steps.steps_that_copy if stages <= _SHORTEST else 0
             shares = Shares.of(found.nodes, most)
             in_front = found.nodes if shares is None else ()
             among = (*in_front, *turn(tested=False, shares=shares))
-            tests, then = self._parted(found, among, copies, turn(tested=True), around)
+            tests, then = self._parted(whole, among, copies, turn(tested=True), around)
         return (
             *_less_unrolled([node for some in first for node in some]),
             *steps.declarations(),

@@ -42,8 +42,8 @@ ONE, TWO, THREE, FOUR = (
 SPREAD = {  # rows, depth, stages: how many steps copy, of how many, and what of A and of B
     (32, 32, 2): (4, 8, ONE, ONE),
     (96, 16, 2): (2, 4, THREE, ONE),
-    (160, 16, 3): (3, 4, f"{FOUR}; if e < 10", f"{ONE}; if e < 2"),
-    (96, 32, 4): (6, 8, TWO, f"{ONE}; if e < 4"),
+    (96, 32, 2): (4, 8, THREE, ONE),
+    (80, 32, 2): (4, 8, TWO, ONE),
 }
 
 

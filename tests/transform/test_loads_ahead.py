@@ -206,19 +206,17 @@ def copies(count: int) -> tuple[Node, ...]:
     return (loop, Commit())
 
 
-@given(COUNTS, st.integers(1, 17), st.booleans())
-def test_copies_stand_between_loads_and_products(
-    counts: list[int], copied: int, early: bool
-) -> None:
+@given(COUNTS, st.integers(1, 17))
+def test_copies_stand_between_loads_and_products(counts: list[int], copied: int) -> None:
     found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
     assert found is not None
-    shares = Shares.of(copies(copied), found.steps_that_copy(early=early))
+    shares = Shares.of(copies(copied), found.steps_that_copy)
     if shares is None:
-        assert counts[0] <= 2 or (early and sum(counts) // 2 < 2)
+        assert counts[0] <= 2 or sum(counts) // 2 < 2
         return
     machine = Machine()
     machine.run(found.first(), {}, 0)
-    machine.run(found.turn((NEXT_TURN, *found.first()), shares), {}, 0)
+    machine.run(found.whole_turn((NEXT_TURN, *found.first()), shares), {}, 0)
     assert len(machine.done) == sum(counts)
     assert machine.copied == list(range(copied))
     events = " ".join(machine.events)
@@ -229,16 +227,14 @@ def test_copies_stand_between_loads_and_products(
     steps = in_front.removeprefix("load load ").split(" multiply")
     assert steps.pop() == ""
     assert all(one.strip().startswith("load load copy") for one in steps)
-    if early:  # half of the turn is left for them to arrive
-        assert len(steps) <= sum(counts) / 2
+    assert len(steps) <= sum(counts) / 2  # half of the turn is left for them to arrive
 
 
-def test_copies_take_all_steps_that_load_or_half_of_a_turn() -> None:
-    for counts, all_, early in (((8,), 7, 4), ((4,), 3, 2), ((4, 4), 3, 3), ((1, 6), 0, 0)):
+def test_copies_take_half_of_a_turn() -> None:
+    for counts, most in (((8,), 4), ((4,), 2), ((4, 4), 3), ((1, 6), 0)):
         found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
         assert found is not None
-        assert found.steps_that_copy(early=False) == all_
-        assert found.steps_that_copy(early=True) == early
+        assert found.steps_that_copy == most
 
 
 def test_an_odd_number_of_steps_has_no_two_sets() -> None:
