@@ -291,6 +291,14 @@ class StepsAhead:
         """The tests that can be made before the turn."""
         return () if self.votes else self.tests
 
+    @property
+    def whole(self) -> tuple[IntExpr, ...]:
+        """What holds where the tests do and no vote is to be taken."""
+        unless = {one.name: one.unless for one in self.votes}
+        return tuple(
+            unless.get(one.name, one) if isinstance(one, Name) else one for one in self.tests
+        )
+
     def declarations(self) -> tuple[Node, ...]:
         """Return the declarations of all fragments."""
         buffers = (buffer for one in self.steps for buffer in one.buffers())

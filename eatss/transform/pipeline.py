@@ -260,11 +260,11 @@ class _Ahead:
 
         tests: tuple[Node, ...] = ()
         then = (*copies, *turn(tested=True))
-        found = None if steps.votes else plain_copies(copies, around.varying)
+        found = plain_copies(copies, around.varying)
         if found is not None:  # where there is something to copy there is a turn to load for
             later = {loop.counter: total(Name(loop.counter), loop.step)}
-            known = [substitute(one, change) for change in ({}, later) for one in steps.tests]
-            conditions = dict.fromkeys((*found.conditions, *known))
+            known = [substitute(one, later) for one in steps.known_tests]
+            conditions = dict.fromkeys((*found.conditions, *steps.whole, *known))
             whole = replace(found, conditions=tuple(conditions))
             most = steps.steps_that_copy if stages <= _SHORTEST else 0
             shares = Shares.of(found.nodes, most)
