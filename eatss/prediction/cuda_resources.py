@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.structure import MOST_POINTS, RegisterTileFacts, held_words
+from eatss.analysis.work import StatementFacts
 from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
 from eatss.prediction.cuda_launch import CudaLaunch
@@ -107,24 +108,32 @@ def _registers(of: CudaLaunch) -> tuple[Column, Column]:
     Sums and addresses it needs; operands of all points are under way together, those of several
     steps where they are loaded together or ahead, without a serial loop half of those of one.
     """
-    needed = of.ones * of.code.base_registers
-    for own in of.cut.held:
-        needed = needed + _held_words(of, own)
+    needed = of.code.base_registers + held_registers(of)
     most = of.zeros
     for statement in of.statements:
-        if is_product(of, statement):
-            continue
-        serial = bool(of.serial(statement))
-        words = of.zeros
-        for uniform in of.uniform_sets[statement.name]:
-            if not uniform.held:
-                width = max(1, uniform.access.element_bytes // _WORD_BYTES)
-                each = of.ones * uniform.count / 2
-                if serial:
-                    each = distinct(of, uniform) * steps_together(of, statement, uniform)
-                words = words + each * width
-        most = np.maximum(most, operand_words(of, statement, words))
+        if not is_product(of, statement):
+            words = step_words(of, statement)
+            most = np.maximum(most, operand_words(of, statement, words))
     return needed + np.maximum(most, fragment_words(of)), needed
+
+
+def held_registers(of: CudaLaunch) -> Column:
+    """Return the registers of what a thread adds up."""
+    return np.asarray(sum((_held_words(of, own) for own in of.cut.held), start=of.zeros))
+
+
+def step_words(of: CudaLaunch, statement: StatementFacts) -> Column:
+    """Return the registers of what a thread loads for a step of a statement."""
+    serial = bool(of.serial(statement))
+    words = of.zeros
+    for uniform in of.uniform_sets[statement.name]:
+        if not uniform.held:
+            width = max(1, uniform.access.element_bytes // _WORD_BYTES)
+            each = of.ones * uniform.count / 2
+            if serial:
+                each = distinct(of, uniform) * steps_together(of, statement, uniform)
+            words = words + each * width
+    return words
 
 
 def _held_words(of: CudaLaunch, own: RegisterTileFacts) -> Column:

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from eatss.analysis.structure import FRAGMENT_PLACES
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unrolled_instructions
@@ -14,7 +15,12 @@ from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, t
 from eatss.prediction.cuda_launch import CudaLaunch
 from eatss.prediction.cuda_operands import operands_ahead
 from eatss.prediction.cuda_products import add_product, is_product, product_cycles
-from eatss.prediction.cuda_resources import CodeResources, distinct
+from eatss.prediction.cuda_resources import (
+    CodeResources,
+    distinct,
+    held_registers,
+    step_words,
+)
 from eatss.prediction.cuda_vectors import steps_together, vector_wavefronts, vector_width
 from eatss.prediction.demand import Column
 from eatss.prediction.demand_builder import DemandBuilder
@@ -150,6 +156,20 @@ class _Counting:
         last = max((at for at, name in enumerate(self.serial) if name in moving), default=-1)
         return self.serial[: last + 1]
 
+    def _together(self) -> Column:
+        """Return the steps whose loads are under way together: registers have room for them."""
+        of = self.of
+        if not self.serial:
+            return of.ones
+        most = min(of.code.unrolled_steps, of.trips[self.serial[-1]])
+        # what other statements of the loop load is under way, too
+        beside = [one for one in of.statements if of.serial(one)[-1:] == self.serial[-1:]]
+        words = sum((step_words(of, one) for one in beside), start=of.zeros)
+        taken = of.code.base_registers + held_registers(of)
+        taken = taken + FRAGMENT_PLACES * (of.candidates.stages > 1)
+        room = of.card.registers_per_thread - taken
+        return np.clip(room / np.maximum(1.0, words), 1.0, most)
+
     def _add_wait(self) -> None:
         """Add what the slowest thread of a block waits for in the statement.
 
@@ -158,9 +178,7 @@ class _Counting:
         instructions by one warp.
         """
         of, guarded = self.of, self.guarded
-        together = 1.0
-        if self.serial:
-            together = min(of.code.unrolled_steps, of.trips[self.serial[-1]])
+        together = self._together()
         free = self.longest / together + self.waited
         tested = self.longest + self.waited
         memory = free * (1 - guarded) + tested * guarded
