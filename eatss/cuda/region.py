@@ -51,7 +51,7 @@ from eatss.lower.size_products import (
     shared_tile,
 )
 from eatss.lower.thread_ast import subtree_of
-from eatss.lower.vector_rows import in_rows, neighbours_of
+from eatss.lower.vector_rows import in_rows, neighbours_of, with_lanes_interleaved
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.isl_limits import at_most, ran_out
 from eatss.program import (
@@ -335,6 +335,7 @@ class RegionBuilder:
             self._profile.registers_per_block // unit.mapping.threads,
         )
         mapping = in_rows(unit.mapping, unit.piece, unit.storage, staged, context.arrays, registers)
+        mapping = with_lanes_interleaved(mapping, staged)
         kernel = KernelBuilder(
             name, unit.piece, mapping, unit.parts, unit.storage, staged, context, unit.names
         ).build()

@@ -34,6 +34,7 @@ from eatss.lower.cooperative_copy import unravelled
 from eatss.lower.coverage import check_coverage_of
 from eatss.lower.digits import digits
 from eatss.lower.index_range import Indices
+from eatss.lower.interleaved_lanes import interleaved_places, lane_and_warp
 from eatss.lower.isl_text import FALSE, TRUE
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.lane_sums import passed_to_all, shuffles
@@ -290,17 +291,14 @@ class KernelBuilder:
     # The body ----------------------------------------------------------------------------
 
     def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> tuple[Node, ...]:
-        threads = self._threads()
+        lanes, threads = self._interleaved() if self._mapping.interleaved else self._threads()
         found: list[Node] = [
             Let(name=loop.thread, value=threads[loop.name])
             for loop in self._mapping.spread
             if loop.threads > 1
         ]
         number = self._staging.declaration()
-        if self._mapping.warps:
-            found = [number, *self._lanes(), *found]
-        else:
-            found.append(number)
+        found = [number, *lanes, *found] if lanes else [*found, number]
         found += self._numbered_blocks(ranges)
         tiles = self._tiles(self._mapping.mapped, ranges, known)
         return (*found, *self._staging.aligned, *tiles)
@@ -369,12 +367,8 @@ class KernelBuilder:
     def _lanes(self) -> list[Node]:
         """Declare where the lane of a thread is in its warp, and its warp in the block."""
         warps = self._mapping.warps
-        if not warps:
-            return []
-        thread = Name(self._staging.thread)
-        lane = Apply(Operator.REMAINDER, (thread, Constant(LANES)))
+        lane, warp = lane_and_warp(Name(self._staging.thread))
         lanes = digits(lane, [Constant(one.lanes) for one in warps], self._span)
-        warp = Apply(Operator.QUOTIENT, (thread, Constant(LANES)))
         places = digits(warp, [Constant(one.warps) for one in warps], self._span)
         found: list[Node] = []
         for one, inside, place in zip(warps, lanes, places, strict=True):
@@ -382,10 +376,26 @@ class KernelBuilder:
             found.append(Let(name=one.warp, value=place, narrow=True))
         return found
 
-    def _threads(self) -> dict[str, IntExpr]:
-        """Return each loop's coordinate of a thread; loops that share an axis take it apart."""
+    def _interleaved(self) -> tuple[list[Node], dict[str, IntExpr]]:
+        """Return what :meth:`_threads` does where lanes are interleaved."""
+        loops = self._mapping.with_threads
+        lane, warp = self._names.fresh("lane"), self._names.fresh("warp")
+        values = lane_and_warp(Name(self._staging.thread))
+        threads = [loop.threads for loop in loops]
+        places = interleaved_places(lane, warp, threads, self._span)
+        declared: list[Node] = [
+            Let(name=name, value=value, narrow=True)
+            for name, value in zip((lane, warp), values, strict=True)
+        ]
+        return declared, dict(zip((loop.name for loop in loops), places, strict=True))
+
+    def _threads(self) -> tuple[list[Node], dict[str, IntExpr]]:
+        """Return each loop's coordinate of a thread, and what of lanes is declared for them.
+
+        Loops that share an axis take it apart.
+        """
         if self._mapping.warps:
-            return {
+            return self._lanes(), {
                 one.loop.name: total(
                     Name(one.lane), multiplied(Constant(one.lanes), Name(one.warp))
                 )
@@ -397,7 +407,7 @@ class KernelBuilder:
             extents = [Constant(loop.threads) for loop in loops]
             places = digits(Name(f"threadIdx.{axis}"), extents, self._span)
             found.update(zip((loop.name for loop in loops), places, strict=True))
-        return found
+        return [], found
 
     def _numbered_blocks(self, ranges: Dictionary[str, TileRange]) -> list[Node]:
         """Declare the block's number along x where loops share it, and note each loop's digit."""

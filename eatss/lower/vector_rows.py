@@ -21,6 +21,7 @@ from collections.abc import Mapping as Dictionary
 from dataclasses import replace
 from math import prod
 
+from eatss.analysis.lanes import interleaves
 from eatss.analysis.structure import (
     MOST_ROWS,
     MOST_VECTORS,
@@ -122,6 +123,30 @@ def in_rows(
         mapped = tuple(wide if one is loop else one for one in mapping.mapped)
         mapping = replace(mapping, mapped=mapped)
     return mapping
+
+
+def with_lanes_interleaved(mapping: Mapping, staged: Collection[Candidate]) -> Mapping:
+    """Return a layout whose lanes are interleaved where vectors take fewer wavefronts by it.
+
+    Threads have neighbouring points along both loops, see :func:`in_rows`.
+
+    Args:
+        mapping: the layout.
+        staged: the references that are staged in shared memory.
+    """
+    loops = mapping.with_threads
+    pair = loops[:2]
+    alone = mapping.warps or mapping.split is not None
+    if alone or len(pair) < len(("x", "y")) or any(loop.cyclic for loop in pair):
+        return mapping
+    wide = {loop.source_name for loop in mapping.mapped if not loop.cyclic}
+    loads = [
+        ([loop.source_name in candidate.moving for loop in loops], True)
+        for candidate in staged
+        if candidate.along[row_dimension(candidate, mapping)] in wide
+    ]
+    found = interleaves([loop.threads for loop in loops], (0, 1), loads)
+    return replace(mapping, interleaved=True) if found else mapping
 
 
 def _is_crowded(

@@ -32,7 +32,8 @@ class CudaLaunch:
     ``serial_band`` are the loops of the band that each thread runs itself, ``inner`` those beneath.
     ``lanes`` are those of a warp along each axis, ``x`` first; ``warps`` those of a block.
     ``fills`` is the share of the box of its loops that a statement runs at, ``active`` the blocks
-    that have work. ``rows`` tells for each mapped loop where threads have neighbouring points.
+    that have work. ``rows`` tells for each mapped loop where threads have neighbouring points,
+    ``interleaved`` for two of them where lanes are interleaved [:mod:`eatss.analysis.lanes`].
     """
 
     facts: KernelFacts
@@ -54,6 +55,7 @@ class CudaLaunch:
     fills: Mapping[str, float]
     active: Column
     rows: Mapping[str, Flags] = field(default_factory=dict)
+    interleaved: Mapping[tuple[str, str], Flags] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of candidates."""

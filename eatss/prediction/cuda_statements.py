@@ -123,7 +123,7 @@ class _Counting:
         width = vector_width(of, self.statement, uniform)
         near = np.where(
             width > 1,
-            vector_wavefronts(of, uniform.access, width),
+            vector_wavefronts(of, uniform.access),
             bank_request(self.setting, uniform),
         )
         wave, _ = request(of, uniform.access, 1.0 - uniform.rows / uniform.count)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from math import prod
 
 import numpy as np
 
+from eatss.analysis import lanes
 from eatss.analysis.structure import (
     MOST_ROWS,
     MOST_VECTORS,
@@ -22,7 +24,6 @@ from eatss.analysis.structure import (
     padded_row,
 )
 from eatss.analysis.work import AccessFacts, StatementFacts
-from eatss.prediction.access import LINE_BYTES
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
 from eatss.prediction.demand import Column
 from eatss.prediction.uniform_references import UniformSet
@@ -66,8 +67,50 @@ def turned(of: CudaLaunch, members: Sequence[UniformSet]) -> Flags:
 
 
 def with_rows(of: CudaLaunch) -> CudaLaunch:
-    """Return a launch that knows along which loops its threads have neighbouring points."""
-    return replace(of, rows=_rows_along(of))
+    """Return a launch that knows along which loops its threads have neighbouring points.
+
+    Lanes are interleaved where that helps.
+    """
+    of = replace(of, rows=_rows_along(of))
+    interleaved = _interleaved(of)
+    along = list(of.lanes)
+    for pair, on in interleaved.items():
+        counts = dict(zip(pair, (lanes.ALONG_X, lanes.ALONG_Y), strict=True))
+        for at, (name, _) in enumerate(of.shape.axes):
+            along[at] = np.where(on, counts.get(name, 1), along[at])
+    return replace(of, interleaved=interleaved, lanes=along)
+
+
+def _interleaved(of: CudaLaunch) -> dict[tuple[str, str], Flags]:
+    """Return for two loops where lanes are interleaved along them, if anywhere."""
+    names, threads = [name for name, _ in of.shape.axes], [count for _, count in of.shape.axes]
+    loads = [
+        (_moves(of, uniform.access), on)
+        for uniform in of.all_uniform_sets
+        if not uniform.held and (on := _in_rows(of, uniform)).any()
+    ]
+    found = {}
+    for along in combinations(range(len(names)), 2):
+        pair = names[along[0]], names[along[1]]
+        rows = [of.rows.get(name, np.zeros(len(of), dtype=bool)) for name in pair]
+        if loads and np.logical_and(*rows).any():
+            found[pair] = np.logical_and(*rows) & lanes.interleaves(threads, along, loads)
+    return found
+
+
+def _moves(of: CudaLaunch, access: AccessFacts) -> list[bool]:
+    """Tell for each axis whether an access moves along it."""
+    moving = dict(access.strides)
+    return [name in moving for name, _ in of.shape.axes]
+
+
+def _in_rows(of: CudaLaunch, uniform: UniformSet) -> Flags:
+    """Tell where a set is staged in rows along the neighbouring points of a thread."""
+    found = np.zeros(len(of), dtype=bool)
+    for name, on in of.rows.items():
+        if any(dict(terms) == {name: 1} for terms, _ in uniform.access.subscripts):
+            found = found | on
+    return found & (of.staged(uniform.group) > 0)
 
 
 def _rows_along(of: CudaLaunch) -> dict[str, Flags]:
@@ -153,11 +196,7 @@ def vector_width(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet)
     if not _has_vectors(of) or any(uniform.spans) or not uniform.access.subscripts:
         return of.ones
     width = max(1, VECTOR_BYTES // uniform.access.element_bytes)
-    found = steps_together(of, statement, uniform)
-    for name, on in of.rows.items():
-        if any(dict(terms) == {name: 1} for terms, _ in uniform.access.subscripts):
-            found = np.where(on, width, found)
-    return found
+    return np.where(_in_rows(of, uniform), width, steps_together(of, statement, uniform))
 
 
 def steps_together(of: CudaLaunch, statement: StatementFacts, uniform: UniformSet) -> Column:
@@ -176,14 +215,21 @@ def steps_together(of: CudaLaunch, statement: StatementFacts, uniform: UniformSe
     return np.where(whole & rows, width, 1.0)
 
 
-def vector_wavefronts(of: CudaLaunch, access: AccessFacts, width: Column) -> Column:
-    """Return the cycles of one load of vectors: 128 bytes that differ in each.
+def vector_wavefronts(of: CudaLaunch, access: AccessFacts) -> Column:
+    """Return the wavefronts of one load of vectors [:mod:`eatss.analysis.lanes`].
 
-    Vectors that a thread has lie so far apart that its neighbours have those between.
+    Vectors of lanes lie beside each other, or in rows that differ in their banks.
     """
     if not _has_vectors(of):
         return of.ones
-    return np.asarray(np.maximum(1.0, of.different_bytes(access) * width / LINE_BYTES))
+    moves = _moves(of, access)
+    threads = [count for _, count in of.shape.axes]
+    found = of.ones * lanes.vector_wavefronts(threads, moves)
+    for (first, second), on in of.interleaved.items():
+        moving = dict(access.strides)
+        together = lanes.interleaved_wavefronts(along_x=first in moving, along_y=second in moving)
+        found = np.where(on, together, found)
+    return found
 
 
 def _has_vectors(of: CudaLaunch) -> bool:

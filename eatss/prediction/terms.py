@@ -89,10 +89,11 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
     # an SM with one block more than the mean sets the time
     share = np.ceil(demand.blocks / card.sms) / (demand.blocks / card.sms)
     per_sm = share / card.sms
-    # a warp keeps to one of the schedulers, each with a quarter of the units
+    # a warp keeps to one of the schedulers, each with a quarter of the units: that with the most
+    # sets the time
     present = np.minimum(resident, np.ceil(demand.blocks / card.sms))
-    warps = present * np.ceil(demand.threads / card.warp)
-    busy = np.clip(warps / SCHEDULERS, 1.0 / SCHEDULERS, 1.0)
+    warps = np.maximum(1.0, present * np.ceil(demand.threads / card.warp))
+    busy = warps / (SCHEDULERS * np.ceil(warps / SCHEDULERS))
     on_chip = {
         "issue": demand.instructions * per_sm / busy / SCHEDULERS / cycles,
         "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / busy / cycles,

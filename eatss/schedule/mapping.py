@@ -107,7 +107,9 @@ class Mapping:
     ``mapped`` are outermost first; a piece that runs in one thread has none. ``split`` is a loop
     of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks. So
     many blocks take turns at the tiles of a serial loop that is shared.
-    ``warps`` are loops, all that have several threads, whose threads are boxes of lanes.
+    ``warps`` are loops, all that have several threads, whose threads are boxes of lanes. Where
+    lanes are ``interleaved`` warps are boxes along the two fastest loops, too, with lanes in the
+    order of :mod:`eatss.analysis.lanes`.
     """
 
     mapped: tuple[MappedLoop, ...]
@@ -115,6 +117,7 @@ class Mapping:
     split: MappedLoop | None = None
     chunks: int = 1
     warps: tuple[WarpLoop, ...] = ()
+    interleaved: bool = False
 
     @property
     def spread(self) -> tuple[MappedLoop, ...]:
@@ -136,6 +139,11 @@ class Mapping:
         """Return the loops with several threads along an axis, the fastest last."""
         found = [loop for loop in self.spread if loop.axis == axis and loop.threads > 1]
         return tuple(sorted(found, key=lambda loop: loop.order))
+
+    @property
+    def with_threads(self) -> tuple[MappedLoop, ...]:
+        """The loops with several threads, the fastest first."""
+        return tuple(loop for axis in AXES for loop in reversed(self.threads_along(axis)))
 
     def blocks_along(self, axis: Axis) -> tuple[MappedLoop, ...]:
         """Return the loops whose tiles go to blocks along an axis, the fastest last.

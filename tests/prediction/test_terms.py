@@ -97,6 +97,29 @@ def test_one_warp_of_an_sm_has_a_quarter_of_its_units() -> None:
     assert time_of({"fp32": 1e6, "threads": 32}) - LAUNCH_S == pytest.approx(4 * full)
 
 
+@pytest.mark.parametrize(
+    ("threads", "blocks", "share"),
+    [
+        (32, 1, 1 / 4),
+        (64, 1, 2 / 4),
+        (96, 1, 3 / 4),
+        (128, 1, 1.0),
+        (160, 1, 5 / 8),  # a scheduler has two warps, the others one
+        (64, 3, 6 / 8),
+        (96, 3, 9 / 12),
+        (64, 4, 1.0),
+        (1024, 1, 1.0),
+    ],
+)
+def test_the_scheduler_with_the_most_warps_sets_the_time(
+    threads: int, blocks: int, share: float
+) -> None:
+    work = {"fp32": 1e6, "blocks": CARD.sms * blocks}
+    whole = time_of({**work, "threads": 128}) - LAUNCH_S
+    found = time_of({**work, "threads": threads}) - LAUNCH_S
+    assert found == pytest.approx(whole / share)
+
+
 def test_l2_takes_sectors_that_are_written_in_parts_more_slowly() -> None:
     whole, torn = {"l2_bytes": 3e8}, {"l2_bytes": 3e8, "torn_bytes": 2e8}
     seconds = 1e8 / CARD.l2_bytes_s + 2e8 / CARD.l2_torn_bytes_s

@@ -1,0 +1,86 @@
+"""Loads of vectors from shared memory: lanes of the code are what is predicted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import eatss
+from eatss.frontend.options import Reading
+from eatss.gpu import load_profile
+from eatss.lower.structures import structures_for
+from eatss.model.cuda_lattice import lattices
+from eatss.prediction.card import card_of
+from eatss.prediction.code_constants import CodeConstants
+from eatss.prediction.cuda_constants import CudaConstants
+from eatss.prediction.cuda_launch import launch_of
+from eatss.prediction.cuda_model import CudaModel
+from eatss.prediction.cuda_vectors import vector_wavefronts, with_rows
+from eatss.session.session import Session
+
+PRODUCT = """
+#ifndef N
+#define N 512
+#endif
+void f(float C[N][N], float A[N][N], float B[N][N])
+{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++)
+      for (int k = 0; k < N; k++)
+        C[i][j] += A[i][k] * B[k][j];
+#pragma endscop
+}
+"""
+
+
+def test_the_prediction_knows_the_lanes(tmp_path: Path) -> None:
+    """Lanes of the code are what is predicted, and loads take what they make of them."""
+    (tmp_path / "f.c").write_text(PRODUCT)
+    program = Session(tmp_path / "f.c", Reading(), code=True).analysed
+    (facts,) = program.facts
+    card = load_profile("h200")
+    plain = next(
+        one
+        for one in lattices(facts, structures_for(program, card)[facts.name], card)
+        if not one.structure.spreads and one.structure.shared_loop is None
+    )
+    (cut,) = plain.structure.launches
+    launch = launch_of(
+        facts, plain.structure, cut, plain.candidates(), card_of(card), CodeConstants(),
+        CudaConstants(),
+    )  # fmt: skip
+    of = with_rows(launch)
+    ((pair, on),) = of.interleaved.items()
+    assert pair == ("j", "i")
+    rows = of.rows["i"] & of.rows["j"]
+    assert not np.any(on & ~rows)
+    draw = np.random.default_rng(3).choice
+    fine = CudaModel.of(facts, card).columns(plain.structure, plain.candidates()).fits
+    kinds = (on, rows & ~on, ~rows)
+    for at in (at for kind in kinds for at in draw(np.flatnonzero(kind & fine), 2, replace=False)):
+        placed = [facts.references[group[0]].array for group in cut.stageable]
+        staged = [bool(of.staged(number)[at] > 0) for number in range(len(placed))]
+        code = eatss.codegen(
+            PRODUCT,
+            gpu="h200",
+            output=tmp_path / str(at),
+            tiles={name: int(plain.tiles[name][at]) for name in "ijk"},
+            block={name: int(plain.threads[name][at]) for name in "ij"},
+            share={"k": 1},
+            placements={
+                name: "shared" if there else "l1"
+                for name, there in zip(placed, staged, strict=True)
+            },
+            stages=int(plain.stages[at]),
+        )
+        assert ("const int lane = " in code.text) == on[at]
+    for uniform in of.all_uniform_sets:
+        if not uniform.held:
+            each = vector_wavefronts(of, uniform.access)
+            assert np.all(each[on] == 2)
+            assert np.all(np.isin(each, (2, 4)))
+            along = uniform.access.strides
+            natural = vector_wavefronts(launch, uniform.access)
+            assert np.any(natural[on] > 2) == ("j" in dict(along))
