@@ -217,8 +217,21 @@ STEPS_LOADED = 2
 """Steps of products whose fragments are in registers at a time where loads run a step ahead."""
 
 
-UNROLLED_PRODUCTS = 2048
-"""Products of a thread that are unrolled, at most: more do not stay in a cache of instructions."""
+def unrolled(products: Numbers, threads: Numbers) -> Numbers:
+    """Return where steps with so many products of a thread are unrolled as a whole.
+
+    More do not stay in a cache of instructions. Warps of one block use the same of it at nearly the
+    same time, other blocks of the SM others: fewer where blocks have few threads.
+    """
+    found: Numbers = (products <= MOST_UNROLLED) & (products <= UNROLLED_A_THREAD * threads)
+    return found
+
+
+MOST_UNROLLED = 2048
+"""Products that are unrolled at most, of a block with 256 threads or more."""
+
+UNROLLED_A_THREAD = 8
+"""Products that are unrolled at most for each thread of a block."""
 
 OPERAND_REUSE = 2
 """Products for each operand of a step from which on loads of the next are under way meanwhile."""

@@ -11,7 +11,7 @@ from eatss.analysis.structure import (
     FRAGMENT_PLACES,
     OPERAND_REUSE,
     STEPS_LOADED,
-    UNROLLED_PRODUCTS,
+    unrolled,
 )
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
@@ -43,8 +43,8 @@ def operands_ahead(of: CudaLaunch, statement: StatementFacts) -> Flags:
             loaded = loaded + each
             words = words + each * max(1, uniform.access.element_bytes // _WORD_BYTES)
     others = [one for one in of.statements if of.serial(one)[-1:] == serial[-1:]]
-    unrolled = steps * sum(of.points_of(one) for one in others)
-    few = (np.mod(steps, STEPS_LOADED) == 0) & (unrolled <= UNROLLED_PRODUCTS)
+    products = steps * sum(of.points_of(one) for one in others)
+    few = (np.mod(steps, STEPS_LOADED) == 0) & unrolled(products, of.shape.block_threads)
     used = (loaded > 0) & (points >= OPERAND_REUSE * loaded)
     held = sum(max(1, own.element_bytes // _WORD_BYTES) for own in of.cut.held)
     registers = np.minimum(

@@ -18,6 +18,10 @@ LEAST_CLOCK = 0.2
 
 _HALVINGS = 24
 
+_UNITS_OF_A_WARP = 16
+"""Units that run a warp's floating-point instruction in two cycles. A scheduler with 32 needs two
+warps to keep them busy: seen on an H100, where a warp alone issues at most every other cycle."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
@@ -87,28 +91,25 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
     """Return the seconds of a launch that each part of the SMs takes alone, and memory."""
     cycles = card.clock_hz
     # an SM with one block more than the mean sets the time
-    share = np.ceil(demand.blocks / card.sms) / (demand.blocks / card.sms)
-    per_sm = share / card.sms
-    # a warp keeps to one of the schedulers, each with a quarter of the units: that with the most
-    # sets the time
-    present = np.minimum(resident, np.ceil(demand.blocks / card.sms))
-    warps = np.maximum(1.0, present * np.ceil(demand.threads / card.warp))
-    busy = warps / (SCHEDULERS * np.ceil(warps / SCHEDULERS))
+    per_sm = np.ceil(demand.blocks / card.sms) / demand.blocks
+
+    def units(work: Column, per_cycle: float) -> Column:
+        turns = _turns(demand, card, resident, per_cycle / SCHEDULERS / _UNITS_OF_A_WARP)
+        return work * turns * card.warp / per_cycle / cycles
+
     on_chip = {
-        "issue": demand.instructions * per_sm / busy / SCHEDULERS / cycles,
-        "fp64": demand.fp64 * per_sm * card.warp / card.fp64_per_cycle / busy / cycles,
-        "fp32": demand.fp32 * per_sm * card.warp / card.fp32_per_cycle / busy / cycles,
+        "issue": demand.instructions * _turns(demand, card, resident, 1.0) / SCHEDULERS / cycles,
+        "fp64": units(demand.fp64, card.fp64_per_cycle),
+        "fp32": units(demand.fp32, card.fp32_per_cycle),
         "fp64 tensor cores": demand.tensor64
-        * per_sm
+        * _turns(demand, card, resident, 1.0)
         * card.warp
         / card.tensor_rate("fp64")
-        / busy
         / cycles,
         "TF32 tensor cores": demand.tensor32
-        * per_sm
+        * _turns(demand, card, resident, 1.0)
         * card.warp
         / card.tensor_rate("tf32")
-        / busy
         / cycles,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
         "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
@@ -118,6 +119,26 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
         / cycles,
     }
     return on_chip, demand.scatter * demand.dram_bytes / card.dram_bytes_s
+
+
+def _turns(demand: Demand, card: Card, resident: Column, wanted: float) -> Column:
+    """Return how many blocks an SM runs one after the other, as a share of those of the launch.
+
+    Of the SM with the most of them. As many as are resident run together, at last those that are
+    left. A warp keeps to one of the schedulers, and that with the most warps sets the time. It is
+    busy with as many as are ``wanted`` for all of its units, or more.
+    """
+    together = np.maximum(1.0, resident)
+    most = np.ceil(demand.blocks / card.sms)
+    left = np.mod(most, together)
+    warps = np.ceil(demand.threads / card.warp) / SCHEDULERS
+
+    def taken(blocks: Column) -> Column:
+        """Return the blocks that a scheduler could run meanwhile."""
+        return np.maximum(max(1.0, wanted), np.ceil(blocks * warps)) / warps
+
+    rounds = (most - left) / together * taken(together) + (left > 0) * taken(left)
+    return np.asarray(rounds / demand.blocks)
 
 
 def _edges(demand: Demand, card: Card, resident: Column) -> Column:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import OPERAND_REUSE, STEPS_LOADED, UNROLLED_PRODUCTS
+from eatss.analysis.structure import OPERAND_REUSE, STEPS_LOADED, unrolled
 from eatss.free_names import free_name
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
@@ -57,13 +57,14 @@ from eatss.program.linear import linear
 
 
 def with_operands(
-    rest: Sequence[Node], boxes: frozenset[Buffer], taken: set[str]
+    rest: Sequence[Node], boxes: frozenset[Buffer], threads: int, taken: set[str]
 ) -> tuple[Node, ...] | None:
     """Return what a turn does, its loops of plain products as steps that load their operands.
 
     Args:
         rest: what the turn does with boxes that are there.
         boxes: those that it fills.
+        threads: of a block.
         taken: names that are not free; names of steps and operands are added.
 
     Returns:
@@ -73,21 +74,21 @@ def with_operands(
     votes = tuple(one for one in rest if isinstance(one, AllFinite))
     nodes = tuple(rest[len(votes) :])
     if len(nodes) == 1 and isinstance(nodes[0], If):
-        steps = _all_steps(nodes[0].body, boxes, taken)
+        steps = _all_steps(nodes[0].body, boxes, threads, taken)
         return None if steps is None else (*votes, replace(nodes[0], body=steps))
-    steps = _all_steps(nodes, boxes, taken)
+    steps = _all_steps(nodes, boxes, threads, taken)
     return None if steps is None else (*votes, *steps)
 
 
 def _all_steps(
-    nodes: Sequence[Node], boxes: frozenset[Buffer], taken: set[str]
+    nodes: Sequence[Node], boxes: frozenset[Buffer], threads: int, taken: set[str]
 ) -> tuple[Node, ...] | None:
-    found = [_steps(one, boxes, taken) for one in nodes]
+    found = [_steps(one, boxes, threads, taken) for one in nodes]
     steps = tuple(one for one in found if one is not None)
     return steps if steps and len(steps) == len(found) else None
 
 
-def _steps(node: Node, boxes: frozenset[Buffer], taken: set[str]) -> For | None:
+def _steps(node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]) -> For | None:
     """Return a loop over plain products as steps."""
     count = constant_trips(node) if isinstance(node, For) and node.cycle is None else None
     if not isinstance(node, For) or not count or count % STEPS_LOADED or not _is_plain(node.body):
@@ -99,7 +100,7 @@ def _steps(node: Node, boxes: frozenset[Buffer], taken: set[str]) -> For | None:
     for number, own in zip(products, operands, strict=True):
         if not own or number < OPERAND_REUSE * sum(one.count for one in own):
             return None
-    if count * sum(products) > UNROLLED_PRODUCTS:
+    if not unrolled(count * sum(products), threads):
         return None
     step = free_name(f"{node.counter}_step", taken)
     at = {node.counter: total(node.lower, Name(step))}

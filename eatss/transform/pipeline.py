@@ -142,14 +142,15 @@ class _Around:
     """What loops that copy ahead know of their kernel.
 
     ``stage`` and ``plain`` are names for the stage of a turn, and for whether copies need no tests.
-    ``varying`` differs between the threads of a block, and each of them has ``registers``. Names
-    that are ``taken`` are not free.
+    ``varying`` differs between the ``threads`` of a block, and each of them has ``registers``.
+    Names that are ``taken`` are not free.
     """
 
     stage: str
     plain: str
     varying: frozenset[str]
     registers: int
+    threads: int
     taken: set[str]
 
     @classmethod
@@ -160,6 +161,7 @@ class _Around:
             free_name("plain", taken),
             varying_names(kernel.body),
             registers,
+            kernel.threads,
             taken,
         )
 
@@ -229,7 +231,7 @@ class _Ahead:
         steps = StepsAhead.of(self.rest, around.registers)
         if steps is not None:
             return steps
-        plain = with_operands(self.rest, self.buffers, around.taken)
+        plain = with_operands(self.rest, self.buffers, around.threads, around.taken)
         return None if plain is None else StepsAhead.of(plain, around.registers)
 
     def _with_steps_ahead(
