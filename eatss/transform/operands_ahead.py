@@ -301,9 +301,9 @@ def _are_apart(nodes: Sequence[Node], places: set[Name]) -> bool:
     Places are those of a point.
     """
     computed = [one for one in every(nodes) if isinstance(one, Compute)]
-    written = {one.target.buffer: one.target.subscripts for one in computed}
+    written = {one.target.buffer for one in computed}
     return all(
-        places <= set(one.subscripts) and written[one.buffer] == one.subscripts
+        places <= set(one.subscripts)
         for node in computed
         for one in (node.target, *node.reads)
         if one.buffer in written
