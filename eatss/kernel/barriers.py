@@ -360,7 +360,7 @@ class Follower:
         return self._boxes.setdefault((buffer, stage, phase), _Box(buffer, stage, phase))
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:
-        return any(_mentions(expression, self._varying) for expression in expressions)
+        return any(varies(expression, self._varying) for expression in expressions)
 
 
 def _is_box(element: Element) -> bool:
@@ -378,7 +378,7 @@ def varying_names(body: Sequence[Node]) -> frozenset[str]:
     """Return the names of constants and counters that differ between the threads of a block."""
     found: set[str] = set()
     while True:
-        more = {name for name, values in _named(body) if any(_mentions(v, found) for v in values)}
+        more = {name for name, values in _named(body) if any(varies(v, found) for v in values)}
         if more <= found:
             return frozenset(found)
         found |= more
@@ -393,6 +393,7 @@ def _named(body: Sequence[Node]) -> Iterator[tuple[str, tuple[IntExpr, ...]]]:
                 yield counter, (node.lower, node.step)
 
 
-def _mentions(expression: IntExpr, names: Iterable[str]) -> bool:
+def varies(expression: IntExpr, names: Iterable[str]) -> bool:
+    """Tell whether an expression differs between threads where these names do."""
     known = set(names)
     return any(name in known or name.startswith(_THREAD) for name in names_in(expression))

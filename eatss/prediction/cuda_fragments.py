@@ -30,15 +30,14 @@ def fragment_padding(
     """
     instruction, product = of.structure.instruction, of.cut.products[0]
     assert instruction is not None
-    threads, points = of.shape.threads[product.columns], of.shape.points[product.columns]
-    table = np.stack([*sizes, threads, points], axis=1).astype(np.int64)
+    table = np.stack([*sizes, of.shape.points[product.columns]], axis=1).astype(np.int64)
     unique, back = np.unique(table, axis=0, return_inverse=True)
     width = members[0].access.element_bytes
     found = []
     in_rows = all(_in_rows(one, product.columns) for one in members)
-    for *extents, along, several in unique.tolist():
+    for *extents, several in unique.tolist():
         turns = matrices_in_turn(int(several), instruction.points[1], width) if in_rows else 1
-        lanes = _lanes(instruction, product, along, turns)
+        lanes = _lanes(instruction, product, turns)
         vectors = [
             max(
                 turns if _in_rows(one, product.columns) else 1,
@@ -69,22 +68,17 @@ def _in_rows(uniform: UniformSet, loop: str) -> bool:
     return loop in dict(last) and not any(loop in dict(terms) for terms, _ in others)
 
 
-def _lanes(
-    instruction: WarpInstruction, product: ProductFacts, threads: int, turns: int
-) -> list[dict[str, int]]:
-    """Return where each lane of a warp reads, by loop, with so many threads along columns.
+def _lanes(instruction: WarpInstruction, product: ProductFacts, turns: int) -> list[dict[str, int]]:
+    """Return where each lane of a warp reads, by loop.
 
-    Where the columns of matrices take ``turns`` a lane loads one of each at a time
-    [:mod:`eatss.transform.matrices_in_turn`].
+    Where the columns of matrices take ``turns`` a lane loads one of each at a time, and else those
+    of a matrix follow each other [:mod:`eatss.transform.matrices_in_turn`].
     """
     rows, steps = instruction.lanes
-    _, points = instruction.points
     return [
         {
             product.rows: row,
-            product.columns: (
-                turns * row if turns > 1 else row // points + threads * (row % points)
-            ),
+            product.columns: turns * row,
             product.sum_loop: step * instruction.steps_beside,
         }
         for row in range(rows)

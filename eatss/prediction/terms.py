@@ -94,7 +94,8 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
     per_sm = np.ceil(demand.blocks / card.sms) / demand.blocks
 
     def units(work: Column, per_cycle: float) -> Column:
-        turns = _turns(demand, card, resident, per_cycle / SCHEDULERS / _UNITS_OF_A_WARP)
+        wanted = round(per_cycle / SCHEDULERS / _UNITS_OF_A_WARP)
+        turns = _turns(demand, card, resident, float(wanted))
         return work * turns * card.warp / per_cycle / cycles
 
     on_chip = {

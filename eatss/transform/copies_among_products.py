@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from eatss.analysis.structure import FRAGMENT_PLACES
+from eatss.kernel.barriers import varies
 from eatss.kernel.nodes import (
     Aligned,
     Buffer,
@@ -61,7 +62,7 @@ def plain_copies(nodes: Sequence[Node], varying: Collection[str]) -> PlainCopies
         found: list[Node] = []
         for node in some:
             if isinstance(node, If):
-                conditions.update(dict.fromkeys(_parts(node.conditions)))
+                conditions.update(dict.fromkeys(apart(node.conditions)))
                 found += first(node.body)
                 continue
             own = every((node,))
@@ -71,16 +72,16 @@ def plain_copies(nodes: Sequence[Node], varying: Collection[str]) -> PlainCopies
 
     plain = first(nodes)
     used = {name for one in conditions for name in names_in(one)}
-    if used & {*inside, *varying} or any(name.startswith("threadIdx.") for name in used):
+    if used & inside or any(varies(one, varying) for one in conditions):
         return None
     return PlainCopies(tuple(conditions), plain)
 
 
-def _parts(conditions: Iterable[IntExpr]) -> Iterator[IntExpr]:
+def apart(conditions: Iterable[IntExpr]) -> Iterator[IntExpr]:
     """Yield the conditions that have to hold for all of these to hold."""
     for one in conditions:
         if isinstance(one, Apply) and one.operator is Operator.AND:
-            yield from _parts(one.operands)
+            yield from apart(one.operands)
         else:
             yield one
 

@@ -179,13 +179,15 @@ class _Phases:
         declared = tuple(one.buffer for one in node.body if isinstance(one, Declare))
         scopes = [one for one in node.body if isinstance(one, Scope)]
         parts = [_parts((*map(_declare, declared), *one.body)) for one in scopes]
-        whole = [one for one in parts if one is not None]
+        whole = [one for one in parts if one is not None and one[0] == declared]
         if not count or len(whole) < 2 or len(whole) + len(declared) < len(node.body):
             return None
-        return cls(
+        found = cls(
             loop=node, count=count, declared=declared,
             loads=tuple(one[1] for one in whole), computed=tuple(one[2] for one in whole),
         )  # fmt: skip
+        loads = [one for own in found.loads for one in own]
+        return None if _meet(loads, found.products) else found
 
     @property
     def products(self) -> tuple[Node, ...]:
@@ -348,8 +350,8 @@ class StepsAhead:
 
 def _matrices(fragment: Buffer) -> int:
     """Return how many matrices a thread has fragments of in a buffer."""
-    first = fragment.layout.extents[0]
-    return first.value if isinstance(first, Constant) else 1
+    extents = fragment.layout.extents
+    return extents[0].value if extents and isinstance(extents[0], Constant) else 1
 
 
 def _set_of(step: IntExpr) -> IntExpr:
@@ -371,7 +373,16 @@ def _parts(body: Sequence[Node]) -> _Parts | None:
     products = tuple(body[front:])
     plain = all(isinstance(one, _LOADS) for one in every(loads))
     whole = all(isinstance(one, _PRODUCTS) for one in every(products))
-    return (declared, loads, products) if declared and plain and whole else None
+    if not declared or not plain or not whole or _meet(loads, products):
+        return None
+    return declared, loads, products
+
+
+def _meet(loads: Sequence[Node], products: Sequence[Node]) -> bool:
+    """Tell whether something is loaded that products write, so that loads have to stay behind."""
+    read = {one.buffer for node in every(loads) for one in accesses(node)[1]}
+    written = {one.buffer for node in every(products) for one in accesses(node)[0]}
+    return bool(read & written)
 
 
 def _computes(node: Node) -> bool:

@@ -30,8 +30,8 @@ from eatss.transform.vectors_apart import depends_on_points
 def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
     """Return a kernel whose threads have parts of neighbouring matrices in turn.
 
-    A loop stays as it is where boxes do not run along it, where the points of a thread are no whole
-    matrices in pairs, or where something besides its value depends on which points a thread has.
+    A loop stays as it is where the points of a thread are no whole matrices, or where something
+    besides its value depends on which points a thread has.
 
     Args:
         kernel: one whose threads are boxes of lanes, if it is to change.
@@ -77,11 +77,13 @@ class _Turns:
             (matrices_in_turn(count, self.points, self.element_bytes) for count in trips if count),
             default=1,
         )
-        if turns == 1 or 0 in trips:
+        if 0 in trips or any(count % self.points for count in trips):
             return kernel
         if not _in_rows(nodes, {one.name for one in values}):
-            return kernel
-        if any(depends_on_points(node, axis.thread, axis.point) for node in others):
+            turns = 1
+        if self.points * turns == 1 or any(
+            depends_on_points(node, axis.thread, axis.point) for node in others
+        ):
             return kernel
 
         def changed(node: Node) -> tuple[Node, ...]:

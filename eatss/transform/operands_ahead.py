@@ -123,6 +123,8 @@ def _steps(node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]) 
 def _part(nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]) -> tuple[Node, ...]:
     """Return what loads the operands of a nest, and the nest."""
     products = _to_and_fro(_with_operands(nest, (), operands), taken)
+    if len(products) > 1:  # values that are known to this step only
+        products = (Scope(body=products),)
     return (*(one.load() for one in operands), *products)
 
 
@@ -289,11 +291,24 @@ def _row(node: Node) -> tuple[For, tuple[Let, ...], For] | None:
     values = tuple(one for one in lets if isinstance(one, Let))
     if len(values) < len(lets) or not isinstance(row, For):
         return None
-    places = {Name(node.counter), Name(row.counter)}
     nested = any(isinstance(one, For) for one in every(row.body))
-    computed = [one for one in every(row.body) if isinstance(one, Compute)]
-    alone = all(places <= set(one.target.subscripts) for one in computed)
-    return (node, values, row) if alone and not nested else None
+    places = {Name(node.counter), Name(row.counter)}
+    return None if nested or not _are_apart(row.body, places) else (node, values, row)
+
+
+def _are_apart(nodes: Sequence[Node], places: set[Name]) -> bool:
+    """Tell whether no point meets what is written at another, so that their order does not matter.
+
+    Places are those of a point.
+    """
+    computed = [one for one in every(nodes) if isinstance(one, Compute)]
+    written = {one.target.buffer for one in computed}
+    return all(
+        places <= set(one.subscripts)
+        for node in computed
+        for one in (node.target, *node.reads)
+        if one.buffer in written
+    )
 
 
 def _two_rows(rows: For, values: Sequence[Let], row: For, taken: set[str]) -> For:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from eatss.free_names import free_name
-from eatss.kernel.barriers import varying_names
+from eatss.kernel.barriers import varies, varying_names
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Barrier,
@@ -54,6 +54,7 @@ from eatss.program import (
 )
 from eatss.transform.copies_among_products import (
     PlainCopies,
+    apart,
     copies_among_products,
     plain_copies,
 )
@@ -227,12 +228,16 @@ class _Ahead:
         return (*prologue, *tests, replace(loop, body=body, cycle=cycle), Wait(pending=0))
 
     def _steps(self, around: _Around) -> StepsAhead | None:
-        """Return steps of products that can be loaded for ahead."""
+        """Return steps of products that can be loaded for ahead.
+
+        All threads of a block wait for the next turn where the last products are.
+        """
         steps = StepsAhead.of(self.rest, around.registers)
-        if steps is not None:
-            return steps
-        plain = with_operands(self.rest, self.buffers, around.threads, around.taken)
-        return None if plain is None else StepsAhead.of(plain, around.registers)
+        if steps is None:
+            plain = with_operands(self.rest, self.buffers, around.threads, around.taken)
+            steps = None if plain is None else StepsAhead.of(plain, around.registers)
+        asked = () if steps is None else steps.tests
+        return None if any(varies(one, around.varying) for one in asked) else steps
 
     def _with_steps_ahead(
         self,
@@ -265,8 +270,8 @@ class _Ahead:
         found = plain_copies(copies, around.varying)
         if found is not None:  # where there is something to copy there is a turn to load for
             later = {loop.counter: total(Name(loop.counter), loop.step)}
-            known = [substitute(one, later) for one in steps.known_tests]
-            conditions = dict.fromkeys((*found.conditions, *steps.whole, *known))
+            known = [*steps.whole, *(substitute(one, later) for one in steps.known_tests)]
+            conditions = dict.fromkeys((*found.conditions, *apart(known)))
             whole = replace(found, conditions=tuple(conditions))
             most = steps.steps_that_copy if stages <= _SHORTEST else 0
             shares = Shares.of(found.nodes, most)

@@ -93,8 +93,25 @@ def test_one_block_more_than_the_sms_takes_twice_as_long() -> None:
 
 
 def test_one_warp_of_an_sm_has_a_quarter_of_its_units() -> None:
-    full = time_of({"fp32": 1e6}) - LAUNCH_S
-    assert time_of({"fp32": 1e6, "threads": 32}) - LAUNCH_S == pytest.approx(4 * full)
+    full = time_of({"fp64": 1e6}) - LAUNCH_S
+    assert time_of({"fp64": 1e6, "threads": 32}) - LAUNCH_S == pytest.approx(4 * full)
+
+
+def test_a_warp_keeps_half_of_32_units_busy() -> None:
+    assert round(CARD.fp32_per_cycle / 64) == 2 * round(CARD.fp64_per_cycle / 64) == 2
+    for threads, share in ((32, 1 / 8), (64, 1 / 4), (128, 1 / 2), (160, 5 / 8), (192, 3 / 4)):
+        full = time_of({"fp32": 1e6}) - LAUNCH_S
+        found = time_of({"fp32": 1e6, "threads": threads}) - LAUNCH_S
+        assert found == pytest.approx(full / share)
+
+
+def test_blocks_that_are_left_run_alone() -> None:
+    two = {"fp32": 1e6, "threads": 128, "registers": 255}  # two blocks fit, each takes 128 of 256
+    rounds = {1: 2, 2: 2, 3: 4, 4: 4, 5: 6}  # alone one takes as long as two
+    for blocks, halves in rounds.items():
+        found = time_of({**two, "fp32": 1e6 * blocks, "blocks": CARD.sms * blocks}) - LAUNCH_S
+        once = time_of({**two, "fp32": 2e6, "blocks": 2 * CARD.sms}) - LAUNCH_S
+        assert found == pytest.approx(once * halves / 2)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +131,7 @@ def test_one_warp_of_an_sm_has_a_quarter_of_its_units() -> None:
 def test_the_scheduler_with_the_most_warps_sets_the_time(
     threads: int, blocks: int, share: float
 ) -> None:
-    work = {"fp32": 1e6, "blocks": CARD.sms * blocks}
+    work = {"fp64": 1e6, "blocks": CARD.sms * blocks}
     whole = time_of({**work, "threads": 128}) - LAUNCH_S
     found = time_of({**work, "threads": threads}) - LAUNCH_S
     assert found == pytest.approx(whole / share)

@@ -109,16 +109,15 @@ def test_of_floats_up_to_four_matrices_take_turns(columns: int, turns: int) -> N
     vector = 2 * turns
     for one in found:
         start = 8 * vector * (one["rj"] // vector) + vector * one["tj"]
-        assert one["value"] == (
-            start + one["rj"] % vector if turns > 1 else one["tj"] + 8 * one["rj"]
-        )
+        assert one["value"] == start + one["rj"] % vector
 
 
-def test_where_rows_run_along_the_sum_points_stay_a_block_apart() -> None:
-    assert value_of(generated(TRANSPOSED, (16, 8)), "j") == "tj + 8 * rj"
+def test_where_rows_run_along_the_sum_columns_of_a_matrix_follow_each_other() -> None:
+    assert value_of(generated(TRANSPOSED, (16, 8)), "j") == "2 * tj + 16 * (rj / 2) + rj % 2"
     assert value_of(generated(TRANSPOSED, (16, 8)), "i") == "ti + 16 * ri"
     assert value_of(generated(PLAIN, (16, 8)), "i") == "ti + 16 * ri"
 
 
-def test_an_odd_number_of_matrices_stays() -> None:
-    assert value_of(generated(PLAIN, (16, 8), columns=48), "j") == "tj + 8 * rj"
+def test_of_an_odd_number_of_matrices_none_take_turns() -> None:
+    value = "2 * tj + 16 * (rj / 2) + rj % 2"
+    assert value_of(generated(PLAIN, (16, 8), columns=48), "j") == value

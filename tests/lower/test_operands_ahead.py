@@ -1,0 +1,234 @@
+"""Threads that multiply alone load operands of a step ahead, and programs stay right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import groupby
+
+import pytest
+
+import eatss
+from eatss.program import Program
+from eatss.recipe.options import CodegenOptions
+from eatss.verify import Verification
+
+Generate = Callable[..., Program]
+Check = Callable[..., Verification]
+
+TILES = {"i": 32, "j": 32, "k": 4}
+BLOCK = (8, 8)
+
+
+def options(
+    stages: int = 2,
+    block: tuple[int, int] = BLOCK,
+    kernel: str = "",
+    strict_fp: bool = False,
+    **tiles: int,
+) -> CodegenOptions:
+    sizes = (TILES if not kernel else {}) | tiles
+    return CodegenOptions(
+        tile_sizes=((kernel, tuple(sizes.items())),),
+        block=((kernel, block),),
+        stages=stages,
+        strict_fp=strict_fp,
+    )
+
+
+def loads_ahead(program: Program) -> bool:
+    return re.search(r"\b\w+_step(_\d+)?\[", program.text) is not None
+
+
+def plain_branch(program: Program) -> str:
+    """Return what a turn does where nothing needs tests."""
+    kernel = program.text.partition("__global__")[2]
+    turn = kernel.partition("stage = 0; ")[2].partition("if (plain")[2]
+    return turn.partition("{\n")[2].partition("} else {")[0]
+
+
+EVENTS = {
+    "copy": r"eatss_copy_\w*ahead\(",
+    "commit": r"eatss_commit_copies",
+    "wait": r"eatss_wait_for_copies",
+    "barrier": r"__syncthreads",
+    "step": r"for \(int k_step",
+    "last": r"const int k_step",
+    "load": r"_step(?:\[[^]]*\])*\[r\w+\] = sh\.",
+    "add": r" \+= ",
+}
+
+
+def events(text: str) -> list[str]:
+    """Return what lines of code do, the same in a row once."""
+    lines = text.splitlines()
+    found = [name for line in lines for name, own in EVENTS.items() if re.search(own, line)]
+    return [name for name, _ in groupby(found)]
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_operands_of_the_next_step_are_loaded_in_front_of_products(
+    stages: int, generate: Generate
+) -> None:
+    turn = plain_branch(generate("gemm", dtype="float", options=options(stages)))
+    front = ["copy", "commit", "step", "load", "add"]
+    assert events(turn) == [*front, "last", "wait", "barrier", "load", "add"]
+    assert "if (" not in turn
+    steps, _, last = turn.partition("const int k_step = 3;")
+    next_turn = f"(stage == {stages - 1} ? 0 : stage + 1)"
+    for box, there in (("A", "[stage][i - i0][k_step + 1]"), ("B", "[stage][k_step + 1][j - j0]")):
+        point = "ri" if box == "A" else "rj"
+        assert f"{box}_step[(k_step + 1) % 2][{point}] = sh.{box}{there};" in steps
+    assert f"A_step[0][ri] = sh.A[{next_turn}][i - i0][0];" in last
+    assert f"B_step[0][rj] = sh.B[{next_turn}][0][j - j0];" in last
+    added = "sum_C_r[ri][rj] += A_step[k_step % 2][ri] * B_step[k_step % 2][rj];"
+    assert turn.count(added) == turn.count("+= A_step") == 4  # two rows, of steps and of the last
+    assert f"eatss_wait_for_copies<{stages - 2}>" in last
+
+
+def test_products_of_a_step_load_for_each_other(generate: Generate) -> None:
+    turn = plain_branch(generate("syr2k", dtype="float", options=options()))
+    front = ["copy", "commit", "step", "load", "add", "load", "add"]
+    last = ["last", "load", "add", "wait", "barrier", "load", "add"]
+    assert events(turn) == [*front, *last]
+    assert "if (" not in turn
+    assert "% 2" not in turn.partition("eatss_commit_copies")[2]  # operands have one set each
+
+
+def test_turns_without_tests_ask_for_this_turn_and_the_next(generate: Generate) -> None:
+    text = generate("gemm", dtype="float", options=options(3)).text
+    (test,) = re.findall(r"if \((plain && .*)\) \{", text)
+    parts = test.split(" && ")
+    assert {"k0 + 8 < NK", "k0 + 4 <= NK", "k0 + 4 + 4 <= NK"} < set(parts)
+    assert len(parts) == len(set(parts))
+
+
+FAR = """
+void sums(int NI, int NJ, int NK, float C[NI][NJ], float A[NI][NK], float B[NK][NJ], float y[NI])
+{
+#pragma scop
+    for (int i = 0; i < NI; i++)
+        for (int j = 0; j < NJ; j++)
+            for (int k = 0; k < NK; k++)
+                C[i][j] += A[i][k] * B[k][j] + y[i];
+#pragma endscop
+}
+"""
+
+
+def test_tests_that_no_turn_changes_stand_in_front() -> None:
+    """What is not in boxes is read in whole tiles only, so turns ask for those along all loops."""
+    program = eatss.codegen(
+        FAR, gpu="h200", tiles=TILES, block=BLOCK, stages=2, placements={"y": "l1"}
+    )
+    (front,) = re.findall(r"plain = (.*);", program.text)
+    (test,) = re.findall(r"if \((plain && .*)\) \{", program.text)
+    assert {"i0 + 32 <= NI", "j0 + 32 <= NJ"} <= set(front.split(" && "))
+    parts = test.split(" && ")
+    assert all("k0" in one for one in parts[1:])
+    assert len(parts) == len(set(parts))
+
+
+SIZES = [
+    {"NI": 96, "NJ": 64, "NK": 24},
+    {"NI": 70, "NJ": 45, "NK": 31},
+    {"NI": 33, "NJ": 97, "NK": 13},
+    {"NI": 64, "NJ": 32, "NK": 4},
+    {"NI": 32, "NJ": 64, "NK": 8},
+    {"NI": 5, "NJ": 3, "NK": 1},
+    {"NI": 34, "NJ": 50, "NK": 0},
+]
+
+
+def sizes_of(program: Program) -> list[dict[str, int]]:
+    """Return sizes for the parameters of a program."""
+    names = {one.name for one in program.parameters}
+    return [{name: size for name, size in own.items() if name in names} for own in SIZES]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "chosen"),
+    [
+        ("gemm", options()),
+        ("gemm", options(3, k=6, strict_fp=True)),
+        pytest.param("gemm", options(4, i=40, k=2), marks=pytest.mark.long),
+        ("syr2k", options()),
+        pytest.param("syr2k", options(3, k=2, strict_fp=True), marks=pytest.mark.long),
+        ("syrk", options(3)),
+        pytest.param("syrk", options(2, i=40, j=48), marks=pytest.mark.long),
+        pytest.param("trmm", options(2), marks=pytest.mark.long),
+        pytest.param("2mm", options(3), marks=pytest.mark.long),
+    ],
+)
+def test_products_are_right_at_sizes_that_fit_and_at_others(
+    kernel: str, chosen: CodegenOptions, generate: Generate, verify_kernel: Check
+) -> None:
+    program = generate(kernel, dtype="float", options=chosen)
+    assert loads_ahead(program)
+    found = verify_kernel(program, sizes_of(program))
+    assert (found.status, found.message) == ("ok", "")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stages", [2, 3])
+def test_a_triangle_of_products_is_right(
+    stages: int, generate: Generate, verify_kernel: Check
+) -> None:
+    own = options(stages, kernel="kernel4", j1=32, j2=32, i=4)
+    program = generate("covariance", dtype="float", options=own)
+    assert loads_ahead(program)
+    names = [one.name for one in program.parameters]
+    sizes = [dict(zip(names, two, strict=True)) for two in ((96, 64), (70, 45), (33, 97), (5, 3))]
+    found = verify_kernel(program, sizes)
+    assert (found.status, found.message) == ("ok", "")
+
+
+@pytest.mark.long
+def test_doubles_load_ahead_where_threads_multiply_them(
+    generate: Generate, verify_kernel: Check
+) -> None:
+    program = generate("gemm", gpu="rtx4090", options=options(3))
+    assert loads_ahead(program)
+    found = verify_kernel(program, SIZES)
+    assert (found.status, found.message) == ("ok", "")
+
+
+def refused() -> dict[str, tuple[str, CodegenOptions]]:
+    return {
+        "one box": ("h200", options(1)),
+        "an odd number of steps": ("h200", options(k=3)),
+        "too little reuse": ("h200", options(block=(16, 8))),
+        "too many products": ("h200", options(i=64, j=128, k=32)),
+        "tensor cores": ("h200", options(k=16)),
+        "a card without copies ahead": ("t4", options()),
+    }
+
+
+@pytest.mark.parametrize("case", refused())
+def test_where_nothing_is_loaded_ahead(case: str, generate: Generate) -> None:
+    gpu, chosen = refused()[case]
+    dtype = "double" if case == "tensor cores" else "float"
+    assert not loads_ahead(generate("gemm", dtype=dtype, gpu=gpu, options=chosen))
+
+
+STEP = "A_step[(k_step + 1) % 2][ri] = sh.A[stage][i - i0][k_step + 1]"
+NEXT = "= sh.A[(stage == 1 ? 0 : stage + 1)][i - i0][0]"
+PHASE = "B_1_step[ri] = sh.B_1[stage][i - i0][k_step]"
+BROKEN = {
+    "the same step again": ("gemm", STEP, STEP.replace("k_step + 1]", "k_step]")),
+    "the set that is in use": ("gemm", STEP, STEP.replace("(k_step + 1)", "k_step")),
+    "the other set": ("gemm", "+= A_step[k_step % 2]", "+= A_step[(k_step + 1) % 2]"),
+    "the turn before": ("gemm", NEXT, "= sh.A[stage][i - i0][0]"),
+    "the second step of a turn": ("gemm", NEXT, NEXT.replace("[0]", "[1]")),
+    "nothing was waited for": ("gemm", "eatss_wait_for_copies<0>();", ""),
+    "a step too far": ("syr2k", PHASE, PHASE.replace("[k_step]", "[k_step + 1]")),
+    "operands of the other product": ("syr2k", "+= A_step[ri]", "+= B_1_step[ri]"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_is_loaded_wrongly_is_seen(case: str, generate: Generate, broken: Check) -> None:
+    kernel, old, new = BROKEN[case]
+    program = generate(kernel, dtype="float", options=options())
+    found = broken(program, old, new, sizes_of(program)[:2])
+    assert found.status in ("wrong result", "shared memory")

@@ -1,0 +1,489 @@
+"""Steps of plain products add what the loop added, in its order, of operands that are there.
+
+What is computed is followed by a small machine: a sum is the list of what was added to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from eatss.analysis.structure import FRAGMENT_PLACES, OPERAND_REUSE, UNROLLED_PRODUCTS
+from eatss.kernel.barriers import barrier_faults
+from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import (
+    AllFinite,
+    Buffer,
+    Compute,
+    Copy,
+    Declare,
+    Element,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Scope,
+    Source,
+)
+from eatss.kernel.uses import every, with_expressions
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    evaluate,
+    multiplied,
+    substitute,
+    total,
+)
+from eatss.scops import ElementType
+from eatss.transform.loads_ahead import StepsAhead
+from eatss.transform.operands_ahead import with_operands
+from eatss.transform.pipeline import pipelined
+
+PLENTY = 10_000
+TOLD = Source(line=1, text="C[i][j] += A[i][k] * B[k][j];")
+Value = tuple[Any, ...]
+Place = tuple[str, tuple[int, ...]]
+
+
+def buffer(name: str, space: Any, *extents: int) -> Buffer:
+    layout = Layout(tuple(map(Constant, extents)))
+    return Buffer(name=name, space=space, element_type=ElementType.FLOAT, layout=layout)
+
+
+BOXES = tuple(buffer(name, "shared", 64, 64, 64) for name in "ABE")
+MEMORY = buffer("G", "global", 64)
+SUMS = tuple(buffer(f"sum{at}", "register", 8, 8) for at in range(2))
+ZERO, K = Constant(0), Name("k")
+
+
+def at(of: Buffer, *subscripts: IntExpr) -> Element:
+    return Element(buffer=of, subscripts=subscripts)
+
+
+def compute(target: Element, *reads: Element) -> Compute:
+    return Compute(
+        statement=cast("Any", None),
+        target=target,
+        reads=(target, *reads),
+        integers=(),
+        types={},
+    )
+
+
+def loop(counter: str, count: int, *body: Node, unroll: Any = "whole") -> For:
+    return For(
+        counter=counter,
+        lower=ZERO,
+        condition=Apply(Operator.LT, (Name(counter), Constant(count))),
+        step=Constant(1),
+        body=body,
+        unroll=unroll,
+        narrow=True,
+    )
+
+
+def steps(count: int, *body: Node) -> For:
+    """Return the loop over the steps of a turn, whose counter goes on from turn to turn."""
+    last = total(Name("k0"), Constant(count))
+    condition = Apply(Operator.LT, (K, last))
+    return replace(loop("k", count, *body, unroll=None), lower=Name("k0"), condition=condition)
+
+
+def in_turn(k: IntExpr) -> IntExpr:
+    return total(k, multiplied(Constant(-1), Name("k0")))
+
+
+def tile(rows: int, columns: int, target: Element | None = None) -> For:
+    """Return the products of a step of a thread: rows and columns of C += A B."""
+    own = at(SUMS[0], Name("r"), Name("c")) if target is None else target
+    first = at(BOXES[0], Name("i"), in_turn(K))
+    second = at(BOXES[1], in_turn(K), Name("j"))
+    i = Let(name="i", value=total(Name("ti"), multiplied(Constant(4), Name("r"))))
+    j = Let(name="j", value=total(Name("tj"), Name("c")))
+    return loop("r", rows, i, loop("c", columns, j, TOLD, compute(own, first, second)))
+
+
+@dataclass
+class Machine:
+    """Runs what a turn does: ``held`` is what was loaded, ``sums`` what was added, in its order.
+
+    A value is what it was read from: a box in a turn, memory, or a sum as far as it had come.
+    """
+
+    held: dict[Place, Value] = field(default_factory=dict)
+    sums: dict[Place, list[Value]] = field(default_factory=dict)
+    events: list[str] = field(default_factory=list)
+
+    def run(self, nodes: Sequence[Node], names: Mapping[str, int], turn: int) -> None:
+        """Run nodes of which those behind a :class:`Fill` are of the next turn."""
+        names = dict(names)
+        for node in nodes:
+            match node:
+                case Let():
+                    names[node.name] = evaluate(node.value, names)
+                case Scope():
+                    self.run(node.body, names, turn)
+                case For():
+                    value = evaluate(node.lower, names)
+                    while evaluate(node.condition, {**names, node.counter: value}):
+                        self.run(node.body, {**names, node.counter: value}, turn)
+                        value += evaluate(node.step, names)
+                case If():
+                    holds = all(evaluate(one, names) for one in node.conditions)
+                    self.run(node.body if holds else node.orelse, names, turn)
+                case Fill():
+                    turn += 1
+                    self.events.append("turn")
+                case Copy():
+                    assert node.source.buffer in BOXES
+                    self.held[self._place(node.target, names)] = self._read(
+                        node.source, names, turn
+                    )
+                    self.events.append("load")
+                case Compute():
+                    values = tuple(self._read(one, names, turn) for one in node.reads[1:])
+                    self.sums.setdefault(self._place(node.target, names), []).append(values)
+                    self.events.append("add")
+                case _:
+                    assert isinstance(node, Declare | Source | AllFinite)
+
+    def _read(self, one: Element, names: Mapping[str, int], turn: int) -> Value:
+        place = self._place(one, names)
+        if one.buffer in BOXES:
+            return (*place, turn)
+        if one.buffer in SUMS:
+            return (*place, len(self.sums.get(place, ())))
+        return self.held[place] if one.buffer.space == "register" else place
+
+    def _place(self, one: Element, names: Mapping[str, int]) -> Place:
+        return one.buffer.name, tuple(evaluate(part, names) for part in one.subscripts)
+
+
+THREAD = {"ti": 1, "tj": 2}
+
+
+def plainly(rest: Sequence[Node], depth: int, turns: int) -> Machine:
+    """Run turns as they were."""
+    machine = Machine()
+    for turn in range(turns):
+        machine.run(rest, {**THREAD, "k0": depth * turn}, turn)
+    return machine
+
+
+def ahead(found: StepsAhead, depth: int, turns: int) -> Machine:
+    """Run turns of which each loads the first step of the next one."""
+    machine = Machine()
+    machine.run(found.first(), {**THREAD, "k0": 0}, 0)
+    later = {"k0": total(Name("k0"), Constant(depth))}
+    first = with_expressions(found.first(), lambda one: substitute(one, later))
+    for turn in range(turns):
+        nodes = found.turn((NEXT_TURN, *first))
+        machine.run(nodes, {**THREAD, "k0": depth * turn}, turn)
+    return machine
+
+
+NEXT_TURN = Fill(target=at(SUMS[0], ZERO, ZERO), value=0)
+
+
+def operands(rest: Sequence[Node]) -> tuple[Node, ...] | None:
+    return with_operands(rest, frozenset(BOXES), {"r", "c", "i", "j", "k", "k0", "ti", "tj"})
+
+
+def steps_ahead(rest: Sequence[Node], registers: int = PLENTY) -> StepsAhead | None:
+    changed = operands(rest)
+    return None if changed is None else StepsAhead.of(changed, registers)
+
+
+@st.composite
+def nests(draw: st.DrawFn) -> Node:
+    """Draw products of a step: loops over points, and what is added at each of them."""
+    outer, rows, columns = draw(
+        st.sampled_from(
+            [(1, 4, 4), (1, 4, 5), (1, 5, 4), (1, 2, 8), (1, 6, 3), (4, 2, 3), (5, 3, 2), (4, 1, 3)]
+        )
+    )
+    points = {"o": Name("o"), "r": Name("r"), "c": Name("c")}
+    row = Let(name="i", value=total(Name("ti"), multiplied(Constant(4), Name("r"))))
+    column = Let(name="j", value=total(Name("tj"), Name("c")))
+    both = Let(name="b", value=total(Name("i"), Name("j")))
+    named = [Name("i"), Name("j"), Name("o") if outer > 1 else ZERO, Name("r"), Name("b"), ZERO]
+
+    def element() -> Element:
+        step = total(in_turn(K), Constant(draw(st.integers(0, 2))))
+        return at(draw(st.sampled_from(BOXES)), draw(st.sampled_from(named)), step)
+
+    def sum_() -> Element:
+        places = draw(st.sampled_from([("r", "c"), ("r", "c"), ("c", "r"), ("r",), ("c",), ()]))
+        return at(draw(st.sampled_from(SUMS)), *(points[one] for one in places))
+
+    def added() -> Compute:
+        reads = [element() for _ in range(draw(st.integers(1, 3)))]
+        other = draw(st.sampled_from(["none", "none", "memory", "sum", "first"]))
+        if other == "memory":
+            reads.append(at(MEMORY, Name("m")))
+        elif other == "sum":
+            reads.append(sum_())
+        elif other == "first":
+            reads.append(at(SUMS[0], Name("r"), ZERO))
+        return compute(sum_(), *reads)
+
+    inner = loop("c", columns, column, both, *(added() for _ in range(draw(st.integers(1, 2)))))
+    found = loop("r", rows, row, inner)
+    return found if outer == 1 else loop("o", outer, found)
+
+
+@given(
+    st.lists(st.lists(nests(), min_size=1, max_size=3), min_size=1, max_size=2),
+    st.sampled_from([2, 4, 6]),
+    st.integers(1, 3),
+)
+def test_sums_get_what_the_loop_adds_in_its_order(
+    loops: list[list[Node]], depth: int, turns: int
+) -> None:
+    other = Let(name="m", value=multiplied(Constant(3), K))  # of the step, and used by products
+    rest = [steps(depth, other, *own) for own in loops]
+    found = steps_ahead(rest)
+    assume(found is not None)
+    assert found is not None
+    assert ahead(found, depth, turns).sums == plainly(rest, depth, turns).sums
+
+
+@given(st.integers(1, 3), st.integers(0, 1))
+def test_operands_of_a_step_are_loaded_in_front_of_the_products_before(
+    number: int, more: int
+) -> None:
+    rest = [steps(4, *(tile(4, 4 + more, at(SUMS[0], *two)) for two in PLACES[:number]))]
+    found = steps_ahead(rest)
+    assert found is not None
+    machine = ahead(found, 4, 1)
+    loads, adds = 4 + 4 + more, 4 * (4 + more)
+    each = ["load"] * loads + ["add"] * adds
+    turns = ["turn"] + ["load"] * loads + ["add"] * adds
+    assert machine.events == ["load"] * loads + each * (4 * number - 1) + turns
+
+
+PLACES = ((Name("r"), Name("c")), (Name("c"), Name("r")), (Name("r"), Name("c")))
+
+
+def test_one_product_has_two_sets_of_operands_and_several_have_one() -> None:
+    one, two = (steps_ahead([steps(4, *[tile(4, 4)] * number)]) for number in (1, 2))
+    assert one is not None
+    assert two is not None
+    extents = [
+        [node.buffer.layout.extents for node in found.declarations() if isinstance(node, Declare)]
+        for found in (one, two)
+    ]
+    assert extents == [[(Constant(2), Constant(4))] * 2, [(Constant(4),)] * 4]
+
+
+@pytest.mark.parametrize(("rows", "pairs"), [(4, 2), (6, 3), (3, 0), (5, 0)])
+def test_rows_of_an_even_number_go_to_and_fro(rows: int, pairs: int) -> None:
+    (loop_,) = operands([steps(2, tile(rows, 6))]) or ()
+    counts = [one.counter for one in every([loop_]) if isinstance(one, For)]
+    assert ("r_pair" in counts, "c_back" in counts) == (pairs > 0, pairs > 0)
+    machine = Machine()
+    machine.run([loop_], {**THREAD, "k0": 0}, 0)
+    order = [places for _, places in machine.sums]
+    there = [[(row, column) for column in range(6)] for row in range(rows)]
+    if pairs:
+        there[1::2] = [own[::-1] for own in there[1::2]]
+    assert order == [place for own in there for place in own]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [(Name("r"),), (Name("c"),), (ZERO, Name("c")), (total(Name("r"), Name("c")),), ()],
+    ids=["row", "column", "one row", "diagonal", "scalar"],
+)
+def test_points_that_share_a_sum_are_taken_in_their_order(target: tuple[IntExpr, ...]) -> None:
+    rest = [steps(2, tile(4, 6, at(SUMS[0], *target)))]
+    (changed,) = operands(rest) or ()
+    assert all(one.counter != "c_back" for one in every([changed]) if isinstance(one, For))
+
+
+def test_a_sum_that_is_read_at_another_point_keeps_its_order() -> None:
+    own = tile(4, 6)
+    (i, row) = own.body
+    assert isinstance(row, For)
+    other = compute(at(SUMS[1], Name("r"), Name("c")), at(SUMS[0], Name("r"), ZERO))
+    both = replace(own, body=(i, replace(row, body=(*row.body, other))))
+    (changed,) = operands([steps(2, both)]) or ()
+    assert all(one.counter != "c_back" for one in every([changed]) if isinstance(one, For))
+
+
+def test_names_of_steps_and_operands_are_free() -> None:
+    taken = {"k_step", "A_step", "r_pair", "c_back", "r", "c", "i", "j", "k", "k0", "ti", "tj"}
+    before = set(taken)
+    (changed,) = with_operands([steps(2, tile(4, 4))], frozenset(BOXES), taken) or ()
+    assert isinstance(changed, For)
+    own = {one.counter for one in every([changed]) if isinstance(one, For)}
+    own |= {one.buffer.name for one in every([changed]) if isinstance(one, Declare)}
+    assert own - before == taken - before
+    assert not own & (before - {"r", "c"})
+
+
+def test_two_reads_of_an_element_are_one_operand() -> None:
+    element = at(BOXES[0], Name("r"), in_turn(K))
+    twice = loop("r", 4, loop("c", 4, compute(at(SUMS[0], Name("r"), Name("c")), element, element)))
+    (changed,) = operands([steps(2, twice)]) or ()
+    assert isinstance(changed, For)
+    (declared,) = (one.buffer for one in changed.body if isinstance(one, Declare))
+    assert declared.layout.extents == (Constant(4),)
+
+
+def test_an_element_at_other_values_of_a_name_is_another_operand() -> None:
+    (element, sum_) = at(BOXES[0], Name("j"), in_turn(K)), at(SUMS[0], Name("r"), Name("c"))
+    first, second = (
+        loop(
+            "c", 4, Let(name="j", value=total(Name("c"), Constant(8 * two))), compute(sum_, element)
+        )
+        for two in range(2)
+    )
+    rest = [steps(2, loop("r", 4, first, second))]
+    found = steps_ahead(rest)
+    assert found is not None
+    assert len(found.declarations()) == 2
+    assert ahead(found, 2, 2).sums == plainly(rest, 2, 2).sums
+
+
+def test_what_is_not_in_boxes_of_the_turn_is_read_where_it_was() -> None:
+    own = compute(
+        at(SUMS[0], Name("r"), Name("c")),
+        at(BOXES[0], Name("r"), in_turn(K)),
+        at(BOXES[1], Name("c"), in_turn(K)),
+    )
+    rest = [steps(2, loop("r", 4, loop("c", 4, own)))]
+    (changed,) = with_operands(rest, frozenset(BOXES[:1]), set()) or ()
+    read = {one for node in every([changed]) if isinstance(node, Compute) for one in node.reads}
+    assert {one.buffer.name for one in read} == {"sum0", "A_step", "B"}
+
+
+def test_an_operand_of_the_step_alone_is_one_register() -> None:
+    element = at(BOXES[0], in_turn(K))
+    own = loop("r", 4, loop("c", 4, compute(at(SUMS[0], Name("r"), Name("c")), element)))
+    found = steps_ahead([steps(2, own)])
+    assert found is not None
+    assert [one.buffer.size_bytes for one in found.declarations() if isinstance(one, Declare)] == [
+        2 * 4
+    ]
+
+
+VOTE = AllFinite(name="finite", unless=ZERO, counter="e", thread=ZERO, threads=1, shares=())
+
+
+def test_tests_around_the_steps_and_votes_stay() -> None:
+    inside = If(conditions=(Name("whole"),), body=(steps(2, tile(4, 4)),), orelse=())
+    found = steps_ahead([VOTE, inside])
+    assert found is not None
+    assert (found.votes, found.tests, found.known_tests) == ((VOTE,), (Name("whole"),), ())
+    found = steps_ahead([inside])
+    assert found is not None
+    assert (found.votes, found.tests) == ((), (Name("whole"),))
+    assert found.known_tests == found.tests
+
+
+def refused() -> dict[str, list[Node]]:
+    plain = tile(4, 4)
+    test = If(conditions=(Name("whole"),), body=(plain,))
+    fill = Fill(target=at(SUMS[0], ZERO, ZERO), value=0)
+    to_box = tile(4, 4, at(BOXES[2], Name("r"), Name("c")))
+    to_memory = tile(4, 4, at(MEMORY, Name("r")))
+    many = UNROLLED_PRODUCTS // 16 + 2
+    open_ = replace(steps(4, plain), condition=Apply(Operator.LT, (K, Name("NK"))))
+    read_only = compute(at(SUMS[0], Name("r"), Name("c")), at(MEMORY, K))
+    return {
+        "tests inside": [steps(4, test)],
+        "an odd number of steps": [steps(3, plain)],
+        "steps that nobody counted": [open_],
+        "too many products": [steps(many, plain)],
+        "too many products of several nests": [steps(many // 2, plain, plain)],
+        "points that are not unrolled": [steps(4, replace(plain, unroll=4))],
+        "what is no product": [steps(4, plain), fill],
+        "what is no product inside": [steps(4, plain, fill)],
+        "sums in a box": [steps(4, to_box)],
+        "sums in memory": [steps(4, to_memory)],
+        "too little reuse": [steps(4, tile(3, 4))],
+        "too little reuse in one of two": [steps(4, plain, tile(3, 4))],
+        "nothing of a box": [steps(4, loop("r", 4, loop("c", 4, read_only)))],
+        "nothing": [],
+    }
+
+
+@pytest.mark.parametrize("case", refused())
+def test_what_is_refused(case: str) -> None:
+    assert operands(refused()[case]) is None
+
+
+def test_bounds_are_as_they_are_told() -> None:
+    most = UNROLLED_PRODUCTS // 16
+    assert operands([steps(most, tile(4, 4))]) is not None
+    assert OPERAND_REUSE * (4 + 4) == 4 * 4
+
+
+def test_registers_have_room_for_sums_and_two_steps() -> None:
+    for own, words in (
+        ([tile(4, 4)], 2 * (4 + 4)),
+        ([tile(4, 4), tile(4, 4)], 2 * (4 + 4)),
+        ([tile(4, 4), tile(4, 6)], (4 + 4) + (4 + 6)),
+        ([tile(4, 6), tile(4, 4), tile(4, 6)], 2 * (4 + 6)),  # the last and the next step's first
+    ):
+        rest, needed = [steps(2, *own)], 8 * 8 + words + FRAGMENT_PLACES
+        assert steps_ahead(rest, needed) is not None
+        assert steps_ahead(rest, needed - 1) is None
+
+
+def copying(test: IntExpr) -> Kernel:
+    """Return a kernel whose turns fill two boxes, and compute where a test holds."""
+    filled = [
+        Copy(target=at(one, Name("t"), ZERO), source=at(MEMORY, Name("t"))) for one in BOXES[:2]
+    ]
+    inside = If(conditions=(test,), body=(steps(4, tile(4, 4)),))
+    turns = For(
+        counter="k0",
+        lower=ZERO,
+        condition=Apply(Operator.LT, (Name("k0"), Name("NK"))),
+        step=Constant(4),
+        body=(*filled, inside),
+    )
+    return Kernel(
+        name="one",
+        threads=32,
+        arguments=(),
+        shared=BOXES[:2],
+        static_shared_bytes=48 << 10,
+        index_bits=32,
+        body=(Let(name="t", value=Name("threadIdx.x")), turns),
+    )
+
+
+def test_all_threads_of_a_block_ask_the_same_where_loads_run_ahead() -> None:
+    for test, steps_run in (("NK", True), ("t", False), ("threadIdx.x", False)):
+        own = copying(Apply(Operator.LT, (Name(test), Constant(8))))
+        found = pipelined(own, 2, 1 << 30, {"t"}, PLENTY)
+        counters = {one.counter for one in every(found.body) if isinstance(one, For)}
+        assert ("k_step" in counters) == steps_run
+        assert not barrier_faults(found.body)
+
+
+def test_loads_of_what_products_write_stay_behind_them() -> None:
+    own = buffer("t", "register", 1)
+    load = Copy(target=at(own, ZERO), source=at(SUMS[0], ZERO, ZERO))
+    add = compute(at(SUMS[0], ZERO, ZERO), at(own, ZERO))
+    assert StepsAhead.of([loop("s", 4, Declare(buffer=own), load, add)], PLENTY) is None
+    fine = compute(at(SUMS[1], ZERO, ZERO), at(own, ZERO))
+    assert StepsAhead.of([loop("s", 4, Declare(buffer=own), load, fine)], PLENTY) is not None
+    from_box = replace(load, source=at(BOXES[0], ZERO))
+    for last, kept in ((add, False), (fine, True)):
+        phases = (Scope(body=(load, fine)), Scope(body=(from_box, last)))
+        found = StepsAhead.of([loop("s", 4, Declare(buffer=own), *phases)], PLENTY)
+        assert (found is not None) == kept
