@@ -113,11 +113,11 @@ def test_of_floats_up_to_four_matrices_take_turns(columns: int, turns: int) -> N
 
 
 def test_where_rows_run_along_the_sum_columns_of_a_matrix_follow_each_other() -> None:
-    assert value_of(generated(TRANSPOSED, (16, 8)), "j") == "2 * tj + 16 * (rj / 2) + rj % 2"
+    assert value_of(generated(TRANSPOSED, (16, 8)), "j") == "2 * tj + 16 * (rj // 2) + rj % 2"
     assert value_of(generated(TRANSPOSED, (16, 8)), "i") == "ti + 16 * ri"
     assert value_of(generated(PLAIN, (16, 8)), "i") == "ti + 16 * ri"
 
 
 def test_of_an_odd_number_of_matrices_none_take_turns() -> None:
-    value = "2 * tj + 16 * (rj / 2) + rj % 2"
+    value = "2 * tj + 16 * (rj // 2) + rj % 2"
     assert value_of(generated(PLAIN, (16, 8), columns=48), "j") == value

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import FRAGMENT_PLACES, OPERAND_REUSE, UNROLLED_PRODUCTS
+from eatss.analysis.structure import FRAGMENT_PLACES, MOST_UNROLLED, OPERAND_REUSE
 from eatss.kernel.barriers import barrier_faults
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
@@ -49,6 +49,7 @@ from eatss.transform.loads_ahead import StepsAhead
 from eatss.transform.operands_ahead import with_operands
 from eatss.transform.pipeline import pipelined
 
+THREADS = 256
 PLENTY = 10_000
 TOLD = Source(line=1, text="C[i][j] += A[i][k] * B[k][j];")
 Value = tuple[Any, ...]
@@ -196,7 +197,9 @@ NEXT_TURN = Fill(target=at(SUMS[0], ZERO, ZERO), value=0)
 
 
 def operands(rest: Sequence[Node]) -> tuple[Node, ...] | None:
-    return with_operands(rest, frozenset(BOXES), {"r", "c", "i", "j", "k", "k0", "ti", "tj"})
+    return with_operands(
+        rest, frozenset(BOXES), THREADS, {"r", "c", "i", "j", "k", "k0", "ti", "tj"}
+    )
 
 
 def steps_ahead(rest: Sequence[Node], registers: int = PLENTY) -> StepsAhead | None:
@@ -324,7 +327,7 @@ def test_a_sum_that_is_read_at_another_point_keeps_its_order() -> None:
 def test_names_of_steps_and_operands_are_free() -> None:
     taken = {"k_step", "A_step", "r_pair", "c_back", "r", "c", "i", "j", "k", "k0", "ti", "tj"}
     before = set(taken)
-    (changed,) = with_operands([steps(2, tile(4, 4))], frozenset(BOXES), taken) or ()
+    (changed,) = with_operands([steps(2, tile(4, 4))], frozenset(BOXES), THREADS, taken) or ()
     assert isinstance(changed, For)
     own = {one.counter for one in every([changed]) if isinstance(one, For)}
     own |= {one.buffer.name for one in every([changed]) if isinstance(one, Declare)}
@@ -363,7 +366,7 @@ def test_what_is_not_in_boxes_of_the_turn_is_read_where_it_was() -> None:
         at(BOXES[1], Name("c"), in_turn(K)),
     )
     rest = [steps(2, loop("r", 4, loop("c", 4, own)))]
-    (changed,) = with_operands(rest, frozenset(BOXES[:1]), set()) or ()
+    (changed,) = with_operands(rest, frozenset(BOXES[:1]), THREADS, set()) or ()
     read = {one for node in every([changed]) if isinstance(node, Compute) for one in node.reads}
     assert {one.buffer.name for one in read} == {"sum0", "A_step", "B"}
 
@@ -398,7 +401,7 @@ def refused() -> dict[str, list[Node]]:
     fill = Fill(target=at(SUMS[0], ZERO, ZERO), value=0)
     to_box = tile(4, 4, at(BOXES[2], Name("r"), Name("c")))
     to_memory = tile(4, 4, at(MEMORY, Name("r")))
-    many = UNROLLED_PRODUCTS // 16 + 2
+    many = MOST_UNROLLED // 16 + 2
     open_ = replace(steps(4, plain), condition=Apply(Operator.LT, (K, Name("NK"))))
     read_only = compute(at(SUMS[0], Name("r"), Name("c")), at(MEMORY, K))
     return {
@@ -425,7 +428,7 @@ def test_what_is_refused(case: str) -> None:
 
 
 def test_bounds_are_as_they_are_told() -> None:
-    most = UNROLLED_PRODUCTS // 16
+    most = MOST_UNROLLED // 16
     assert operands([steps(most, tile(4, 4))]) is not None
     assert OPERAND_REUSE * (4 + 4) == 4 * 4
 
