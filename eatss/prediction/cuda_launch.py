@@ -126,7 +126,7 @@ class CudaLaunch:
     def tile_steps(self, statement: StatementFacts) -> Column:
         """Return how many tiles of serial loops a block runs for a statement."""
         steps = self.ones
-        for name in self._part_of(statement).serial:
+        for name in self.part_of(statement).serial:
             steps = steps * self.shape.steps.get(name, self.ones)
         if self.cut.sum_loop is not None:
             whole = self.trips[self.cut.sum_loop]
@@ -190,7 +190,8 @@ class CudaLaunch:
             return self.zeros
         return self.candidates.staged.get(self.cut.stageable[group], self.zeros)
 
-    def _part_of(self, statement: StatementFacts) -> PartFacts:
+    def part_of(self, statement: StatementFacts) -> PartFacts:
+        """Return the part of the launch that a statement is in."""
         return next(part for part in self.cut.parts if statement.name in part.statements)
 
 

@@ -5,6 +5,9 @@ What :mod:`eatss.transform.operands_ahead` decides.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 import numpy as np
 
 from eatss.analysis.structure import (
@@ -24,34 +27,76 @@ _WORD_BYTES = 4
 def operands_ahead(of: CudaLaunch, statement: StatementFacts) -> Flags:
     """Tell where a thread loads what a step reads while it computes the one before.
 
-    Boxes are filled ahead, steps of a tile are even in number and few enough to be unrolled, each
-    computes enough with what it loads, and registers have room for two of them beside the sums.
+    Boxes are filled ahead, a turn has one loop over an even number of steps, few enough to be
+    unrolled, each product computes enough with what it loads, and registers have room for the
+    operands of two that follow each other beside the sums.
     """
     never = np.asarray(of.zeros > 0)
-    serial = of.serial(statement)
-    if not serial or serial[-1] not in of.shape.tile or is_product(of, statement):
+    turn = _in_turn(of, statement)
+    if not turn or any(is_product(of, one) for one in turn):
         return never
-    steps, points = of.shape.tile[serial[-1]], of.points_of(statement)
-    loaded, words = of.zeros, of.zeros
-    for uniform in of.uniform_sets[statement.name]:
-        if not uniform.held and uniform.reads:
-            moving = dict(uniform.access.strides)
-            named = [name for name in of.cut.mapped if name in moving]
-            each = of.ones * of.staged(uniform.group) * uniform.count
-            for name in named:
-                each = each * of.shape.points[name]
-            loaded = loaded + each
-            words = words + each * max(1, uniform.access.element_bytes // _WORD_BYTES)
-    others = [one for one in of.statements if of.serial(one)[-1:] == serial[-1:]]
-    products = steps * sum(of.points_of(one) for one in others)
-    few = (np.mod(steps, STEPS_LOADED) == 0) & unrolled(products, of.shape.block_threads)
-    used = (loaded > 0) & (points >= OPERAND_REUSE * loaded)
-    held = sum(max(1, own.element_bytes // _WORD_BYTES) for own in of.cut.held)
+    tiles = [of.shape.tile[name] for name in of.serial(statement)]
+    steps = np.asarray(prod(tiles, start=of.ones))
+    even = (steps == np.maximum.reduce(tiles)) & (np.mod(steps, STEPS_LOADED) == 0)
+    points = [of.points_of(one) for one in turn]
+    loaded = [_loaded(of, one) for one in turn]
+    used = [
+        (each > 0) & (own >= OPERAND_REUSE * each)
+        for own, (each, _) in zip(points, loaded, strict=True)
+    ]
+    few = unrolled(steps * sum(points), of.shape.block_threads)
+    words = [own for _, own in loaded]
+    following = [one + other for one, other in zip(words, (*words[1:], words[0]), strict=True)]
     registers = np.minimum(
         of.card.registers_per_thread, of.card.registers_per_block / of.shape.block_threads
     )
-    room = held * of.points() + STEPS_LOADED * words + FRAGMENT_PLACES <= registers
-    return np.asarray((of.candidates.stages > 1) & few & used & room)
+    most = np.maximum.reduce(following)
+    room = _sums(of, turn) * of.points() + most + FRAGMENT_PLACES <= registers
+    ahead = (of.candidates.stages > 1) & even & few & room
+    return np.asarray(np.logical_and.reduce([ahead, *used]))
+
+
+def _in_turn(of: CudaLaunch, statement: StatementFacts) -> tuple[StatementFacts, ...]:
+    """Return the statements of a turn of the loop of one, none where a turn has other loops."""
+    serial = of.serial(statement)
+    if not serial or serial[-1] not in of.shape.tile:
+        return ()
+    own = of.part_of(statement).statements
+    turn = [one for one in of.statements if one.name in own and serial[-1] in one.loops]
+    return tuple(turn) if all(of.serial(one) == serial for one in turn) else ()
+
+
+def _loaded(of: CudaLaunch, statement: StatementFacts) -> tuple[Column, Column]:
+    """Return the elements of boxes of the turn that a step of a statement loads, and their words.
+
+    Boxes that do not move along the innermost loop are filled in front of it, and not ahead.
+    """
+    last = of.serial(statement)[-1]
+    moving = {
+        uniform.group
+        for uniform in of.all_uniform_sets
+        if last in dict(uniform.access.strides) and uniform.group is not None
+    }
+    loaded, words = of.zeros, of.zeros
+    for uniform in of.uniform_sets[statement.name]:
+        if uniform.held or not uniform.reads or uniform.group not in moving:
+            continue
+        strides = dict(uniform.access.strides)
+        points = (of.shape.points[name] for name in of.cut.mapped if name in strides)
+        each = of.staged(uniform.group) * uniform.count * prod(points, start=of.ones)
+        loaded = loaded + each
+        words = words + each * max(1, uniform.access.element_bytes // _WORD_BYTES)
+    return loaded, words
+
+
+def _sums(of: CudaLaunch, turn: Sequence[StatementFacts]) -> int:
+    """Return the registers of a point for what a turn adds to."""
+    written = {one.reference for own in turn for one in own.accesses if one.writes}
+    return sum(
+        max(1, own.element_bytes // _WORD_BYTES)
+        for own in of.cut.held
+        if written & {*own.references}
+    )
 
 
 def operand_words(of: CudaLaunch, statement: StatementFacts, words: Column) -> Column:

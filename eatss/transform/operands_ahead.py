@@ -93,6 +93,8 @@ def _steps(node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]) 
     count = constant_trips(node) if isinstance(node, For) and node.cycle is None else None
     if not isinstance(node, For) or not count or count % STEPS_LOADED or not _is_plain(node.body):
         return None
+    if node.counter in _places_written(node.body):
+        return None  # a loop over points: each of its steps has sums of its own
     values = tuple(one for one in node.body if isinstance(one, Let))
     nests = [(*values, one) for one in node.body if isinstance(one, For | Compute)]
     operands = [_operands(one, boxes, taken) for one in nests]
@@ -142,6 +144,12 @@ def _is_plain(body: Sequence[Node]) -> bool:
         or (isinstance(one, Compute) and one.target.buffer.space == "register")
         for one in every(body)
     )
+
+
+def _places_written(body: Sequence[Node]) -> set[str]:
+    """Return the names that say where something is written."""
+    targets = (one.target for one in every(body) if isinstance(one, Compute))
+    return {name for one in targets for place in one.subscripts for name in names_in(place)}
 
 
 _Path = tuple[For | Let, ...]

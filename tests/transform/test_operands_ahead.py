@@ -403,6 +403,7 @@ def refused() -> dict[str, list[Node]]:
     to_memory = tile(4, 4, at(MEMORY, Name("r")))
     many = MOST_UNROLLED // 16 + 2
     open_ = replace(steps(4, plain), condition=Apply(Operator.LT, (K, Name("NK"))))
+    points = loop("c", 8, compute(at(SUMS[0], K, Name("c")), at(BOXES[0], in_turn(K))))
     read_only = compute(at(SUMS[0], Name("r"), Name("c")), at(MEMORY, K))
     return {
         "tests inside": [steps(4, test)],
@@ -415,6 +416,7 @@ def refused() -> dict[str, list[Node]]:
         "what is no product inside": [steps(4, plain, fill)],
         "sums in a box": [steps(4, to_box)],
         "sums in memory": [steps(4, to_memory)],
+        "points in the place of steps": [steps(4, points)],
         "too little reuse": [steps(4, tile(3, 4))],
         "too little reuse in one of two": [steps(4, plain, tile(3, 4))],
         "nothing of a box": [steps(4, loop("r", 4, loop("c", 4, read_only)))],
