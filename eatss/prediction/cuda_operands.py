@@ -19,6 +19,7 @@ from eatss.analysis.structure import (
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
 from eatss.prediction.cuda_products import is_product
+from eatss.prediction.cuda_vectors import steps_together, vector_width
 from eatss.prediction.demand import Column
 
 _WORD_BYTES = 4
@@ -27,9 +28,9 @@ _WORD_BYTES = 4
 def operands_ahead(of: CudaLaunch, statement: StatementFacts) -> Flags:
     """Tell where a thread loads what a step reads while it computes the one before.
 
-    Boxes are filled ahead, a turn has one loop over an even number of steps, few enough to be
-    unrolled, each product computes enough with what it loads, and registers have room for the
-    operands of two that follow each other beside the sums.
+    Boxes are filled ahead, and their rows run along the points. A turn has one loop over an even
+    number of steps, few enough to be unrolled. Each product computes enough with what it loads,
+    and registers have room for the operands of two that follow each other beside the sums.
     """
     never = np.asarray(of.zeros > 0)
     turn = _in_turn(of, statement)
@@ -41,8 +42,8 @@ def operands_ahead(of: CudaLaunch, statement: StatementFacts) -> Flags:
     points = [of.points_of(one) for one in turn]
     loaded = [_loaded(of, one) for one in turn]
     used = [
-        (each > 0) & (own >= OPERAND_REUSE * each)
-        for own, (each, _) in zip(points, loaded, strict=True)
+        (each > 0) & (own >= OPERAND_REUSE * each) & _in_vectors(of, one)
+        for own, (each, _), one in zip(points, loaded, turn, strict=True)
     ]
     few = unrolled(steps * sum(points), of.shape.block_threads)
     words = [own for _, own in loaded]
@@ -87,6 +88,19 @@ def _loaded(of: CudaLaunch, statement: StatementFacts) -> tuple[Column, Column]:
         loaded = loaded + each
         words = words + each * max(1, uniform.access.element_bytes // _WORD_BYTES)
     return loaded, words
+
+
+def _in_vectors(of: CudaLaunch, statement: StatementFacts) -> Flags:
+    """Tell where what a statement reads of boxes for several points lies in rows along them."""
+    found = np.asarray(of.ones > 0)
+    for uniform in of.uniform_sets[statement.name]:
+        if uniform.held or not uniform.reads:
+            continue
+        moving = [name for name in of.cut.mapped if name in dict(uniform.access.strides)]
+        several = prod((of.shape.points[name] for name in moving), start=of.ones) > 1
+        rows = vector_width(of, statement, uniform) > steps_together(of, statement, uniform)
+        found = found & (rows | ~several | (of.staged(uniform.group) == 0))
+    return found
 
 
 def _sums(of: CudaLaunch, turn: Sequence[StatementFacts]) -> int:

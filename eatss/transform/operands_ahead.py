@@ -19,6 +19,7 @@ two products that follow each other.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -48,12 +49,16 @@ from eatss.program import (
     Name,
     Operator,
     difference,
+    evaluate,
     multiplied,
     names_in,
     substitute,
     total,
 )
 from eatss.program.linear import linear
+
+_Path = tuple[For | Let, ...]
+"""The loops around a node and the values that are known to it, outermost first."""
 
 
 def with_operands(
@@ -146,14 +151,52 @@ def _is_plain(body: Sequence[Node]) -> bool:
     )
 
 
+def in_vectors(nodes: Sequence[Node]) -> bool:
+    """Tell whether steps load each operand of several points in vectors, as far as points go.
+
+    Rows of a box lie along the points then. Where they lie along the steps, a vector is of several
+    steps; where they lie along threads, there are as many loads as points.
+    """
+    return all(
+        _turns(path) == 1 or any(_follow(copy.source, path, one) for one in path)
+        for path, copy in _copied(nodes, ())
+    )
+
+
+def _copied(nodes: Sequence[Node], path: _Path) -> Iterator[tuple[_Path, Copy]]:
+    """Yield the loads of operands, each with its path, that of the steps left out."""
+    for node in nodes:
+        if isinstance(node, Let):
+            path = (*path, node)
+        elif isinstance(node, If | Scope):
+            yield from _copied(node.body, path)
+        elif isinstance(node, For):
+            steps = any(isinstance(one, Declare) for one in node.body)
+            yield from _copied(node.body, path if steps else (*path, node))
+        elif isinstance(node, Copy) and node.target.buffer.space == "register":
+            yield path, node
+
+
+def _follow(element: Element, path: _Path, loop: For | Let) -> bool:
+    """Tell whether the elements of the first two turns of a loop follow each other in a row."""
+    if not isinstance(loop, For):
+        return False
+
+    def place(turn: int) -> tuple[int, ...]:
+        known: dict[str, int] = defaultdict(int, {loop.counter: turn})
+        for one in path:
+            if isinstance(one, Let):
+                known[one.name] = evaluate(one.value, known)
+        return tuple(evaluate(one, known) for one in element.subscripts)
+
+    first, second = place(0), place(1)
+    return first[:-1] == second[:-1] and second[-1] == first[-1] + 1
+
+
 def _places_written(body: Sequence[Node]) -> set[str]:
     """Return the names that say where something is written."""
     targets = (one.target for one in every(body) if isinstance(one, Compute))
     return {name for one in targets for place in one.subscripts for name in names_in(place)}
-
-
-_Path = tuple[For | Let, ...]
-"""The loops around a node and the values that are known to it, outermost first."""
 
 
 def _computed(nodes: Sequence[Node], path: _Path) -> Iterator[tuple[_Path, Compute]]:

@@ -60,7 +60,7 @@ from eatss.transform.copies_among_products import (
 )
 from eatss.transform.copies_in_shares import Shares
 from eatss.transform.loads_ahead import StepsAhead
-from eatss.transform.operands_ahead import with_operands
+from eatss.transform.operands_ahead import in_vectors, with_operands
 
 _SIZES = (4, 8)
 """Bytes of elements that can be copied without registers."""
@@ -235,7 +235,8 @@ class _Ahead:
         steps = StepsAhead.of(self.rest, around.registers)
         if steps is None:
             plain = with_operands(self.rest, self.buffers, around.threads, around.taken)
-            steps = None if plain is None else StepsAhead.of(plain, around.registers)
+            pays = plain is not None and in_vectors(plain)
+            steps = StepsAhead.of(plain, around.registers) if plain and pays else None
         asked = () if steps is None else steps.tests
         return None if any(varies(one, around.varying) for one in asked) else steps
 

@@ -13,7 +13,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import FRAGMENT_PLACES, MOST_UNROLLED, OPERAND_REUSE
+from eatss.analysis.structure import (
+    FRAGMENT_PLACES,
+    MOST_UNROLLED,
+    OPERAND_REUSE,
+    UNROLLED_A_THREAD,
+    unrolled,
+)
 from eatss.kernel.barriers import barrier_faults
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
@@ -46,7 +52,7 @@ from eatss.program import (
 )
 from eatss.scops import ElementType
 from eatss.transform.loads_ahead import StepsAhead
-from eatss.transform.operands_ahead import with_operands
+from eatss.transform.operands_ahead import in_vectors, with_operands
 from eatss.transform.pipeline import pipelined
 
 THREADS = 256
@@ -107,9 +113,9 @@ def in_turn(k: IntExpr) -> IntExpr:
 def tile(rows: int, columns: int, target: Element | None = None) -> For:
     """Return the products of a step of a thread: rows and columns of C += A B."""
     own = at(SUMS[0], Name("r"), Name("c")) if target is None else target
-    first = at(BOXES[0], Name("i"), in_turn(K))
+    first = at(BOXES[0], in_turn(K), Name("i"))
     second = at(BOXES[1], in_turn(K), Name("j"))
-    i = Let(name="i", value=total(Name("ti"), multiplied(Constant(4), Name("r"))))
+    i = Let(name="i", value=total(multiplied(Constant(8), Name("ti")), Name("r")))
     j = Let(name="j", value=total(Name("tj"), Name("c")))
     return loop("r", rows, i, loop("c", columns, j, TOLD, compute(own, first, second)))
 
@@ -430,6 +436,10 @@ def test_what_is_refused(case: str) -> None:
 
 
 def test_bounds_are_as_they_are_told() -> None:
+    assert MOST_UNROLLED == UNROLLED_A_THREAD * THREADS
+    for products, threads in ((MOST_UNROLLED, THREADS), (MOST_UNROLLED, 1024), (512, 64)):
+        assert unrolled(products, threads)
+        assert not unrolled(products + 1, threads)
     most = MOST_UNROLLED // 16
     assert operands([steps(most, tile(4, 4))]) is not None
     assert OPERAND_REUSE * (4 + 4) == 4 * 4
@@ -469,6 +479,23 @@ def copying(test: IntExpr) -> Kernel:
         index_bits=32,
         body=(Let(name="t", value=Name("threadIdx.x")), turns),
     )
+
+
+def test_operands_of_several_points_lie_in_rows_along_them() -> None:
+    def pays(*places: IntExpr) -> bool:
+        apart = Let(name="a", value=total(Name("ti"), multiplied(Constant(8), Name("r"))))
+        sums, column = at(SUMS[0], Name("r"), Name("c")), at(BOXES[1], in_turn(K), Name("c"))
+        product = compute(sums, at(BOXES[0], *places), column)
+        found = operands([steps(4, loop("r", 4, apart, loop("c", 16, product)))])
+        assert found is not None
+        return in_vectors(found)
+
+    k, r = in_turn(K), Name("r")
+    assert pays(k, total(Name("ti"), r))
+    assert not pays(r, k)  # a vector is of several steps
+    assert not pays(k, Name("a"))  # points are apart
+    assert not pays(r, r)
+    assert pays(k, Name("ti"))  # one for all points
 
 
 def test_all_threads_of_a_block_ask_the_same_where_loads_run_ahead() -> None:
