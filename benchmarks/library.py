@@ -34,6 +34,7 @@ from benchmarks.library_workloads import (
     other_shapes,
     reductions,
     unseen,
+    unseen_last,
     unseen_later,
     workloads,
 )
@@ -400,6 +401,7 @@ def report(rows: Sequence[Row]) -> None:
         "reductions, ": reductions(),
         "unseen shapes, ": unseen(),
         "unseen shapes later, ": unseen_later(),
+        "unseen shapes last, ": unseen_last(),
     }
     for what, known in groups.items():
         for dtype in ("double", "float"):
@@ -419,7 +421,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("words", nargs="*", help="prepare DIR, run DIR, or a file of results")
     parser.add_argument("-o", "--output", type=Path, default=FILE)
-    parser.add_argument("--only", default="", help="workloads, or 'unseen', 'unseen-later'")
+    parser.add_argument(
+        "--only", default="", help="workloads, or 'unseen', 'unseen-later', 'unseen-last'"
+    )
     parser.add_argument("--dtypes", default="double,float")
     parser.add_argument("--variants", action="store_true")
     parser.add_argument("--tf32", action="store_true", help="floats, factors rounded to TF32")
@@ -429,7 +433,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     what, *rest = given.words or [""]
     if what == "prepare":
         only = [word for word in given.only.split(",") if word]
-        groups = {"unseen": unseen, "unseen-later": unseen_later}
+        groups = {"unseen": unseen, "unseen-later": unseen_later, "unseen-last": unseen_last}
         only = [*groups[only[0]]()] if only and only[0] in groups else only
         dtypes = ["float"] if given.tf32 else given.dtypes.split(",")
         prepare(Path(rest[0]), only, dtypes, by_hand=given.variants, tf32=given.tf32)

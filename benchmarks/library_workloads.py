@@ -326,7 +326,8 @@ def reductions() -> dict[str, Workload]:
 
 def every_workload() -> dict[str, Workload]:
     """Return all of them by name."""
-    return workloads() | other_shapes() | reductions() | unseen() | unseen_later()
+    chosen_when_done = unseen() | unseen_later() | unseen_last()
+    return workloads() | other_shapes() | reductions() | chosen_when_done
 
 
 def unseen() -> dict[str, Workload]:
@@ -366,3 +367,18 @@ def unseen_later() -> dict[str, Workload]:
     found = {f"later-{name}": replace(known[name], sizes=own) for name, own in sizes.items()}
     rows = replace(reductions()["softmax"], sizes={"NI": 9000, "NJ": 3000})
     return {**found, "later-softmax": rows}
+
+
+def unseen_last() -> dict[str, Workload]:
+    """Return further shapes, chosen when operands were loaded ahead and lanes interleaved."""
+    known = workloads()
+    sizes: dict[str, dict[str, int]] = {
+        "gemm": {"NI": 3600, "NJ": 1250, "NK": 2750},
+        "syrk": {"NI": 2300, "NJ": 1450},
+        "syr2k": {"NI": 1650, "NJ": 2400},
+        "symm": {"NI": 2100, "NJ": 2500},
+        "2mm": {"NI": 1400, "NJ": 2300, "NK": 1700, "NL": 1100},
+        "product-tt": {"NI": 2450, "NJ": 2750, "NK": 1950},
+    }
+    found = {f"last-{name}": replace(known[name], sizes=own) for name, own in sizes.items()}
+    return {**found, "last-trmm": _trmm_of(2700), "last-contraction-two": _contraction_over_two(44)}
