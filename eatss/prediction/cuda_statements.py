@@ -69,7 +69,8 @@ class _Counting:
     ``longest`` is what a thread waits for the slowest load of a step, ``waited`` for all of them,
     batch by batch, ``wide`` what requests of many lines take in addition; in cycles. ``each`` are
     the floating-point instructions of an instance; ``guarded`` is the share of steps whose points
-    are tested, ``cut`` that of those in tiles that a bound cuts.
+    are tested, ``rolled`` that of those that are not unrolled, ``cut`` that of those in tiles that a
+    bound cuts.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class _Counting:
         self.cut = tiled * of.cut_share(statement) * (1.0 - of.runs_whole(statement))
         self.steps = self.steps * (1.0 + tiled * (of.steps_beside(statement) - 1.0))
         self.guarded = np.maximum(setting.guarded, self.cut)
+        self.rolled = np.maximum(self.guarded, tiled * self._in_last_tiles())
 
     def add(self) -> None:
         """Add arithmetic, loops and tests, accesses, and what a thread waits for."""
@@ -156,6 +158,17 @@ class _Counting:
         last = max((at for at, name in enumerate(self.serial) if name in moving), default=-1)
         return self.serial[: last + 1]
 
+    def _in_last_tiles(self) -> Column:
+        """Return the share of steps in tiles that the end of the innermost loop cuts off.
+
+        Such a tile has another loop, of a length that compilers do not know.
+        """
+        of = self.of
+        if not self.serial or self.serial[-1] not in of.shape.tile:
+            return of.zeros
+        steps = of.trips[self.serial[-1]]
+        return np.asarray(np.mod(steps, of.shape.tile[self.serial[-1]]) / max(1.0, steps))
+
     def _together(self) -> Column:
         """Return the steps whose loads are under way together: registers have room for them."""
         of = self.of
@@ -177,7 +190,7 @@ class _Counting:
         load. Arithmetic takes the latency of its results or, with many points, the issue of its
         instructions by one warp.
         """
-        of, guarded = self.of, self.guarded
+        of, guarded = self.of, self.rolled
         together = self._together()
         free = self.longest / together + self.waited
         tested = self.longest + self.waited
