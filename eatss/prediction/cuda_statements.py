@@ -69,8 +69,8 @@ class _Counting:
     ``longest`` is what a thread waits for the slowest load of a step, ``waited`` for all of them,
     batch by batch, ``wide`` what requests of many lines take in addition; in cycles. ``each`` are
     the floating-point instructions of an instance; ``guarded`` is the share of steps whose points
-    are tested, ``rolled`` that of those that are not unrolled, ``cut`` that of those in tiles that a
-    bound cuts.
+    are tested, ``rolled`` that of steps that are not unrolled, ``cut`` that of those in tiles that
+    a bound cuts.
     """
 
     def __init__(
