@@ -1,0 +1,174 @@
+"""The prediction says where operands are loaded a step ahead, and generated code has it there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice, product
+
+import pytest
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.mapping import mapped_loops
+from eatss.analysis.structure import Structure
+from eatss.frontend.options import Reading
+from eatss.gpu import GpuProfile, load_profile
+from eatss.lower.structures import structures_for
+from eatss.model import KernelSelection, ModelOptions, Selection
+from eatss.model.cuda_layout import candidate_of, structure_of
+from eatss.prediction.cuda_boxes import group_boxes, shared_bytes
+from eatss.prediction.cuda_launch import CudaLaunch, launch_of
+from eatss.prediction.cuda_model import CudaModel
+from eatss.prediction.cuda_operands import operand_words, operands_ahead
+from eatss.prediction.cuda_vectors import with_rows
+from eatss.program import Original
+from eatss.recipe.from_selection import recipe_of
+from eatss.recipe.options import CodegenOptions
+from eatss.resources import data_directory
+from eatss.session.analysis import SymbolicProgram
+from eatss.session.session import Session
+from eatss.session.steps import generate_for, select_for
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A layout: points and threads along the mapped loops, tiles of the others, stages."""
+
+    points: tuple[int, int]
+    threads: tuple[int, int]
+    steps: tuple[int, ...]
+    stages: int
+
+
+POINTS = [(8, 8), (4, 4), (8, 4), (16, 8), (2, 4), (5, 4), (3, 4)]
+THREADS = [(8, 16), (16, 16), (4, 8)]
+STEPS = [(4,), (8,), (32,), (2,), (16,), (6,), (1,), (5,)]
+
+
+def layouts(loops: int = 1) -> Iterator[Chosen]:
+    """Yield all layouts, neighbours of them unlike each other."""
+    steps = [*STEPS] if loops == 1 else [(1, 8), (4, 1), (8, 4), (1, 4), (6, 1), (2, 2), (1, 1)]
+    every = list(product(POINTS, THREADS, steps, (2, 3, 1)))
+    return (Chosen(*every[at * 101 % len(every)]) for at in range(len(every)))
+
+
+@cache
+def analysed(kernel: str, gpu: str) -> tuple[SymbolicProgram, GpuProfile, Selection]:
+    card = load_profile(gpu)
+    source = data_directory("kernels") / f"{kernel}.c"
+    symbolic = Session(source, Reading(defines={"DATA_TYPE": "float"})).symbolic
+    chosen = select_for(symbolic.program, card, ModelOptions(target="cuda"))
+    return symbolic, card, chosen
+
+
+def laid_out(kernel: KernelSelection, facts: KernelFacts, chosen: Chosen) -> KernelSelection:
+    """Return a kernel as a layout says, everything that can be in boxes, no tensor cores."""
+    mapped = [loop.name for loop in mapped_loops(facts)]
+    others = [name for name, _ in kernel.tile_sizes if name not in mapped]
+    sizes = zip(mapped, chosen.points, chosen.threads, strict=True)
+    tiles = {name: points * threads for name, points, threads in sizes}
+    tiles |= dict(zip(others, chosen.steps, strict=False))  # an elementwise kernel has none
+    return replace(
+        kernel,
+        warps=None,
+        spread=None,
+        shared_sum=None,
+        host_loop=None,
+        sum_loops=(),
+        tile_sizes=tuple((name, tiles[name]) for name, _ in kernel.tile_sizes),
+        block=tuple(zip(mapped, chosen.threads, strict=True)),
+        stages=chosen.stages,
+        references=tuple(replace(one, placement="shared") for one in kernel.references),
+    )
+
+
+def launches(
+    facts: KernelFacts, structure: Structure, card: GpuProfile, kernel: KernelSelection
+) -> list[CudaLaunch]:
+    own, candidate = CudaModel.of(facts, card), candidate_of(facts, structure, kernel)
+    return [
+        with_rows(launch_of(facts, structure, cut, candidate, own.card, own.constants, own.code))
+        for cut in structure.launches
+    ]
+
+
+def predicted(name: str, gpu: str, chosen: Chosen) -> tuple[Selection, Mapping[str, bool]] | None:
+    """Return a selection, and of which statements operands are loaded ahead.
+
+    There is none of boxes that do not fit the card.
+    """
+    symbolic, card, selection = analysed(name, gpu)
+    structures = structures_for(symbolic.program, card)
+    kernels, ahead = list(selection.kernels), dict[str, bool]()
+    for at, facts in enumerate(symbolic.program.facts):
+        kernels[at] = laid_out(kernels[at], facts, chosen)
+        structure = structure_of(structures[facts.name], kernels[at])
+        assert structure is not None
+        for of in launches(facts, structure, card, kernels[at]):
+            if shared_bytes(of, group_boxes(of))[0] > card.shared_per_block_optin_bytes:
+                return None
+            ahead |= {one.name: bool(operands_ahead(of, one)[0]) for one in of.statements}
+    return replace(selection, kernels=tuple(kernels)), ahead
+
+
+def compared(name: str, gpu: str, loops: int, count: int | None) -> tuple[set[bool], list[str]]:
+    """Return what is predicted for layouts, and where generated code is otherwise."""
+    symbolic, card, _ = analysed(name, gpu)
+    original = Original(file=f"{name}.c", defines=(), include_dirs=())
+    found, wrong = set(), []
+    for chosen in islice(layouts(loops), count):
+        own = predicted(name, gpu, chosen)
+        if own is None:
+            continue
+        selection, ahead = own
+        recipe = recipe_of(selection, CodegenOptions())
+        program = generate_for(symbolic, recipe, card, name=name, original=original)
+        for kernel in program.kernels:
+            text = program.text.partition(f"{kernel.name}(")[2].partition("\n}\n")[0]
+            there = re.search(r"\b\w+_step(_\d+)?\[", text) is not None
+            expected = any(ahead[one] for one in kernel.statements)
+            found.add(expected)
+            if there != expected:
+                wrong.append(f"{kernel.name} {chosen}: predicted {expected}")
+    return found, wrong
+
+
+KERNELS = {"gemm": 1, "syrk": 1, "syr2k": 1, "trmm": 1, "symm": 1, "mttkrp": 2}
+
+
+@pytest.mark.parametrize("kernel", ["gemm", "syrk", "syr2k", "mttkrp"])
+def test_code_loads_operands_ahead_where_it_is_predicted(kernel: str) -> None:
+    assert compared(kernel, "h200", KERNELS[kernel], 20) == ({True, False}, [])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("gpu", ["h200", "rtx4090"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_code_loads_operands_ahead_in_all_layouts(kernel: str, gpu: str) -> None:
+    assert compared(kernel, gpu, KERNELS[kernel], 150) == ({True, False}, [])
+
+
+def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    symbolic, card, selection = analysed("gemm", "h200")
+    (facts,), (kernel,) = symbolic.program.facts, selection.kernels
+    own = laid_out(kernel, facts, Chosen((8, 8), (8, 16), (8,), 2))
+    structure = structure_of(structures_for(symbolic.program, card)[facts.name], own)
+    assert structure is not None
+    (of,) = launches(facts, structure, card, own)
+    (statement,) = (one for one in of.statements if of.serial(one))
+
+    def words_and_cycles() -> tuple[float, float]:
+        found = CudaModel.of(facts, card).columns(structure, candidate_of(facts, structure, own))
+        return operand_words(of, statement, of.ones)[0], found.launches[0][0].chain_cycles[0]
+
+    words, cycles = words_and_cycles()
+    for module in ("cuda_operands", "cuda_statements"):
+        never = f"eatss.prediction.{module}.operands_ahead"
+        monkeypatch.setattr(never, lambda of, _: of.zeros > 0)
+    without, longer = words_and_cycles()
+    assert (words, without) == (2, of.code.operand_registers)
+    assert cycles < longer
