@@ -42,9 +42,9 @@ class Chosen:
     stages: int
 
 
-POINTS = [(8, 8), (4, 4), (8, 4), (16, 8), (2, 4), (5, 4), (3, 4)]
-THREADS = [(8, 16), (16, 16), (4, 8)]
-STEPS = [(4,), (8,), (32,), (2,), (16,), (6,), (1,), (5,)]
+POINTS = [(16, 8), (8, 16), (8, 8), (4, 4), (5, 4)]
+THREADS = [(16, 16), (8, 16), (4, 8)]
+STEPS = [(8,), (16,), (4,), (32,), (6,), (5,)]
 
 
 def layouts(loops: int = 1) -> Iterator[Chosen]:
@@ -135,10 +135,12 @@ def compared(name: str, gpu: str, loops: int, count: int | None) -> tuple[set[bo
     return found, wrong
 
 
+NEVER = ("symm", "mttkrp")
+"""Kernels of which some operand of several points lies in rows along the steps."""
 KERNELS = {"gemm": 1, "syrk": 1, "syr2k": 1, "trmm": 1, "symm": 1, "mttkrp": 2}
 
 
-@pytest.mark.parametrize("kernel", ["gemm", "syrk", "syr2k", "mttkrp"])
+@pytest.mark.parametrize("kernel", ["gemm", "syrk", "syr2k"])
 def test_code_loads_operands_ahead_where_it_is_predicted(kernel: str) -> None:
     assert compared(kernel, "h200", KERNELS[kernel], 20) == ({True, False}, [])
 
@@ -147,7 +149,9 @@ def test_code_loads_operands_ahead_where_it_is_predicted(kernel: str) -> None:
 @pytest.mark.parametrize("gpu", ["h200", "rtx4090"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_code_loads_operands_ahead_in_all_layouts(kernel: str, gpu: str) -> None:
-    assert compared(kernel, gpu, KERNELS[kernel], 150) == ({True, False}, [])
+    found, wrong = compared(kernel, gpu, KERNELS[kernel], 150)
+    assert not wrong
+    assert found == ({False} if kernel in NEVER else {True, False})
 
 
 def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
@@ -155,7 +159,7 @@ def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
 ) -> None:
     symbolic, card, selection = analysed("gemm", "h200")
     (facts,), (kernel,) = symbolic.program.facts, selection.kernels
-    own = laid_out(kernel, facts, Chosen((8, 8), (8, 16), (8,), 2))
+    own = laid_out(kernel, facts, Chosen((16, 8), (16, 16), (8,), 2))
     structure = structure_of(structures_for(symbolic.program, card)[facts.name], own)
     assert structure is not None
     (of,) = launches(facts, structure, card, own)
