@@ -225,20 +225,40 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             for (int k0 = 0, stage = 0; k0 < NK; k0 += 32, stage = stage == 1 ? 0 : stage + 1) {
                 if (plain && k0 + 32 < NK && k0 + 32 + 32 <= NK && (k0 + 32) % 2 == 0) {
                     #pragma unroll
-                    for (int e = 0; e < 8; ++e) {
-                        const int x0 = i0 + thread / 16 + 16 * e;
-                        const int x1 = k0 + 32 + 2 * (thread % 16);
-                        eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
-                    }
-                    #pragma unroll
-                    for (int e = 0; e < 8; ++e) {
-                        const int x0_1 = k0 + 32 + thread / 64 + 4 * e;
-                        const int x1_1 = j0 + 2 * (thread % 64);
-                        eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                    for (int k_step = 0; k_step < 4; ++k_step) {
+                        #pragma unroll
+                        for (int mi = 0; mi < 4; ++mi) {
+                            fragment_a[(k_step + 1) % 2][mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 4 * (k_step + 1)];
+                            fragment_a[(k_step + 1) % 2][mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 4 * (k_step + 1)];
+                        }
+                        #pragma unroll
+                        for (int mj = 0; mj < 4; ++mj) {
+                            fragment_b[(k_step + 1) % 2][mj][0] = sh.B[stage][lane_j + 4 * (k_step + 1)][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
+                        }
+                        #pragma unroll
+                        for (int e = 2 * k_step; e < 2 * k_step + 2; ++e) {
+                            const int x0 = i0 + thread / 16 + 16 * e;
+                            const int x1 = k0 + 32 + 2 * (thread % 16);
+                            eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
+                        }
+                        #pragma unroll
+                        for (int e = 2 * k_step; e < 2 * k_step + 2; ++e) {
+                            const int x0_1 = k0 + 32 + thread / 64 + 4 * e;
+                            const int x1_1 = j0 + 2 * (thread % 64);
+                            eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                        }
+                        // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
+                        #pragma unroll
+                        for (int mi = 0; mi < 4; ++mi) {
+                            #pragma unroll
+                            for (int mj = 0; mj < 4; ++mj) {
+                                eatss_mma_16x8x4(sum_C_r[2 * mi][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi][4 * (mj / 2) + 2 + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + 2 + mj % 2], fragment_a[k_step % 2][mi][0], fragment_a[k_step % 2][mi][1], fragment_b[k_step % 2][mj][0]);
+                            }
+                        }
                     }
                     eatss_commit_copies();
                     #pragma unroll
-                    for (int k_step = 0; k_step < 7; ++k_step) {
+                    for (int k_step = 4; k_step < 7; ++k_step) {
                         #pragma unroll
                         for (int mi = 0; mi < 4; ++mi) {
                             fragment_a[(k_step + 1) % 2][mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 4 * (k_step + 1)];
