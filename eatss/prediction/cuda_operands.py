@@ -14,6 +14,7 @@ from eatss.analysis.structure import (
     FRAGMENT_PLACES,
     OPERAND_REUSE,
     STEPS_LOADED,
+    WORD_BYTES,
     unrolled,
 )
 from eatss.analysis.work import StatementFacts
@@ -21,8 +22,6 @@ from eatss.prediction.cuda_launch import CudaLaunch, Flags
 from eatss.prediction.cuda_products import is_product
 from eatss.prediction.cuda_vectors import steps_together, vector_width
 from eatss.prediction.demand import Column
-
-_WORD_BYTES = 4
 
 
 def operands_ahead(of: CudaLaunch, statement: StatementFacts) -> Flags:
@@ -86,7 +85,7 @@ def _loaded(of: CudaLaunch, statement: StatementFacts) -> tuple[Column, Column]:
         points = (of.shape.points[name] for name in of.cut.mapped if name in strides)
         each = of.staged(uniform.group) * uniform.count * prod(points, start=of.ones)
         loaded = loaded + each
-        words = words + each * max(1, uniform.access.element_bytes // _WORD_BYTES)
+        words = words + each * max(1, uniform.access.element_bytes // WORD_BYTES)
     return loaded, words
 
 
@@ -107,7 +106,7 @@ def _sums(of: CudaLaunch, turn: Sequence[StatementFacts]) -> int:
     """Return the registers of a point for what a turn adds to."""
     written = {one.reference for own in turn for one in own.accesses if one.writes}
     return sum(
-        max(1, own.element_bytes // _WORD_BYTES)
+        max(1, own.element_bytes // WORD_BYTES)
         for own in of.cut.held
         if written & {*own.references}
     )

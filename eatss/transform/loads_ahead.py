@@ -318,7 +318,7 @@ class StepsAhead:
         that copies in front of them are no burden.
         """
         first = self.steps[0]
-        if not any(map(multiplies, first.products)):
+        if not isinstance(first, _Steps) or not any(map(multiplies, first.products)):
             return 0
         return min(first.count - 1, sum(one.count for one in self.steps) // 2)
 

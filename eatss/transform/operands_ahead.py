@@ -13,8 +13,6 @@ becomes, with the operands of a step in registers of their own,
 
 which :mod:`eatss.transform.loads_ahead` then takes apart, as it does with products of warps. A
 compiler does not load across the barrier between two turns, and threads would wait behind each.
-Rows of an even number are taken in one direction, others in the other, so that an operand serves
-two products that follow each other.
 """
 
 from __future__ import annotations
@@ -48,14 +46,13 @@ from eatss.program import (
     IntExpr,
     Name,
     Operator,
-    difference,
     evaluate,
-    multiplied,
     names_in,
     substitute,
     total,
 )
 from eatss.program.linear import linear
+from eatss.transform.rows_to_and_fro import with_rows_to_and_fro
 
 _Path = tuple[For | Let, ...]
 """The loops around a node and the values that are known to it, outermost first."""
@@ -129,7 +126,7 @@ def _steps(node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]) 
 
 def _part(nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]) -> tuple[Node, ...]:
     """Return what loads the operands of a nest, and the nest."""
-    products = _to_and_fro(_with_operands(nest, (), operands), taken)
+    products = with_rows_to_and_fro(_with_operands(nest, (), operands), taken)
     if len(products) > 1:  # values that are known to this step only
         products = (Scope(body=products),)
     return (*(one.load() for one in operands), *products)
@@ -318,74 +315,3 @@ def _without_unused(nodes: Sequence[Node]) -> tuple[Node, ...]:
         if not isinstance(node, Let) or node.name in names_of(found):
             found = (node, *found)
     return found
-
-
-def _to_and_fro(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, ...]:
-    """Return loops over rows of points as loops over two rows each, the second backwards."""
-    found: list[Node] = []
-    for node in nodes:
-        row = _row(node)
-        if row is not None:
-            found.append(_two_rows(*row, taken))
-        elif isinstance(node, For):
-            found.append(replace(node, body=_to_and_fro(node.body, taken)))
-        else:
-            found.append(node)
-    return tuple(found)
-
-
-def _row(node: Node) -> tuple[For, tuple[Let, ...], For] | None:
-    """Return a loop over rows, what each begins with, and the loop over its points."""
-    if not isinstance(node, For) or not node.body or (trips_from_zero(node) or 1) % 2:
-        return None
-    *lets, row = node.body
-    values = tuple(one for one in lets if isinstance(one, Let))
-    if len(values) < len(lets) or not isinstance(row, For):
-        return None
-    nested = any(isinstance(one, For) for one in every(row.body))
-    places = {Name(node.counter), Name(row.counter)}
-    return None if nested or not _are_apart(row.body, places) else (node, values, row)
-
-
-def _are_apart(nodes: Sequence[Node], places: set[Name]) -> bool:
-    """Tell whether no point meets what is written at another, so that their order does not matter.
-
-    Places are those of a point.
-    """
-    computed = [one for one in every(nodes) if isinstance(one, Compute)]
-    written = {one.target.buffer for one in computed}
-    return all(
-        places <= set(one.subscripts)
-        for node in computed
-        for one in (node.target, *node.reads)
-        if one.buffer in written
-    )
-
-
-def _two_rows(rows: For, values: Sequence[Let], row: For, taken: set[str]) -> For:
-    count, points = trips_from_zero(rows) or 0, trips_from_zero(row) or 0
-    pair, back = free_name(f"{rows.counter}_pair", taken), free_name(f"{row.counter}_back", taken)
-    last = Constant(points - 1)
-    backwards = Let(name=row.counter, value=difference(last, Name(back)), narrow=row.narrow)
-    there_and_back = (row, _counting(row, back, points, (backwards, *row.body)))
-    scopes = tuple(
-        Scope(
-            body=(
-                Let(
-                    name=rows.counter,
-                    value=total(multiplied(Constant(2), Name(pair)), Constant(second)),
-                    narrow=rows.narrow,
-                ),
-                *values,
-                one,
-            )
-        )
-        for second, one in enumerate(there_and_back)
-    )
-    return _counting(rows, pair, count // 2, scopes)
-
-
-def _counting(loop: For, counter: str, count: int, body: tuple[Node, ...]) -> For:
-    """Return a loop as one by another counter, from zero."""
-    condition = Apply(Operator.LT, (Name(counter), Constant(count)))
-    return replace(loop, counter=counter, condition=condition, body=body)
