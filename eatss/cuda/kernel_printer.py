@@ -45,6 +45,10 @@ def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:
     return _Printer(kernel, file, line_info=line_info).text()
 
 
+_WIDELY = {"global": "store", "shared": "copy", "register": "load"}
+"""What a copy of several elements is called, by where they go."""
+
+
 class _Printer:
     def __init__(self, kernel: Kernel, file: str, *, line_info: bool) -> None:
         self._kernel, self._file, self._line_info = kernel, file, line_info
@@ -202,8 +206,7 @@ class _Printer:
         if node.ahead:
             return self._ahead(node, target, source)
         if node.width > 1:
-            stores = node.target.buffer.space == "global"
-            return f"eatss_{'store' if stores else 'copy'}_wide(&{target}, &{source});"
+            return self._wide(node, f"{_WIDELY[node.target.buffer.space]}_wide", target, source)
         if node.clears and node.condition is not None:
             return f"{target} = {self._expression(node.condition)} ? {source} : 0;"
         prefix = "" if node.condition is None else f"if ({self._expression(node.condition)}) "
@@ -211,13 +214,21 @@ class _Printer:
 
     def _ahead(self, node: Copy, target: str, source: str) -> str:
         if node.width > 1:
-            return f"eatss_copy_wide_ahead(&{target}, &{source});"
+            return self._wide(node, "copy_wide_ahead", target, source)
         if node.condition is None:
             return f"eatss_copy_ahead(&{target}, &{source}, true);"
         condition = self._expression(node.condition)
         if node.clears:
             return f"eatss_copy_ahead(&{target}, &{source}, {condition});"
         return f"if ({condition}) eatss_copy_ahead(&{target}, &{source}, true);"
+
+    def _wide(self, node: Copy, name: str, target: str, source: str) -> str:
+        if node.condition is None:
+            return f"eatss_{name}(&{target}, &{source});"
+        condition = self._expression(node.condition)
+        if node.clears:
+            return f"eatss_{name}_or_clear(&{target}, &{source}, {condition});"
+        return f"if ({condition}) eatss_{name}(&{target}, &{source});"
 
     def _compute(self, node: Compute) -> str:
         functions = affine_values(node.statement.value)

@@ -92,6 +92,20 @@ __device__ __forceinline__ void eatss_store_wide(float *to, const float *from)
 }
 """
 
+_WIDE_LINES = """\
+// Registers get 16 bytes of global memory.
+__device__ __forceinline__ void eatss_load_wide(double *to, const double *from)
+{
+    const double2 all = *reinterpret_cast<const double2 *>(from);
+    to[0] = all.x, to[1] = all.y;
+}
+__device__ __forceinline__ void eatss_load_wide(float *to, const float *from)
+{
+    const float4 all = *reinterpret_cast<const float4 *>(from);
+    to[0] = all.x, to[1] = all.y, to[2] = all.z, to[3] = all.w;
+}
+"""
+
 _WIDE_COPIES_AHEAD = """\
 // The same while the thread goes on.
 template <typename Value>
@@ -101,6 +115,35 @@ __device__ __forceinline__ void eatss_copy_wide_ahead(Value *to, const Value *fr
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(from) : "memory");
 }
 """
+
+_WIDE_CLEARS = {
+    "load": """\
+// The same, or zero.
+template <typename Value>
+__device__ __forceinline__ void eatss_load_wide_or_clear(Value *to, const Value *from, bool reads)
+{
+    if (reads)
+        eatss_load_wide(to, from);
+    else
+        for (int at = 0; at < (int)(16 / sizeof(Value)); at++)
+            to[at] = 0;
+}
+""",
+    "ahead": """\
+// The same, or zero.
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_wide_ahead_or_clear(
+    Value *to, const Value *from, bool reads)
+{
+    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(target), "l"(from), "r"(reads ? 16 : 0)
+                 : "memory");
+}
+""",
+}
+"""Vectors that are read or cleared, by how."""
 
 _FINITE = """\
 
@@ -161,9 +204,11 @@ def preamble(needs: Needs) -> str:
         cuda += _TRACKED
     cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
     cuda += _COPIES_AHEAD * needs.copies_ahead
-    cuda += _ALIGNED * (needs.wide_copies or needs.wide_rows)
+    cuda += _ALIGNED * (needs.wide_copies or needs.wide_lines or needs.wide_rows)
     cuda += _WIDE_COPIES * needs.wide_copies + _WIDE_ROWS * needs.wide_rows
+    cuda += _WIDE_LINES * needs.wide_lines
     cuda += _WIDE_COPIES_AHEAD * (needs.wide_copies and needs.copies_ahead)
+    cuda += "".join(text for way, text in _WIDE_CLEARS.items() if way in needs.wide_clears)
     order = INSTRUCTIONS.names()
     used = sorted(
         {instruction for instruction, _ in needs.instructions},

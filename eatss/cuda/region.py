@@ -334,12 +334,22 @@ class RegionBuilder:
             self._profile.registers_per_thread,
             self._profile.registers_per_block // unit.mapping.threads,
         )
-        mapping = in_rows(unit.mapping, unit.piece, unit.storage, staged, context.arrays, registers)
+        mapping = in_rows(
+            unit.mapping,
+            unit.piece,
+            unit.parts,
+            unit.storage,
+            staged,
+            context.arrays,
+            registers,
+        )
         mapping = with_lanes_interleaved(mapping, staged)
+        warps = decided.warps if decided is not None and unit.mapping.warps else None
+        stages = self._stages(warps, 1 if decided is None else decided.stages)
+        context = replace(context, copies_ahead=stages > 1)
         kernel = KernelBuilder(
             name, unit.piece, mapping, unit.parts, unit.storage, staged, context, unit.names
         ).build()
-        warps = decided.warps if decided is not None and unit.mapping.warps else None
         instructions = self._instructions(warps)
         resident = 1 if warps is None else self._resident(warps)
         code = transformed(
@@ -349,7 +359,7 @@ class RegionBuilder:
             sizes=self._scop.sizes,
             strict_fp=self._options.strict_fp,
             neighbours=neighbours_of(mapping, staged, self._scop),
-            stages=self._stages(warps, 1 if decided is None else decided.stages),
+            stages=stages,
             most_shared_bytes=context.shared_limit_bytes,
             registers=self._most_registers(replace(kernel.kernel, resident=resident)),
         )

@@ -105,11 +105,16 @@ class For:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class If:
-    """``body`` where all conditions hold, else ``orelse``."""
+    """``body`` where all conditions hold, else ``orelse``.
+
+    With ``tested`` both copy the same, and ``orelse`` is an ``If`` of its own whose ``body`` may do
+    so for both [``eatss.transform.copies_at_edges``].
+    """
 
     conditions: tuple[IntExpr, ...]
     body: tuple[Node, ...]
     orelse: tuple[Node, ...] = ()
+    tested: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

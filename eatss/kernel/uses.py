@@ -46,7 +46,8 @@ class Needs:
     ``instructions`` are those it names, each with a type it is for; ``operators`` are those of its
     integer expressions. ``copies_ahead`` says that copies do not pass through registers,
     ``wide_copies`` that some are of several elements, ``wide_rows`` that rows of registers are,
-    ``finite`` that elements are tested for infinities.
+    ``wide_lines`` that registers are loaded so, ``finite`` that elements are tested for infinities.
+    ``wide_clears`` are those that clear what they do not read: ``"ahead"``, ``"load"``.
     """
 
     shared: bool = False
@@ -54,6 +55,8 @@ class Needs:
     copies_ahead: bool = False
     wide_copies: bool = False
     wide_rows: bool = False
+    wide_lines: bool = False
+    wide_clears: frozenset[str] = frozenset()
     finite: bool = False
     instructions: frozenset[tuple[Instruction, ElementType]] = frozenset()
     operators: frozenset[Operator] = frozenset()
@@ -66,6 +69,8 @@ class Needs:
             copies_ahead=self.copies_ahead or other.copies_ahead,
             wide_copies=self.wide_copies or other.wide_copies,
             wide_rows=self.wide_rows or other.wide_rows,
+            wide_lines=self.wide_lines or other.wide_lines,
+            wide_clears=self.wide_clears | other.wide_clears,
             finite=self.finite or other.finite,
             instructions=self.instructions | other.instructions,
             operators=self.operators | other.operators,
@@ -322,6 +327,8 @@ def needs_of(kernel: Kernel) -> Needs:
     """Return what a kernel needs of a card and of the definitions at the top of its file."""
     nodes = list(every(kernel.body))
     operators = {one for node in nodes for e in expressions(node) for one in operators_in(e)}
+    copies = [node for node in nodes if isinstance(node, Copy)]
+    widely = {one.target.buffer.space for one in copies if one.width > 1}
     for node in nodes:
         if isinstance(node, Compute):
             called = functions(node.statement.value)
@@ -331,17 +338,19 @@ def needs_of(kernel: Kernel) -> Needs:
     return Needs(
         shared=bool(kernel.shared) and not kernel.dynamic_shared,
         dynamic_shared=bool(kernel.shared) and kernel.dynamic_shared,
-        copies_ahead=any(isinstance(node, Copy) and node.ahead for node in nodes),
-        wide_copies=any(isinstance(node, Copy) and _is_wide(node, "shared") for node in nodes),
-        wide_rows=any(isinstance(node, Copy) and _is_wide(node, "register") for node in nodes),
+        copies_ahead=any(one.ahead for one in copies),
+        wide_copies="shared" in widely,
+        wide_rows="global" in widely,
+        wide_lines="register" in widely,
+        wide_clears=frozenset(_way(one) for one in copies if one.width > 1 and one.clears),
         finite=any(isinstance(node, AllFinite) for node in nodes),
         instructions=frozenset(one for node in nodes for one in instructions_of(node)),
         operators=frozenset(operators),
     )
 
 
-def _is_wide(node: Copy, space: str) -> bool:
-    return node.width > 1 and space in (node.target.buffer.space, node.source.buffer.space)
+def _way(copy: Copy) -> str:
+    return "ahead" if copy.ahead else "load"
 
 
 def instructions_of(node: Node) -> Iterator[tuple[Instruction, ElementType]]:

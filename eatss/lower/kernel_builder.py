@@ -124,6 +124,7 @@ class KernelBuilder:
             limit_bytes=context.shared_limit_bytes,
             clears=bool(mapping.warps) or self._products(staged),
             wide=context.wide_copies,
+            ahead=context.copies_ahead,
         )
         self._thread = ThreadBuilder(
             references=self._references,

@@ -21,8 +21,8 @@ from eatss.scops import Scop
 class KernelContext:
     """What a kernel is made of, besides its piece.
 
-    ``parameters`` are the integer parameters that are passed. With ``strict_fp`` zeros are added to
-    no sum.
+    ``parameters`` are the integer parameters that are passed. Loops may fill boxes ahead of
+    themselves where ``copies_ahead`` says so. With ``strict_fp`` zeros are added to no sum.
     """
 
     scop: Scop
@@ -34,6 +34,7 @@ class KernelContext:
     shared_limit_bytes: int
     static_shared_bytes: int
     wide_copies: bool = True
+    copies_ahead: bool = False
     strict_fp: bool = False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 import islpy as isl
@@ -14,12 +15,14 @@ from eatss.analysis.structure import PIECE_BYTES
 from eatss.isl_names import (
     coalesced,
     dims_as_parameters,
+    involved_parameters,
     parameter_at_least,
     parameter_at_most,
     points_at_a_sample,
     without_parameters,
 )
-from eatss.kernel.nodes import Aligned, Copy, Element, If, Let, Node
+from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import Aligned, Buffer, Copy, Declare, Element, For, If, Let, Node
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.bounds import guard, union_of
 from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop, wide_copy_loop
@@ -30,7 +33,7 @@ from eatss.lower.references import References
 from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
 from eatss.lower.vector_rows import row_dimension, vector_of
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, names_in, total
 from eatss.program.linear import start_plus, strict
 from eatss.schedule.mapping import Mapping, SerialTile
 from eatss.schedule.names import NameTable
@@ -41,14 +44,29 @@ _MOSTLY_READ = 0.5
 """Share of a box above which loading all of it takes less than a test of each element."""
 
 
+@dataclass(frozen=True, slots=True)
+class _WholeSteps:
+    """``where`` steps of serial loops are whole, elements of a box are read under a ``condition``.
+
+    The ``footprint`` is what is read, ``box`` what there is of it; places are parameters.
+    """
+
+    where: IntExpr
+    condition: IntExpr
+    footprint: isl.Set
+    box: isl.Set
+
+
 class PromotionBuilder:
     """Places reads in shared memory and builds the copies.
 
     ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not;
     ``thread`` is the number of a thread in its block. What of a box is not read is zero if it
     ``clears`` them. Threads copy several floating-point elements at a time where rows allow it and
-    copies are ``wide``. Boxes that no tile reads as a whole, as that of a star, are loaded as a
-    whole where most of them is read, the array has all of it, and nothing in the kernel writes it.
+    copies are ``wide``. Where loops may copy ``ahead``, whole steps of them need no more than a
+    test of the edges of a block's own tile. Boxes that no tile reads as a whole, as that of a star,
+    are loaded as a whole where most of them is read, the array has all of it, and nothing in the
+    kernel writes it.
     """
 
     def __init__(
@@ -64,6 +82,7 @@ class PromotionBuilder:
         limit_bytes: int,
         clears: bool = False,
         wide: bool = False,
+        ahead: bool = False,
     ) -> None:
         self._piece = piece
         self._mapping = mapping
@@ -75,6 +94,7 @@ class PromotionBuilder:
         self._limit_bytes = limit_bytes
         self.clears = clears
         self._wide = wide
+        self._ahead = ahead
         self._aligned: dict[str, Aligned] = {}
         self._members = NameTable()
         self._mostly_read: set[str] = set()
@@ -178,24 +198,75 @@ class PromotionBuilder:
         condition = guard(full, known)
         if condition == TRUE:
             return self._whole(tile, at, known)
-        return If(
+        narrow = self._loop(tile, at, guard(footprint, box), known)
+        whole = If(
             conditions=(self._index(strict(condition)),),
             body=(self._whole(tile, at, known),),
-            orelse=(self._loop(tile, at, guard(footprint, box), known),),
+            orelse=(narrow,),
         )
+        steps = self._whole_steps(tile, at, footprint, box, known) if self._ahead else None
+        if steps is None:
+            return whole
+        tested = If(
+            conditions=(self._index(strict(steps.where)),),
+            body=(self._whole(tile, at, known, steps),),
+            orelse=(narrow,),
+        )
+        return replace(whole, orelse=(tested,), tested=True)
 
-    def _whole(self, tile: SharedTile, at: tuple[str, ...], known: isl.Set) -> Node:
-        """Return the copy of a whole box, of several elements at a time where rows allow it."""
-        narrow = self._loop(tile, at, TRUE, known)
+    def _whole_steps(
+        self,
+        tile: SharedTile,
+        at: tuple[str, ...],
+        footprint: isl.Set,
+        box: isl.Set,
+        known: isl.Set,
+    ) -> _WholeSteps | None:
+        """Return where steps of serial loops are whole, and what of a box is read there.
+
+        That is the same for all steps. ``None`` where all boxes of such steps are whole, where
+        there are no such steps, or where an edge may cut a vector.
+        """
+        origins = {one.origin for one in self._mapping.serial}
+        moving = [
+            k for k, offset in enumerate(tile.offsets) if origins & set(involved_parameters(offset))
+        ]
+        if not moving or self._mapping.split is not None:
+            return None
+        tiles = {one.origin: one.tile for one in self._mapping.spread}
+        tiles |= {one.origin: one.tile for one in self._mapping.serial}
+        for origin, size in tiles.items():
+            begins = self._set(f"{origin} mod {size} = 0", origin)
+            known, box = known.intersect(begins), box.intersect(begins)
+        steps_of = [at[k] for k in moving]
+        edge = without_parameters(footprint, steps_of)
+        missing = without_parameters(box.intersect(edge).subtract(footprint), at)
+        where = coalesced(known.subtract(missing))
+        if where.is_empty():
+            return None
+        condition = guard(edge, without_parameters(box, steps_of).intersect(where))
+        steps = _WholeSteps(guard(where, known), condition, footprint, box.intersect(where))
+        cut = at[-1] in names_in(condition) and not self._in_vectors(tile, at, steps)
+        return None if cut and self._wide_walk(tile) else steps
+
+    def _whole(
+        self,
+        tile: SharedTile,
+        at: tuple[str, ...],
+        known: isl.Set,
+        steps: _WholeSteps | None = None,
+    ) -> Node:
+        """Return the copy of a whole box, of several elements at a time where rows allow it.
+
+        Of ``steps`` that are whole the box may not be.
+        """
+        condition = TRUE if steps is None else steps.condition
+        narrow = self._loop(tile, at, condition, known)
+        walk = self._wide_walk(tile)
+        if walk is None:
+            return narrow
         array = self._arrays[tile.candidate.array]
-        width = COPIED_BYTES // array.array.element_type.size_bytes
-        whole_rows = tile.row % width == 0 and not tile.turned
-        if not (self._wide and whole_rows and array.array.element_type.is_floating):
-            return narrow
-        names = self._names.inner()
-        walk = wide_copy_loop(tile.sizes, self._mapping.threads, self.thread, names, width)
-        if walk is None or not array.may_be_aligned(width):
-            return narrow
+        width = self._width(tile)
         aligned = self._aligned.get(array.name)
         if aligned is None:
             name = self._names.fresh(f"wide_{array.name}")
@@ -204,8 +275,101 @@ class PromotionBuilder:
         first = value_of(tile.offsets[-1], known)
         rest = Apply(Operator.REMAINDER, (first, Constant(width)))
         begins = self._index(Apply(Operator.EQ, (rest, Constant(0))))
-        wide = self._loop(tile, at, TRUE, known, walk, width)
-        return If(conditions=(Name(aligned.name), begins), body=(wide,), orelse=(narrow,))
+        if tile.turned:
+            wide = self._through_registers(tile, at, condition, known, walk, width)
+        else:
+            wide = (self._loop(tile, at, condition, known, walk, width),)
+        return If(conditions=(Name(aligned.name), begins), body=wide, orelse=(narrow,))
+
+    def _in_vectors(self, tile: SharedTile, at: tuple[str, ...], steps: _WholeSteps) -> bool:
+        """Tell whether vectors that begin where one may are read as a whole or not at all."""
+        width = self._width(tile)
+        name, end = at[-1], self._names.inner().fresh("end")
+        begins = steps.box.intersect(self._set(f"{name} mod {width} = 0", name))
+        offset = tile.offsets[-1].mod_val(isl.Val.int_from_si(self._isl, width))
+        begins = begins.intersect(offset.zero_set())  # tested in front of the copy
+        shape = self._arrays[tile.candidate.array].shape
+        row = shape[-1]
+        if len(shape) > 1 and isinstance(row, Name):  # and this with where the array begins
+            begins = begins.intersect(self._set(f"{row.name} mod {width} = 0", row.name))
+        position = steps.footprint.find_dim_by_name(isl.dim_type.param, name)
+        other = steps.footprint.set_dim_name(isl.dim_type.param, position, end)
+        first = begins.intersect(steps.footprint)
+        for behind in range(1, width):
+            there = self._set(f"{end} = {name} + {behind}", name, end)
+            later = without_parameters(other.intersect(there), (end,))
+            if not begins.intersect(later).is_equal(first):
+                return False
+        return True
+
+    def _set(self, text: str, *names: str) -> isl.Set:
+        return isl.Set.read_from_str(self._isl, f"[{', '.join(names)}] -> {{ : {text} }}")
+
+    def _width(self, tile: SharedTile) -> int:
+        """Return the elements that a thread may copy at a time."""
+        return COPIED_BYTES // tile.element_type.size_bytes
+
+    def _wide_walk(self, tile: SharedTile) -> CopyLoop | None:
+        """Return how threads copy a whole box, several elements at a time; ``None`` if not."""
+        width, array = self._width(tile), self._arrays[tile.candidate.array]
+        if not (self._wide and tile.element_type.is_floating and array.may_be_aligned(width)):
+            return None
+        names, threads = self._names.inner(), self._mapping.threads
+        if not tile.turned:
+            whole = tile.row % width == 0
+            return wide_copy_loop(tile.sizes, threads, self.thread, names, width) if whole else None
+        piece = PIECE_BYTES // tile.element_type.size_bytes
+        if not self._ahead or width == 1 or tile.sizes[-1] % width or piece % width:
+            return None
+        sizes = (*tile.sizes[:-1], tile.sizes[-1] // width)
+        found = turned_copy_loop(sizes, tile.row_at, threads, self.thread, names, piece // width)
+        if found is None:
+            return None
+        *places, last = found.places
+        return replace(found, places=(*places, multiplied(Constant(width), last)))
+
+    def _through_registers(
+        self,
+        tile: SharedTile,
+        at: tuple[str, ...],
+        condition: IntExpr,
+        known: isl.Set,
+        walk: CopyLoop,
+        width: int,
+    ) -> tuple[Node, ...]:
+        """Return a turned copy: vectors of rows of the array, then their elements.
+
+        See :mod:`eatss.transform.through_registers`.
+        """
+        line = Buffer(
+            name=self._names.fresh(f"{tile.name}_line"),
+            space="register",
+            element_type=tile.element_type,
+            layout=Layout((Constant(walk.count), Constant(width))),
+        )
+        turn = Name(walk.counter)
+        places = self._places(tile, at, known, walk)
+        source = self._arrays[tile.candidate.array].element([Name(name) for name in at])
+        first = Element(buffer=line, subscripts=(turn, Constant(0)))
+        load = self._tested(Copy(target=first, source=source, width=width), condition)
+        load = replace(load, clears=load.condition is not None)  # registers would be as they were
+        element = self._names.inner().fresh("q")
+        *others, last = walk.places
+        box = tile.in_box((*others, total(last, Name(element))))
+        store = Copy(
+            target=Element(buffer=tile.buffer, subscripts=box),
+            source=Element(buffer=line, subscripts=(turn, Name(element))),
+        )
+        each = For(
+            counter=element,
+            lower=Constant(0),
+            condition=Apply(Operator.LT, (Name(element), Constant(width))),
+            step=Constant(1),
+            body=(store,),
+            unroll="whole",
+            narrow=True,
+        )
+        return (Declare(buffer=line), walk.around((*places, load)), walk.around((each,)))
 
     @property
     def aligned(self) -> tuple[Aligned, ...]:
@@ -222,19 +386,30 @@ class PromotionBuilder:
         width: int = 1,
     ) -> Node:
         walk = walk or self._walk(tile)
+        places = self._places(tile, at, known, walk)
+        copy = Copy(
+            target=Element(buffer=tile.buffer, subscripts=tile.in_box(walk.places)),
+            source=self._arrays[tile.candidate.array].element([Name(name) for name in at]),
+            width=width,
+        )
+        return walk.around((*places, self._tested(copy, condition)))
+
+    def _tested(self, copy: Copy, condition: IntExpr) -> Copy:
+        """Return a copy of what is read."""
+        if condition == TRUE:
+            return copy
+        return replace(copy, condition=self._index(strict(condition)), clears=self.clears)
+
+    def _places(
+        self, tile: SharedTile, at: tuple[str, ...], known: isl.Set, walk: CopyLoop
+    ) -> tuple[Node, ...]:
+        """Return where in its array an element is that a thread copies."""
         places: list[Node] = []
         for name, offset, place in zip(at, tile.offsets, walk.places, strict=True):
             first = value_of(offset, known)
             self._index.define(name, first)
             places.append(Let(name=name, value=start_plus(first, place)))
-        copy = Copy(
-            target=Element(buffer=tile.buffer, subscripts=tile.in_box(walk.places)),
-            source=self._arrays[tile.candidate.array].element([Name(name) for name in at]),
-            condition=None if condition == TRUE else self._index(strict(condition)),
-            clears=self.clears and condition != TRUE,
-            width=width,
-        )
-        return walk.around((*places, copy))
+        return tuple(places)
 
     def _walk(self, tile: SharedTile) -> CopyLoop:
         """Return how threads copy a box by elements."""

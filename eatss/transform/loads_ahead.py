@@ -277,16 +277,19 @@ class StepsAhead:
             return None
         if len(steps) == 1 and isinstance(steps[0], _Steps) and steps[0].count % STEPS_LOADED:
             return None
+        made = cls(votes=votes, tests=tests, steps=steps, orelse=orelse)
+        return made if made.fits(registers) else None
+
+    def fits(self, registers: int) -> bool:
+        """Tell whether sums and the operands of two steps are no more than so many registers."""
         kept = {
             element.buffer
-            for one in every([node for own in steps for node in own.products])
+            for one in every([node for own in self.steps for node in own.products])
             for element in accesses(one)[0]
         }
         words = sum(one.size_bytes for one in kept) // _WORD_BYTES
-        most = max(one.most_words for one in steps)
-        if words + most + FRAGMENT_PLACES > registers:
-            return None
-        return cls(votes=votes, tests=tests, steps=steps, orelse=orelse)
+        most = max(one.most_words for one in self.steps)
+        return words + most + FRAGMENT_PLACES <= registers
 
     @property
     def known_tests(self) -> tuple[IntExpr, ...]:

@@ -58,9 +58,16 @@ from eatss.transform.copies_among_products import (
     copies_among_products,
     plain_copies,
 )
+from eatss.transform.copies_at_edges import with_tests, without_tests
 from eatss.transform.copies_in_shares import Shares
 from eatss.transform.loads_ahead import StepsAhead
 from eatss.transform.operands_ahead import in_vectors, with_operands
+from eatss.transform.through_registers import (
+    all_in_lines,
+    line_words,
+    lines_parted,
+    without_lines,
+)
 
 _SIZES = (4, 8)
 """Bytes of elements that can be copied without registers."""
@@ -93,7 +100,7 @@ def pipelined(
                 found = changed
                 around = replace(around, plain=free_name("plain", taken))  # loops may be neighbours
                 break
-    return replace(found, body=_started_in_front(found.body))
+    return replace(found, body=_started_in_front(without_lines(without_tests(found.body))))
 
 
 def _started_in_front(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -126,14 +133,17 @@ def _copies_plainly(node: Node) -> bool:
 
 def _may_start(copy: Copy) -> bool:
     size = copy.target.buffer.element_type.size_bytes
-    return copy.source.buffer.space == "global" and size in _SIZES
+    spaces = copy.source.buffer.space, copy.target.buffer.space
+    return spaces == ("global", "shared") and size in _SIZES
 
 
 def _ahead(nodes: Sequence[Node]) -> tuple[Node, ...]:
     """Return copies that do not pass through registers."""
 
     def started(node: Node) -> tuple[Node, ...]:
-        return (replace(node, ahead=True) if isinstance(node, Copy) else node,)
+        if isinstance(node, Copy) and _may_start(node):
+            return (replace(node, ahead=True),)
+        return (node,)
 
     return mapped(nodes, started)
 
@@ -168,10 +178,17 @@ class _Around:
 
 
 class _Ahead:
-    """A loop that copies boxes, and then computes with them."""
+    """A loop that copies boxes, and then computes with them.
+
+    ``tested`` are the copies for steps of products, ``in_lines`` the same through registers
+    [``copies_at_edges``, ``through_registers``].
+    """
 
     def __init__(self, loop: For, copies: Sequence[Node], rest: Sequence[Node]) -> None:
-        self.loop, self.copies, self.rest = loop, tuple(copies), tuple(rest)
+        self.loop, self.rest = loop, tuple(rest)
+        self.copies = without_lines(without_tests(copies))
+        self.in_lines = with_tests(copies)
+        self.tested = without_lines(self.in_lines)
         self.buffers = frozenset(_written(copies))
 
     @classmethod
@@ -210,15 +227,21 @@ class _Ahead:
     def _loop(self, staged: dict[Buffer, Buffer], stages: int, around: _Around) -> tuple[Node, ...]:
         loop = self.loop
         cycle = Cycle(name=around.stage, count=stages)
+        steps = self._steps(around)
+        own = self.copies if steps is None else self.tested
         first = [
-            self._copies(staged, total(loop.lower, _times(loop.step, number)), Constant(number))
-            for number in range(stages - 1)
+            self._copies(own, staged, total(loop.lower, _times(loop.step, turn)), Constant(turn))
+            for turn in range(stages - 1)
         ]
         later = total(Name(loop.counter), _times(loop.step, stages - 1))
-        copies = self._copies(staged, later, turn_before(cycle))
-        steps = self._steps(around)
+        copies = self._copies(own, staged, later, turn_before(cycle))
         if steps is not None:
-            return self._with_steps_ahead(steps, staged, copies, first, around)
+            plain = plain_copies(copies, around.varying)
+            room = steps.fits(around.registers - line_words(self.in_lines))
+            if room and all_in_lines(self.in_lines, self.buffers):
+                lines = self._copies(self.in_lines, staged, later, turn_before(cycle))
+                plain = plain_copies(lines, around.varying)
+            return self._with_steps_ahead(steps, staged, copies, plain, first, around)
         rest = _in_stage(self.rest, staged, Name(around.stage))
         tests, then = self._turn(copies, rest, around, last=stages > _SHORTEST)
         body = (Wait(pending=stages - 2), Barrier(), *then)
@@ -245,6 +268,7 @@ class _Ahead:
         steps: StepsAhead,
         staged: dict[Buffer, Buffer],
         copies: tuple[Node, ...],
+        plain: PlainCopies | None,
         first: Sequence[tuple[Node, ...]],
         around: _Around,
     ) -> tuple[Node, ...]:
@@ -260,24 +284,26 @@ class _Ahead:
             conditions = [substitute(one, change) for one in (loop.condition, *steps.known_tests)]
             return (If(conditions=tuple(conditions), body=own),) if tested else own
 
-        def turn(*, tested: bool, shares: Shares | None = None) -> tuple[Node, ...]:
+        def turn(
+            *, tested: bool, shares: Shares | None = None, stores: tuple[Node, ...] = ()
+        ) -> tuple[Node, ...]:
             later = total(Name(loop.counter), loop.step)
-            behind = (*there, *loads(later, turn_after(cycle), tested=tested))
+            behind = (*stores, *there, *loads(later, turn_after(cycle), tested=tested))
             nodes = steps.turn(behind) if tested else steps.whole_turn(behind, shares)
             return _in_stage(nodes, staged, Name(around.stage))
 
         tests: tuple[Node, ...] = ()
         then = (*copies, *turn(tested=True))
-        found = plain_copies(copies, around.varying)
-        if found is not None:  # where there is something to copy there is a turn to load for
+        if plain is not None:  # where there is something to copy there is a turn to load for
             later = {loop.counter: total(Name(loop.counter), loop.step)}
             known = [*steps.whole, *(substitute(one, later) for one in steps.known_tests)]
-            conditions = dict.fromkeys((*found.conditions, *apart(known)))
-            whole = replace(found, conditions=tuple(conditions))
+            conditions = dict.fromkeys((*plain.conditions, *apart(known)))
+            whole = replace(plain, conditions=tuple(conditions))
+            nodes, stores = lines_parted(plain.nodes)
             most = steps.steps_that_copy if stages <= _SHORTEST else 0
-            shares = Shares.of(found.nodes, most)
-            in_front = found.nodes if shares is None else ()
-            among = (*in_front, *turn(tested=False, shares=shares))
+            shares = Shares.of(nodes, most)
+            in_front = nodes if shares is None else ()
+            among = (*in_front, *turn(tested=False, shares=shares, stores=stores))
             tests, then = self._parted(whole, among, copies, turn(tested=True), around)
         return (
             *_less_unrolled([node for some in first for node in some]),
@@ -320,11 +346,15 @@ class _Ahead:
         )
 
     def _copies(
-        self, staged: dict[Buffer, Buffer], counter: IntExpr, slot: IntExpr
+        self,
+        own: Sequence[Node],
+        staged: dict[Buffer, Buffer],
+        counter: IntExpr,
+        slot: IntExpr,
     ) -> tuple[Node, ...]:
         """Return the copies of a turn, if there is such a turn."""
         change = {self.loop.counter: counter}
-        nodes = with_expressions(self.copies, lambda one: substitute(one, change))
+        nodes = with_expressions(own, lambda one: substitute(one, change))
         copies = _ahead(_in_stage(nodes, staged, slot))
         condition = substitute(self.loop.condition, change)
         return (If(conditions=(condition,), body=copies), Commit())

@@ -780,6 +780,12 @@ inline void eatss_store_wide(T *target, const T *source) {
         target[at] = source[at];
 }
 template <class T>
+inline void eatss_load_wide(T *target, const T *source) {
+    eatss::whole_vector(source);
+    for (int at = 0; at < (int)(16 / sizeof(T)); at++)
+        target[at] = source[at];
+}
+template <class T>
 inline void eatss_copy_wide(eatss::Tracked<T> *target, const T *source) {
     eatss::whole_vector(source);
     for (int at = 0; at < (int)(16 / sizeof(T)); at++)
@@ -790,6 +796,18 @@ inline void eatss_copy_wide_ahead(eatss::Tracked<T> *target, const T *source) {
     eatss::whole_vector(source);
     for (int at = 0; at < (int)(16 / sizeof(T)); at++)
         eatss_copy_ahead(&target[at], &source[at], true);
+}
+template <class T>
+inline void eatss_load_wide_or_clear(T *target, const T *source, bool reads) {
+    if (reads) return eatss_load_wide(target, source);
+    for (int at = 0; at < (int)(16 / sizeof(T)); at++)
+        target[at] = 0;
+}
+template <class T>
+inline void eatss_copy_wide_ahead_or_clear(eatss::Tracked<T> *target, const T *source, bool reads) {
+    if (reads) return eatss_copy_wide_ahead(target, source);
+    for (int at = 0; at < (int)(16 / sizeof(T)); at++)
+        eatss_copy_ahead(&target[at], source, false);
 }
 inline void eatss_commit_copies() { eatss::commit_copies(); }
 template <int pending>

@@ -60,6 +60,17 @@ __device__ __forceinline__ void eatss_copy_wide_ahead(Value *to, const Value *fr
     const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(from) : "memory");
 }
+// The same, or zero.
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_wide_ahead_or_clear(
+    Value *to, const Value *from, bool reads)
+{
+    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(target), "l"(from), "r"(reads ? 16 : 0)
+                 : "memory");
+}
 
 // d += a b for 16 x 4 and 4 x 8 matrices that a warp holds; products are added in the order of k.
 __device__ __forceinline__ void eatss_mma_16x8x4(
@@ -156,20 +167,20 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
         }
         if (NK >= 1) {
             if (0 < NK) {
-                if (i0 + 128 <= NI && 0 + 32 <= NK) {
+                if (0 + 32 <= NK) {
                     if (wide_A && 0 % 2 == 0) {
                         #pragma unroll 4
                         for (int e = 0; e < 8; ++e) {
                             const int x0 = i0 + thread / 16 + 16 * e;
                             const int x1 = 0 + 2 * (thread % 16);
-                            eatss_copy_wide_ahead(&sh.A[0][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
+                            eatss_copy_wide_ahead_or_clear(&sh.A[0][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1], x0 < NI);
                         }
                     } else {
                         #pragma unroll 4
                         for (int e = 0; e < 16; ++e) {
                             const int x0 = i0 + thread / 32 + 8 * e;
                             const int x1 = 0 + thread % 32;
-                            eatss_copy_ahead(&sh.A[0][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], true);
+                            eatss_copy_ahead(&sh.A[0][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], x0 < NI);
                         }
                     }
                 } else {
@@ -180,20 +191,20 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         eatss_copy_ahead(&sh.A[0][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
                     }
                 }
-                if (j0 + 128 <= NJ && 0 + 32 <= NK) {
+                if (0 + 32 <= NK) {
                     if (wide_B && j0 % 2 == 0) {
                         #pragma unroll 4
                         for (int e = 0; e < 8; ++e) {
                             const int x0_1 = 0 + thread / 64 + 4 * e;
                             const int x1_1 = j0 + 2 * (thread % 64);
-                            eatss_copy_wide_ahead(&sh.B[0][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                            eatss_copy_wide_ahead_or_clear(&sh.B[0][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
                         }
                     } else {
                         #pragma unroll 4
                         for (int e = 0; e < 16; ++e) {
                             const int x0_1 = 0 + thread / 128 + 2 * e;
                             const int x1_1 = j0 + thread % 128;
-                            eatss_copy_ahead(&sh.B[0][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
+                            eatss_copy_ahead(&sh.B[0][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
                         }
                     }
                 } else {
@@ -221,7 +232,7 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                     fragment_b[0][mj][0] = sh.B[0][lane_j + 4 * 0][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
                 }
             }
-            const int plain = i0 + 128 <= NI && wide_A && j0 + 128 <= NJ && wide_B && j0 % 2 == 0;
+            const int plain = wide_A && wide_B && j0 % 2 == 0;
             for (int k0 = 0, stage = 0; k0 < NK; k0 += 32, stage = stage == 1 ? 0 : stage + 1) {
                 if (plain && k0 + 32 < NK && k0 + 32 + 32 <= NK && (k0 + 32) % 2 == 0) {
                     #pragma unroll
@@ -239,13 +250,13 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         for (int e = 2 * k_step; e < 2 * k_step + 2; ++e) {
                             const int x0 = i0 + thread / 16 + 16 * e;
                             const int x1 = k0 + 32 + 2 * (thread % 16);
-                            eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
+                            eatss_copy_wide_ahead_or_clear(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1], x0 < NI);
                         }
                         #pragma unroll
                         for (int e = 2 * k_step; e < 2 * k_step + 2; ++e) {
                             const int x0_1 = k0 + 32 + thread / 64 + 4 * e;
                             const int x1_1 = j0 + 2 * (thread % 64);
-                            eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                            eatss_copy_wide_ahead_or_clear(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
                         }
                         // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
                         #pragma unroll
@@ -301,20 +312,20 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                     }
                 } else {
                     if (k0 + 32 < NK) {
-                        if (i0 + 128 <= NI && k0 + 32 + 32 <= NK) {
+                        if (k0 + 32 + 32 <= NK) {
                             if (wide_A && (k0 + 32) % 2 == 0) {
                                 #pragma unroll 4
                                 for (int e = 0; e < 8; ++e) {
                                     const int x0 = i0 + thread / 16 + 16 * e;
                                     const int x1 = k0 + 32 + 2 * (thread % 16);
-                                    eatss_copy_wide_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1]);
+                                    eatss_copy_wide_ahead_or_clear(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1], x0 < NI);
                                 }
                             } else {
                                 #pragma unroll 4
                                 for (int e = 0; e < 16; ++e) {
                                     const int x0 = i0 + thread / 32 + 8 * e;
                                     const int x1 = k0 + 32 + thread % 32;
-                                    eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], true);
+                                    eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], x0 < NI);
                                 }
                             }
                         } else {
@@ -325,20 +336,20 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                                 eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
                             }
                         }
-                        if (j0 + 128 <= NJ && k0 + 32 + 32 <= NK) {
+                        if (k0 + 32 + 32 <= NK) {
                             if (wide_B && j0 % 2 == 0) {
                                 #pragma unroll 4
                                 for (int e = 0; e < 8; ++e) {
                                     const int x0_1 = k0 + 32 + thread / 64 + 4 * e;
                                     const int x1_1 = j0 + 2 * (thread % 64);
-                                    eatss_copy_wide_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1]);
+                                    eatss_copy_wide_ahead_or_clear(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
                                 }
                             } else {
                                 #pragma unroll 4
                                 for (int e = 0; e < 16; ++e) {
                                     const int x0_1 = k0 + 32 + thread / 128 + 2 * e;
                                     const int x1_1 = j0 + thread % 128;
-                                    eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], true);
+                                    eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
                                 }
                             }
                         } else {
