@@ -16,7 +16,7 @@ much where most of them hold sums. But turned boxes are copied element by elemen
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import replace
 from math import prod
@@ -35,6 +35,7 @@ from eatss.analysis.work import reference_of
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.storage import Candidate, StoragePlan
 from eatss.schedule.mapping import MappedLoop, Mapping
+from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
 from eatss.scops import Scop
 from eatss.transform.vectors_apart import Neighbours
@@ -70,6 +71,7 @@ def vector_of(candidate: Candidate, mapping: Mapping, element_bytes: int) -> int
 def in_rows(
     mapping: Mapping,
     piece: Piece,
+    parts: Sequence[Part],
     storage: StoragePlan,
     staged: Collection[Candidate],
     arrays: Dictionary[str, DeviceArray],
@@ -77,12 +79,13 @@ def in_rows(
 ) -> Mapping:
     """Return a layout whose threads have neighbouring points along the loops where that helps.
 
-    It does where what moves along a loop lies in rows of shared memory or in registers. Rows of a
-    box lie along one loop, and loops along x come first.
+    It does where what moves along a loop lies in rows of shared memory or in registers, as far as
+    serial loops run around it. Rows of a box lie along one loop, and loops along x come first.
 
     Args:
         mapping: the layout.
         piece: what is laid out.
+        parts: which statements serial loops run around.
         storage: where its references live.
         staged: those that are staged in shared memory.
         arrays: of the region, by name.
@@ -92,6 +95,7 @@ def in_rows(
         return mapping
     full = _is_crowded(mapping, storage, staged, arrays, registers)
     held = {place for own in storage.registers for place in own.places}
+    once = once_a_tile(parts)
     taken: set[Candidate] = set()
     last = _last(mapping)
     for loop in sorted(mapping.mapped, key=lambda one: one.order, reverse=True):
@@ -114,6 +118,7 @@ def in_rows(
         if not rows or any(
             (statement.name, number) not in fine
             for statement in piece.statements
+            if statement.name not in once
             for number, access in enumerate(statement.accesses)
             if _moves(piece, statement.name, access.array, access.text, loop)
         ):
@@ -123,6 +128,13 @@ def in_rows(
         mapped = tuple(wide if one is loop else one for one in mapping.mapped)
         mapping = replace(mapping, mapped=mapped)
     return mapping
+
+
+def once_a_tile(parts: Sequence[Part]) -> frozenset[str]:
+    """Return the statements that no serial loop runs around, though one does around others."""
+    if not any(part.serial for part in parts):
+        return frozenset()
+    return frozenset(name for part in parts if not part.serial for name in part.statements)
 
 
 def with_lanes_interleaved(mapping: Mapping, staged: Collection[Candidate]) -> Mapping:

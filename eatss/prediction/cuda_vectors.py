@@ -118,6 +118,13 @@ def _rows_along(of: CudaLaunch) -> dict[str, Flags]:
     found = dict.fromkeys(of.cut.mapped, none)
     if not _has_vectors(of):
         return found
+    serial = {name for part in of.cut.parts if part.serial for name in part.statements}
+    every = [
+        uniform
+        for name, own in of.uniform_sets.items()
+        if not serial or name in serial
+        for uniform in own
+    ]
     taken: dict[int | None, Flags] = {}
     for name in reversed(of.cut.mapped):
         points, threads = of.shape.points[name], of.shape.threads[name]
@@ -125,7 +132,7 @@ def _rows_along(of: CudaLaunch) -> dict[str, Flags]:
         some = none
         moved = [
             uniform
-            for uniform in of.all_uniform_sets
+            for uniform in every
             if not uniform.held and name in dict(uniform.access.strides)
         ]
         for uniform in moved:

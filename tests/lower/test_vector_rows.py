@@ -8,6 +8,7 @@ import pytest
 
 import eatss
 from eatss.program import Program
+from eatss.resources import data_directory
 from eatss.verify import verify
 
 PRODUCT = """
@@ -163,3 +164,23 @@ def test_rows_and_columns_beside_the_array_run_without_tests(tmp_path: Path) -> 
     sums = sums[: sums.index("__syncthreads")]
     assert "eatss_min(k0 + 8, N)" in sums
     assert "if (" not in sums
+
+
+def test_what_runs_once_a_tile_does_not_part_points(tmp_path: Path) -> None:
+    """Behind its sums symm reads matrices that are in no box, once a tile."""
+    program = eatss.codegen(
+        data_directory("kernels") / "symm.c",
+        gpu="h200",
+        output=tmp_path,
+        defines={"DATA_TYPE": "float"},
+        tiles={"k": 64, "j": 128, "i": 8},
+        block={"k": 8, "j": 16},
+        stages=2,
+    )
+    assert "j0 + 4 * tj" in program.text
+    assert "k0 + 8 * tk + rk" in program.text
+    assert ", turned" in program.text
+    found = verify(
+        tmp_path, device="cpu", sizes=[{"NI": n, "NJ": m} for n, m in ((70, 65), (9, 4))]
+    )
+    assert (found.status, found.message) == ("ok", "")
