@@ -44,6 +44,11 @@ ALIKE = 2
 FULL_SPEED = 1.15
 """So many times the time of the fastest layout may be taken: energy is saved at full speed."""
 
+FULL_SPEED_AHEAD = 1.05
+"""The same where the fastest layout fills boxes ahead and waits for no loads from them. Such
+products are predicted better: on an H100 layouts between the two took 5 to 19 % more time, and
+saved 1 to 4 % of the energy."""
+
 
 AT_ONCE = 1 << 16
 """Layouts that are predicted at a time: of each there are a hundred numbers meanwhile."""
@@ -51,10 +56,14 @@ AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """The layouts of one structure with the time that they take and what they cost."""
+    """The layouts of one structure with the time that they take and what they cost.
+
+    ``ahead`` are those that fill boxes ahead and wait for no loads from them.
+    """
 
     lattice: CudaLattice
     times_s: npt.NDArray[np.float64]
+    ahead: npt.NDArray[np.bool_]
     launches: bool
     costs: npt.NDArray[np.int64]
 
@@ -187,20 +196,24 @@ def _cells(
             )
             for first in range(0, len(lattice), AT_ONCE)
         ]
-        times_s, fits, value = (np.concatenate(one) for one in zip(*parts, strict=True))
-        cells.append(_Cell(lattice, times_s, bool(fits.any()), value))
+        times_s, ahead, fits, value = (np.concatenate(one) for one in zip(*parts, strict=True))
+        cells.append(_Cell(lattice, times_s, ahead, bool(fits.any()), value))
     return _at_full_speed(cells)
 
 
 def _costed(
     model: CudaModel, lattice: CudaLattice, profile: GpuProfile, options: ModelOptions
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """Return the times of layouts, which of them can launch, and costs."""
+) -> tuple[
+    npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.int64]
+]:
+    """Return the times of layouts, which are ahead, which of them can launch, and costs."""
     prediction = model.columns(lattice.structure, lattice.candidates())
     fits = prediction.fits & (prediction.shared_bytes <= _shared_limit(lattice, profile, options))
     fits &= np.isfinite(prediction.total.time_s)
     value = np.where(fits, costs(prediction.total, options.objective), NEVER)
-    return prediction.total.time_s, fits, value
+    late = np.maximum.reduce([np.zeros(len(lattice)), *(d.late for d, _ in prediction.launches)])
+    ahead = (lattice.stages > 1) & (late == 0)
+    return prediction.total.time_s, ahead, fits, value
 
 
 def _shared_limit(
@@ -222,8 +235,10 @@ def _at_full_speed(cells: Sequence[_Cell]) -> list[_Cell]:
     """Return the cells without what is expected to take much longer than the fastest layout."""
     times = [np.where(c.costs < NEVER, c.times_s, np.inf) for c in cells]
     fastest_s = min((float(own.min()) for own in times), default=0.0)
+    ahead = any(cell.ahead[own == fastest_s].any() for cell, own in zip(cells, times, strict=True))
+    limit_s = (FULL_SPEED_AHEAD if ahead else FULL_SPEED) * fastest_s
     return [
-        replace(cell, costs=np.where(own <= FULL_SPEED * fastest_s, cell.costs, NEVER))
+        replace(cell, costs=np.where(own <= limit_s, cell.costs, NEVER))
         for cell, own in zip(cells, times, strict=True)
     ]
 

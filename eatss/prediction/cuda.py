@@ -89,6 +89,7 @@ def demand_of(of: CudaLaunch) -> Demand:
         tensor64=demand.tensor64,
         tensor32=demand.tensor32,
         lanes=of.shape.block_threads / (of.warps * of.card.warp),
+        late=demand.late / np.maximum(1.0, demand.fp64 + demand.fp32),
         l1_wavefronts=demand.l1_wavefronts,
         shared_wavefronts=demand.shared_wavefronts,
         operand_bytes=demand.operand_bytes,

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
 from eatss.analysis.structure import PIECE_BYTES, VECTOR_BYTES
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_boxes import GroupBox, in_front, stages_of
 from eatss.prediction.cuda_caches import row_request, torn_request
-from eatss.prediction.cuda_launch import CudaLaunch
+from eatss.prediction.cuda_launch import CudaLaunch, Flags
+from eatss.prediction.cuda_products import loads_ahead
 from eatss.prediction.cuda_resources import CodeResources
 from eatss.prediction.cuda_statements import tile_cycles
 from eatss.prediction.cuda_vectors import may_be_aligned, turned
@@ -24,6 +24,9 @@ from eatss.prediction.uniform_references import UniformSet
 _ATOMIC_MOVES = 2.0
 """How often L2 moves what an atomic addition adds to."""
 
+_SHORTEST = 2
+"""Boxes with which copies are spread over products [``eatss.transform.pipeline``]."""
+
 _EXCHANGE = 2.0
 """Atomic operations in the place of one where blocks compare and exchange: the value is read
 first. That another block comes in between, and it is done again, is not counted."""
@@ -33,11 +36,10 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
     """Add the copies to shared memory and the barriers around them."""
     of = setting.of
     code, threads = of.code, of.shape.block_threads
-    barriers = of.zeros
+    barriers, turns, bytes_a_turn = of.zeros, of.zeros, of.zeros
     tile = tile_cycles(of)
-    every = zip(
-        setting.boxes, stages_of(of, setting.boxes), in_front(of, setting.boxes), strict=True
-    )
+    all_stages = stages_of(of, setting.boxes)
+    every = zip(setting.boxes, all_stages, in_front(of, setting.boxes), strict=True)
     for at, (box, stages, front) in enumerate(every):
         ahead = stages > 1
         on = of.staged(at) * of.cut.copies[at]
@@ -53,22 +55,22 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         box_bytes = prod(box.sizes[:-1], start=of.ones) * row_sectors * SECTOR_BYTES
         fetched = of.active * box_bytes * times * on
         wave = np.maximum(box.element_bytes * of.card.warp / LINE_BYTES, 1.0)
-        piece = np.where(rows_turned, PIECE_BYTES / box.element_bytes, np.inf)
-        run = np.minimum(piece, np.maximum(1.0, box.sizes[-1]))
-        lines = np.ceil(of.card.warp / run)
         requests = loads * times * on
+        lines = _request_lines(of, box, rows_turned)
         demand.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines)
         demand.add_shared(requests, of.ones * wave)
         demand.l2_bytes += fetched
         demand.copied_bytes += fetched
         even = rows_turned | _copies_rows(of, box.sizes)
-        each = np.where(even, code.copy_instructions, code.ragged_instructions)
-        each = np.where(ahead & even, code.ahead_instructions, each)
+        each = _copy_instructions(of, even, ahead)
         together = _copied_together(of, at, box)
         demand.add_instructions(requests / together * each)
         waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles
         alone = of.far_cycles * waits * (1.0 - front)
+        here = on * ahead * times
+        turns = np.maximum(turns, here)
+        bytes_a_turn = bytes_a_turn + on * ahead * box_bytes
         # what is sent ahead is waited for as far as the tiles before it do not take as long
         behind = np.maximum(0.0, of.far_cycles + loads * wave - (stages - 1.0) * tile)
         demand.chain_cycles += on * times * np.where(ahead, behind, alone)
@@ -79,6 +81,43 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         barriers = np.maximum(barriers, on * times * np.where(ahead, 1.0, 2.0))
     demand.chain_cycles += barriers * code.barrier_wait * of.card.barrier_cycles
     demand.add_instructions(barriers * 2)
+    demand.edge_cycles += turns * _behind_cycles(setting, bytes_a_turn, tile)
+
+
+def _request_lines(of: CudaLaunch, box: GroupBox, in_pieces: Flags) -> Column:
+    """Return the lines of the array that a warp copies from at a time, piece by piece if so."""
+    piece = np.where(in_pieces, PIECE_BYTES / box.element_bytes, np.inf)
+    return np.ceil(of.card.warp / np.minimum(piece, np.maximum(1.0, box.sizes[-1])))
+
+
+def _copy_instructions(of: CudaLaunch, even: Flags, ahead: Flags) -> Column:
+    """Return the instructions of a thread for an element."""
+    each = np.where(even, of.code.copy_instructions, of.code.ragged_instructions)
+    return np.where(ahead & even, of.code.ahead_instructions, each)
+
+
+def _behind_cycles(setting: CodeResources, bytes_a_turn: Column, tile: Column) -> Column:
+    """Return what all threads of a block wait for boxes in a turn, though these are filled ahead.
+
+    Blocks go on together, and the first one that wants a sector has it from memory. What a turn
+    copies takes the way from L2 as long as it takes. With two boxes, copies among products start
+    through half of a turn [``eatss.transform.copies_in_shares``]. Parts of a launch have turns of
+    their own, one after the other. Turns of threads that multiply
+    alone are so long that there is nothing to wait for.
+    """
+    of, card = setting.of, setting.of.card
+    if of.structure.instruction is None:
+        return of.zeros
+    parts = sum(1 for part in of.cut.parts if part.serial) or 1
+    warps = np.ceil(of.shape.block_threads / card.warp) / SCHEDULERS
+    turn = tile / parts * np.maximum(1.0, warps * setting.present)
+    late = turn / 2 * loads_ahead(of) * (of.candidates.stages == _SHORTEST)
+    l2_bytes_cycle = card.l2_bytes_s / card.sms / card.clock_hz
+    arrive = (
+        of.far_cycles + card.dram_cycles + bytes_a_turn / parts * setting.present / l2_bytes_cycle
+    )
+    found: Column = np.maximum(0.0, arrive - ((of.candidates.stages - 1.0) * turn - late))
+    return parts * found
 
 
 def _filled(of: CudaLaunch, group: int) -> float:
@@ -196,13 +235,13 @@ def _copied_together(of: CudaLaunch, at: int, box: GroupBox) -> Column:
     return np.where(whole & _copies_rows(of, rows), width, 1.0)
 
 
-def _is_turned(of: CudaLaunch, at: int) -> npt.NDArray[np.bool_]:
+def _is_turned(of: CudaLaunch, at: int) -> Flags:
     """Tell where rows of a group's box lie along another dimension than those of the array."""
     own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
     return turned(of, own) if own and own[0].access.subscripts else of.zeros > 0
 
 
-def _copies_rows(of: CudaLaunch, sizes: Sequence[Column]) -> npt.NDArray[np.bool_]:
+def _copies_rows(of: CudaLaunch, sizes: Sequence[Column]) -> Flags:
     """Tell where threads copy whole rows, unrolled [``eatss.lower.cooperative_copy``].
 
     Elsewhere each element is found by divisions, and may lie outside of what is read.

@@ -288,6 +288,7 @@ def _joined(
         registers=np.minimum(registers, float(card.registers_per_thread)),
         shared_bytes=_warps_bytes(facts, run, candidates, card),
         lanes=np.ones(len(candidates)),
+        late=np.zeros(len(candidates)),
         l2_bytes=l2_bytes,
         dram_bytes=_moved_bytes(launches, parts, registers, candidates, l2_bytes),
         scatter=np.ones(len(candidates)),

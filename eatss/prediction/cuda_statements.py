@@ -98,6 +98,8 @@ class _Counting:
         of, code, guarded = self.of, self.of.code, self.guarded
         instances = self.share * self.points * self.steps
         self.demand.add_arithmetic(self.statement, instances * self.each)
+        late = code.late_instructions * self._loads_late() * of.launched_warps
+        self.demand.late += late * self.share * self.steps
         guards = code.guard_instructions * guarded * self.points
         overhead = code.loop_instructions / code.unrolled_steps if self.serial else 0.0
         tiles = of.tile_steps(self.statement) * code.step_instructions
@@ -157,6 +159,16 @@ class _Counting:
         moving = dict(uniform.access.strides)
         last = max((at for at, name in enumerate(self.serial) if name in moving), default=-1)
         return self.serial[: last + 1]
+
+    def _loads_late(self) -> Column:
+        """Return 1 where boxes are filled ahead, but what a step reads of them is not loaded so."""
+        of = self.of
+        staged = [
+            of.staged(one.group) * (one.reads and not one.held)
+            for one in of.uniform_sets[self.statement.name]
+        ]
+        boxes = np.maximum.reduce([of.zeros, *staged]) * (of.candidates.stages > 1)
+        return np.asarray(boxes * ~operands_ahead(of, self.statement))
 
     def _in_last_tiles(self) -> Column:
         """Return the share of steps in tiles that the end of the innermost loop cuts off.

@@ -30,6 +30,9 @@ class Demand:
     ``l2_bytes``, ``dram_bytes``: moved between SMs and L2, and between L2 and memory.
     ``torn_bytes``: of ``l2_bytes`` the sectors that a request writes in part only.
 
+    ``late``: how many times longer arithmetic takes in addition, as loads in front of it are waited
+    for.
+
     ``scatter``: how many times longer memory takes because pieces of its pages are wanted at
     different times, or its sectors are written in parts. 1 for code that does neither.
 
@@ -51,6 +54,7 @@ class Demand:
     tensor64: Column
     tensor32: Column
     lanes: Column
+    late: Column
     l1_wavefronts: Column
     shared_wavefronts: Column
     operand_bytes: Column

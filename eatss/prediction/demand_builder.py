@@ -15,8 +15,8 @@ from eatss.prediction.demand import Column
 class DemandBuilder:
     """Sums over a launch, an entry a candidate; the names are those of ``Demand``.
 
-    ``copied_bytes`` are the bytes that copies to shared memory fetch, ``held_bytes`` those that L2
-    moves for what registers keep.
+    ``late`` are instructions, as if there were so many more. ``copied_bytes`` are the bytes that
+    copies to shared memory fetch, ``held_bytes`` those that L2 moves for what registers keep.
     """
 
     def __init__(self, launched_warps: Column) -> None:
@@ -26,6 +26,7 @@ class DemandBuilder:
         self.instructions = zero.copy()
         self.fp64 = zero.copy()
         self.fp32 = zero.copy()
+        self.late = zero.copy()
         self.tensor64 = zero.copy()
         self.tensor32 = zero.copy()
         self.l1_wavefronts = zero.copy()

@@ -61,6 +61,7 @@ def ppcg_demand(
         tensor64=np.zeros(len(demand.fp32)),
         tensor32=np.zeros(len(demand.fp32)),
         lanes=of.shape.threads / (of.warps * card.warp),
+        late=np.zeros(len(of)),
         l1_wavefronts=demand.l1_wavefronts,
         shared_wavefronts=demand.shared_wavefronts,
         operand_bytes=LINE_BYTES * demand.shared_wavefronts,  # as if every cycle moved all it can

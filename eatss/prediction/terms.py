@@ -96,7 +96,7 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
     def units(work: Column, per_cycle: float) -> Column:
         wanted = round(per_cycle / SCHEDULERS / _UNITS_OF_A_WARP)
         turns = _turns(demand, card, resident, float(wanted))
-        return work * turns * card.warp / per_cycle / cycles
+        return work * (1.0 + demand.late) * turns * card.warp / per_cycle / cycles
 
     on_chip = {
         "issue": demand.instructions * _turns(demand, card, resident, 1.0) / SCHEDULERS / cycles,

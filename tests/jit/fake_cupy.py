@@ -55,6 +55,9 @@ extern "C" unsigned fake_pack_{0}(void **from, uint64_t *to) {{
 extern "C" void fake_run_{0}(const unsigned *d, size_t bytes, uint64_t *values) {{
     fake_call("{0}", {0}, dim3(d[0], d[1], d[2]), dim3(d[3], d[4], d[5]), bytes, values);
 }}
+extern "C" int fake_allow_{0}(int bytes) {{
+    return cudaFuncSetAttribute({0}, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}}
 """
 
 
@@ -200,7 +203,7 @@ class FakeCupy(ModuleType):
             driver=SimpleNamespace(
                 CUDADriverError=DriverError,
                 launchKernel=self._launch_kernel,
-                funcSetAttribute=lambda *given: self.attributes.append(given),
+                funcSetAttribute=self._set_attribute,
                 funcGetAttribute=lambda which, function: self.most_threads,
             ),
             runtime=SimpleNamespace(
@@ -259,6 +262,11 @@ class FakeCupy(ModuleType):
         memory = np.full(count, 0xFF, np.uint8)
         self.allocated.append(memory)
         return SimpleNamespace(ptr=memory.ctypes.data, memory=memory)
+
+    def _set_attribute(self, function: int, which: int, value: int) -> None:
+        self.attributes.append((function, which, value))
+        library, name = self.functions[function]
+        assert getattr(library, f"fake_allow_{name}")(value) == 0
 
     def _launch_kernel(
         self,

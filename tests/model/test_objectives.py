@@ -81,7 +81,7 @@ def test_a_program_registers_an_objective(register: Register) -> None:
     assert Selection.from_dict(same.to_dict()) == same
 
 
-@pytest.mark.parametrize(("target", "gpu"), [("ppcg", "h200"), ("cuda", "a100")])
+@pytest.mark.parametrize(("target", "gpu"), [("ppcg", "h200"), ("cuda", "a10")])
 def test_an_objective_may_bound_the_time(register: Register, target: TargetName, gpu: str) -> None:
     (free,) = eatss.select(GEMM, gpu=gpu, target=target).kernels
     assert free.predicted is not None

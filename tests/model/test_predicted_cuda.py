@@ -22,11 +22,12 @@ from eatss.model import ModelOptions, Selection, predicted_cuda, program_to_smt2
 from eatss.model.cuda_layout import expected_of
 from eatss.model.expectation import KernelExpectation
 from eatss.model.objectives import costs
-from eatss.model.predicted_cuda import FULL_SPEED, cuda_problems
+from eatss.model.predicted_cuda import FULL_SPEED, FULL_SPEED_AHEAD, cuda_problems
 from eatss.model.shared_sum_lattice import every_lattice
 from eatss.model.table_proof import table_to_smt2
 from eatss.prediction.cuda_model import CudaModel
 from eatss.report.selection import selection_table
+from eatss.resources import data_directory
 from eatss.session.steps import select_for
 from tests.examples import SLOW_KERNELS, with_long
 from tests.model.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
@@ -270,6 +271,41 @@ def test_energy_is_saved_at_nearly_full_speed() -> None:
             assert other.predicted is not None
             assert other.predicted.time_s <= FULL_SPEED * one.predicted.time_s * 1.000001
             assert other.predicted.energy_j <= one.predicted.energy_j * 1.000001
+
+
+TRANSPOSED = """
+void f(float C[3000][3000], float A[3000][3000], float B[3000][3000])
+{
+#pragma scop
+  for (int i = 0; i < 3000; i++)
+    for (int j = 0; j < 3000; j++)
+      for (int k = 0; k < 3000; k++)
+        C[i][j] += A[k][i] * B[j][k];
+#pragma endscop
+}
+"""
+
+
+def slower(source: str | Path) -> float:
+    """Return how many times longer than the fastest layout the one with the least energy takes."""
+    found = [
+        eatss.select(source, gpu="h200", target="cuda", objective=one, defines=("DATA_TYPE=float",))
+        for one in ("energy", "time")
+    ]
+    frugal, fastest = (one.kernels[0].predicted for one in found)
+    assert frugal is not None
+    assert fastest is not None
+    return frugal.time_s / fastest.time_s
+
+
+@pytest.mark.filterwarnings("ignore:.*DATA_TYPE changes nothing")
+def test_less_time_is_given_away_where_loads_are_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert slower(TRANSPOSED) <= FULL_SPEED_AHEAD
+    monkeypatch.setattr(predicted_cuda, "FULL_SPEED_AHEAD", FULL_SPEED)
+    assert slower(TRANSPOSED) > FULL_SPEED_AHEAD
+    monkeypatch.undo()
+    # its fastest layout fills boxes ahead, but loads from them when it multiplies
+    assert FULL_SPEED_AHEAD < slower(data_directory("kernels") / "conv-2d.c") <= FULL_SPEED
 
 
 CONTRACTION = """

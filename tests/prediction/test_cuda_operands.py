@@ -30,6 +30,7 @@ from eatss.resources import data_directory
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for
+from tests.examples import with_long
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ NEVER = ("symm", "mttkrp")
 KERNELS = {"gemm": 1, "syrk": 1, "syr2k": 1, "trmm": 1, "symm": 1, "mttkrp": 2}
 
 
-@pytest.mark.parametrize("kernel", ["gemm", "syrk", "syr2k"])
+@pytest.mark.parametrize("kernel", with_long(["gemm", "syrk", "syr2k"], ["syrk"]))
 def test_code_loads_operands_ahead_where_it_is_predicted(kernel: str) -> None:
     assert compared(kernel, "h200", KERNELS[kernel], 20) == ({True, False}, [])
 

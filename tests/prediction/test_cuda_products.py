@@ -25,10 +25,12 @@ NI, NJ, NK = 768, 1536, 512
 WARP = 32
 
 
-def offered(gpu: str) -> tuple[list[CudaLattice], list[CudaPrediction], GpuProfile]:
+def offered(
+    gpu: str, dtype: str = "double"
+) -> tuple[list[CudaLattice], list[CudaPrediction], GpuProfile]:
     """Return gemm's layouts without and with tensor cores, and what is predicted of them."""
     card = load_profile(gpu)
-    reading = Reading(defines=(f"NI={NI}", f"NJ={NJ}", f"NK={NK}"))
+    reading = Reading(defines=(f"NI={NI}", f"NJ={NJ}", f"NK={NK}", f"DATA_TYPE={dtype}"))
     program = Session(data_directory("kernels") / "gemm.c", reading, code=True).analysed
     (facts,) = program.facts
     model = CudaModel.of(facts, card)
@@ -106,6 +108,41 @@ def test_boxes_ahead_cost_shared_memory_and_save_waiting() -> None:
         ((demand, _),) = together.launches
         assert np.all(demand.chain_cycles[rows[more]] <= demand.chain_cycles[rows[fewer]])
         assert np.any(demand.chain_cycles[rows[more]] < demand.chain_cycles[rows[fewer]])
+
+
+def test_copies_spread_over_a_turn_are_waited_for_where_it_is_short() -> None:
+    """With two boxes the last copies start half a turn before they are wanted, with three a turn.
+
+    A turn of 64 x 128 x 16 products is 1024 cycles of the tensor cores, one of 128 x 128 x 32 is
+    4096. A sector is there within 700 cycles and what the way from L2 takes.
+    """
+    (_, products), (_, together), _ = offered("h200")
+    ((demand, _),) = together.launches
+
+    def edges(rows: int, columns: int, steps: int, stages: int) -> float:
+        sizes = {"i": rows, "j": columns, "k": steps}
+        own = np.logical_and.reduce([products.tiles[name] == one for name, one in sizes.items()])
+        own &= (products.threads["i"] == 16) & (products.threads["j"] == 16)
+        (at,) = np.flatnonzero(own & (products.stages == stages))
+        return float(demand.edge_cycles[at])
+
+    turns = NK / 16
+    assert edges(64, 128, 16, 2) - edges(64, 128, 16, 3) > turns * 300
+    assert edges(128, 128, 32, 2) == pytest.approx(edges(128, 128, 32, 3))
+
+
+def test_products_that_load_when_they_multiply_take_longer_the_fewer_points_they_have() -> None:
+    (plain,), (alone,), _ = offered("h200", "float")
+    ((demand, _),) = alone.launches
+    staged = np.logical_and.reduce([column > 0 for column in plain.staged.values()])
+    points = np.prod([plain.tiles[n] // plain.threads[n] for n in ("i", "j")], axis=0)
+    threads = plain.threads["i"] * plain.threads["j"]
+    fine = staged & (plain.stages == 2) & (threads == 128) & (plain.tiles["k"] == 64)
+    late = [demand.late[fine & (points == own)] for own in (128, 64, 32)]
+    assert all(len(one) and np.allclose(one, one[0]) for one in late)
+    few = [10 / 128, 10 / 64, 10 / 32]  # instructions of a step over its products
+    assert [float(one[0]) for one in late] == pytest.approx(few, rel=0.02)
+    assert not demand.late[staged & (plain.stages == 1)].any()
 
 
 def test_energy_of_products_is_that_of_the_card() -> None:

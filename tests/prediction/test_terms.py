@@ -49,6 +49,7 @@ UNLIMITED = replace(CARD, power_limit_w=1e6)
         ({"instructions": 1e9}, 1e9 / CARD.sms / 4 / CARD.clock_hz),
         ({"fp64": 1e9}, 1e9 * 32 / CARD.sms / CARD.fp64_per_cycle / CARD.clock_hz),
         ({"fp32": 1e9}, 1e9 * 32 / CARD.sms / CARD.fp32_per_cycle / CARD.clock_hz),
+        ({"fp32": 8e8, "late": 0.25}, 1e9 * 32 / CARD.sms / CARD.fp32_per_cycle / CARD.clock_hz),
         ({"l1_wavefronts": 1e9}, 1e9 / CARD.sms / CARD.clock_hz),
         ({"shared_wavefronts": 1e9}, 1e9 / CARD.sms / CARD.clock_hz),
         ({"l2_bytes": 1e10}, 1e10 / CARD.l2_bytes_s),
