@@ -17,6 +17,7 @@ from eatss.lower.interleaved_lanes import interleaved_places, lane_and_warp
 from eatss.program import Name, Program, evaluate, save_program
 from eatss.resources import data_directory
 from eatss.verify import verify
+from tests.examples import with_long
 
 SPAN = SourceSpan(file="f.c", line=1, column=1, end_line=1, end_column=2)
 WARP = 32
@@ -188,7 +189,7 @@ SIZES = {
 SHARED = {"gemm": "AB", "syrk": "A", "syr2k": "AB", "trmm": "AB", "2mm": ("A", "B", "C", "tmp")}
 
 
-@pytest.mark.parametrize("kernel", SIZES)
+@pytest.mark.parametrize("kernel", with_long(SIZES, ["2mm", "syrk"]))
 def test_results_are_those_of_the_original(kernel: str, tmp_path: Path) -> None:
     program = eatss.codegen(
         data_directory("kernels") / f"{kernel}.c",

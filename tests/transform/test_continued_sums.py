@@ -10,6 +10,7 @@ import pytest
 import eatss
 from eatss.program import Program, load_program
 from eatss.verify import verify
+from tests.examples import with_long
 
 SYMMETRIC = """
 #ifndef N
@@ -70,7 +71,7 @@ def test_one_set_of_registers_for_two_sums_is_right(
     assert found.ok, found.message
 
 
-@pytest.mark.parametrize("why", APART)
+@pytest.mark.parametrize("why", with_long(APART, ["other factors", "at fewer points"]))
 def test_two_sets_where_the_other_sum_is_something_else_too(why: str, tmp_path: Path) -> None:
     assert "sum_C_r" in made(tmp_path, APART[why], stages=1).text
     sizes = [{"N": 37}, {"N": 70}]

@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 import eatss
+from tests.examples import with_long
 
 LANES = {"i": 8, "j": 4}
 
@@ -68,7 +69,7 @@ def generated(source: str, block: tuple[int, int], *, gpu: str = "h200", columns
 
 
 @pytest.mark.parametrize("gpu", ["a100", "h200"])
-@pytest.mark.parametrize("block", [(16, 8), (16, 16), (8, 8)])
+@pytest.mark.parametrize("block", with_long([(16, 8), (16, 16), (8, 8)], [(8, 8)]))
 @pytest.mark.parametrize("source", [PLAIN, TRANSPOSED])
 def test_threads_share_out_all_points(gpu: str, block: tuple[int, int], source: str) -> None:
     text = generated(source, block, gpu=gpu)
