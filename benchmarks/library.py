@@ -34,6 +34,7 @@ from benchmarks.library_workloads import (
     other_shapes,
     reductions,
     unseen,
+    unseen_edges,
     unseen_last,
     unseen_later,
     workloads,
@@ -80,6 +81,15 @@ ALLOWED = {"double": 1e-9, "float": 1e-3}
 
 ALLOWED_TF32 = 2.0**-10
 """The same with TF32: a product is off by so much of itself where both factors are rounded."""
+
+
+_GROUPS = {
+    "unseen": unseen,
+    "unseen-later": unseen_later,
+    "unseen-last": unseen_last,
+    "unseen-edges": unseen_edges,
+}
+"""Shapes that nobody looked at before the code was done, by when that was."""
 
 
 def variants(name: str, dtype: str) -> dict[str, dict[str, Any]]:
@@ -399,9 +409,7 @@ def report(rows: Sequence[Row]) -> None:
         "": workloads(),
         "other shapes, ": other_shapes(),
         "reductions, ": reductions(),
-        "unseen shapes, ": unseen(),
-        "unseen shapes later, ": unseen_later(),
-        "unseen shapes last, ": unseen_last(),
+        **{f"{name} shapes, ": shapes() for name, shapes in _GROUPS.items()},
     }
     for what, known in groups.items():
         for dtype in ("double", "float"):
@@ -421,9 +429,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("words", nargs="*", help="prepare DIR, run DIR, or a file of results")
     parser.add_argument("-o", "--output", type=Path, default=FILE)
-    parser.add_argument(
-        "--only", default="", help="workloads, or 'unseen', 'unseen-later', 'unseen-last'"
-    )
+    parser.add_argument("--only", default="", help=f"workloads, or {', '.join(map(repr, _GROUPS))}")
     parser.add_argument("--dtypes", default="double,float")
     parser.add_argument("--variants", action="store_true")
     parser.add_argument("--tf32", action="store_true", help="floats, factors rounded to TF32")
@@ -433,8 +439,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     what, *rest = given.words or [""]
     if what == "prepare":
         only = [word for word in given.only.split(",") if word]
-        groups = {"unseen": unseen, "unseen-later": unseen_later, "unseen-last": unseen_last}
-        only = [*groups[only[0]]()] if only and only[0] in groups else only
+        only = [*_GROUPS[only[0]]()] if only and only[0] in _GROUPS else only
         dtypes = ["float"] if given.tf32 else given.dtypes.split(",")
         prepare(Path(rest[0]), only, dtypes, by_hand=given.variants, tf32=given.tf32)
     elif what == "run":

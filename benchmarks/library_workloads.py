@@ -326,7 +326,7 @@ def reductions() -> dict[str, Workload]:
 
 def every_workload() -> dict[str, Workload]:
     """Return all of them by name."""
-    chosen_when_done = unseen() | unseen_later() | unseen_last()
+    chosen_when_done = unseen() | unseen_later() | unseen_last() | unseen_edges()
     return workloads() | other_shapes() | reductions() | chosen_when_done
 
 
@@ -382,3 +382,19 @@ def unseen_last() -> dict[str, Workload]:
     }
     found = {f"last-{name}": replace(known[name], sizes=own) for name, own in sizes.items()}
     return {**found, "last-trmm": _trmm_of(2700), "last-contraction-two": _contraction_over_two(44)}
+
+
+def unseen_edges() -> dict[str, Workload]:
+    """Return further shapes, chosen when tiles at edges were as fast as others."""
+    known = workloads()
+    sizes: dict[str, dict[str, int]] = {
+        "gemm": {"NI": 3100, "NJ": 1900, "NK": 2300},
+        "syrk": {"NI": 1800, "NJ": 2600},
+        "syr2k": {"NI": 2050, "NJ": 1500},
+        "symm": {"NI": 2300, "NJ": 1700},
+        "2mm": {"NI": 1600, "NJ": 1300, "NK": 1900, "NL": 2100},
+        "product-tt": {"NI": 2150, "NJ": 3050, "NK": 1450},
+    }
+    found = {f"edges-{name}": replace(known[name], sizes=own) for name, own in sizes.items()}
+    further = {"edges-trmm": _trmm_of(2200), "edges-contraction-two": _contraction_over_two(40)}
+    return {**found, **further}
