@@ -189,7 +189,7 @@ SIZES = {
 SHARED = {"gemm": "AB", "syrk": "A", "syr2k": "AB", "trmm": "AB", "2mm": ("A", "B", "C", "tmp")}
 
 
-@pytest.mark.parametrize("kernel", with_long(SIZES, ["2mm", "syrk"]))
+@pytest.mark.parametrize("kernel", with_long(SIZES, ["2mm", "syrk", "syr2k"]))
 def test_results_are_those_of_the_original(kernel: str, tmp_path: Path) -> None:
     program = eatss.codegen(
         data_directory("kernels") / f"{kernel}.c",
@@ -227,7 +227,7 @@ def test_names_of_the_source_stay_its_own(tmp_path: Path) -> None:
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
 
 
-@pytest.mark.parametrize("dtype", ["float", "double"])
+@pytest.mark.parametrize("dtype", with_long(["float", "double"], ["double"]))
 def test_a_third_loop_goes_from_warp_to_warp(dtype: str, tmp_path: Path) -> None:
     program = eatss.codegen(
         BATCH.replace("TYPE", dtype),

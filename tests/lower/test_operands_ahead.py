@@ -157,7 +157,7 @@ def sizes_of(program: Program) -> list[dict[str, int]]:
         pytest.param("gemm", options(4, k=16), marks=pytest.mark.long),
         ("syr2k", options()),
         pytest.param("syr2k", options(3, strict_fp=True), marks=pytest.mark.long),
-        ("syrk", options(3)),
+        pytest.param("syrk", options(3), marks=pytest.mark.long),
         pytest.param("syrk", options(2, block=(32, 8)), marks=pytest.mark.long),
         pytest.param("trmm", options(2), marks=pytest.mark.long),
         pytest.param("2mm", options(3), marks=pytest.mark.long),
@@ -230,7 +230,10 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("case", with_long(BROKEN, ["the other set", "the turn before"]))
+_SLOW = ("the other set", "the turn before", "the second step of a turn", "a step too far")
+
+
+@pytest.mark.parametrize("case", with_long(BROKEN, _SLOW))
 def test_what_is_loaded_wrongly_is_seen(case: str, generate: Generate, broken: Check) -> None:
     kernel, old, new = BROKEN[case]
     program = generate(kernel, dtype="float", options=options())
