@@ -351,9 +351,14 @@ def unseen() -> dict[str, Workload]:
     }
 
 
+def _resized(prefix: str, sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Workload]:
+    """Return programs with sizes of their own, their names behind a prefix."""
+    known = workloads()
+    return {f"{prefix}-{name}": replace(known[name], sizes=own) for name, own in sizes.items()}
+
+
 def unseen_later() -> dict[str, Workload]:
     """Return further shapes, chosen when fusion and boxes in another order were done."""
-    known = workloads()
     layer = {"NN": 12, "NK": 160, "NC": 96, "NY": 28, "NX": 44, "NR": 3, "NS": 3}
     sizes: dict[str, dict[str, int]] = {
         "gemm": {"NI": 2200, "NJ": 3100, "NK": 1500},
@@ -364,14 +369,13 @@ def unseen_later() -> dict[str, Workload]:
         "covariance": {"N": 3000, "M": 2200},
         "convolution-layer": layer,
     }
-    found = {f"later-{name}": replace(known[name], sizes=own) for name, own in sizes.items()}
+    found = _resized("later", sizes)
     rows = replace(reductions()["softmax"], sizes={"NI": 9000, "NJ": 3000})
     return {**found, "later-softmax": rows}
 
 
 def unseen_last() -> dict[str, Workload]:
     """Return further shapes, chosen when operands were loaded ahead and lanes interleaved."""
-    known = workloads()
     sizes: dict[str, dict[str, int]] = {
         "gemm": {"NI": 3600, "NJ": 1250, "NK": 2750},
         "syrk": {"NI": 2300, "NJ": 1450},
@@ -380,13 +384,12 @@ def unseen_last() -> dict[str, Workload]:
         "2mm": {"NI": 1400, "NJ": 2300, "NK": 1700, "NL": 1100},
         "product-tt": {"NI": 2450, "NJ": 2750, "NK": 1950},
     }
-    found = {f"last-{name}": replace(known[name], sizes=own) for name, own in sizes.items()}
+    found = _resized("last", sizes)
     return {**found, "last-trmm": _trmm_of(2700), "last-contraction-two": _contraction_over_two(44)}
 
 
 def unseen_edges() -> dict[str, Workload]:
     """Return further shapes, chosen when tiles at edges were as fast as others."""
-    known = workloads()
     sizes: dict[str, dict[str, int]] = {
         "gemm": {"NI": 3100, "NJ": 1900, "NK": 2300},
         "syrk": {"NI": 1800, "NJ": 2600},
@@ -395,6 +398,6 @@ def unseen_edges() -> dict[str, Workload]:
         "2mm": {"NI": 1600, "NJ": 1300, "NK": 1900, "NL": 2100},
         "product-tt": {"NI": 2150, "NJ": 3050, "NK": 1450},
     }
-    found = {f"edges-{name}": replace(known[name], sizes=own) for name, own in sizes.items()}
+    found = _resized("edges", sizes)
     further = {"edges-trmm": _trmm_of(2200), "edges-contraction-two": _contraction_over_two(40)}
     return {**found, **further}

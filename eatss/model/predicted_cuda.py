@@ -46,8 +46,8 @@ FULL_SPEED = 1.15
 
 FULL_SPEED_AHEAD = 1.05
 """The same where the fastest layout fills boxes ahead and waits for no loads from them. Such
-products are predicted better: on an H100 layouts between the two took 5 to 19 % more time, and
-saved 1 to 4 % of the energy."""
+products are predicted better: on an H100 layouts between the two took 7 to 35 % more time, and
+saved 2 to 10 % of the energy (five programs of ``benchmarks/results/h100/library-waits.txt``)."""
 
 
 AT_ONCE = 1 << 16

@@ -41,8 +41,9 @@ class CudaConstants:
     """The same where copies run ahead of a loop; from machine code."""
     late_instructions: float = 10.0
     """What a step of products costs a thread in addition, in its arithmetic's instructions, where
-    boxes are filled ahead but a step loads from them when it multiplies. Of products on an H100:
-    8 % were measured with 128 points a thread, 15 % with 64, about 30 % with 32."""
+    boxes are filled ahead but a step loads from them when it multiplies. Of products in floats on
+    an H100, 8 % more time was measured with 128 points a thread and 15 % with 64; with fewer
+    points it is not known."""
     barrier_wait: float = 0.779
     """Wait at a barrier over the card's, of 256 threads; fitted."""
     far_wait: float = 1.26

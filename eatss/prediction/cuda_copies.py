@@ -102,8 +102,8 @@ def _behind_cycles(setting: CodeResources, bytes_a_turn: Column, tile: Column) -
     Blocks go on together, and the first one that wants a sector has it from memory. What a turn
     copies takes the way from L2 as long as it takes. With two boxes, copies among products start
     through half of a turn [``eatss.transform.copies_in_shares``]. Parts of a launch have turns of
-    their own, one after the other. Turns of threads that multiply
-    alone are so long that there is nothing to wait for.
+    their own, one after the other. Turns of threads that multiply alone are so long that there is
+    nothing to wait for.
     """
     of, card = setting.of, setting.of.card
     if of.structure.instruction is None:

@@ -19,10 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from eatss.analysis.structure import WORD_BYTES
 from eatss.kernel.nodes import Buffer, Copy, Declare, If, Node
 from eatss.kernel.uses import every, mapped
-
-_WORD_BYTES = 4
 
 
 def without_lines(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -43,7 +42,7 @@ def all_in_lines(nodes: Sequence[Node], boxes: Collection[Buffer]) -> bool:
 def line_words(nodes: Sequence[Node]) -> int:
     """Return the registers for what is on its way through them."""
     declared = (one.buffer for one in every(nodes) if isinstance(one, Declare))
-    return sum(one.size_bytes for one in declared) // _WORD_BYTES
+    return sum(one.size_bytes for one in declared) // WORD_BYTES
 
 
 def lines_parted(nodes: Sequence[Node]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:

@@ -137,6 +137,7 @@ def test_tests_that_no_turn_changes_stand_in_front() -> None:
 SIZES = [
     {"NI": 256, "NJ": 256, "NK": 24},
     {"NI": 270, "NJ": 145, "NK": 21},
+    {"NI": 133, "NJ": 97, "NK": 13},
     {"NI": 256, "NJ": 128, "NK": 8},
     {"NI": 5, "NJ": 3, "NK": 1},
     {"NI": 34, "NJ": 50, "NK": 0},
