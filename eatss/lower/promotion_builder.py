@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import islpy as isl
@@ -15,7 +15,6 @@ from eatss.analysis.structure import PIECE_BYTES
 from eatss.isl_names import (
     coalesced,
     dims_as_parameters,
-    involved_parameters,
     parameter_at_least,
     parameter_at_most,
     points_at_a_sample,
@@ -33,6 +32,7 @@ from eatss.lower.references import References
 from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
 from eatss.lower.vector_rows import row_dimension, vector_of
+from eatss.lower.whole_steps import WholeSteps, in_vectors, whole_steps
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, names_in, total
 from eatss.program.linear import start_plus, strict
 from eatss.schedule.mapping import Mapping, SerialTile
@@ -42,19 +42,6 @@ from eatss.scops import Array
 
 _MOSTLY_READ = 0.5
 """Share of a box above which loading all of it takes less than a test of each element."""
-
-
-@dataclass(frozen=True, slots=True)
-class _WholeSteps:
-    """``where`` steps of serial loops are whole, elements of a box are read under a ``condition``.
-
-    The ``footprint`` is what is read, ``box`` what there is of it; places are parameters.
-    """
-
-    where: IntExpr
-    condition: IntExpr
-    footprint: isl.Set
-    box: isl.Set
 
 
 class PromotionBuilder:
@@ -204,7 +191,7 @@ class PromotionBuilder:
             body=(self._whole(tile, at, known),),
             orelse=(narrow,),
         )
-        steps = self._whole_steps(tile, at, footprint, box, known) if self._ahead else None
+        steps = self._steps(tile, at, footprint, box, known) if self._ahead else None
         if steps is None:
             return whole
         tested = If(
@@ -214,47 +201,28 @@ class PromotionBuilder:
         )
         return replace(whole, orelse=(tested,), tested=True)
 
-    def _whole_steps(
+    def _steps(
         self,
         tile: SharedTile,
         at: tuple[str, ...],
         footprint: isl.Set,
         box: isl.Set,
         known: isl.Set,
-    ) -> _WholeSteps | None:
-        """Return where steps of serial loops are whole, and what of a box is read there.
-
-        That is the same for all steps. ``None`` where all boxes of such steps are whole, where
-        there are no such steps, or where an edge may cut a vector.
-        """
-        origins = {one.origin for one in self._mapping.serial}
-        moving = [
-            k for k, offset in enumerate(tile.offsets) if origins & set(involved_parameters(offset))
-        ]
-        if not moving or self._mapping.split is not None:
-            return None
-        tiles = {one.origin: one.tile for one in self._mapping.spread}
-        tiles |= {one.origin: one.tile for one in self._mapping.serial}
-        for origin, size in tiles.items():
-            begins = self._set(f"{origin} mod {size} = 0", origin)
-            known, box = known.intersect(begins), box.intersect(begins)
-        steps_of = [at[k] for k in moving]
-        edge = without_parameters(footprint, steps_of)
-        missing = without_parameters(box.intersect(edge).subtract(footprint), at)
-        where = coalesced(known.subtract(missing))
-        if where.is_empty():
-            return None
-        condition = guard(edge, without_parameters(box, steps_of).intersect(where))
-        steps = _WholeSteps(guard(where, known), condition, footprint, box.intersect(where))
-        cut = at[-1] in names_in(condition) and not self._in_vectors(tile, at, steps)
-        return None if cut and self._wide_walk(tile) else steps
+    ) -> WholeSteps | None:
+        """Return where steps are whole, ``None`` also where an edge may cut a vector of a box."""
+        steps = whole_steps(tile, at, footprint, box, known, self._mapping)
+        if steps is None or at[-1] not in names_in(steps.condition) or not self._wide_walk(tile):
+            return steps
+        shape = self._arrays[tile.candidate.array].shape
+        begin, width = tile.offsets[-1], self._width(tile)
+        return steps if in_vectors(steps, at[-1], begin, shape, width, self._names) else None
 
     def _whole(
         self,
         tile: SharedTile,
         at: tuple[str, ...],
         known: isl.Set,
-        steps: _WholeSteps | None = None,
+        steps: WholeSteps | None = None,
     ) -> Node:
         """Return the copy of a whole box, of several elements at a time where rows allow it.
 
@@ -280,30 +248,6 @@ class PromotionBuilder:
         else:
             wide = (self._loop(tile, at, condition, known, walk, width),)
         return If(conditions=(Name(aligned.name), begins), body=wide, orelse=(narrow,))
-
-    def _in_vectors(self, tile: SharedTile, at: tuple[str, ...], steps: _WholeSteps) -> bool:
-        """Tell whether vectors that begin where one may are read as a whole or not at all."""
-        width = self._width(tile)
-        name, end = at[-1], self._names.inner().fresh("end")
-        begins = steps.box.intersect(self._set(f"{name} mod {width} = 0", name))
-        offset = tile.offsets[-1].mod_val(isl.Val.int_from_si(self._isl, width))
-        begins = begins.intersect(offset.zero_set())  # tested in front of the copy
-        shape = self._arrays[tile.candidate.array].shape
-        row = shape[-1]
-        if len(shape) > 1 and isinstance(row, Name):  # and this with where the array begins
-            begins = begins.intersect(self._set(f"{row.name} mod {width} = 0", row.name))
-        position = steps.footprint.find_dim_by_name(isl.dim_type.param, name)
-        other = steps.footprint.set_dim_name(isl.dim_type.param, position, end)
-        first = begins.intersect(steps.footprint)
-        for behind in range(1, width):
-            there = self._set(f"{end} = {name} + {behind}", name, end)
-            later = without_parameters(other.intersect(there), (end,))
-            if not begins.intersect(later).is_equal(first):
-                return False
-        return True
-
-    def _set(self, text: str, *names: str) -> isl.Set:
-        return isl.Set.read_from_str(self._isl, f"[{', '.join(names)}] -> {{ : {text} }}")
 
     def _width(self, tile: SharedTile) -> int:
         """Return the elements that a thread may copy at a time."""
