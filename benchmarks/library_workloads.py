@@ -327,6 +327,7 @@ def reductions() -> dict[str, Workload]:
 def every_workload() -> dict[str, Workload]:
     """Return all of them by name."""
     chosen_when_done = unseen() | unseen_later() | unseen_last() | unseen_edges()
+    chosen_when_done |= unseen_parts()
     return workloads() | other_shapes() | reductions() | chosen_when_done
 
 
@@ -401,3 +402,17 @@ def unseen_edges() -> dict[str, Workload]:
     found = _resized("edges", sizes)
     further = {"edges-trmm": _trmm_of(2200), "edges-contraction-two": _contraction_over_two(40)}
     return {**found, **further}
+
+
+def unseen_parts() -> dict[str, Workload]:
+    """Return further shapes, chosen when steps ran in parts and threads had twelve points."""
+    sizes: dict[str, dict[str, int]] = {
+        "gemm": {"NI": 2700, "NJ": 3300, "NK": 1250},
+        "syrk": {"NI": 2450, "NJ": 1150},
+        "syr2k": {"NI": 1650, "NJ": 1900},
+        "symm": {"NI": 1900, "NJ": 2600},
+        "2mm": {"NI": 1750, "NJ": 2250, "NK": 1150, "NL": 1550},
+        "product-tt": {"NI": 2550, "NJ": 1650, "NK": 3350},
+        "mttkrp": {"NI": 350, "NJ": 450, "NK": 400, "NR": 64},
+    }
+    return {**_resized("parts", sizes), "parts-trmm": _trmm_of(2900)}

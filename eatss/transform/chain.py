@@ -18,6 +18,7 @@ from eatss.transform.block_order import in_groups_of_rows
 from eatss.transform.common_factors import with_factors_last
 from eatss.transform.continued_sums import with_sums_continued
 from eatss.transform.copies_at_edges import without_tests
+from eatss.transform.defined_registers import with_registers_defined
 from eatss.transform.factor_groups import with_factors_grouped
 from eatss.transform.lane_padding import padded_for_lanes
 from eatss.transform.loads_before_tests import with_loads_before_tests
@@ -90,8 +91,9 @@ def transformed(
     if not transformations:
         kernel = with_wide_rows(kernel, taken_names(kernel, sizes))
         _check(kernel, sizes, "after rows in vectors: ")
+    kernel = with_registers_defined(kernel, taken_names(kernel, sizes))
     kernel = with_parts_once(kernel, taken_names(kernel, sizes))
-    _check(kernel, sizes, "after parts of values were named: ")
+    _check(kernel, sizes, "after registers got values and parts of values names: ")
     inexact = inexact_instructions(kernel)
     if strict_fp and inexact:
         raise input_error(

@@ -24,6 +24,7 @@ from eatss.free_names import free_name
 from eatss.kernel.nodes import (
     Buffer,
     Compute,
+    Copy,
     Declare,
     Element,
     Fill,
@@ -34,9 +35,10 @@ from eatss.kernel.nodes import (
     Scope,
 )
 from eatss.kernel.uses import accesses, buffers_of, elements, every, with_elements
-from eatss.program import Apply, Constant, Name, Operator, names_in
+from eatss.program import Name, names_in
 from eatss.scops import Binary, Expression, Read
 from eatss.scops.factors import factors, product_of
+from eatss.transform.register_places import over_places
 from eatss.transform.use_instruction import added_to_target
 
 
@@ -46,22 +48,25 @@ def with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
     Those factors are scalars that are passed to the kernel. What else a loop does with the sum, or
     nodes before it, keeps it as it is; and so does a loop that adds to each register once. Names
     that are ``taken`` stay what they are. A factor that is infinite makes NaN where a sum is zero.
+
+    Where warps compute products, sums without such factors that would begin with loaded values are
+    parted from them, too: NVRTC 13.0 finds registers for them then, and otherwise takes stack.
     """
-    body = _changed(kernel.body, taken)
+    body = _changed(kernel.body, taken, apart=bool(kernel.warps))
     return replace(kernel, body=body, regroups=kernel.regroups or body != kernel.body)
 
 
-def _changed(nodes: Sequence[Node], taken: set[str]) -> tuple[Node, ...]:
+def _changed(nodes: Sequence[Node], taken: set[str], *, apart: bool) -> tuple[Node, ...]:
     for at, node in enumerate(nodes):
-        sum_ = _Sum.of(nodes[:at], node) if isinstance(node, For | If) else None
+        sum_ = _Sum.of(nodes[:at], node, apart=apart) if isinstance(node, For | If) else None
         if sum_ is not None:
-            return (*sum_.nodes(taken), *_changed(nodes[at + 1 :], taken))
+            return (*sum_.nodes(taken), *_changed(nodes[at + 1 :], taken, apart=apart))
     found: list[Node] = []
     for node in nodes:
         if isinstance(node, For | Scope):
-            found.append(replace(node, body=_changed(node.body, taken)))
+            found.append(replace(node, body=_changed(node.body, taken, apart=apart)))
         elif isinstance(node, If):
-            body, orelse = _changed(node.body, taken), _changed(node.orelse, taken)
+            body, orelse = (_changed(own, taken, apart=apart) for own in (node.body, node.orelse))
             found.append(replace(node, body=body, orelse=orelse))
         else:
             found.append(node)
@@ -79,8 +84,11 @@ class _Sum:
         self._computes = [one for one in every((loop,)) if isinstance(one, Compute)]
 
     @classmethod
-    def of(cls, before: Sequence[Node], loop: For | If) -> _Sum | None:
-        """Return the sum of a loop, which may stand behind a test, if it has shared factors."""
+    def of(cls, before: Sequence[Node], loop: For | If, *, apart: bool) -> _Sum | None:
+        """Return the sum of a loop, which may stand behind a test, if it has shared factors.
+
+        ``apart`` ones need no factors if they begin with loaded values.
+        """
         computes = [one for one in every((loop,)) if isinstance(one, Compute)]
         orelse = isinstance(loop, If) and loop.orelse
         if orelse or not any(_repeats(loop, one) for one in computes):
@@ -96,10 +104,10 @@ class _Sum:
         used = {element.buffer for one in others for element in elements(one)}
         if buffer in used or not _alone(before, buffer, loop):
             return None
-        shared = [_shared_factors(one) for one in computes]
-        if any(not one or one != shared[0] for one in shared):
+        shared = _factors_of_all(computes)
+        if shared is None or not (shared or (apart and _is_loaded(before, buffer))):
             return None
-        return cls(before, loop, buffer, [expression for _, expression in shared[0]])
+        return cls(before, loop, buffer, [expression for _, expression in shared])
 
     def nodes(self, taken: set[str]) -> tuple[Node, ...]:
         """Return what stands up to the end of the loop, and what then becomes of the sum."""
@@ -113,32 +121,19 @@ class _Sum:
         ]
         stays = [one for one in self._before if not any(one is other for other in moved)]
         places = tuple(Name(one) for one in counters)
-        zero = self._over(counters, Fill(target=Element(buffer=sums, subscripts=places), value=0))
-        last = self._over(counters, self._added(sums, places))
+        zero = over_places(
+            self._buffer, counters, Fill(target=Element(buffer=sums, subscripts=places), value=0)
+        )
+        last = over_places(self._buffer, counters, self._added(sums, places))
         # registers that are loaded where a tile has points only would keep their values till then
         own = Fill(target=Element(buffer=self._buffer, subscripts=places), value=0)
-        empty = self._over(counters, own)
+        empty = over_places(self._buffer, counters, own)
         if isinstance(self._loop, If):
             last = If(conditions=self._loop.conditions, body=(last,))
         loaded = [
             node for one in moved for node in ((one, empty) if isinstance(one, Declare) else (one,))
         ]
         return (*stays, Declare(buffer=sums), zero, self._without(sums), *loaded, last)
-
-    def _over(self, counters: Sequence[str], node: Node) -> Node:
-        for counter, extent in zip(
-            reversed(counters), reversed(self._buffer.layout.extents), strict=True
-        ):
-            node = For(
-                counter=counter,
-                lower=Constant(0),
-                condition=Apply(Operator.LT, (Name(counter), extent)),
-                step=Constant(1),
-                body=(node,),
-                unroll="whole",
-                narrow=True,
-            )
-        return node
 
     def _added(self, sums: Buffer, places: tuple[Name, ...]) -> Compute:
         """Return the addition of the shared factors times an element of the sum."""
@@ -181,6 +176,16 @@ class _Sum:
         return loop
 
 
+def _is_loaded(nodes: Sequence[Node], buffer: Buffer) -> bool:
+    """Tell whether registers get values from memory."""
+    return any(
+        isinstance(node, Copy)
+        and node.target.buffer == buffer
+        and node.source.buffer.space == "global"
+        for node in every(nodes)
+    )
+
+
 def _alone(before: Sequence[Node], buffer: Buffer, loop: Node) -> bool:
     """Tell whether what stands before a loop and has to do with a buffer may stand behind it."""
     changed = {one.buffer for node in every((loop,)) for one in accesses(node)[0]}
@@ -203,11 +208,17 @@ def _repeats(loop: Node, node: Compute) -> bool:
     return any(one.counter not in places for one in around)
 
 
-def _shared_factors(node: Compute) -> list[tuple[str, Expression]]:
+def _factors_of_all(computes: Sequence[Compute]) -> list[tuple[str, Expression]] | None:
+    """Return the scalars that are factors of all that is added; ``None`` where they differ."""
+    first, *others = (_scalar_factors(one) for one in computes)
+    return first if all(one == first for one in others) else None
+
+
+def _scalar_factors(node: Compute) -> list[tuple[str, Expression]] | None:
     """Return the factors of what a statement adds that are scalars, with their names."""
     added = added_to_target(node, node.statement.value)
     if added is None:
-        return []
+        return None
     found = [(name, one) for one in factors(added) if (name := _scalar(node, one)) is not None]
     return found if len(found) < len(list(factors(added))) else []
 

@@ -108,8 +108,8 @@ def test_partial_tiles_of_a_triangle_keep_their_guards() -> None:
         placements={"A": "shared", "B": "shared"},
         instructions=["mma_f64_16x8x16"],
     )
-    assert "eatss_mma_16x8x16(C_r" in program.text
-    assert "C_r[ri][rj] +=" in program.text
+    assert "eatss_mma_16x8x16(sum_C_r" in program.text
+    assert "sum_C_r[ri][rj] +=" in program.text
 
 
 def test_factors_that_wait_for_the_sum_are_right_where_there_is_none(

@@ -56,18 +56,34 @@ def test_factors_of_both_sides_and_several_of_them() -> None:
     assert "+= alpha * gamma * sum_C_r" in text
 
 
-@pytest.mark.parametrize(
-    "statements",
-    [
-        ("C[i][j] += A[i][k] * B[k][j];",),
-        ("C[i][j] += alpha * A[i][k] * B[k][j];", "C[i][j] += gamma * B[i][k] * A[k][j];"),
-        ("C[i][j] += 2.0 * A[i][k] * B[k][j];",),
-    ],
-)
-def test_what_products_do_not_share_stays(statements: tuple[str, ...]) -> None:
-    text = body(products(*statements))
+def test_what_products_do_not_share_stays() -> None:
+    both = ("C[i][j] += alpha * A[i][k] * B[k][j];", "C[i][j] += gamma * B[i][k] * A[k][j];")
+    text = body(products(*both))
     assert "sum_C_r" not in text
     assert "eatss_mma_16x8x16(C_r" in text
+
+
+@pytest.mark.parametrize("factor", ["", "2.0 * "])
+def test_sums_of_warps_begin_at_zero_where_they_would_begin_with_loaded_values(factor: str) -> None:
+    text = body(products(f"C[i][j] += {factor}A[i][k] * B[k][j];"))
+    loop, _, rest = text.partition("double C_r[")
+    assert "eatss_mma_16x8x16(sum_C_r" in loop
+    assert (
+        rest.index("] = C[") < rest.index("C_r[s][s_1] += sum_C_r[s][s_1]") < rest.rindex("= C_r")
+    )
+
+
+def test_sums_that_begin_at_zero_are_the_own_ones() -> None:
+    text = body(products("C[i][j] += A[i][k] * B[k][j];", before="C[i][j] = 0;"))
+    assert "sum_C_r" not in text
+    assert "eatss_mma_16x8x16(C_r" in text
+
+
+def test_threads_that_compute_alone_begin_with_loaded_values() -> None:
+    source = products("C[i][j] += A[i][k] * B[k][j];")
+    plain = eatss.codegen(source, gpu="v100", tiles=TILES, block=(16, 8))
+    assert "sum_C_r" not in plain.text
+    assert plain.kernels[0].bit_exact
 
 
 def test_tests_of_rows_stand_around_their_columns() -> None:

@@ -82,6 +82,13 @@ kernel_matmul_k0(double *__restrict__ Out, const double *__restrict__ In, const 
         const int j0 = 64 * (int)blockIdx.x;
         double Out_r[8][4];
         #pragma unroll
+        for (int s = 0; s < 8; ++s) {
+            #pragma unroll
+            for (int s_1 = 0; s_1 < 4; ++s_1) {
+                Out_r[s][s_1] = 0;
+            }
+        }
+        #pragma unroll
         for (int ri = 0; ri < 8; ++ri) {
             const int i = i0 + ti + 8 * ri;
             if (i < NI) {
