@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
-from eatss.analysis.structure import copied_in_pieces
+from eatss.analysis.structure import LEAST_IN_A_ROW, MOST_IN_PIECES, copied_in_pieces
 from eatss.kernel.nodes import For, Node
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, multiplied, total
 from eatss.schedule.names import NameTable
@@ -39,8 +39,8 @@ class CopyLoop:
 def copy_loop(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> CopyLoop:
     """Return how a block copies a box, neighbouring threads neighbouring elements.
 
-    Where the threads fill whole rows, a thread stays in its column and its row grows by a
-    constant, so that nothing is divided in the loop.
+    Where the threads fill rows or pieces of them, nothing is divided in the loop: a thread stays in
+    its column of a piece.
 
     Args:
         sizes: of the box, in elements.
@@ -49,9 +49,10 @@ def copy_loop(sizes: Sequence[int], threads: int, thread: str, names: NameTable)
         names: names that are free here.
     """
     long = [k for k, size in enumerate(sizes) if size > 1]
-    rows, columns = (sizes[long[0]], sizes[long[1]]) if len(long) == 2 else (0, 0)
-    if rows and threads % columns == 0 and prod(sizes) % threads == 0:
-        return _by_rows(sizes, long[0], long[1], threads // columns, thread, names)
+    if len(long) == len(("rows", "columns")):
+        found = _by_rows(sizes, long[0], long[1], threads, thread, names)
+        if found is not None:
+            return found
     return _by_number(sizes, threads, thread, names)
 
 
@@ -60,16 +61,15 @@ def wide_copy_loop(
 ) -> CopyLoop | None:
     """Return how a block copies a box, each thread ``width`` elements of a row at a time.
 
-    ``places`` are those of the first of them. ``None`` where threads do not fill whole rows.
+    ``places`` are those of the first of them. ``None`` where threads do not fill rows or pieces of
+    them.
     """
     long = [k for k, size in enumerate(sizes) if size > 1]
     if len(long) != len(("rows", "columns")) or long[1] != len(sizes) - 1:
         return None
-    rows, columns = (sizes[at] for at in long)
-    if columns % width or threads % (columns // width) or rows * columns % (threads * width):
+    if sizes[-1] % width:
         return None
-    step = threads // (columns // width)
-    return _by_rows(sizes, long[0], long[1], step, thread, names, width)
+    return _by_rows(sizes, long[0], long[1], threads, thread, names, width)
 
 
 def turned_copy_loop(
@@ -142,27 +142,51 @@ def _by_rows(
     sizes: Sequence[int],
     row_at: int,
     column_at: int,
-    step: int,
+    threads: int,
     thread: str,
     names: NameTable,
     width: int = 1,
-) -> CopyLoop:
-    rows, columns = sizes[row_at], Constant(sizes[column_at] // width)
+) -> CopyLoop | None:
+    """Return a walk in which neighbouring threads copy as much of a row as they fill evenly.
+
+    That is all of it where rows have as many vectors as a power of two, and a third of it where
+    they have three times as many.
+    """
+    rows, vectors = sizes[row_at], sizes[column_at] // width
+    lanes = gcd(vectors, threads)
+    lines = threads // lanes
+    if rows % lines or not _pays(rows, vectors, lanes, threads, width):
+        return None
     turn = names.fresh("e")
+    each, pieces = rows // lines, vectors // lanes
+    count = each * pieces
+    number = Name(thread)
+    column: IntExpr = Apply(Operator.REMAINDER, (number, Constant(lanes)))
+    column = _plus(column, lanes, _quotient(Name(turn), each, count))
     places: list[IntExpr] = [Constant(0)] * len(sizes)
-    column = Apply(Operator.REMAINDER, (Name(thread), columns))
     places[column_at] = column if width == 1 else multiplied(Constant(width), column)
-    first: IntExpr = Apply(Operator.QUOTIENT, (Name(thread), columns))
-    later = Apply(Operator.MUL, (Constant(step), Name(turn)))
-    places[row_at] = first if rows == step else Apply(Operator.ADD, (first, later))
+    first: IntExpr = Apply(Operator.QUOTIENT, (number, Constant(lanes)))
+    places[row_at] = _plus(first, lines, _remainder(Name(turn), each, count))
     return CopyLoop(
         counter=turn,
         lower=Constant(0),
-        count=rows // step,
+        count=count,
         step=1,
         unrolled=True,
         places=tuple(places),
     )
+
+
+def _pays(rows: int, vectors: int, lanes: int, threads: int, width: int) -> bool:
+    """Tell whether threads that do not fill rows copy enough of one, and few pieces each."""
+    few = rows * vectors <= MOST_IN_PIECES * threads
+    return lanes == vectors or (lanes * width >= LEAST_IN_A_ROW and few)
+
+
+def _plus(first: IntExpr, step: int, times: IntExpr) -> IntExpr:
+    if times == Constant(0):
+        return first
+    return Apply(Operator.ADD, (first, Apply(Operator.MUL, (Constant(step), times))))
 
 
 def _by_number(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> CopyLoop:

@@ -23,12 +23,13 @@ _NO_BYTES = 4
 class GroupBox:
     """What a tile touches of a stageable group, an entry a candidate.
 
-    ``sizes`` are its extents, a dimension each; ``declared`` those of the buffer, for whole tiles
-    with rows of odd length; ``depth`` is how many of the serial loops of the band stand around the
-    copy.
+    ``sizes`` are its extents, a dimension each; ``whole`` those for whole tiles, which threads
+    walk; ``declared`` those of the buffer, with rows of odd length. ``depth`` is how many of the
+    serial loops of the band stand around the copy.
     """
 
     sizes: list[Column]
+    whole: list[Column]
     declared: list[Column]
     element_bytes: int
     depth: int
@@ -40,15 +41,15 @@ def group_boxes(of: CudaLaunch) -> list[GroupBox]:
     for at in range(len(of.cut.stageable)):
         members = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
         if not members:
-            boxes.append(GroupBox([of.ones], [of.ones], _NO_BYTES, 0))
+            boxes.append(GroupBox([of.ones], [of.ones], [of.ones], _NO_BYTES, 0))
             continue
         moving = {name for f in members for name, _ in f.access.strides}
+        whole = _union([box_of(of, f, declared=True) for f in members])
         boxes.append(
             GroupBox(
                 sizes=_union([box_of(of, f, whole=False) for f in members]),
-                declared=_padded(
-                    of, members, _union([box_of(of, f, declared=True) for f in members])
-                ),
+                whole=whole,
+                declared=_padded(of, members, whole),
                 element_bytes=members[0].access.element_bytes,
                 depth=max((p + 1 for p, n in enumerate(of.serial_band) if n in moving), default=0),
             )

@@ -7,12 +7,20 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.structure import PIECE_BYTES, VECTOR_BYTES
+from eatss.analysis.structure import (
+    LEAST_IN_A_ROW,
+    MOST_IN_PIECES,
+    PIECE_BYTES,
+    VECTOR_BYTES,
+    WORD_BYTES,
+    copied_in_pieces,
+)
 from eatss.prediction.access import LINE_BYTES, SECTOR_BYTES
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_boxes import GroupBox, in_front, stages_of
 from eatss.prediction.cuda_caches import row_request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
+from eatss.prediction.cuda_operands import operands_ahead
 from eatss.prediction.cuda_products import loads_ahead
 from eatss.prediction.cuda_resources import CodeResources
 from eatss.prediction.cuda_statements import tile_cycles
@@ -39,6 +47,7 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
     barriers, turns, bytes_a_turn = of.zeros, of.zeros, of.zeros
     tile = tile_cycles(of)
     all_stages = stages_of(of, setting.boxes)
+    in_lines = through_registers(of, setting.boxes)
     every = zip(setting.boxes, all_stages, in_front(of, setting.boxes), strict=True)
     for at, (box, stages, front) in enumerate(every):
         ahead = stages > 1
@@ -57,13 +66,15 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         wave = np.maximum(box.element_bytes * of.card.warp / LINE_BYTES, 1.0)
         requests = loads * times * on
         lines = _request_lines(of, box, rows_turned)
-        demand.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines)
+        width = np.where(in_lines, VECTOR_BYTES / box.element_bytes, 1.0)
+        demand.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines / width)
         demand.add_shared(requests, of.ones * wave)
         demand.l2_bytes += fetched
         demand.copied_bytes += fetched
-        even = rows_turned | _copies_rows(of, box.sizes)
-        each = _copy_instructions(of, even, ahead)
         together = _copied_together(of, at, box)
+        even = rows_turned | (together > 1) | _copies_rows(of, box.whole)
+        each = _copy_instructions(of, even, ahead)
+        each = np.where(in_lines, each / width + 1.0, each)
         demand.add_instructions(requests / together * each)
         waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles
@@ -82,6 +93,35 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
     demand.chain_cycles += barriers * code.barrier_wait * of.card.barrier_cycles
     demand.add_instructions(barriers * 2)
     demand.edge_cycles += turns * _behind_cycles(setting, bytes_a_turn, tile)
+
+
+def through_registers(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Flags:
+    """Tell where boxes are turned on their way through registers, a vector at a time.
+
+    Rows of all of them lie otherwise than those of their arrays, operands are loaded ahead, and
+    registers have room for the vectors, too [``eatss.transform.through_registers``].
+    """
+    found, words = of.candidates.stages > 1, of.zeros
+    for at, box in enumerate(boxes):
+        own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
+        on, width = of.staged(at) > 0, VECTOR_BYTES // box.element_bytes
+        aligned = all(may_be_aligned(of, one.access) for one in own)
+        piece = PIECE_BYTES // box.element_bytes
+        if not on.any():
+            continue
+        columns = box.whole[-1] / width
+        rows = prod(box.whole[:-1], start=of.ones)
+        threads = of.shape.block_threads
+        copied = copied_in_pieces(rows, columns, threads, max(1, piece // width))
+        whole = (np.mod(box.whole[-1], width) == 0) & copied & (aligned and width > 1)
+        found = found & (~on | (_is_turned(of, at) & whole))
+        words = words + on * rows * box.whole[-1] / threads * max(
+            1, box.element_bytes // WORD_BYTES
+        )
+    if not found.any():
+        return np.asarray(found)
+    ahead = [operands_ahead(of, one, words) for one in of.statements if of.serial(one)]
+    return np.asarray(np.logical_and.reduce([found, *ahead]) & bool(ahead))
 
 
 def _request_lines(of: CudaLaunch, box: GroupBox, in_pieces: Flags) -> Column:
@@ -229,10 +269,9 @@ def _copied_together(of: CudaLaunch, at: int, box: GroupBox) -> Column:
     own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
     if any(any(one.spans) or not may_be_aligned(of, one.access) for one in own):
         return of.ones
-    rows = [*box.sizes[:-1], box.sizes[-1] / width]
-    whole = (np.mod(box.sizes[-1], width) == 0) & (np.mod(box.declared[-1], width) == 0)
+    whole = (np.mod(box.whole[-1], width) == 0) & (np.mod(box.declared[-1], width) == 0)
     whole = whole & ~_is_turned(of, at)
-    return np.where(whole & _copies_rows(of, rows), width, 1.0)
+    return np.where(whole & _copies_rows(of, box.whole, width), width, 1.0)
 
 
 def _is_turned(of: CudaLaunch, at: int) -> Flags:
@@ -241,15 +280,20 @@ def _is_turned(of: CudaLaunch, at: int) -> Flags:
     return turned(of, own) if own and own[0].access.subscripts else of.zeros > 0
 
 
-def _copies_rows(of: CudaLaunch, sizes: Sequence[Column]) -> Flags:
-    """Tell where threads copy whole rows, unrolled [``eatss.lower.cooperative_copy``].
+def _copies_rows(of: CudaLaunch, sizes: Sequence[Column], width: int = 1) -> Flags:
+    """Tell where threads copy rows or pieces of them, unrolled [``eatss.lower.cooperative_copy``].
 
     Elsewhere each element is found by divisions, and may lie outside of what is read.
     """
     longer = np.asarray(sum((size > 1) * 1 for size in sizes))
-    columns = of.ones
+    rows, columns = of.ones, of.ones
     for size in sizes:
+        rows = np.where((size > 1) & (columns > 1), columns, rows)
         columns = np.where(size > 1, size, columns)  # the last long one
+    vectors = columns / width
     threads = of.shape.block_threads
-    whole = (np.mod(threads, columns) == 0) & (np.mod(prod(sizes, start=of.ones), threads) == 0)
+    lanes = np.gcd(vectors.astype(np.int64), threads.astype(np.int64))
+    few = rows * vectors <= MOST_IN_PIECES * threads
+    wide = (lanes == vectors) | ((lanes * width >= LEAST_IN_A_ROW) & few)
+    whole = (np.mod(columns, width) == 0) & wide & (np.mod(rows * lanes, threads) == 0)
     return np.asarray((longer == len(("rows", "columns"))) & whole)

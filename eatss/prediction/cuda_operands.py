@@ -24,12 +24,15 @@ from eatss.prediction.cuda_vectors import steps_together, vector_width
 from eatss.prediction.demand import Column
 
 
-def operands_ahead(of: CudaLaunch, statement: StatementFacts) -> Flags:
+def operands_ahead(
+    of: CudaLaunch, statement: StatementFacts, more_words: Column | float = 0.0
+) -> Flags:
     """Tell where a thread loads what a step reads while it computes the one before.
 
     Boxes are filled ahead, and their rows run along the points. A turn has one loop over an even
     number of steps, few enough to be unrolled. Each product computes enough with what it loads,
-    and registers have room for the operands of two that follow each other beside the sums.
+    and registers have room for the operands of two that follow each other beside the sums, and for
+    ``more_words``.
     """
     never = np.asarray(of.zeros > 0)
     turn = _in_turn(of, statement)
@@ -44,16 +47,28 @@ def operands_ahead(of: CudaLaunch, statement: StatementFacts) -> Flags:
         (each > 0) & (own >= OPERAND_REUSE * each) & _in_vectors(of, one)
         for own, (each, _), one in zip(points, loaded, turn, strict=True)
     ]
-    few = unrolled(steps * sum(points), of.shape.block_threads)
+    few = unrolled(steps, sum(points), of.shape.block_threads)
     words = [own for _, own in loaded]
     following = [one + other for one, other in zip(words, (*words[1:], words[0]), strict=True)]
     registers = np.minimum(
         of.card.registers_per_thread, of.card.registers_per_block / of.shape.block_threads
     )
     most = np.maximum.reduce(following)
-    room = _sums(of, turn) * of.points() + most + FRAGMENT_PLACES <= registers
+    room = _sums(of, turn) * of.points() + most + more_words + FRAGMENT_PLACES <= registers
     ahead = (of.candidates.stages > 1) & even & few & room
     return np.asarray(np.logical_and.reduce([ahead, *used]))
+
+
+def waits_for_nothing(of: CudaLaunch, statement: StatementFacts) -> Flags:
+    """Tell where all that a step reads is loaded a step ahead, and nothing beside boxes."""
+    last = (of.serial(statement) or [""])[-1]
+    beside = [
+        of.staged(uniform.group) == 0
+        for uniform in of.uniform_sets[statement.name]
+        if uniform.reads and not uniform.held and last in dict(uniform.access.strides)
+    ]
+    never = np.asarray(of.zeros > 0)
+    return np.asarray(operands_ahead(of, statement) & ~np.logical_or.reduce([never, *beside]))
 
 
 def _in_turn(of: CudaLaunch, statement: StatementFacts) -> tuple[StatementFacts, ...]:

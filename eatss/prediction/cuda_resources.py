@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from eatss.analysis.structure import MOST_POINTS, RegisterTileFacts, held_words
+from eatss.analysis.structure import MOST_POINTS, VECTOR_BYTES, RegisterTileFacts, held_words
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.card import REGISTER_STEP
 from eatss.prediction.cuda_boxes import GroupBox, group_boxes, shared_bytes, working_bytes
@@ -105,16 +105,30 @@ def distinct(of: CudaLaunch, uniform: UniformSet) -> Column:
 def _registers(of: CudaLaunch) -> tuple[Column, Column]:
     """Return the registers that a thread takes if it may, and those it cannot do without.
 
-    Sums and addresses it needs; operands of all points are under way together, those of several
-    steps where they are loaded together or ahead, without a serial loop half of those of one.
+    Sums and addresses it needs, and of what it multiplies one operand of all points, and a vector
+    of the others. Operands of all points are under way together, those of several steps where they
+    are loaded together or ahead, without a serial loop half of those of one.
     """
-    needed = of.code.base_registers + held_registers(of)
-    most = of.zeros
+    most, least = of.zeros, of.zeros
     for statement in of.statements:
         if not is_product(of, statement):
             words = step_words(of, statement)
             most = np.maximum(most, operand_words(of, statement, words))
-    return needed + np.maximum(most, fragment_words(of)), needed
+            least = np.maximum(least, _least_words(of, statement))
+    held = of.code.base_registers + held_registers(of)
+    return held + np.maximum(most, fragment_words(of)), held + least
+
+
+def _least_words(of: CudaLaunch, statement: StatementFacts) -> Column:
+    """Return the registers without which a thread cannot multiply what it loads for a step."""
+    own = [
+        distinct(of, uniform) * max(1, uniform.access.element_bytes // _WORD_BYTES)
+        for uniform in of.uniform_sets[statement.name]
+        if not uniform.held and uniform.reads
+    ]
+    if len(own) < len(("rows", "columns")) or not of.cut.held:
+        return of.zeros
+    return np.asarray(np.minimum.reduce(own) + VECTOR_BYTES // _WORD_BYTES)
 
 
 def held_registers(of: CudaLaunch) -> Column:

@@ -13,7 +13,7 @@ from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unr
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_operands import operands_ahead
+from eatss.prediction.cuda_operands import waits_for_nothing
 from eatss.prediction.cuda_products import add_product, is_product, product_cycles
 from eatss.prediction.cuda_resources import (
     CodeResources,
@@ -168,7 +168,7 @@ class _Counting:
             for one in of.uniform_sets[self.statement.name]
         ]
         boxes = np.maximum.reduce([of.zeros, *staged]) * (of.candidates.stages > 1)
-        return np.asarray(boxes * ~operands_ahead(of, self.statement))
+        return np.asarray(boxes * ~waits_for_nothing(of, self.statement))
 
     def _in_last_tiles(self) -> Column:
         """Return the share of steps in tiles that the end of the innermost loop cuts off.
@@ -222,7 +222,7 @@ class _Counting:
         each = memory + arithmetic + self.wide
         # what is loaded a step ahead comes while the step before computes
         hidden = np.maximum(self.longest + self.waited + self.wide, arithmetic)
-        loaded = operands_ahead(of, self.statement) * (1 - guarded)
+        loaded = waits_for_nothing(of, self.statement) * (1 - guarded)
         each = hidden * loaded + each * (1 - loaded)
         self.demand.chain_cycles += there * self.steps * each
         ahead = of.candidates.stages > 1

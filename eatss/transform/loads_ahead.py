@@ -17,6 +17,13 @@ without tests do not stand in front of all steps, but in shares behind the loads
         for (k_step < 2) { load fragments of the next; …a half of the copies…; multiply }
         commit;
         for (k_step = 2; k_step < 3) { load fragments of the next; multiply }
+
+Steps of many products of a thread run in parts, so that a cache of instructions keeps them:
+
+        for (k_part = 0; k_part < 12; k_part += 6)
+            for (k_step < 6) { load k_part + k_step + 1; multiply }
+        for (k_step = 12; k_step < 15) { load k_step + 1; multiply }
+        wait; barrier; load the first step of the next turn; multiply [1]
 """
 
 from __future__ import annotations
@@ -24,7 +31,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import FRAGMENT_PLACES, STEPS_LOADED
+from eatss.analysis.structure import FRAGMENT_PLACES, STEPS_LOADED, steps_of_a_part
+from eatss.free_names import free_name
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     AllFinite,
@@ -52,6 +60,41 @@ _WORD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """The first steps run in parts of so many, ``count`` of them, in a loop with a counter."""
+
+    counter: str
+    steps: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        """The first step behind them."""
+        return self.steps * self.count
+
+    def around(self, loop: For, body: Sequence[Node]) -> For:
+        """Return the loop over parts; ``body`` is that of a step, which ``loop`` counts in one."""
+        inside = replace(loop, condition=_below(loop.counter, self.steps), body=tuple(body))
+        return For(
+            counter=self.counter,
+            lower=Constant(0),
+            condition=_below(self.counter, self.end),
+            step=Constant(self.steps),
+            body=(inside,),
+            unroll=1,
+            narrow=loop.narrow,
+        )
+
+    def step(self, counter: str) -> IntExpr:
+        """Return the number of a step from the counters of both loops."""
+        return total(Name(self.counter), Name(counter))
+
+
+def _below(counter: str, end: int) -> IntExpr:
+    return Apply(Operator.LT, (Name(counter), Constant(end)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
     """Some steps of products: how many, by what counter, and what each loads and multiplies."""
 
@@ -62,6 +105,7 @@ class _Steps:
     declared: tuple[Buffer, ...]
     loads: tuple[Node, ...]
     products: tuple[Node, ...]
+    part: _Part | None = None
 
     @classmethod
     def of(cls, node: Node) -> _Steps | None:
@@ -115,15 +159,18 @@ class _Steps:
             for one in self.declared
         }
 
-    def loaded(self, step: IntExpr) -> tuple[Node, ...]:
-        """Return the loads of a step."""
+    def loaded(self, step: IntExpr, number: IntExpr | None = None) -> tuple[Node, ...]:
+        """Return the loads of a step, of which ``number`` is odd where the step is."""
         change = {self.counter: step}
         nodes = with_expressions(self.loads, lambda one: substitute(one, change))
-        return self._in_set(nodes, _set_of(step))
+        return self._in_set(nodes, _set_of(step if number is None else number))
 
-    def multiplied(self) -> tuple[Node, ...]:
-        """Return the products of the step that the counter says."""
-        return self._in_set(self.products, _set_of(Name(self.counter)))
+    def multiplied(self, step: IntExpr | None = None) -> tuple[Node, ...]:
+        """Return the products of a step, that which the counter says; it is odd where that is."""
+        here = Name(self.counter)
+        change = {self.counter: here if step is None else step}
+        nodes = with_expressions(self.products, lambda one: substitute(one, change))
+        return self._in_set(nodes, _set_of(here))
 
     def _in_set(self, nodes: Sequence[Node], number: IntExpr) -> tuple[Node, ...]:
         doubled = self.doubled()
@@ -143,10 +190,19 @@ class _Steps:
         """
         last = Let(name=self.counter, value=Constant(self.count - 1), narrow=self.narrow)
         end = Scope(body=(last, *behind, *self.multiplied()))
+        if shares is None and self.loop is not None and self.part is not None:
+            rest = self._loading(self.part.end, self.count - 1)
+            return (self._parts(self.part, self.loop), *rest, end)
         if shares is None:
             return (*self._loading(0, self.count - 1), end)
         copying = self._loading(0, shares.steps, shares.of_step(self.counter))
         return (*copying, *shares.behind, *self._loading(shares.steps, self.count - 1), end)
+
+    def _parts(self, part: _Part, loop: For) -> Node:
+        """Return the steps of parts, each with the loads of the next one."""
+        here, one = part.step(self.counter), Constant(1)
+        loads = self.loaded(total(here, one), total(Name(self.counter), one))
+        return part.around(loop, (*loads, *self.multiplied(here)))
 
     def _loading(self, first: int, stop: int, copies: Sequence[Node] = ()) -> tuple[Node, ...]:
         """Return some steps that load the next one, each with copies in front of its products."""
@@ -169,6 +225,7 @@ class _Phases:
     declared: tuple[Buffer, ...]
     loads: tuple[tuple[Node, ...], ...]
     computed: tuple[tuple[Node, ...], ...]
+    part: _Part | None = None
 
     @classmethod
     def of(cls, node: Node) -> _Phases | None:
@@ -188,6 +245,11 @@ class _Phases:
         )  # fmt: skip
         loads = [one for own in found.loads for one in own]
         return None if _meet(loads, found.products) else found
+
+    @property
+    def counter(self) -> str:
+        """The name that counts steps."""
+        return self.loop.counter
 
     @property
     def products(self) -> tuple[Node, ...]:
@@ -217,8 +279,14 @@ class _Phases:
         here = Name(self.loop.counter)
         last = Let(name=self.loop.counter, value=Constant(self.count - 1), narrow=self.loop.narrow)
         end = Scope(body=(last, *self._step(here, behind)))
-        loop = replace(self.loop, body=self._step(here, self.loaded(total(here, Constant(1)))))
-        return (*turns_between(loop, 0, self.count - 1), end)
+        body = self._step(here, self.loaded(total(here, Constant(1))))
+        loop = replace(self.loop, body=body)
+        if self.part is None:
+            return (*turns_between(loop, 0, self.count - 1), end)
+        change = {self.loop.counter: self.part.step(self.loop.counter)}
+        inside = with_expressions(body, lambda one: substitute(one, change))
+        rest = turns_between(loop, self.part.end, self.count - 1)
+        return (self.part.around(self.loop, inside), *rest, end)
 
     def _step(self, here: IntExpr, behind: Sequence[Node]) -> tuple[Node, ...]:
         nodes: list[Node] = []
@@ -291,6 +359,24 @@ class StepsAhead:
         most = max(one.most_words for one in self.steps)
         return words + most + FRAGMENT_PLACES <= registers
 
+    def in_parts(self, threads: int, taken: set[str]) -> StepsAhead:
+        """Return it with steps in parts where they are too many, and of products of threads.
+
+        Args:
+            threads: of a block.
+            taken: names that are not free; that of a counter is added.
+        """
+        found = []
+        for one in self.steps:
+            warps = any(map(multiplies, one.products))
+            size = 0 if warps else _steps_of_a_part(one, threads)
+            if size:
+                name = free_name(f"{one.counter}_part", taken)
+                count = (one.count - STEPS_LOADED) // size
+                one = replace(one, part=_Part(counter=name, steps=size, count=count))  # noqa: PLW2901
+            found.append(one)
+        return replace(self, steps=tuple(found))
+
     @property
     def known_tests(self) -> tuple[IntExpr, ...]:
         """The tests that can be made before the turn."""
@@ -349,6 +435,26 @@ class StepsAhead:
             own = shares if one is self.steps[0] else None
             nodes += one.turns(behind if after is None else after.loaded(Constant(0)), own)
         return tuple(nodes)
+
+
+def _steps_of_a_part(steps: _Steps | _Phases, threads: int) -> int:
+    """Return of how many steps parts are, 0 where there are none."""
+    if steps.loop is None or steps.count % STEPS_LOADED:
+        return 0
+    return steps_of_a_part(steps.count, _computed(steps.products), threads)
+
+
+def _computed(nodes: Sequence[Node]) -> int:
+    """Return how many products unrolled loops over points have."""
+    found = 0
+    for node in nodes:
+        if isinstance(node, For):
+            found += (trips_from_zero(node) or 1) * _computed(node.body)
+        elif isinstance(node, Scope):
+            found += _computed(node.body)
+        else:
+            found += isinstance(node, Compute)
+    return found
 
 
 def _matrices(fragment: Buffer) -> int:

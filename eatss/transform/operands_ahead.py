@@ -92,6 +92,8 @@ def _all_steps(
 
 def _steps(node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]) -> For | None:
     """Return a loop over plain products as steps."""
+    if isinstance(node, For):
+        node = replace(node, body=_opened(node.body))
     count = constant_trips(node) if isinstance(node, For) and node.cycle is None else None
     if not isinstance(node, For) or not count or count % STEPS_LOADED or not _is_plain(node.body):
         return None
@@ -104,7 +106,7 @@ def _steps(node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]) 
     for number, own in zip(products, operands, strict=True):
         if not own or number < OPERAND_REUSE * sum(one.count for one in own):
             return None
-    if not unrolled(count * sum(products), threads):
+    if not unrolled(count, sum(products), threads):
         return None
     step = free_name(f"{node.counter}_step", taken)
     at = {node.counter: total(node.lower, Name(step))}
@@ -122,6 +124,28 @@ def _steps(node: Node, boxes: frozenset[Buffer], threads: int, taken: set[str]) 
         unroll="whole",
         narrow=True,
     )
+
+
+def _opened(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return nodes without scopes around what is computed: their values are where they are used.
+
+    A tile whose origin a test tells has values of its own for the places of its points.
+    """
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, For):
+            found.append(replace(node, body=_opened(node.body)))
+        elif isinstance(node, Scope) and not node.phase:
+            values: dict[str, IntExpr] = {}
+            for one in _opened(node.body):
+                (inside,) = with_expressions((one,), lambda own: substitute(own, values))  # noqa: B023
+                if isinstance(inside, Let):
+                    values[inside.name] = inside.value
+                else:
+                    found.append(inside)
+        else:
+            found.append(node)
+    return tuple(found)
 
 
 def _part(nest: Sequence[Node], operands: Sequence[_Operand], taken: set[str]) -> tuple[Node, ...]:

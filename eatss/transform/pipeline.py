@@ -260,8 +260,9 @@ class _Ahead:
             plain = with_operands(self.rest, self.buffers, around.threads, around.taken)
             pays = plain is not None and in_vectors(plain)
             steps = StepsAhead.of(plain, around.registers) if plain and pays else None
-        asked = () if steps is None else steps.tests
-        return None if any(varies(one, around.varying) for one in asked) else steps
+        if steps is None or any(varies(one, around.varying) for one in steps.tests):
+            return None
+        return steps.in_parts(around.threads, around.taken)
 
     def _with_steps_ahead(
         self,

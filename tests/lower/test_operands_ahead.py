@@ -55,10 +55,11 @@ EVENTS = {
     "commit": r"eatss_commit_copies",
     "wait": r"eatss_wait_for_copies",
     "barrier": r"__syncthreads",
-    "step": r"for \(int k_step",
+    "part": r"for \(int k_step_part",
+    "step": r"for \(int k_step =",
     "last": r"const int k_step",
     "load": r"_step(?:\[[^]]*\])*\[r\w+\] = sh\.",
-    "add": r" \+= ",
+    "add": r"\] \+= ",
 }
 
 
@@ -89,11 +90,20 @@ def test_operands_of_the_next_step_are_loaded_in_front_of_products(
     assert f"eatss_wait_for_copies<{stages - 2}>" in last
 
 
+def test_steps_with_many_products_run_in_parts(generate: Generate) -> None:
+    turn = plain_branch(generate("gemm", dtype="float", options=options(k=16)))
+    front = ["copy", "commit", "part", "step", "load", "add", "step", "load", "add"]
+    assert events(turn) == [*front, "last", "wait", "barrier", "load", "add"]
+    assert "for (int k_step_part = 0; k_step_part < 12; k_step_part += 6) {" in turn
+    assert "B_step[(k_step + 1) % 2][rj] = sh.B[stage][k_step_part + k_step + 1][j - j0];" in turn
+    assert "for (int k_step = 12; k_step < 15; ++k_step) {" in turn
+
+
 def test_products_of_a_step_load_for_each_other(generate: Generate) -> None:
     turn = plain_branch(generate("syr2k", dtype="float", options=options()))
-    front = ["fetch", "commit", "step", "load", "add", "load", "add"]
+    both = ["load", "add", "load", "add"]
     last = ["last", "load", "add", "store", "wait", "barrier", "load", "add"]
-    assert events(turn) == [*front, *last]
+    assert events(turn) == ["fetch", "commit", "part", "step", *both, "last", *both, *last]
     assert "if (" not in turn
     operands = re.findall(r"\b\w+_step(?:_\d+)?((?:\[[^]]*\])+)", turn)
     assert operands

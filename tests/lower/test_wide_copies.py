@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eatss
-from eatss.lower.cooperative_copy import wide_copy_loop
+from eatss.analysis.structure import LEAST_IN_A_ROW
+from eatss.lower.cooperative_copy import CopyLoop, copy_loop, wide_copy_loop
 from eatss.program import Constant, Program, evaluate
 from eatss.recipe.options import CodegenOptions
 from eatss.resources import data_directory
@@ -31,26 +32,155 @@ OPTIONS = CodegenOptions(
 EVEN = [{"NI": 64, "NJ": 64, "NK": 48}, {"NI": 70, "NJ": 38, "NK": 36}]
 ODD = [{"NI": 64, "NJ": 65, "NK": 33}, {"NI": 37, "NJ": 66, "NK": 49}]
 
-
-@given(
-    st.sampled_from([1, 2, 4, 8, 16, 32, 3, 5]),
-    st.sampled_from([2, 4, 8, 16, 64, 6, 7]),
-    st.sampled_from([32, 64, 96, 256]),
+COUNTS = st.one_of(st.sampled_from([1, 2, 4, 8, 16, 32, 64, 3, 5, 12, 24, 48]), st.integers(1, 70))
+LENGTHS = st.one_of(
+    st.sampled_from([2, 4, 8, 16, 64, 6, 7, 24, 40, 48, 96, 192]), st.integers(1, 130)
 )
-def test_every_element_is_copied_once(rows: int, columns: int, threads: int) -> None:
-    walk = wide_copy_loop((rows, columns), threads, "thread", NameTable(), 2)
+THREADS = st.one_of(st.sampled_from([32, 64, 96, 128, 192, 256]), st.integers(1, 96))
+
+
+def taken_together(vectors: int, threads: int) -> int:
+    """Return how many neighbouring threads can share rows of so many vectors evenly."""
+    even = (one for one in range(1, vectors + 1) if vectors % one == 0 and threads % one == 0)
+    return max(even)
+
+
+def fills_rows(rows: int, columns: int, threads: int, width: int) -> bool:
+    """Tell whether threads copy rows, or pieces of them that are long enough, all as many."""
+    if rows == 1 or columns == 1 or columns % width:
+        return False
+    lanes = taken_together(columns // width, threads)
+    long = lanes * width in (columns, *range(LEAST_IN_A_ROW, columns))
+    return long and rows * lanes % threads == 0
+
+
+def copied(walk: CopyLoop, threads: int) -> list[list[tuple[int, ...]]]:
+    """Return the places that each turn of each thread begins at."""
+    found = []
+    for thread in range(threads):
+        first = evaluate(walk.lower, {"thread": thread})
+        turns = range(first, walk.count, walk.step)
+        known = [{"thread": thread, walk.counter: turn} for turn in turns]
+        found.append([tuple(evaluate(one, names) for one in walk.places) for names in known])
+    return found
+
+
+@given(COUNTS, LENGTHS, THREADS, st.sampled_from([2, 4]))
+def test_every_element_is_copied_once(rows: int, columns: int, threads: int, width: int) -> None:
+    walk = wide_copy_loop((rows, columns), threads, "thread", NameTable(), width)
+    assert (walk is not None) == fills_rows(rows, columns, threads, width)
     if walk is None:
-        whole = threads % max(1, columns // 2) == 0 and rows * columns % (2 * threads) == 0
-        assert rows == 1 or columns % 2 or not whole
         return
     assert isinstance(walk.lower, Constant)
+    assert walk.unrolled
     found = []
-    for thread, turn in product(range(threads), range(0, walk.count, walk.step)):
-        known = {"thread": thread, walk.counter: turn}
-        row, column = (evaluate(place, known) for place in walk.places)
-        assert column % 2 == 0
-        found += [(row, column), (row, column + 1)]
+    for row, column in chain(*copied(walk, threads)):
+        assert column % width == 0
+        found += [(row, column + one) for one in range(width)]
     assert sorted(found) == list(product(range(rows), range(columns)))
+
+
+@given(COUNTS, LENGTHS, THREADS, st.integers(0, 2), st.integers(0, 1))
+def test_boxes_are_copied_once_element_by_element(
+    rows: int, columns: int, threads: int, first: int, second: int
+) -> None:
+    sizes = (*[1] * first, rows, *[1] * second, columns)
+    walk = copy_loop(sizes, threads, "thread", NameTable())
+    assert walk.unrolled == fills_rows(rows, columns, threads, 1)
+    assert sorted(chain(*copied(walk, threads))) == list(product(*map(range, sizes)))
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), THREADS)
+def test_boxes_of_any_dimensions_are_copied_once(sizes: list[int], threads: int) -> None:
+    walk = copy_loop(sizes, threads, "thread", NameTable())
+    assert sorted(chain(*copied(walk, threads))) == list(product(*map(range, sizes)))
+    if sum(size > 1 for size in sizes) > 2:
+        assert not walk.unrolled
+        assert wide_copy_loop(sizes, threads, "thread", NameTable(), 2) is None
+
+
+@given(
+    st.sampled_from([2, 3, 4, 6, 8, 12, 20, 24, 40, 48]),
+    st.sampled_from([32, 64, 96, 128, 192, 256]),
+    st.integers(1, 3),
+    st.sampled_from([1, 2, 4]),
+)
+def test_neighbouring_threads_copy_what_follows_in_a_row(
+    vectors: int, threads: int, times: int, width: int
+) -> None:
+    lanes, columns = taken_together(vectors, threads), vectors * width
+    rows = threads // lanes * times
+    walk = wide_copy_loop((rows, columns), threads, "thread", NameTable(), width)
+    short = lanes < vectors and lanes * width < LEAST_IN_A_ROW
+    assert (walk is None) == (short or rows == 1)
+    if walk is None:
+        return
+    assert walk.count == times * vectors // lanes
+    assert lanes * width >= min(columns, LEAST_IN_A_ROW)
+    found = copied(walk, threads)
+    assert sorted(chain(*found)) == list(product(range(rows), range(0, columns, width)))
+    for places in zip(*found, strict=True):  # those of a turn
+        for at in range(0, threads, lanes):
+            (row, column), *others = places[at : at + lanes]
+            assert others == [(row, column + width * one) for one in range(1, lanes)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "threads", "width", "lanes", "turns"),
+    [
+        ((16, 192), 256, 4, 16, 3),
+        ((32, 192), 256, 4, 16, 6),
+        ((16, 192), 256, 2, 32, 6),
+        ((32, 96), 256, 4, 8, 3),
+        ((64, 96), 256, 4, 8, 6),
+        ((16, 96), 256, 2, 16, 3),
+        ((64, 24), 128, 4, 2, 3),  # eight elements: the least
+        ((64, 128), 256, 4, 32, 8),  # whole rows
+        ((256, 4), 256, 4, 1, 1),  # and however short
+    ],
+)
+def test_rows_of_three_times_a_power_of_two_are_copied_in_vectors(
+    sizes: tuple[int, int], threads: int, width: int, lanes: int, turns: int
+) -> None:
+    walk = wide_copy_loop(sizes, threads, "thread", NameTable(), width)
+    assert walk is not None
+    assert walk.count == turns
+    first = [own[0] for own in copied(walk, threads)]
+    assert first == [(one // lanes, width * (one % lanes)) for one in range(threads)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "threads", "width"),
+    [
+        ((8, 192), 256, 4),  # sixteen rows at a time
+        ((24, 192), 256, 4),
+        ((16, 96), 256, 4),  # thirty-two
+        ((256, 12), 256, 4),  # a vector of each row: less than a sector
+        ((128, 12), 256, 2),  # two of two
+        ((64, 14), 64, 2),  # seven of two
+        ((64, 192), 250, 4),
+        ((64, 190), 256, 4),  # no whole vectors
+        ((1, 192), 256, 4),
+        ((4, 16, 192), 256, 4),
+        ((16, 192, 1), 256, 4),  # rows that are not along the last dimension
+    ],
+)
+def test_what_threads_do_not_fill_is_not_copied_in_vectors(
+    sizes: tuple[int, ...], threads: int, width: int
+) -> None:
+    assert wide_copy_loop(sizes, threads, "thread", NameTable(), width) is None
+
+
+def test_the_least_of_a_row_counts_elements() -> None:
+    assert LEAST_IN_A_ROW == 8
+    rows, threads = 256, 256
+    for columns, width, whole in ((24, 1, True), (12, 1, False), (12, 2, False), (24, 4, True)):
+        lanes = taken_together(columns // width, threads)
+        assert (lanes * width >= LEAST_IN_A_ROW) == whole
+        found = wide_copy_loop((rows, columns), threads, "thread", NameTable(), width)
+        assert (found is not None) == whole
+    assert not copy_loop((rows, 12), threads, "thread", NameTable()).unrolled
+    assert copy_loop((rows, 24), threads, "thread", NameTable()).unrolled
 
 
 def test_even_and_odd_rows_are_right(generate: Generate, verify_kernel: Check) -> None:

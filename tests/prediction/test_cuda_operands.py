@@ -1,4 +1,7 @@
-"""The prediction says where operands are loaded a step ahead, and generated code has it there."""
+"""The prediction says where operands are loaded a step ahead, and boxes turned in registers.
+
+Generated code has it there.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from eatss.lower.structures import structures_for
 from eatss.model import KernelSelection, ModelOptions, Selection
 from eatss.model.cuda_layout import candidate_of, structure_of
 from eatss.prediction.cuda_boxes import group_boxes, shared_bytes
+from eatss.prediction.cuda_copies import through_registers
 from eatss.prediction.cuda_launch import CudaLaunch, launch_of
 from eatss.prediction.cuda_model import CudaModel
 from eatss.prediction.cuda_operands import operand_words, operands_ahead
@@ -43,7 +47,7 @@ class Chosen:
     stages: int
 
 
-POINTS = [(16, 8), (8, 16), (8, 8), (4, 4), (5, 4)]
+POINTS = [(16, 8), (8, 16), (8, 12), (12, 8), (8, 8), (4, 4), (5, 4)]
 THREADS = [(16, 16), (8, 16), (4, 8)]
 STEPS = [(8,), (16,), (4,), (32,), (6,), (5,)]
 
@@ -95,45 +99,53 @@ def launches(
     ]
 
 
-def predicted(name: str, gpu: str, chosen: Chosen) -> tuple[Selection, Mapping[str, bool]] | None:
-    """Return a selection, and of which statements operands are loaded ahead.
+Expected = Mapping[str, tuple[bool, bool]]
+
+
+def predicted(name: str, gpu: str, chosen: Chosen) -> tuple[Selection, Expected] | None:
+    """Return a selection, and of which statements operands are loaded ahead, and boxes turned so.
 
     There is none of boxes that do not fit the card.
     """
     symbolic, card, selection = analysed(name, gpu)
     structures = structures_for(symbolic.program, card)
-    kernels, ahead = list(selection.kernels), dict[str, bool]()
+    kernels, found = list(selection.kernels), dict[str, tuple[bool, bool]]()
     for at, facts in enumerate(symbolic.program.facts):
         kernels[at] = laid_out(kernels[at], facts, chosen)
         structure = structure_of(structures[facts.name], kernels[at])
         assert structure is not None
         for of in launches(facts, structure, card, kernels[at]):
-            if shared_bytes(of, group_boxes(of))[0] > card.shared_per_block_optin_bytes:
+            boxes = group_boxes(of)
+            if shared_bytes(of, boxes)[0] > card.shared_per_block_optin_bytes:
                 return None
-            ahead |= {one.name: bool(operands_ahead(of, one)[0]) for one in of.statements}
-    return replace(selection, kernels=tuple(kernels)), ahead
+            lines = bool(through_registers(of, boxes)[0])
+            found |= {one.name: (bool(operands_ahead(of, one)[0]), lines) for one in of.statements}
+    return replace(selection, kernels=tuple(kernels)), found
 
 
-def compared(name: str, gpu: str, loops: int, count: int | None) -> tuple[set[bool], list[str]]:
+def compared(
+    name: str, gpu: str, loops: int, count: int | None
+) -> tuple[set[bool], set[bool], list[str]]:
     """Return what is predicted for layouts, and where generated code is otherwise."""
     symbolic, card, _ = analysed(name, gpu)
     original = Original(file=f"{name}.c", defines=(), include_dirs=())
-    found, wrong = set(), []
+    every_ahead, every_line, wrong = set(), set(), []
     for chosen in islice(layouts(loops), count):
         own = predicted(name, gpu, chosen)
         if own is None:
             continue
-        selection, ahead = own
+        selection, expected = own
         recipe = recipe_of(selection, CodegenOptions())
         program = generate_for(symbolic, recipe, card, name=name, original=original)
         for kernel in program.kernels:
             text = program.text.partition(f"{kernel.name}(")[2].partition("\n}\n")[0]
-            there = re.search(r"\b\w+_step(_\d+)?\[", text) is not None
-            expected = any(ahead[one] for one in kernel.statements)
-            found.add(expected)
-            if there != expected:
-                wrong.append(f"{kernel.name} {chosen}: predicted {expected}")
-    return found, wrong
+            there = tuple(re.search(rf"\b\w+_{what}(_\d+)?\[", text) for what in ("step", "line"))
+            ahead, lines = zip(*(expected[one] for one in kernel.statements), strict=True)
+            every_ahead.add(any(ahead))
+            every_line.add(any(lines))
+            if tuple(map(bool, there)) != (any(ahead), any(lines)):
+                wrong.append(f"{kernel.name} {chosen}: predicted {any(ahead)}, {any(lines)}")
+    return every_ahead, every_line, wrong
 
 
 KERNELS = {"gemm": 1, "syrk": 1, "syr2k": 1, "trmm": 1, "symm": 1, "mttkrp": 2}
@@ -141,16 +153,20 @@ KERNELS = {"gemm": 1, "syrk": 1, "syr2k": 1, "trmm": 1, "symm": 1, "mttkrp": 2}
 
 @pytest.mark.parametrize("kernel", with_long(["gemm", "syrk", "syr2k"], ["syrk"]))
 def test_code_loads_operands_ahead_where_it_is_predicted(kernel: str) -> None:
-    assert compared(kernel, "h200", KERNELS[kernel], 20) == ({True, False}, [])
+    ahead, lines, wrong = compared(kernel, "h200", KERNELS[kernel], 28)
+    assert not wrong
+    assert ahead == {True, False}
+    assert lines == ({False} if kernel == "gemm" else {True, False})
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("gpu", ["h200", "rtx4090"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_code_loads_operands_ahead_in_all_layouts(kernel: str, gpu: str) -> None:
-    found, wrong = compared(kernel, gpu, KERNELS[kernel], 150)
+    ahead, lines, wrong = compared(kernel, gpu, KERNELS[kernel], 150)
     assert not wrong
-    assert found == {True, False}
+    assert ahead == {True, False}
+    assert (True in lines) == (kernel in ("syrk", "syr2k"))
 
 
 def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
@@ -169,9 +185,9 @@ def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
         return operand_words(of, statement, of.ones)[0], found.launches[0][0].chain_cycles[0]
 
     words, cycles = words_and_cycles()
-    for module in ("cuda_operands", "cuda_statements"):
-        never = f"eatss.prediction.{module}.operands_ahead"
-        monkeypatch.setattr(never, lambda of, _: of.zeros > 0)
+    monkeypatch.setattr(
+        "eatss.prediction.cuda_operands.operands_ahead", lambda of, *_: of.zeros > 0
+    )
     without, longer = words_and_cycles()
     assert (words, without) == (2, of.code.operand_registers)
     assert cycles < longer

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import FRAGMENT_PLACES
+from eatss.analysis.structure import FRAGMENT_PLACES, UNROLLED_A_THREAD, steps_of_a_part
 from eatss.instructions.matrices import MMA_F64_16X8X4
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
     Buffer,
     Commit,
+    Compute,
     Copy,
     Declare,
     Element,
@@ -31,7 +32,9 @@ from eatss.kernel.nodes import (
     Scope,
     Source,
 )
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, total
+from eatss.kernel.trips import constant_trips
+from eatss.kernel.uses import every, with_expressions
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, substitute, total
 from eatss.scops import ElementType
 from eatss.transform.copies_in_shares import Shares
 from eatss.transform.loads_ahead import StepsAhead
@@ -54,7 +57,13 @@ def buffer(name: str, space: Any, *extents: int) -> Buffer:
     return Buffer(name=name, space=space, element_type=ElementType.DOUBLE, layout=layout)
 
 
-def nest(number: int, count: int, *, loads: Sequence[Node] = ()) -> Node:
+def nest(
+    number: int,
+    count: int,
+    *,
+    loads: Sequence[Node] = (),
+    by: Literal["warps", "threads"] = "warps",
+) -> Node:
     """Return steps of products: fragments of both factors, each an element of a box."""
     counter = f"step{number}"
     fragments = {name: buffer(f"{name}{number}", "register", 1) for name in "ab"}
@@ -70,16 +79,9 @@ def nest(number: int, count: int, *, loads: Sequence[Node] = ()) -> Node:
         )
         for one in fragments.values()
     ]
-    perform = Perform(
-        instruction=MMA_F64_16X8X4,
-        operands=(
-            ("d", (Element(buffer=SUMS, subscripts=(zero,)),)),
-            *(
-                (name, (Element(buffer=one, subscripts=(zero,)),))
-                for name, one in fragments.items()
-            ),
-        ),
-    )
+    factors = {name: Element(buffer=one, subscripts=(zero,)) for name, one in fragments.items()}
+    own = Element(buffer=SUMS, subscripts=(zero,))
+    perform = product_of(own, factors) if by == "warps" else sum_of(own, *factors.values())
     declared = [Declare(buffer=one) for one in fragments.values()]
     body = (*declared, *load, *loads, TOLD, perform)
     if count == 1:
@@ -92,6 +94,23 @@ def nest(number: int, count: int, *, loads: Sequence[Node] = ()) -> Node:
         body=body,
         unroll="whole",
         narrow=True,
+    )
+
+
+def product_of(own: Element, factors: Mapping[str, Element]) -> Perform:
+    """Return what warps add to a sum."""
+    operands = (("d", (own,)), *((name, (one,)) for name, one in factors.items()))
+    return Perform(instruction=MMA_F64_16X8X4, operands=operands)
+
+
+def sum_of(own: Element, *factors: Element) -> Compute:
+    """Return what threads add to one."""
+    return Compute(
+        statement=cast("Any", None),
+        target=own,
+        reads=(own, *factors),
+        integers=(),
+        types={},
     )
 
 
@@ -140,7 +159,7 @@ class Machine:
                 self.events.append("commit")
             case Evaluate():
                 self._load(node, names, turn)
-            case Perform():
+            case Perform() | Compute():
                 self._multiply(node, names)
             case _:
                 assert isinstance(node, Declare | Source)
@@ -151,7 +170,7 @@ class Machine:
         self.held[self._place(node.target, names)] = (turn, read.buffer.name, step)
         self.events.append("load")
 
-    def _multiply(self, node: Perform, names: Mapping[str, int]) -> None:
+    def _multiply(self, node: Perform | Compute, names: Mapping[str, int]) -> None:
         used = {self.held[self._place(one, names)] for one in self._fragments(node)}
         assert len(used) == 1  # both factors are of one step
         self.done += used
@@ -161,7 +180,9 @@ class Machine:
         number, *_ = (evaluate(one, names) for one in element.subscripts)
         return element.buffer.name, number
 
-    def _fragments(self, node: Perform) -> Iterator[Element]:
+    def _fragments(self, node: Perform | Compute) -> Iterator[Element]:
+        if isinstance(node, Compute):
+            return iter(node.reads[1:])
         return (one for name, own in node.operands if name != "d" for one in own)
 
 
@@ -189,6 +210,131 @@ def test_each_step_multiplies_what_was_loaded_for_it(counts: list[int], turns: i
         for step in range(count)
     ]
     assert machine.events[:4] == ["load", "load"] * 2  # two steps are loaded before the first
+
+
+def in_phases(count: int) -> For:
+    """Return steps of two products each, and the loads of the one in front of it."""
+    one, other = (nest(number, count, by="threads") for number in range(2))
+    assert isinstance(one, For)
+    assert isinstance(other, For)
+    renamed = with_expressions(
+        other.body, lambda place: substitute(place, {other.counter: Name(one.counter)})
+    )
+    bodies = (one.body, renamed)
+    declared = [node for body in bodies for node in body if isinstance(node, Declare)]
+    scopes = [
+        Scope(body=tuple(node for node in body if not isinstance(node, Declare))) for body in bodies
+    ]
+    return replace(one, body=(*declared, *scopes))
+
+
+STEPS_AND_PHASES = st.one_of(
+    st.tuples(st.just(1), st.integers(1, 30).map(lambda half: 2 * half)),
+    st.tuples(st.just(2), st.integers(2, 30).map(lambda half: 2 * half)),
+)
+"""How many products a step has, and how many steps there are."""
+
+
+def split(each: int, count: int, threads: int) -> StepsAhead:
+    """Return steps of threads in parts as a block of so many wants them."""
+    steps = nest(0, count, by="threads") if each == 1 else in_phases(count)
+    found = StepsAhead.of([steps], PLENTY)
+    assert found is not None
+    return found.in_parts(threads, set())
+
+
+@given(STEPS_AND_PHASES, st.integers(1, 6), st.integers(1, 3))
+def test_steps_in_parts_multiply_what_was_loaded_for_them(
+    steps: tuple[int, int], threads: int, turns: int
+) -> None:
+    each, count = steps
+    found = split(each, count, threads)
+    machine = Machine()
+    machine.run(found.first(), {}, 0)
+    for turn in range(turns):
+        machine.run(found.turn((NEXT_TURN, *found.first())), {}, turn)
+    assert machine.done == [
+        (turn, f"box{number}", step)
+        for turn in range(turns)
+        for step in range(count)
+        for number in range(each)
+    ]
+    between = ["load", "load", "multiply"] * (each * count - 1)
+    turn_ = [*between, "turn", "load", "load", "multiply"]
+    assert machine.events == ["load", "load", *turn_ * turns]
+
+
+@given(STEPS_AND_PHASES, st.integers(1, 6))
+def test_steps_are_in_parts_where_they_are_too_many(steps: tuple[int, int], threads: int) -> None:
+    each, count = steps
+    found = split(each, count, threads)
+    size = steps_of_a_part(count, each, threads)
+    parts = [one for one in every(found.turn(())) if isinstance(one, For) and one.unroll == 1]
+    assert [(one.counter, one.step) for one in parts] == (
+        [("step0_part", Constant(size))] if size else []
+    )
+    if size:
+        assert written(found.turn(())) <= UNROLLED_A_THREAD * threads
+
+
+def written(nodes: Sequence[Node]) -> int:
+    """Return how many products code has, of a loop that is unrolled those of all turns."""
+    count = 0
+    for node in nodes:
+        if isinstance(node, For):
+            whole = constant_trips(node) if node.unroll == "whole" else 1
+            assert whole is not None
+            count += whole * written(node.body)
+        elif isinstance(node, Scope):
+            count += written(node.body)
+        else:
+            count += isinstance(node, Compute)
+    return count
+
+
+def test_a_cache_keeps_what_is_in_parts() -> None:
+    assert written(split(1, 8, 1).turn(())) == 8
+    assert written(split(1, 30, 1).turn(())) == 4 + 2  # 7 × 4 steps, and the two behind
+    assert written(split(2, 30, 1).turn(())) == 2 * (2 + 2)
+    assert written(split(2, 30, 2).turn(())) == 2 * (4 + 2)
+
+
+def test_the_counter_of_parts_is_a_free_name() -> None:
+    found = StepsAhead.of([nest(0, 30, by="threads")], PLENTY)
+    assert found is not None
+    taken = {"step0", "step0_part"}
+    counters = [
+        one.counter for one in every(found.in_parts(1, taken).turn(())) if isinstance(one, For)
+    ]
+    assert counters[:2] == ["step0_part_1", "step0"]
+    assert taken == {"step0", "step0_part", "step0_part_1"}
+
+
+def test_where_a_turn_has_no_products_parts_change_nothing() -> None:
+    inside = If(conditions=(Name("some"),), body=(nest(0, 30, by="threads"),), orelse=())
+    found = StepsAhead.of([inside], PLENTY)
+    assert found is not None
+    parts = found.in_parts(1, set())
+    assert parts != found
+    assert (parts.tests, parts.declarations()) == (found.tests, found.declarations())
+    machine = Machine()
+    machine.run(parts.first(), {}, 0)
+    for turn, some in enumerate((1, 0, 1)):
+        machine.run(parts.turn((NEXT_TURN, *parts.first())), {"some": some}, turn)
+    assert machine.done == [(turn, "box0", step) for turn in (0, 2) for step in range(30)]
+
+
+def test_products_of_warps_and_few_steps_are_in_no_parts() -> None:
+    for rest, threads in (
+        ([nest(0, 30)], 1),
+        ([nest(0, 8, by="threads")], 1),
+        ([nest(0, 30, by="threads")], 4),
+        ([in_phases(4)], 1),
+    ):
+        found, taken = StepsAhead.of(rest, PLENTY), {"step0"}
+        assert found is not None
+        assert found.in_parts(threads, taken) == found
+        assert taken == {"step0"}
 
 
 def copies(count: int) -> tuple[Node, ...]:

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from eatss.analysis.structure import (
     FRAGMENT_PLACES,
+    MOST_IN_A_TURN,
     MOST_UNROLLED,
     OPERAND_REUSE,
     UNROLLED_A_THREAD,
+    steps_of_a_part,
     unrolled,
 )
 from eatss.kernel.barriers import barrier_faults
@@ -38,6 +40,7 @@ from eatss.kernel.nodes import (
     Scope,
     Source,
 )
+from eatss.kernel.trips import constant_trips
 from eatss.kernel.uses import every, with_expressions
 from eatss.program import (
     Apply,
@@ -202,10 +205,11 @@ def ahead(found: StepsAhead, depth: int, turns: int) -> Machine:
 NEXT_TURN = Fill(target=at(SUMS[0], ZERO, ZERO), value=0)
 
 
+NAMES = frozenset({"r", "c", "i", "j", "k", "k0", "ti", "tj"})
+
+
 def operands(rest: Sequence[Node]) -> tuple[Node, ...] | None:
-    return with_operands(
-        rest, frozenset(BOXES), THREADS, {"r", "c", "i", "j", "k", "k0", "ti", "tj"}
-    )
+    return with_operands(rest, frozenset(BOXES), THREADS, set(NAMES))
 
 
 def steps_ahead(rest: Sequence[Node], registers: int = PLENTY) -> StepsAhead | None:
@@ -246,7 +250,11 @@ def nests(draw: st.DrawFn) -> Node:
             reads.append(at(SUMS[0], Name("r"), ZERO))
         return compute(sum_(), *reads)
 
-    inner = loop("c", columns, column, both, *(added() for _ in range(draw(st.integers(1, 2)))))
+    body: tuple[Node, ...] = tuple(added() for _ in range(draw(st.integers(1, 2))))
+    if draw(st.booleans()):  # values of the same names that are known there only
+        inside = Let(name="i", value=multiplied(Constant(4), Name("r")))
+        body = (Scope(body=(inside, both, *body)),)
+    inner = loop("c", columns, column, both, *body)
     found = loop("r", rows, row, inner)
     return found if outer == 1 else loop("o", outer, found)
 
@@ -265,6 +273,86 @@ def test_sums_get_what_the_loop_adds_in_its_order(
     assume(found is not None)
     assert found is not None
     assert ahead(found, depth, turns).sums == plainly(rest, depth, turns).sums
+
+
+def in_parts(rest: Sequence[Node], threads: int) -> StepsAhead | None:
+    """Return steps as a block of so many threads runs them, in parts if they are too many."""
+    taken = set(NAMES)
+    changed = with_operands(rest, frozenset(BOXES), threads, taken)
+    found = None if changed is None else StepsAhead.of(changed, PLENTY)
+    return None if found is None else found.in_parts(threads, taken)
+
+
+def parts_of(found: StepsAhead) -> list[For]:
+    """Return the loops over parts."""
+    nodes = every(found.whole_turn(()))
+    return [one for one in nodes if isinstance(one, For) and one.unroll == 1]
+
+
+@given(
+    st.lists(nests(), min_size=1, max_size=2),
+    st.integers(2, 12).map(lambda half: 2 * half),
+    st.integers(1, 3),
+    st.integers(0, 3),
+)
+def test_sums_get_the_same_where_steps_are_in_parts(
+    own: list[Node], depth: int, turns: int, more: int
+) -> None:
+    other = Let(name="m", value=multiplied(Constant(3), K))
+    rest = [steps(depth, other, *own)]
+    computed = sum(trips(one, 1) for one in own)
+    threads = -(-4 * computed // UNROLLED_A_THREAD) + 2 * more  # four steps are kept, and some
+    found = in_parts(rest, threads)
+    assume(found is not None)
+    assert found is not None
+    size = steps_of_a_part(depth, computed, threads)
+    assert [one.step for one in parts_of(found)] == ([Constant(size)] if size else [])
+    assert ahead(found, depth, turns).sums == plainly(rest, depth, turns).sums
+
+
+def trips(node: Node, times: int) -> int:
+    """Return how often something is added in loops over points."""
+    if not isinstance(node, For):
+        return times * isinstance(node, Compute)
+    count = constant_trips(node)
+    assert count is not None
+    return sum(trips(one, times * count) for one in node.body)
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["steps", "phases"])
+@pytest.mark.parametrize(
+    ("depth", "threads", "size"),
+    [
+        (16, 1024, 0),
+        (16, 32, 0),  # all 256 products of a nest are kept
+        (16, 16, 4),  # eight steps are kept: 3 × 4, and 4
+        (32, 16, 6),  # 5 × 6, and 2
+        (32, 8, 2),  # four steps: 15 × 2, and 2
+    ],
+)
+def test_parts_are_of_as_many_steps_as_are_kept(
+    number: int, depth: int, threads: int, size: int
+) -> None:
+    own = [tile(4, 4, at(SUMS[0], *two)) for two in PLACES[:number]]
+    rest = [steps(depth, *own)]
+    found = in_parts(rest, threads * number)
+    assert found is not None
+    assert [one.step for one in parts_of(found)] == ([Constant(size)] if size else [])
+    assert ahead(found, depth, 3).sums == plainly(rest, depth, 3).sums
+    loads, adds = ["load"] * 8, ["add"] * 16
+    machine = ahead(found, depth, 1)
+    between = (loads + adds) * (depth * number - 1)
+    assert machine.events == loads + between + ["turn", *loads, *adds]
+
+
+def test_parts_have_a_counter_of_their_own() -> None:
+    taken = {*NAMES, "k_step_part"}
+    changed = with_operands([steps(32, tile(4, 4))], frozenset(BOXES), 16, taken)
+    found = StepsAhead.of(changed or (), PLENTY)
+    assert found is not None
+    (part,) = parts_of(found.in_parts(16, taken))
+    assert part.counter == "k_step_part_1"
+    assert part.counter in taken
 
 
 @given(st.integers(1, 3), st.integers(0, 1))
@@ -365,6 +453,31 @@ def test_an_element_at_other_values_of_a_name_is_another_operand() -> None:
     assert ahead(found, 2, 2).sums == plainly(rest, 2, 2).sums
 
 
+def test_values_of_a_scope_are_where_they_are_used() -> None:
+    place = total(Name("i"), Name("c"))
+    own = compute(at(SUMS[0], Name("r"), Name("c")), at(BOXES[0], in_turn(K), place))
+    outside = Let(name="i", value=total(Name("r"), Constant(100)))
+    scope = Scope(body=(Let(name="i", value=Name("r")), TOLD, own))
+    rest = [steps(2, loop("r", 4, outside, loop("c", 4, scope)))]
+    found = steps_ahead(rest)
+    assert found is None  # each product reads an element of its own
+    shared = Scope(
+        body=(
+            Let(name="i", value=Name("r")),
+            TOLD,
+            compute(at(SUMS[0], Name("r"), Name("c")), at(BOXES[0], in_turn(K), Name("i"))),
+        )
+    )
+    rest = [steps(2, loop("r", 4, outside, loop("c", 4, shared)))]
+    found = steps_ahead(rest)
+    assert found is not None
+    assert not any(
+        isinstance(one, Scope) and one.phase == "" and TOLD in one.body
+        for one in every(found.whole_turn(()))
+    )
+    assert ahead(found, 2, 2).sums == plainly(rest, 2, 2).sums
+
+
 def test_what_is_not_in_boxes_of_the_turn_is_read_where_it_was() -> None:
     own = compute(
         at(SUMS[0], Name("r"), Name("c")),
@@ -407,7 +520,7 @@ def refused() -> dict[str, list[Node]]:
     fill = Fill(target=at(SUMS[0], ZERO, ZERO), value=0)
     to_box = tile(4, 4, at(BOXES[2], Name("r"), Name("c")))
     to_memory = tile(4, 4, at(MEMORY, Name("r")))
-    many = MOST_UNROLLED // 16 + 2
+    large, half = tile(4, MOST_UNROLLED // 16 + 1), tile(4, MOST_UNROLLED // 32 + 1)
     open_ = replace(steps(4, plain), condition=Apply(Operator.LT, (K, Name("NK"))))
     points = loop("c", 8, compute(at(SUMS[0], K, Name("c")), at(BOXES[0], in_turn(K))))
     read_only = compute(at(SUMS[0], Name("r"), Name("c")), at(MEMORY, K))
@@ -415,8 +528,14 @@ def refused() -> dict[str, list[Node]]:
         "tests inside": [steps(4, test)],
         "an odd number of steps": [steps(3, plain)],
         "steps that nobody counted": [open_],
-        "too many products": [steps(many, plain)],
-        "too many products of several nests": [steps(many // 2, plain, plain)],
+        "too many products": [steps(2, tile(4, MOST_UNROLLED // 8 + 1))],
+        "too many products in the least part": [steps(6, large)],
+        "too many products in a turn": [steps(MOST_IN_A_TURN // 16 + 2, plain)],
+        "too many products of several nests in a turn": [
+            steps(MOST_IN_A_TURN // 32 + 2, plain, plain)
+        ],
+        "too many products of several nests": [steps(4, half, half)],
+        "too many products of several nests in the least part": [steps(6, half, half)],
         "points that are not unrolled": [steps(4, replace(plain, unroll=4))],
         "what is no product": [steps(4, plain), fill],
         "what is no product inside": [steps(4, plain, fill)],
@@ -436,12 +555,28 @@ def test_what_is_refused(case: str) -> None:
 
 
 def test_bounds_are_as_they_are_told() -> None:
-    assert MOST_UNROLLED == UNROLLED_A_THREAD * THREADS
-    for products, threads in ((MOST_UNROLLED, THREADS), (MOST_UNROLLED, 1024), (512, 64)):
-        assert unrolled(products, threads)
-        assert not unrolled(products + 1, threads)
-    most = MOST_UNROLLED // 16
-    assert operands([steps(most, tile(4, 4))]) is not None
+    enough = MOST_UNROLLED // UNROLLED_A_THREAD
+    assert enough * UNROLLED_A_THREAD == MOST_UNROLLED
+    assert enough <= THREADS
+    for products, threads in (
+        (MOST_UNROLLED, enough),
+        (MOST_UNROLLED, THREADS),
+        (MOST_UNROLLED, 1024),
+        (512, 64),
+    ):
+        assert unrolled(2, products // 2, threads)
+        assert not unrolled(2, products // 2 + 1, threads)
+        assert unrolled(products, 1, threads)
+        assert unrolled(6, products // 4, threads)  # four steps are kept: two, and two behind
+        assert not unrolled(6, products // 4 + 1, threads)
+    assert not unrolled(2, MOST_UNROLLED // 2, enough - 1)
+    for count, most in (
+        (2, MOST_UNROLLED // 2),
+        (6, MOST_UNROLLED // 4),
+        (32, MOST_IN_A_TURN // 32),
+    ):
+        assert operands([steps(count, tile(4, most // 4))]) is not None
+        assert operands([steps(count, tile(4, most // 4 + 1))]) is None
     assert OPERAND_REUSE * (4 + 4) == 4 * 4
 
 
@@ -457,17 +592,17 @@ def test_registers_have_room_for_sums_and_two_steps() -> None:
         assert steps_ahead(rest, needed - 1) is None
 
 
-def copying(test: IntExpr) -> Kernel:
+def copying(test: IntExpr, depth: int = 4) -> Kernel:
     """Return a kernel whose turns fill two boxes, and compute where a test holds."""
     filled = [
         Copy(target=at(one, Name("t"), ZERO), source=at(MEMORY, Name("t"))) for one in BOXES[:2]
     ]
-    inside = If(conditions=(test,), body=(steps(4, tile(4, 4)),))
+    inside = If(conditions=(test,), body=(steps(depth, tile(4, 4)),))
     turns = For(
         counter="k0",
         lower=ZERO,
         condition=Apply(Operator.LT, (Name("k0"), Name("NK"))),
-        step=Constant(4),
+        step=Constant(depth),
         body=(*filled, inside),
     )
     return Kernel(
@@ -505,6 +640,17 @@ def test_all_threads_of_a_block_ask_the_same_where_loads_run_ahead() -> None:
         counters = {one.counter for one in every(found.body) if isinstance(one, For)}
         assert ("k_step" in counters) == steps_run
         assert not barrier_faults(found.body)
+
+
+@pytest.mark.parametrize(("depth", "in_parts"), [(16, False), (32, True)])
+def test_blocks_of_few_threads_run_many_steps_in_parts(depth: int, in_parts: bool) -> None:
+    own = copying(Apply(Operator.LT, (Name("NK"), Constant(8))), depth)
+    assert own.threads * UNROLLED_A_THREAD == 16 * 16
+    found = pipelined(own, 2, 1 << 30, {"t"}, PLENTY)
+    counters = {one.counter for one in every(found.body) if isinstance(one, For)}
+    assert "k_step" in counters
+    assert ("k_step_part" in counters) == in_parts
+    assert not barrier_faults(found.body)
 
 
 def test_loads_of_what_products_write_stay_behind_them() -> None:
