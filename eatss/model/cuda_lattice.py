@@ -25,7 +25,7 @@ from eatss.polyhedral.kernel import Loop
 from eatss.prediction.cuda_shape import CudaCandidates, trips_of
 from eatss.prediction.demand import Column
 
-POINTS = (1, 2, 4, 8, 16)
+POINTS = (1, 2, 4, 8, 12, 16)
 """Points of a thread along one loop."""
 
 MOST_POINTS = 128
@@ -77,8 +77,11 @@ PRODUCT_STEPS = (16, 32)
 """Steps of their sums that are staged at a time."""
 
 PRODUCT_THREADS = (64, 128, 256)
-LEAST_PRODUCT_POINTS, MOST_PRODUCT_WORDS = 8, 128
-"""Points of a thread, each with a sum in registers, and words of those sums."""
+LEAST_PRODUCT_POINTS, MOST_PRODUCT_WORDS = 8, {64: 128, 128: 128, 256: 144}
+"""Points of a thread, each with a sum in registers, and words of those sums by threads of a block.
+
+More than 128 words were worth it with 256 threads, one block to an SM. With 128 threads tensors
+over one index took 1.02 ms instead of 0.81 (``benchmarks/results/h100/library-words``)."""
 
 WARPS_ALONG = (1, 2, 4, 8)
 """Warps of a block along rows or columns."""
@@ -297,7 +300,7 @@ def _product_lattice(
                 points = along_rows[2] * along_columns[2]
                 if threads not in PRODUCT_THREADS or not (
                     points >= LEAST_PRODUCT_POINTS
-                    and points * instruction.words <= MOST_PRODUCT_WORDS
+                    and points * instruction.words <= MOST_PRODUCT_WORDS[threads]
                 ):
                     continue
                 rows += [

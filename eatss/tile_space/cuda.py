@@ -1,7 +1,7 @@
 """The layouts of a kernel in generated code, as iterators and filters.
 
-Sizes are powers of two where the generator's are; the layouts that the model compares
-(:mod:`eatss.model.cuda_lattice`) are all among the points.
+Threads are powers of two, points along a loop may be twelve, too; the layouts that the model
+compares (:mod:`eatss.model.cuda_lattice`) are all among the points.
 """
 
 from __future__ import annotations
@@ -469,10 +469,8 @@ class CudaVariables:
         own = [int(one.threads[self.mapped[at]].max()) for one in self.products]
         return max(min(most, MAX_THREADS_Z) if along_z else most, *own, 1)
 
-    def _points_along(self, loop: str) -> Generated | Listed:
+    def _points_along(self, loop: str) -> Listed:
         most = min(POINTS[-1], self._reach(loop))
-        if not self.products:
-            return self._powers(most)
         own = {n for one in self.products for n in _values(one.tiles[loop] // one.threads[loop])}
         return Listed(values=tuple(sorted(own | {n for n in POINTS if n <= most})))
 

@@ -126,8 +126,8 @@ MMA = "mma_f64_16x8x4"
 
 
 def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> None:
-    for name, value, stages in (("tile_k", 16, 2), ("stages", 3, 3)):
-        kernel = chosen({name: value}, tmp_path)
+    for decisions, stages in (({"tile_k": 16}, 2), ({"tile_k": 16, "stages": 3}, 3)):
+        kernel = chosen(decisions, tmp_path)
         assert kernel.predicted is not None
         resident = kernel.predicted.resident_blocks
         assert kernel.warps == WarpUse(instruction=MMA, stages=stages, resident=resident)

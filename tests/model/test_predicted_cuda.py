@@ -274,12 +274,12 @@ def test_energy_is_saved_at_nearly_full_speed() -> None:
 
 
 TRANSPOSED = """
-void f(float C[3000][3000], float A[3000][3000], float B[3000][3000])
+void f(float C[2800][2800], float A[2800][2800], float B[2800][2800])
 {
 #pragma scop
-  for (int i = 0; i < 3000; i++)
-    for (int j = 0; j < 3000; j++)
-      for (int k = 0; k < 3000; k++)
+  for (int i = 0; i < 2800; i++)
+    for (int j = 0; j < 2800; j++)
+      for (int k = 0; k < 2800; k++)
         C[i][j] += A[k][i] * B[j][k];
 #pragma endscop
 }

@@ -57,8 +57,8 @@ def test_a_sum_in_a_scalar_is_tiled_as_one_in_an_array(style: str) -> None:
 
 
 def test_it_takes_the_layout_of_the_sum_in_the_array() -> None:
-    loops = product("512", "640", "768", "A[i][l]", "B[l][j]", "C[i][j]")
-    sized = "double A[512][768], double B[768][640], double C[512][640]"
+    loops = product("1536", "1920", "768", "A[i][l]", "B[l][j]", "C[i][j]")
+    sized = "double A[1536][768], double B[768][1920], double C[1536][1920]"
     in_array = loops.replace("double acc = 0.0;", "C[i][j] = 0.0;").replace("acc +=", "C[i][j] +=")
     in_array = in_array.replace("C[i][j] = acc;", "")
     layouts = []

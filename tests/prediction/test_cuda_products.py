@@ -12,7 +12,7 @@ from eatss.analysis.structure import Tf32
 from eatss.frontend.options import Reading
 from eatss.gpu import GpuProfile, load_profile
 from eatss.lower.structures import structures_for
-from eatss.model.cuda_lattice import CudaLattice, lattices
+from eatss.model.cuda_lattice import MOST_PRODUCT_WORDS, CudaLattice, lattices
 from eatss.model.shared_sum_lattice import sharing_lattices
 from eatss.prediction.card import card_of
 from eatss.prediction.cuda_model import CudaModel, CudaPrediction
@@ -85,7 +85,7 @@ def test_floats_on_tensor_cores_are_counted_once_and_split_ones_three_times() ->
     assert np.all(together.total.time_s >= 2 * NI * NJ * NK / (peak * 1e9))
     # of a thread's registers, sums of floats take half as many as those of doubles
     points = np.prod([lattice.tiles[n] // lattice.threads[n] for n in ("i", "j")], axis=0)
-    assert points.max() == 128
+    assert points.max() == max(MOST_PRODUCT_WORDS.values())
     same = [one.total.energy_j for _, one in (rounded, split)]
     runs = np.isfinite(same[0]) & np.isfinite(same[1])
     assert np.all(same[0][runs] < same[1][runs])

@@ -130,14 +130,14 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #endif
 
 // S0, S1: 16 x 16 x 1 threads a block
-// tiles: i = 128, j = 128, k = 32
-// C: registers, 64 a thread
-// A[i][k]: shared memory, 128 x 32 elements
-// B[k][j]: shared memory, 32 x 128 elements
+// tiles: i = 96, j = 192, k = 32
+// C: registers, 72 a thread
+// A[i][k]: shared memory, 96 x 32 elements
+// B[k][j]: shared memory, 32 x 192 elements
 // mma_f64_16x8x4: computes S1
 struct kernel_gemm_k0_shared {
-    EATSS_TRACKED(double) A[2][128][36];
-    EATSS_TRACKED(double) B[2][32][132];
+    EATSS_TRACKED(double) A[2][96][36];
+    EATSS_TRACKED(double) B[2][32][196];
 };
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -155,13 +155,13 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
     const int tj = lane_j + 4 * warp_j;
     const bool wide_A = eatss_is_aligned(A) && NK % 2 == 0;
     const bool wide_B = eatss_is_aligned(B) && NJ % 2 == 0;
-    for (int i0 = 128 * (8 * ((int)blockIdx.y / 8) + block % rows); i0 < NI; i0 += 128 * (int)gridDim.y) {
-        const int j0 = 128 * (block / rows);
-        double sum_C_r[8][8];
+    for (int i0 = 96 * (8 * ((int)blockIdx.y / 8) + block % rows); i0 < NI; i0 += 96 * (int)gridDim.y) {
+        const int j0 = 192 * (block / rows);
+        double sum_C_r[6][12];
         #pragma unroll
-        for (int s = 0; s < 8; ++s) {
+        for (int s = 0; s < 6; ++s) {
             #pragma unroll
-            for (int s_1 = 0; s_1 < 8; ++s_1) {
+            for (int s_1 = 0; s_1 < 12; ++s_1) {
                 sum_C_r[s][s_1] = 0;
             }
         }
@@ -170,14 +170,14 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                 if (0 + 32 <= NK) {
                     if (wide_A && 0 % 2 == 0) {
                         #pragma unroll 4
-                        for (int e = 0; e < 8; ++e) {
+                        for (int e = 0; e < 6; ++e) {
                             const int x0 = i0 + thread / 16 + 16 * e;
                             const int x1 = 0 + 2 * (thread % 16);
                             eatss_copy_wide_ahead_or_clear(&sh.A[0][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1], x0 < NI);
                         }
                     } else {
                         #pragma unroll 4
-                        for (int e = 0; e < 16; ++e) {
+                        for (int e = 0; e < 12; ++e) {
                             const int x0 = i0 + thread / 32 + 8 * e;
                             const int x1 = 0 + thread % 32;
                             eatss_copy_ahead(&sh.A[0][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], x0 < NI);
@@ -185,7 +185,7 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                     }
                 } else {
                     #pragma unroll 4
-                    for (int e = 0; e < 16; ++e) {
+                    for (int e = 0; e < 12; ++e) {
                         const int x0 = i0 + thread / 32 + 8 * e;
                         const int x1 = 0 + thread % 32;
                         eatss_copy_ahead(&sh.A[0][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
@@ -194,41 +194,41 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                 if (0 + 32 <= NK) {
                     if (wide_B && j0 % 2 == 0) {
                         #pragma unroll 4
-                        for (int e = 0; e < 8; ++e) {
-                            const int x0_1 = 0 + thread / 64 + 4 * e;
-                            const int x1_1 = j0 + 2 * (thread % 64);
-                            eatss_copy_wide_ahead_or_clear(&sh.B[0][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
+                        for (int e = 0; e < 12; ++e) {
+                            const int x0_1 = 0 + thread / 32 + 8 * (e % 4);
+                            const int x1_1 = j0 + 2 * (thread % 32 + 32 * (e / 4));
+                            eatss_copy_wide_ahead_or_clear(&sh.B[0][thread / 32 + 8 * (e % 4)][2 * (thread % 32 + 32 * (e / 4))], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
                         }
                     } else {
                         #pragma unroll 4
-                        for (int e = 0; e < 16; ++e) {
-                            const int x0_1 = 0 + thread / 128 + 2 * e;
-                            const int x1_1 = j0 + thread % 128;
-                            eatss_copy_ahead(&sh.B[0][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
+                        for (int e = 0; e < 24; ++e) {
+                            const int x0_1 = 0 + thread / 64 + 4 * (e % 8);
+                            const int x1_1 = j0 + thread % 64 + 64 * (e / 8);
+                            eatss_copy_ahead(&sh.B[0][thread / 64 + 4 * (e % 8)][thread % 64 + 64 * (e / 8)], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
                         }
                     }
                 } else {
                     #pragma unroll 4
-                    for (int e = 0; e < 16; ++e) {
-                        const int x0_1 = 0 + thread / 128 + 2 * e;
-                        const int x1_1 = j0 + thread % 128;
-                        eatss_copy_ahead(&sh.B[0][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
+                    for (int e = 0; e < 24; ++e) {
+                        const int x0_1 = 0 + thread / 64 + 4 * (e % 8);
+                        const int x1_1 = j0 + thread % 64 + 64 * (e / 8);
+                        eatss_copy_ahead(&sh.B[0][thread / 64 + 4 * (e % 8)][thread % 64 + 64 * (e / 8)], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
                     }
                 }
             }
             eatss_commit_copies();
-            double fragment_a[2][4][2];
-            double fragment_b[2][4][1];
+            double fragment_a[2][3][2];
+            double fragment_b[2][6][1];
             eatss_wait_for_copies<0>();
             __syncthreads();
             if (0 < NK) {
                 #pragma unroll
-                for (int mi = 0; mi < 4; ++mi) {
+                for (int mi = 0; mi < 3; ++mi) {
                     fragment_a[0][mi][0] = sh.A[0][ti + 32 * mi][lane_j + 4 * 0];
                     fragment_a[0][mi][1] = sh.A[0][ti + 32 * mi + 16][lane_j + 4 * 0];
                 }
                 #pragma unroll
-                for (int mj = 0; mj < 4; ++mj) {
+                for (int mj = 0; mj < 6; ++mj) {
                     fragment_b[0][mj][0] = sh.B[0][lane_j + 4 * 0][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
                 }
             }
@@ -238,31 +238,33 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                     #pragma unroll
                     for (int k_step = 0; k_step < 4; ++k_step) {
                         #pragma unroll
-                        for (int mi = 0; mi < 4; ++mi) {
+                        for (int mi = 0; mi < 3; ++mi) {
                             fragment_a[(k_step + 1) % 2][mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 4 * (k_step + 1)];
                             fragment_a[(k_step + 1) % 2][mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 4 * (k_step + 1)];
                         }
                         #pragma unroll
-                        for (int mj = 0; mj < 4; ++mj) {
+                        for (int mj = 0; mj < 6; ++mj) {
                             fragment_b[(k_step + 1) % 2][mj][0] = sh.B[stage][lane_j + 4 * (k_step + 1)][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
                         }
                         #pragma unroll
                         for (int e = 2 * k_step; e < 2 * k_step + 2; ++e) {
-                            const int x0 = i0 + thread / 16 + 16 * e;
-                            const int x1 = k0 + 32 + 2 * (thread % 16);
-                            eatss_copy_wide_ahead_or_clear(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1], x0 < NI);
+                            if (e < 6) {
+                                const int x0 = i0 + thread / 16 + 16 * e;
+                                const int x1 = k0 + 32 + 2 * (thread % 16);
+                                eatss_copy_wide_ahead_or_clear(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1], x0 < NI);
+                            }
                         }
                         #pragma unroll
-                        for (int e = 2 * k_step; e < 2 * k_step + 2; ++e) {
-                            const int x0_1 = k0 + 32 + thread / 64 + 4 * e;
-                            const int x1_1 = j0 + 2 * (thread % 64);
-                            eatss_copy_wide_ahead_or_clear(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
+                        for (int e = 3 * k_step; e < 3 * k_step + 3; ++e) {
+                            const int x0_1 = k0 + 32 + thread / 32 + 8 * (e % 4);
+                            const int x1_1 = j0 + 2 * (thread % 32 + 32 * (e / 4));
+                            eatss_copy_wide_ahead_or_clear(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 32 + 8 * (e % 4)][2 * (thread % 32 + 32 * (e / 4))], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
                         }
                         // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
                         #pragma unroll
-                        for (int mi = 0; mi < 4; ++mi) {
+                        for (int mi = 0; mi < 3; ++mi) {
                             #pragma unroll
-                            for (int mj = 0; mj < 4; ++mj) {
+                            for (int mj = 0; mj < 6; ++mj) {
                                 eatss_mma_16x8x4(sum_C_r[2 * mi][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi][4 * (mj / 2) + 2 + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + 2 + mj % 2], fragment_a[k_step % 2][mi][0], fragment_a[k_step % 2][mi][1], fragment_b[k_step % 2][mj][0]);
                             }
                         }
@@ -271,19 +273,19 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                     #pragma unroll
                     for (int k_step = 4; k_step < 7; ++k_step) {
                         #pragma unroll
-                        for (int mi = 0; mi < 4; ++mi) {
+                        for (int mi = 0; mi < 3; ++mi) {
                             fragment_a[(k_step + 1) % 2][mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 4 * (k_step + 1)];
                             fragment_a[(k_step + 1) % 2][mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 4 * (k_step + 1)];
                         }
                         #pragma unroll
-                        for (int mj = 0; mj < 4; ++mj) {
+                        for (int mj = 0; mj < 6; ++mj) {
                             fragment_b[(k_step + 1) % 2][mj][0] = sh.B[stage][lane_j + 4 * (k_step + 1)][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
                         }
                         // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
                         #pragma unroll
-                        for (int mi = 0; mi < 4; ++mi) {
+                        for (int mi = 0; mi < 3; ++mi) {
                             #pragma unroll
-                            for (int mj = 0; mj < 4; ++mj) {
+                            for (int mj = 0; mj < 6; ++mj) {
                                 eatss_mma_16x8x4(sum_C_r[2 * mi][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi][4 * (mj / 2) + 2 + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + 2 + mj % 2], fragment_a[k_step % 2][mi][0], fragment_a[k_step % 2][mi][1], fragment_b[k_step % 2][mj][0]);
                             }
                         }
@@ -293,19 +295,19 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         eatss_wait_for_copies<0>();
                         __syncthreads();
                         #pragma unroll
-                        for (int mi = 0; mi < 4; ++mi) {
+                        for (int mi = 0; mi < 3; ++mi) {
                             fragment_a[0][mi][0] = sh.A[(stage == 1 ? 0 : stage + 1)][ti + 32 * mi][lane_j + 4 * 0];
                             fragment_a[0][mi][1] = sh.A[(stage == 1 ? 0 : stage + 1)][ti + 32 * mi + 16][lane_j + 4 * 0];
                         }
                         #pragma unroll
-                        for (int mj = 0; mj < 4; ++mj) {
+                        for (int mj = 0; mj < 6; ++mj) {
                             fragment_b[0][mj][0] = sh.B[(stage == 1 ? 0 : stage + 1)][lane_j + 4 * 0][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
                         }
                         // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
                         #pragma unroll
-                        for (int mi = 0; mi < 4; ++mi) {
+                        for (int mi = 0; mi < 3; ++mi) {
                             #pragma unroll
-                            for (int mj = 0; mj < 4; ++mj) {
+                            for (int mj = 0; mj < 6; ++mj) {
                                 eatss_mma_16x8x4(sum_C_r[2 * mi][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi][4 * (mj / 2) + 2 + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + 2 + mj % 2], fragment_a[k_step % 2][mi][0], fragment_a[k_step % 2][mi][1], fragment_b[k_step % 2][mj][0]);
                             }
                         }
@@ -315,14 +317,14 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         if (k0 + 32 + 32 <= NK) {
                             if (wide_A && (k0 + 32) % 2 == 0) {
                                 #pragma unroll 4
-                                for (int e = 0; e < 8; ++e) {
+                                for (int e = 0; e < 6; ++e) {
                                     const int x0 = i0 + thread / 16 + 16 * e;
                                     const int x1 = k0 + 32 + 2 * (thread % 16);
                                     eatss_copy_wide_ahead_or_clear(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 16 + 16 * e][2 * (thread % 16)], &A[x0 * NK + x1], x0 < NI);
                                 }
                             } else {
                                 #pragma unroll 4
-                                for (int e = 0; e < 16; ++e) {
+                                for (int e = 0; e < 12; ++e) {
                                     const int x0 = i0 + thread / 32 + 8 * e;
                                     const int x1 = k0 + 32 + thread % 32;
                                     eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], x0 < NI);
@@ -330,7 +332,7 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                             }
                         } else {
                             #pragma unroll 4
-                            for (int e = 0; e < 16; ++e) {
+                            for (int e = 0; e < 12; ++e) {
                                 const int x0 = i0 + thread / 32 + 8 * e;
                                 const int x1 = k0 + 32 + thread % 32;
                                 eatss_copy_ahead(&sh.A[(stage == 0 ? 1 : stage - 1)][thread / 32 + 8 * e][thread % 32], &A[x0 * NK + x1], x1 < NK && x0 < NI);
@@ -339,25 +341,25 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         if (k0 + 32 + 32 <= NK) {
                             if (wide_B && j0 % 2 == 0) {
                                 #pragma unroll 4
-                                for (int e = 0; e < 8; ++e) {
-                                    const int x0_1 = k0 + 32 + thread / 64 + 4 * e;
-                                    const int x1_1 = j0 + 2 * (thread % 64);
-                                    eatss_copy_wide_ahead_or_clear(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * e][2 * (thread % 64)], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
+                                for (int e = 0; e < 12; ++e) {
+                                    const int x0_1 = k0 + 32 + thread / 32 + 8 * (e % 4);
+                                    const int x1_1 = j0 + 2 * (thread % 32 + 32 * (e / 4));
+                                    eatss_copy_wide_ahead_or_clear(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 32 + 8 * (e % 4)][2 * (thread % 32 + 32 * (e / 4))], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
                                 }
                             } else {
                                 #pragma unroll 4
-                                for (int e = 0; e < 16; ++e) {
-                                    const int x0_1 = k0 + 32 + thread / 128 + 2 * e;
-                                    const int x1_1 = j0 + thread % 128;
-                                    eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
+                                for (int e = 0; e < 24; ++e) {
+                                    const int x0_1 = k0 + 32 + thread / 64 + 4 * (e % 8);
+                                    const int x1_1 = j0 + thread % 64 + 64 * (e / 8);
+                                    eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * (e % 8)][thread % 64 + 64 * (e / 8)], &B[x0_1 * NJ + x1_1], x1_1 < NJ);
                                 }
                             }
                         } else {
                             #pragma unroll 4
-                            for (int e = 0; e < 16; ++e) {
-                                const int x0_1 = k0 + 32 + thread / 128 + 2 * e;
-                                const int x1_1 = j0 + thread % 128;
-                                eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 128 + 2 * e][thread % 128], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
+                            for (int e = 0; e < 24; ++e) {
+                                const int x0_1 = k0 + 32 + thread / 64 + 4 * (e % 8);
+                                const int x1_1 = j0 + thread % 64 + 64 * (e / 8);
+                                eatss_copy_ahead(&sh.B[(stage == 0 ? 1 : stage - 1)][thread / 64 + 4 * (e % 8)][thread % 64 + 64 * (e / 8)], &B[x0_1 * NJ + x1_1], x1_1 < NJ && x0_1 < NK);
                             }
                         }
                     }
@@ -365,19 +367,19 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                     #pragma unroll
                     for (int k_step = 0; k_step < 7; ++k_step) {
                         #pragma unroll
-                        for (int mi = 0; mi < 4; ++mi) {
+                        for (int mi = 0; mi < 3; ++mi) {
                             fragment_a[(k_step + 1) % 2][mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 4 * (k_step + 1)];
                             fragment_a[(k_step + 1) % 2][mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 4 * (k_step + 1)];
                         }
                         #pragma unroll
-                        for (int mj = 0; mj < 4; ++mj) {
+                        for (int mj = 0; mj < 6; ++mj) {
                             fragment_b[(k_step + 1) % 2][mj][0] = sh.B[stage][lane_j + 4 * (k_step + 1)][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
                         }
                         // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
                         #pragma unroll
-                        for (int mi = 0; mi < 4; ++mi) {
+                        for (int mi = 0; mi < 3; ++mi) {
                             #pragma unroll
-                            for (int mj = 0; mj < 4; ++mj) {
+                            for (int mj = 0; mj < 6; ++mj) {
                                 eatss_mma_16x8x4(sum_C_r[2 * mi][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi][4 * (mj / 2) + 2 + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + 2 + mj % 2], fragment_a[k_step % 2][mi][0], fragment_a[k_step % 2][mi][1], fragment_b[k_step % 2][mj][0]);
                             }
                         }
@@ -388,20 +390,20 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
                         __syncthreads();
                         if (k0 + 32 < NK) {
                             #pragma unroll
-                            for (int mi = 0; mi < 4; ++mi) {
+                            for (int mi = 0; mi < 3; ++mi) {
                                 fragment_a[0][mi][0] = sh.A[(stage == 1 ? 0 : stage + 1)][ti + 32 * mi][lane_j + 4 * 0];
                                 fragment_a[0][mi][1] = sh.A[(stage == 1 ? 0 : stage + 1)][ti + 32 * mi + 16][lane_j + 4 * 0];
                             }
                             #pragma unroll
-                            for (int mj = 0; mj < 4; ++mj) {
+                            for (int mj = 0; mj < 6; ++mj) {
                                 fragment_b[0][mj][0] = sh.B[(stage == 1 ? 0 : stage + 1)][lane_j + 4 * 0][4 * (lane_i / 2 % 4) + 16 * warp_j + 64 * (mj / 2) + 2 * (lane_i % 2) + mj % 2];
                             }
                         }
                         // gemm.c:48: C[i][j] += alpha * A[i][k] * B[k][j];
                         #pragma unroll
-                        for (int mi = 0; mi < 4; ++mi) {
+                        for (int mi = 0; mi < 3; ++mi) {
                             #pragma unroll
-                            for (int mj = 0; mj < 4; ++mj) {
+                            for (int mj = 0; mj < 6; ++mj) {
                                 eatss_mma_16x8x4(sum_C_r[2 * mi][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi][4 * (mj / 2) + 2 + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + mj % 2], sum_C_r[2 * mi + 1][4 * (mj / 2) + 2 + mj % 2], fragment_a[k_step % 2][mi][0], fragment_a[k_step % 2][mi][1], fragment_b[k_step % 2][mj][0]);
                             }
                         }
@@ -410,24 +412,24 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             }
             eatss_wait_for_copies<0>();
         }
-        double C_r[8][8];
+        double C_r[6][12];
         #pragma unroll
-        for (int s = 0; s < 8; ++s) {
+        for (int s = 0; s < 6; ++s) {
             #pragma unroll
-            for (int s_1 = 0; s_1 < 8; ++s_1) {
+            for (int s_1 = 0; s_1 < 12; ++s_1) {
                 C_r[s][s_1] = 0;
             }
             const int i = i0 + ti + 16 * s;
             if (i < NI) {
                 #pragma unroll
-                for (int rj = 0; rj < 8; ++rj) {
+                for (int rj = 0; rj < 12; ++rj) {
                     const int j = j0 + 4 * tj + 64 * (rj / 4) + rj % 4;
                     if (j < NJ) {
                         C_r[s][rj] = C[i * NJ + j];
                     }
                 }
                 #pragma unroll
-                for (int rj = 0; rj < 8; ++rj) {
+                for (int rj = 0; rj < 12; ++rj) {
                     const int j = j0 + 4 * tj + 64 * (rj / 4) + rj % 4;
                     if (j < NJ) {
                         // gemm.c:46: C[i][j] *= beta;
@@ -437,13 +439,13 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             }
             if (NK >= 1) {
                 #pragma unroll
-                for (int s_1 = 0; s_1 < 8; ++s_1) {
+                for (int s_1 = 0; s_1 < 12; ++s_1) {
                     C_r[s][s_1] += alpha * sum_C_r[s][s_1];
                 }
             }
             if (i < NI) {
                 #pragma unroll
-                for (int rj = 0; rj < 8; ++rj) {
+                for (int rj = 0; rj < 12; ++rj) {
                     const int j = j0 + 4 * tj + 64 * (rj / 4) + rj % 4;
                     if (j < NJ) {
                         C[i * NJ + j] = C_r[s][rj];
@@ -467,9 +469,9 @@ extern "C" int kernel_gemm_cuda(double alpha, double beta, double *C, const doub
     if (!((double)NI * (double)NK <= 2147483647)) return -6;  // indices are 32 bits wide: A must have less than 2^31 elements
     if (!((double)NK * (double)NJ <= 2147483647)) return -7;  // indices are 32 bits wide: B must have less than 2^31 elements
     if (cudaError_t eatss_error = cudaFuncSetAttribute(kernel_gemm_k0,
-            cudaFuncAttributeMaxDynamicSharedMemorySize, 141312)) return (int)eatss_error;
+            cudaFuncAttributeMaxDynamicSharedMemorySize, 155648)) return (int)eatss_error;
     if (NI >= 1 && NJ >= 1) {
-        EATSS_LAUNCH(kernel_gemm_k0, dim3(eatss_floordiv(NJ + 127, 128), eatss_min(eatss_floordiv(NI + 127, 128), 65535)), dim3(16, 16), 141312, stream, C, beta, alpha, A, B);
+        EATSS_LAUNCH(kernel_gemm_k0, dim3(eatss_floordiv(NJ + 191, 192), eatss_min(eatss_floordiv(NI + 95, 96), 65535)), dim3(16, 16), 155648, stream, C, beta, alpha, A, B);
     }
     return (int)cudaGetLastError();
 }
