@@ -13,7 +13,7 @@ from eatss.prediction.arithmetic import is_wide, result_cycles, slow_cycles, unr
 from eatss.prediction.card import SCHEDULERS
 from eatss.prediction.cuda_caches import bank_request, missing_bytes, request, torn_request
 from eatss.prediction.cuda_launch import CudaLaunch
-from eatss.prediction.cuda_operands import waits_for_nothing
+from eatss.prediction.cuda_operands import operands_ahead, waits_for_nothing
 from eatss.prediction.cuda_products import add_product, is_product, product_cycles
 from eatss.prediction.cuda_resources import (
     CodeResources,
@@ -220,13 +220,15 @@ class _Counting:
         copies = prod(shape.steps[n] for n in of.cut.mapped if n not in loops)
         there: Column = np.minimum(1.0, self.share * copies)
         each = memory + arithmetic + self.wide
-        # what is loaded a step ahead comes while the step before computes
+        # what is loaded a step ahead comes while the step before computes; loads beside it do not
         hidden = np.maximum(self.longest + self.waited + self.wide, arithmetic)
-        loaded = waits_for_nothing(of, self.statement) * (1 - guarded)
-        each = hidden * loaded + each * (1 - loaded)
+        beside = ~waits_for_nothing(of, self.statement)
+        ahead = np.where(beside, np.maximum(hidden, each), hidden)
+        loaded = operands_ahead(of, self.statement) * (1 - guarded)
+        each = ahead * loaded + each * (1 - loaded)
         self.demand.chain_cycles += there * self.steps * each
-        ahead = of.candidates.stages > 1
-        self.demand.edge_cycles += ahead * there * self.steps * self.cut * (tested + whole)
+        boxes_ahead = of.candidates.stages > 1
+        self.demand.edge_cycles += boxes_ahead * there * self.steps * self.cut * (tested + whole)
 
 
 def _sums_in_registers(of: CudaLaunch, statement: StatementFacts) -> bool:
