@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eatss
-from eatss.analysis.structure import LEAST_IN_A_ROW
+from eatss.analysis.structure import LEAST_IN_A_ROW, MOST_IN_PIECES
 from eatss.lower.cooperative_copy import CopyLoop, copy_loop, wide_copy_loop
 from eatss.program import Constant, Program, evaluate
 from eatss.recipe.options import CodegenOptions
@@ -50,8 +50,9 @@ def fills_rows(rows: int, columns: int, threads: int, width: int) -> bool:
     if rows == 1 or columns == 1 or columns % width:
         return False
     lanes = taken_together(columns // width, threads)
-    long = lanes * width in (columns, *range(LEAST_IN_A_ROW, columns))
-    return long and rows * lanes % threads == 0
+    few = rows * (columns // width) <= MOST_IN_PIECES * threads
+    pieces = lanes * width in range(LEAST_IN_A_ROW, columns) and few
+    return (lanes * width == columns or pieces) and rows * lanes % threads == 0
 
 
 def copied(walk: CopyLoop, threads: int) -> list[list[tuple[int, ...]]]:
@@ -134,6 +135,7 @@ def test_neighbouring_threads_copy_what_follows_in_a_row(
         ((32, 96), 256, 4, 8, 3),
         ((64, 96), 256, 4, 8, 6),
         ((16, 96), 256, 2, 16, 3),
+        ((32, 192), 64, 4, 16, 24),  # as many as a thread may copy so
         ((64, 24), 128, 4, 2, 3),  # eight elements: the least
         ((64, 128), 256, 4, 32, 8),  # whole rows
         ((256, 4), 256, 4, 1, 1),  # and however short
@@ -159,6 +161,7 @@ def test_rows_of_three_times_a_power_of_two_are_copied_in_vectors(
         ((128, 12), 256, 2),  # two of two
         ((64, 14), 64, 2),  # seven of two
         ((64, 192), 250, 4),
+        ((64, 192), 64, 4),  # forty-eight vectors a thread
         ((64, 190), 256, 4),  # no whole vectors
         ((1, 192), 256, 4),
         ((4, 16, 192), 256, 4),
