@@ -126,8 +126,9 @@ MMA = "mma_f64_16x8x4"
 
 
 def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> None:
-    for decisions, stages in (({"tile_k": 16}, 2), ({"tile_k": 16, "stages": 3}, 3)):
-        kernel = chosen(decisions, tmp_path)
+    further: list[tuple[dict[str, int | str], int]] = [({}, 2), ({"stages": 3}, 3)]
+    for more, stages in further:
+        kernel = chosen({"tile_k": 16, **more}, tmp_path)
         assert kernel.predicted is not None
         resident = kernel.predicted.resident_blocks
         assert kernel.warps == WarpUse(instruction=MMA, stages=stages, resident=resident)
