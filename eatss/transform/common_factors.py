@@ -1,5 +1,7 @@
 """Factors that all products of a sum share are multiplied once, when the sum is there.
 
+Sums of warps that would begin with loaded values are parted from those in the same way.
+
     double C_r[4][8]; …load it…
     for (k0 = 0; k0 < NK; k0 += 16)
         …C_r[ri][rj] += alpha * A[i][k] * B[k][j];
@@ -36,7 +38,7 @@ from eatss.kernel.nodes import (
 )
 from eatss.kernel.uses import accesses, buffers_of, elements, every, with_elements
 from eatss.program import Name, names_in
-from eatss.scops import Binary, Expression, Read
+from eatss.scops import Binary, Expression, Read, preorder
 from eatss.scops.factors import factors, product_of
 from eatss.transform.register_places import over_places
 from eatss.transform.use_instruction import added_to_target
@@ -189,15 +191,18 @@ def _is_loaded(nodes: Sequence[Node], buffer: Buffer) -> bool:
 def _alone(before: Sequence[Node], buffer: Buffer, loop: Node) -> bool:
     """Tell whether what stands before a loop and has to do with a buffer may stand behind it."""
     changed = {one.buffer for node in every((loop,)) for one in accesses(node)[0]}
+    needed: set[Buffer] = set()
     for node in before:
+        own = [accesses(one) for one in every((node,))]
+        written = {element.buffer for elements_, _ in own for element in elements_}
+        read = {element.buffer for _, elements_ in own for element in elements_}
         if buffer not in buffers_of((node,)):
+            if written & needed:  # it stays, and would change what is read behind it then
+                return False
             continue
-        for one in every((node,)):
-            written, read = accesses(one)
-            if any(element.buffer != buffer for element in written):
-                return False
-            if any(element.buffer in changed - {buffer} for element in read):
-                return False
+        if written - {buffer} or read & (changed - {buffer}):
+            return False
+        needed |= read - {buffer}
     return True
 
 
@@ -217,7 +222,10 @@ def _factors_of_all(computes: Sequence[Compute]) -> list[tuple[str, Expression]]
 def _scalar_factors(node: Compute) -> list[tuple[str, Expression]] | None:
     """Return the factors of what a statement adds that are scalars, with their names."""
     added = added_to_target(node, node.statement.value)
-    if added is None:
+    if added is None or any(
+        isinstance(one, Read) and node.reads[one.access].buffer == node.target.buffer
+        for one in preorder(added)
+    ):
         return None
     found = [(name, one) for one in factors(added) if (name := _scalar(node, one)) is not None]
     return found if len(found) < len(list(factors(added))) else []

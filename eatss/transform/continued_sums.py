@@ -155,6 +155,8 @@ def _with_factors(finish: Compute, last: Compute, own: Buffer) -> Iterator[Buffe
     """Yield the sums that a statement adds with the factors that another one has, once each."""
     _, times = addends(last.statement.value)
     wanted = _named(last, times, own)
+    if not wanted:
+        return
     for part in addends(finish.statement.value):
         for one in factors(part):
             read = finish.reads[one.access] if isinstance(one, Read) else None

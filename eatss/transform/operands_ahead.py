@@ -136,8 +136,12 @@ def _opened(nodes: Sequence[Node]) -> tuple[Node, ...]:
         if isinstance(node, For):
             found.append(replace(node, body=_opened(node.body)))
         elif isinstance(node, Scope) and not node.phase:
+            inner = _opened(node.body)
+            if not all(isinstance(one, Let | Source | Compute) for one in inner):
+                found.append(node)  # a loop may have names of its own that values mention
+                continue
             values: dict[str, IntExpr] = {}
-            for one in _opened(node.body):
+            for one in inner:
                 (inside,) = with_expressions((one,), lambda own: substitute(own, values))  # noqa: B023
                 if isinstance(inside, Let):
                     values[inside.name] = inside.value

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 import eatss
+from eatss.verify import verify
 
 TILES = {"i": 32, "j": 32, "k": 16}
 
@@ -123,3 +125,40 @@ def test_what_is_added_once_is_not_moved() -> None:
     program = eatss.codegen(source, gpu="h200")
     assert "sum_C_r" not in program.text
     assert not program.kernels[0].regroups
+
+
+LATER = """
+void f(int NI, int NJ, int NK, double alpha, double C[NI][NJ], double U[NI][NJ], double A[NI][NK],
+       double B[NK][NJ], double D[NI][NK])
+{
+#pragma scop
+    for (int i = 0; i < NI; i++)
+        for (int j = 0; j < NJ; j++) {
+            STATEMENTS
+        }
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "C[i][j] += U[i][j]; U[i][j] = 0;"
+        " for (int k = 0; k < NK; k++) C[i][j] += A[i][k] * B[k][j];",
+        "C[i][j] += U[i][j]; U[i][j] = 0;"
+        " for (int k = 0; k < NK; k++) C[i][j] += alpha * A[i][k] * B[k][j];",
+        "for (int k = 0; k < NK; k++) C[i][j] += D[i][k] * C[i][j];"
+        " for (int k = 0; k < NK; k++) C[i][j] += A[i][k] * B[k][j];",
+        "for (int k = 0; k < NK; k++) C[i][j] += alpha * A[i][k] * C[i][j];",
+    ],
+)
+def test_what_a_sum_begins_with_is_what_it_was_and_sums_that_read_themselves_stay(
+    statements: str, tmp_path: Path
+) -> None:
+    source = LATER.replace("STATEMENTS", statements)
+    tiles = {"i": 32, "j": 32, "k": 16}
+    eatss.codegen(source, gpu="h200", tiles=tiles, block=(16, 8), output=tmp_path / "f")
+    assert (
+        verify(tmp_path / "f", device="cpu", sizes=[{"NI": 70, "NJ": 67, "NK": 17}]).status == "ok"
+    )
