@@ -229,9 +229,9 @@ def unrolled(steps: Numbers, products: Numbers, threads: Numbers) -> Numbers:
 
     It is in parts if need be [:func:`steps_of_a_part`].
     """
-    least = 2 * STEPS_LOADED * products
-    whole, parts = steps * products, (steps >= 2 * STEPS_LOADED) & _is_kept(least, threads)
-    found: Numbers = (whole <= MOST_IN_A_TURN) & (_is_kept(whole, threads) | parts)
+    whole, least = steps * products, 2 * STEPS_LOADED * products
+    kept = _is_kept(whole, threads) | _is_kept(least, threads)
+    found: Numbers = (whole <= MOST_IN_A_TURN) & kept
     return found
 
 
@@ -248,7 +248,8 @@ def _is_kept(products: Numbers, threads: Numbers) -> Numbers:
 def steps_of_a_part(steps: int, products: int, threads: int) -> int:
     """Return of how many steps parts are that run one after the other in a loop.
 
-    Some steps are left behind the loop. There are as few parts as a cache of instructions allows.
+    Some steps are left behind the loop: two, or what else does not make a part. There are as few
+    parts as a cache of instructions allows then.
 
     Args:
         steps: an even number.
@@ -265,7 +266,7 @@ def steps_of_a_part(steps: int, products: int, threads: int) -> int:
     kept = [
         size
         for size, count in parts.items()
-        if count and _is_kept((steps - (count - 1) * size) * products, threads)
+        if _is_kept((steps - (count - 1) * size) * products, threads)
     ]
     return min(kept, key=lambda size: (parts[size], -size), default=0)
 
@@ -275,7 +276,7 @@ MOST_IN_A_TURN = 2048
 steps of 128 products, 2.84 with 32 and 2.90 with 64 (``benchmarks/results/h100/library-parts``)."""
 
 MOST_UNROLLED = 1280
-"""Products that are unrolled at most, of a block with 256 threads or more."""
+"""Products that are unrolled at most."""
 
 UNROLLED_A_THREAD = 8
 """Products that are unrolled at most for each thread of a block."""

@@ -194,8 +194,7 @@ def _alone(before: Sequence[Node], buffer: Buffer, loop: Node) -> bool:
     needed: set[Buffer] = set()
     for node in before:
         own = [accesses(one) for one in every((node,))]
-        written = {element.buffer for elements_, _ in own for element in elements_}
-        read = {element.buffer for _, elements_ in own for element in elements_}
+        written, read = ({one.buffer for found in own for one in found[at]} for at in range(2))
         if buffer not in buffers_of((node,)):
             if written & needed:  # it stays, and would change what is read behind it then
                 return False
