@@ -19,8 +19,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.library import Row, read_rows, window, write_rows
+from benchmarks.library import Row, read_rows, write_rows
 from benchmarks.recorded import RESULTS, geometric_mean
+from benchmarks.windows import window
 
 FILE = RESULTS / "before-and-after.json"
 BEFORE, AFTER = "before", "after"
