@@ -399,16 +399,17 @@ class StepsAhead:
         """Return the loads of the first step."""
         return self.steps[0].loaded(Constant(0))
 
-    @property
-    def steps_that_copy(self) -> int:
-        """Over how many steps copies of a turn may be spread that has two stages.
+    def steps_that_copy(self, stages: int) -> int:
+        """Over how many steps copies of a turn may be spread.
 
-        Half of the turn is left for them to arrive. Products of threads take so many instructions
-        that copies in front of them are no burden.
+        With two stages half of the turn is left for them to arrive, with more a whole one is.
+        Products of threads take so many instructions that copies in front of them are no burden.
         """
         first = self.steps[0]
         if not isinstance(first, _Steps) or not any(map(multiplies, first.products)):
             return 0
+        if stages > STEPS_LOADED:
+            return first.count - 1
         return min(first.count - 1, sum(one.count for one in self.steps) // 2)
 
     def turn(self, behind: Sequence[Node]) -> tuple[Node, ...]:

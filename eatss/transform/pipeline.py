@@ -301,8 +301,7 @@ class _Ahead:
             conditions = dict.fromkeys((*plain.conditions, *apart(known)))
             whole = replace(plain, conditions=tuple(conditions))
             nodes, stores = lines_parted(plain.nodes)
-            most = steps.steps_that_copy if stages <= _SHORTEST else 0
-            shares = Shares.of(nodes, most)
+            shares = Shares.of(nodes, steps.steps_that_copy(stages))
             in_front = nodes if shares is None else ()
             among = (*in_front, *turn(tested=False, shares=shares, stores=stores))
             tests, then = self._parted(whole, among, copies, turn(tested=True), around)
