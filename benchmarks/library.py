@@ -202,7 +202,7 @@ def _of_workload(
     *,
     tf32: bool,
 ) -> list[Row]:
-    arrays = _arrays(torch, of, dtype)
+    arrays = fresh_arrays(torch, of, dtype)
     _allow_tf32(torch, False)
     expected = {key: array.clone() for key, array in arrays.items()}
     of.call(torch, **expected, **of.scalars)
@@ -252,7 +252,7 @@ def _agreeing(
 ) -> Callable[[], object] | None:
     """Return what runs a program of ours, ``None`` where it fails or is wrong, as ``row`` says."""
     try:
-        call = _ours(folder, arrays, of)
+        call = our_call(folder, of)
         fresh = {key: array.clone() for key, array in arrays.items()}
         call(fresh)
         torch.cuda.synchronize()
@@ -281,7 +281,8 @@ def _difference(found: Any, expected: Any) -> float:
     return float((found - expected).abs().max() / expected.abs().max())
 
 
-def _arrays(torch: Any, of: Workload, dtype: str) -> Arrays:
+def fresh_arrays(torch: Any, of: Workload, dtype: str) -> Arrays:
+    """Return the arrays of a workload on the card, the same values each time."""
     torch.manual_seed(0)
     kind = torch.float64 if dtype == "double" else torch.float32
     shapes = {name: [_extent(one, of.sizes) for one in own] for name, own in of.shapes.items()}
@@ -303,7 +304,8 @@ def _extent(text: str, sizes: Mapping[str, int]) -> int:
     return value
 
 
-def _ours(folder: Path, arrays: Arrays, of: Workload) -> Callable[[Arrays], object]:
+def our_call(folder: Path, of: Workload) -> Callable[[Arrays], object]:
+    """Return what runs a generated program on arrays of the card."""
     from eatss.program import load_program  # noqa: PLC0415 - as above
 
     compiled = load_program(folder).compile()

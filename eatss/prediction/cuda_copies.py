@@ -140,10 +140,10 @@ def _behind_cycles(setting: CodeResources, bytes_a_turn: Column, tile: Column) -
     """Return what all threads of a block wait for boxes in a turn, though these are filled ahead.
 
     Blocks go on together, and the first one that wants a sector has it from memory. What a turn
-    copies takes the way from L2 as long as it takes. With two boxes, copies among products start
-    through half of a turn [``eatss.transform.copies_in_shares``]. Parts of a launch have turns of
-    their own, one after the other. Turns of threads that multiply alone are so long that there is
-    nothing to wait for.
+    copies takes the way from L2 as long as it takes. Copies among products start through half of a
+    turn with two boxes, else through nearly all of it [``eatss.transform.copies_in_shares``]. Parts
+    of a launch have turns of their own, one after the other. Turns of threads that multiply alone
+    are so long that there is nothing to wait for.
     """
     of, card = setting.of, setting.of.card
     if of.structure.instruction is None:
@@ -151,7 +151,7 @@ def _behind_cycles(setting: CodeResources, bytes_a_turn: Column, tile: Column) -
     parts = sum(1 for part in of.cut.parts if part.serial) or 1
     warps = np.ceil(of.shape.block_threads / card.warp) / SCHEDULERS
     turn = tile / parts * np.maximum(1.0, warps * setting.present)
-    late = turn / 2 * loads_ahead(of) * (of.candidates.stages == _SHORTEST)
+    late = turn * loads_ahead(of) * np.where(of.candidates.stages == _SHORTEST, 0.5, 1.0)
     l2_bytes_cycle = card.l2_bytes_s / card.sms / card.clock_hz
     arrive = (
         of.far_cycles + card.dram_cycles + bytes_a_turn / parts * setting.present / l2_bytes_cycle

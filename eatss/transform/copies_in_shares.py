@@ -94,6 +94,11 @@ class Shares:
         """How many steps copy something."""
         return max(one.steps for one in self.cuts)
 
+    @property
+    def copied(self) -> int:
+        """How many turns of loops a thread copies in."""
+        return sum(one.count for one in self.cuts)
+
     def of_step(self, counter: str) -> tuple[Node, ...]:
         """Return what each step copies; ``counter`` numbers them from 0."""
         cuts = tuple(one.of_step(counter, self.steps) for one in self.cuts)

@@ -18,7 +18,9 @@ without tests do not stand in front of all steps, but in shares behind the loads
         commit;
         for (k_step = 2; k_step < 3) { load fragments of the next; multiply }
 
-Steps of many products of a thread run in parts, so that a cache of instructions keeps them:
+Products of threads have copies in front, a few of them; many stand in shares, too. Steps of many
+products of a thread run in parts, so that a cache of instructions keeps them; those that copy stand
+in front of the parts:
 
         for (k_part = 0; k_part < 12; k_part += 6)
             for (k_step < 6) { load k_part + k_step + 1; multiply }
@@ -31,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import FRAGMENT_PLACES, STEPS_LOADED, steps_of_a_part
+from eatss.analysis.structure import FRAGMENT_PLACES, STEPS_LOADED, parts_behind, steps_of_a_part
 from eatss.free_names import free_name
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
@@ -58,26 +60,31 @@ from eatss.transform.copies_in_shares import Shares
 
 _WORD_BYTES = 4
 
+_BURDEN = 16
+"""Copies of a thread in a turn from which on products of threads wait for them: a gemm of 1111
+floats has 28, one by one as rows begin anywhere, and takes 6 % less time with them in shares."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """The first steps run in parts of so many, ``count`` of them, in a loop with a counter."""
+    """Steps from ``first`` on run in parts of so many, ``count`` of them, in a loop."""
 
     counter: str
     steps: int
     count: int
+    first: int = 0
 
     @property
     def end(self) -> int:
         """The first step behind them."""
-        return self.steps * self.count
+        return self.first + self.steps * self.count
 
     def around(self, loop: For, body: Sequence[Node]) -> For:
         """Return the loop over parts; ``body`` is that of a step, which ``loop`` counts in one."""
         inside = replace(loop, condition=_below(loop.counter, self.steps), body=tuple(body))
         return For(
             counter=self.counter,
-            lower=Constant(0),
+            lower=Constant(self.first),
             condition=_below(self.counter, self.end),
             step=Constant(self.steps),
             body=(inside,),
@@ -106,6 +113,8 @@ class _Steps:
     loads: tuple[Node, ...]
     products: tuple[Node, ...]
     part: _Part | None = None
+    part_behind: _Part | None = None
+    """The parts where copies stand in the steps in front of them."""
 
     @classmethod
     def of(cls, node: Node) -> _Steps | None:
@@ -190,19 +199,22 @@ class _Steps:
         """
         last = Let(name=self.counter, value=Constant(self.count - 1), narrow=self.narrow)
         end = Scope(body=(last, *behind, *self.multiplied()))
-        if shares is None and self.loop is not None and self.part is not None:
-            rest = self._loading(self.part.end, self.count - 1)
-            return (self._parts(self.part, self.loop), *rest, end)
         if shares is None:
-            return (*self._loading(0, self.count - 1), end)
+            return (*self._in_parts(0, self.part), end)
         copying = self._loading(0, shares.steps, shares.of_step(self.counter))
-        return (*copying, *shares.behind, *self._loading(shares.steps, self.count - 1), end)
+        return (*copying, *shares.behind, *self._in_parts(shares.steps, self.part_behind), end)
 
-    def _parts(self, part: _Part, loop: For) -> Node:
-        """Return the steps of parts, each with the loads of the next one."""
+    def _in_parts(self, first: int, part: _Part | None) -> tuple[Node, ...]:
+        """Return the steps from one on but for the last, each with the loads of the next one."""
+        if part is None or self.loop is None:
+            return self._loading(first, self.count - 1)
         here, one = part.step(self.counter), Constant(1)
         loads = self.loaded(total(here, one), total(Name(self.counter), one))
-        return part.around(loop, (*loads, *self.multiplied(here)))
+        return (
+            *self._loading(first, part.first),
+            part.around(self.loop, (*loads, *self.multiplied(here))),
+            *self._loading(part.end, self.count - 1),
+        )
 
     def _loading(self, first: int, stop: int, copies: Sequence[Node] = ()) -> tuple[Node, ...]:
         """Return some steps that load the next one, each with copies in front of its products."""
@@ -368,12 +380,8 @@ class StepsAhead:
         """
         found = []
         for one in self.steps:
-            warps = any(map(multiplies, one.products))
-            size = 0 if warps else _steps_of_a_part(one, threads)
-            if size:
-                name = free_name(f"{one.counter}_part", taken)
-                count = (one.count - STEPS_LOADED) // size
-                one = replace(one, part=_Part(counter=name, steps=size, count=count))  # noqa: PLW2901
+            if not any(map(multiplies, one.products)):
+                one = _with_parts(one, threads, taken)  # noqa: PLW2901
             found.append(one)
         return replace(self, steps=tuple(found))
 
@@ -399,18 +407,29 @@ class StepsAhead:
         """Return the loads of the first step."""
         return self.steps[0].loaded(Constant(0))
 
-    def steps_that_copy(self, stages: int) -> int:
-        """Over how many steps copies of a turn may be spread.
+    def shares(self, copies: Sequence[Node], stages: int, registers: int) -> Shares | None:
+        """Return copies of a turn in shares, ``None`` where they stand in front of all steps.
 
         With two stages half of the turn is left for them to arrive, with more a whole one is.
-        Products of threads take so many instructions that copies in front of them are no burden.
+        Products of threads take so many instructions that a few copies in front are no burden.
+
+        Args:
+            copies: without tests.
+            stages: of boxes.
+            registers: of a thread.
         """
         first = self.steps[0]
-        if not isinstance(first, _Steps) or not any(map(multiplies, first.products)):
-            return 0
-        if stages > STEPS_LOADED:
-            return first.count - 1
-        return min(first.count - 1, sum(one.count for one in self.steps) // 2)
+        if not isinstance(first, _Steps):
+            return None
+        most = first.count - 1
+        if stages <= STEPS_LOADED:
+            most = min(most, sum(one.count for one in self.steps) // 2)
+        if any(map(multiplies, first.products)):
+            return Shares.of(copies, most)
+        if first.part is not None:
+            most = 0 if first.part_behind is None else first.part_behind.first
+        found = Shares.of(copies, most) if self.fits(registers - FRAGMENT_PLACES) else None
+        return found if found is not None and found.copied >= _BURDEN else None
 
     def turn(self, behind: Sequence[Node]) -> tuple[Node, ...]:
         """Return what a turn does whose first step is loaded.
@@ -429,7 +448,7 @@ class StepsAhead:
 
         Args:
             behind: as above.
-            shares: copies of a later turn, over no more than :attr:`steps_that_copy`.
+            shares: copies of a later turn, as :meth:`shares` has made them.
         """
         nodes: list[Node] = [] if shares is None else [*shares.front]
         for one, after in zip(self.steps, (*self.steps[1:], None), strict=True):
@@ -438,11 +457,22 @@ class StepsAhead:
         return tuple(nodes)
 
 
-def _steps_of_a_part(steps: _Steps | _Phases, threads: int) -> int:
-    """Return of how many steps parts are, 0 where there are none."""
+def _with_parts(steps: _Steps | _Phases, threads: int, taken: set[str]) -> _Steps | _Phases:
+    """Return steps of products of threads in parts where they are too many."""
     if steps.loop is None or steps.count % STEPS_LOADED:
-        return 0
-    return steps_of_a_part(steps.count, _computed(steps.products), threads)
+        return steps
+    products = _computed(steps.products)
+    size = steps_of_a_part(steps.count, products, threads)
+    if not size:
+        return steps
+    name = free_name(f"{steps.counter}_part", taken)
+    part = _Part(counter=name, steps=size, count=(steps.count - STEPS_LOADED) // size)
+    if isinstance(steps, _Phases):
+        return replace(steps, part=part)
+    first, size = parts_behind(steps.count, products, threads)
+    count = (steps.count - first - STEPS_LOADED) // size if size else 0
+    behind = replace(part, steps=size, count=count, first=first) if size else None
+    return replace(steps, part=part, part_behind=behind)
 
 
 def _computed(nodes: Sequence[Node]) -> int:

@@ -301,7 +301,7 @@ class _Ahead:
             conditions = dict.fromkeys((*plain.conditions, *apart(known)))
             whole = replace(plain, conditions=tuple(conditions))
             nodes, stores = lines_parted(plain.nodes)
-            shares = Shares.of(nodes, steps.steps_that_copy(stages))
+            shares = steps.shares(nodes, stages, around.registers)
             in_front = nodes if shares is None else ()
             among = (*in_front, *turn(tested=False, shares=shares, stores=stores))
             tests, then = self._parted(whole, among, copies, turn(tested=True), around)

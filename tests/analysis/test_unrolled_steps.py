@@ -15,6 +15,7 @@ from eatss.analysis.structure import (
     MOST_UNROLLED,
     STEPS_LOADED,
     UNROLLED_A_THREAD,
+    parts_behind,
     steps_of_a_part,
     unrolled,
 )
@@ -116,6 +117,49 @@ def test_sizes_of_parts(steps: int, products: int, threads: int, size: int) -> N
     kept = steps * products <= bound(threads)
     few = steps * products <= MOST_IN_A_TURN
     assert unrolled(steps, products, threads) == (few and (kept or size > 0))
+
+
+@given(EVEN, PRODUCTS, THREADS)
+def test_steps_stand_in_front_of_parts_where_a_cache_keeps_both(
+    steps: int, products: int, threads: int
+) -> None:
+    first, size = parts_behind(steps, products, threads)
+
+    def fits(front: int) -> list[int]:
+        behind = steps - front
+        return [
+            one
+            for one in range(2, behind, 2)
+            if (behind - 2) // one > 1
+            and (steps - ((behind - 2) // one - 1) * one) * products <= bound(threads)
+        ]
+
+    if not size:
+        assert first == 0
+        assert not any(map(fits, range(2, steps // 4 + 1, 2)))
+        return
+    assert first % STEPS_LOADED == size % STEPS_LOADED == 0
+    assert 0 < first <= steps / 4
+    assert size in fits(first)
+    assert not any(map(fits, range(first + 2, steps // 4 + 1, 2)))
+    count = (steps - first - STEPS_LOADED) // size
+    assert steps - first - count * size >= STEPS_LOADED
+
+
+@pytest.mark.parametrize(
+    ("steps", "products", "threads", "found"),
+    [
+        (32, 48, 256, (8, 10)),  # 22 steps are kept, 1056 products
+        (16, 128, 256, (4, 2)),  # ten: 4, 5 × 2, and 2
+        (32, 64, 256, (8, 6)),  # twenty: 8, 3 × 6, and 6
+        (4, 640, 256, (0, 0)),
+        (8, 320, 256, (0, 0)),  # six at least
+    ],
+)
+def test_steps_in_front_of_parts(
+    steps: int, products: int, threads: int, found: tuple[int, int]
+) -> None:
+    assert parts_behind(steps, products, threads) == found
 
 
 def test_turns_have_so_many_products_at_most() -> None:

@@ -9,10 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import FRAGMENT_PLACES, UNROLLED_A_THREAD, steps_of_a_part
+from eatss.analysis.structure import (
+    FRAGMENT_PLACES,
+    UNROLLED_A_THREAD,
+    parts_behind,
+    steps_of_a_part,
+)
 from eatss.instructions.matrices import MMA_F64_16X8X4
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (
@@ -40,6 +46,7 @@ from eatss.transform.copies_in_shares import Shares
 from eatss.transform.loads_ahead import StepsAhead
 
 PLENTY = 255
+MANY = 16
 STEPS = 4
 """Registers of a step's fragments, in words: two doubles."""
 
@@ -352,18 +359,27 @@ def copies(count: int) -> tuple[Node, ...]:
     return (loop, Commit())
 
 
-@given(COUNTS, st.integers(1, 17))
-def test_copies_stand_between_loads_and_products(counts: list[int], copied: int) -> None:
+@given(COUNTS, st.integers(1, 17), st.integers(2, 4))
+def test_copies_stand_between_loads_and_products(
+    counts: list[int], copied: int, stages: int
+) -> None:
     found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
     assert found is not None
-    shares = Shares.of(copies(copied), found.steps_that_copy)
+    shares = found.shares(copies(copied), stages, PLENTY)
     if shares is None:
-        assert counts[0] <= 2 or sum(counts) // 2 < 2
+        assert counts[0] <= 2 or (stages == 2 and sum(counts) // 2 < 2)
         return
+    assert found.shares(copies(copied), stages, 0) == shares  # loads of copies are in no registers
+    steps = copying_steps(found, shares, copied, sum(counts))
+    assert steps <= (sum(counts) / 2 if stages == 2 else counts[0] - 1)
+
+
+def copying_steps(found: StepsAhead, shares: Shares, copied: int, count: int) -> int:
+    """Return how many steps copy; they are the first, and copy between loads and products."""
     machine = Machine()
     machine.run(found.first(), {}, 0)
     machine.run(found.whole_turn((NEXT_TURN, *found.first()), shares), {}, 0)
-    assert len(machine.done) == sum(counts)
+    assert len(machine.done) == count
     assert machine.copied == list(range(copied))
     events = " ".join(machine.events)
     assert events.count("commit") == 1
@@ -373,14 +389,58 @@ def test_copies_stand_between_loads_and_products(counts: list[int], copied: int)
     steps = in_front.removeprefix("load load ").split(" multiply")
     assert steps.pop() == ""
     assert all(one.strip().startswith("load load copy") for one in steps)
-    assert len(steps) <= sum(counts) / 2  # half of the turn is left for them to arrive
+    return len(steps)
 
 
-def test_copies_take_half_of_a_turn() -> None:
-    for counts, most in (((8,), 4), ((4,), 2), ((4, 4), 3), ((1, 6), 0)):
-        found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
-        assert found is not None
-        assert found.steps_that_copy == most
+@pytest.mark.parametrize(
+    ("counts", "stages", "most"),
+    [
+        ((8,), 2, 4),
+        ((8,), 3, 7),
+        ((4,), 2, 2),
+        ((4,), 4, 3),
+        ((4, 4), 2, 3),
+        ((4, 4), 3, 3),
+        ((1, 6), 2, 0),
+        ((1, 6), 3, 0),
+    ],
+)
+def test_copies_take_half_of_a_turn_or_all_of_it(
+    counts: tuple[int, ...], stages: int, most: int
+) -> None:
+    found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
+    assert found is not None
+    shares = found.shares(copies(60), stages, PLENTY)
+    assert (0 if shares is None else shares.steps) == most
+
+
+@given(st.integers(2, 30).map(lambda half: 2 * half), st.integers(1, 6), st.integers(1, 60))
+def test_many_copies_stand_among_products_of_threads(count: int, threads: int, copied: int) -> None:
+    found = split(1, count, threads)
+    shares = found.shares(copies(copied), 2, PLENTY)
+    size = steps_of_a_part(count, 1, threads)
+    first, behind = parts_behind(count, 1, threads) if size else (count // 2, 0)
+    if copied < MANY or first < 2:
+        assert shares is None
+        return
+    assert shares is not None
+    assert copying_steps(found, shares, copied, count) <= first
+    nodes = found.whole_turn((), shares)
+    assert written(nodes) <= UNROLLED_A_THREAD * threads
+    steps = [one.step for one in every(nodes) if isinstance(one, For) and one.unroll == 1]
+    assert steps == ([Constant(behind)] if size else [])
+
+
+def test_copies_among_products_of_threads_have_registers_of_their_own() -> None:
+    found = split(1, 16, 256)
+    words = 2 * STEPS + 2 * 8 + 2 * FRAGMENT_PLACES  # operands of two steps, sums, places
+    assert found.shares(copies(MANY), 2, words) is not None
+    assert found.shares(copies(MANY), 2, words - 1) is None
+    assert found.shares(copies(MANY - 1), 2, words) is None
+
+
+def test_copies_stand_in_front_of_several_products_of_threads() -> None:
+    assert split(2, 16, 256).shares(copies(60), 2, PLENTY) is None
 
 
 def test_an_odd_number_of_steps_has_no_two_sets() -> None:
