@@ -11,6 +11,7 @@ import pytest
 import eatss
 from eatss.program import Program
 from eatss.recipe.options import CodegenOptions
+from eatss.resources import data_directory
 from eatss.verify import Verification
 from tests.examples import with_long
 
@@ -91,12 +92,36 @@ def test_operands_of_the_next_step_are_loaded_in_front_of_products(
 
 
 def test_steps_with_many_products_run_in_parts(generate: Generate) -> None:
-    turn = plain_branch(generate("gemm", dtype="float", options=options(k=16)))
+    chosen = options(block=(8, 32), i=128, j=256, k=16)
+    turn = plain_branch(generate("gemm", dtype="float", options=chosen))
     front = ["copy", "commit", "part", "step", "load", "add", "step", "load", "add"]
     assert events(turn) == [*front, "last", "wait", "barrier", "load", "add"]
     assert "for (int k_step_part = 0; k_step_part < 12; k_step_part += 6) {" in turn
     assert "B_step[(k_step + 1) % 2][rj] = sh.B[stage][k_step_part + k_step + 1][j - j0];" in turn
     assert "for (int k_step = 12; k_step < 15; ++k_step) {" in turn
+
+
+ODD = {"NI": 131, "NJ": 141, "NK": 101}
+"""Rows begin anywhere, so that copies are of one element each."""
+
+
+def test_many_copies_stand_among_the_first_products(verify_kernel: Check) -> None:
+    source = data_directory("kernels") / "gemm.c"
+    defines = {"DATA_TYPE": "float", **ODD}
+    tiles, places = {"i": 96, "j": 128, "k": 32}, {"A": "shared", "B": "shared"}
+    program = eatss.codegen(
+        source, gpu="h200", defines=defines, tiles=tiles, block=(8, 32), stages=2, placements=places
+    )
+    kernel = program.text.partition("stage = 0; ")[2]
+    turn = kernel.partition("if (")[2].partition("} else {\n                if")[0]
+    copying = ["step", "load", "copy", "add", "commit"]
+    parts = ["part", "step", "load", "add", "step", "load", "add"]
+    assert events(turn) == [*copying, *parts, "last", "wait", "barrier", "load", "add"]
+    assert "k_step_part = 8; k_step_part < 28; k_step_part += 10" in turn
+    share = "for (int e = 2 * k_step; e < 2 * k_step + 2; ++e) {"
+    assert turn.count(share) == 2  # 12 and 16 over 8 steps
+    found = verify_kernel(program, [{}])
+    assert (found.status, found.message) == ("ok", "")
 
 
 def test_products_of_a_step_load_for_each_other(generate: Generate) -> None:
