@@ -107,7 +107,7 @@ ODD = {"NI": 131, "NJ": 141, "NK": 101}
 
 def test_many_copies_stand_among_the_first_products(verify_kernel: Check) -> None:
     source = data_directory("kernels") / "gemm.c"
-    defines = {"DATA_TYPE": "float", **ODD}
+    defines: dict[str, str | int] = {"DATA_TYPE": "float", **ODD}
     tiles, places = {"i": 96, "j": 128, "k": 32}, {"A": "shared", "B": "shared"}
     program = eatss.codegen(
         source, gpu="h200", defines=defines, tiles=tiles, block=(8, 32), stages=2, placements=places
