@@ -37,6 +37,7 @@ from benchmarks.library_workloads import (
     unseen_last,
     unseen_later,
     unseen_parts,
+    unseen_shares,
     workloads,
 )
 from benchmarks.recorded import RESULTS, geometric_mean
@@ -90,6 +91,7 @@ _GROUPS = {
     "unseen-last": unseen_last,
     "unseen-edges": unseen_edges,
     "unseen-parts": unseen_parts,
+    "unseen-shares": unseen_shares,
 }
 """Shapes that nobody looked at before the code was done, by when that was."""
 

@@ -120,6 +120,7 @@ def once(place: Path) -> None:
     """Run a program and the library's once each under counters, after a run of both."""
     import torch  # noqa: PLC0415 - only where the card is
 
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     name, _, dtype = place.parent.name.rpartition("-")
     of = every_workload()[name]
     arrays = fresh_arrays(torch, of, dtype)

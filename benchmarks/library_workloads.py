@@ -83,6 +83,14 @@ def _convolution(torch: Any, out: Any, w: Any, **arrays: Any) -> None:
     out += torch.nn.functional.conv2d(arrays["in"], w)
 
 
+def _gram_batches(torch: Any, G: Any, X: Any) -> None:
+    torch.bmm(X.mT, X, out=G)
+
+
+def _weighted_product(torch: Any, C: Any, A: Any, B: Any, w: Any, beta: float) -> None:
+    torch.addmm(C, A * w, B.T, beta=beta, out=C)
+
+
 def _contraction(torch: Any, C: Any, A: Any, B: Any) -> None:
     C += torch.einsum("aeb,ecd->abcd", A, B)
 
@@ -327,7 +335,7 @@ def reductions() -> dict[str, Workload]:
 def every_workload() -> dict[str, Workload]:
     """Return all of them by name."""
     chosen_when_done = unseen() | unseen_later() | unseen_last() | unseen_edges()
-    chosen_when_done |= unseen_parts()
+    chosen_when_done |= unseen_parts() | unseen_shares()
     return workloads() | other_shapes() | reductions() | chosen_when_done
 
 
@@ -416,3 +424,34 @@ def unseen_parts() -> dict[str, Workload]:
         "mttkrp": {"NI": 350, "NJ": 450, "NK": 400, "NR": 64},
     }
     return {**_resized("parts", sizes), "parts-trmm": _trmm_of(2900)}
+
+
+def unseen_shares() -> dict[str, Workload]:
+    """Return further shapes, chosen when copies stood in shares and boxes shared memory.
+
+    Two are programs of their own.
+    """
+    sizes: dict[str, dict[str, int]] = {
+        "gemm": {"NI": 3050, "NJ": 2250, "NK": 1850},
+        "syrk": {"NI": 2150, "NJ": 1950},
+        "symm": {"NI": 2650, "NJ": 2350},
+        "2mm": {"NI": 2050, "NJ": 1450, "NK": 1650, "NL": 1250},
+        "product-tt": {"NI": 1850, "NJ": 2950, "NK": 2450},
+    }
+    gram = Workload(
+        source=PROGRAMS / "gram-batches.c",
+        sizes={"NB": 60, "N": 520, "K": 740},
+        shapes={"G": ("NB", "N", "N"), "X": ("NB", "K", "N")},
+        result="G",
+        call=_gram_batches,
+    )
+    weighted = Workload(
+        source=PROGRAMS / "weighted-product.c",
+        sizes={"NI": 2350, "NJ": 1750, "NK": 2050},
+        shapes={"C": ("NI", "NJ"), "A": ("NI", "NK"), "B": ("NJ", "NK"), "w": ("NK",)},
+        result="C",
+        call=_weighted_product,
+        scalars={"beta": 0.5},
+    )
+    further = {"shares-gram-batches": gram, "shares-weighted-product": weighted}
+    return {**_resized("shares", sizes), **further, "shares-trmm": _trmm_of(2550)}
