@@ -132,9 +132,10 @@ class _Fills:
 
     def _branches(self, node: If, tests: _Tests) -> None:
         """Follow both branches. What both fill is filled whatever is asked."""
-        known = [one for one in node.conditions if not varies(one, self._varying)]
+        known = [one for one in node.conditions if self._is_asked(one)]
         holds = tests | {(True, (one,)) for one in known}
-        fails = tests | ({(False, tuple(known))} if len(known) == len(node.conditions) else set())
+        alone = any(varies(one, self._varying) for one in node.conditions)
+        fails = tests if alone else tests | {(False, node.conditions)}
         self._follow(node.body, holds)
         self._follow(node.orelse, fails)
         for name in self._filled:
@@ -144,8 +145,10 @@ class _Fills:
     def _first_turn(self, loop: For) -> _Tests:
         """Return what holds in all turns of a loop, since it did in front of the first."""
         first = substitute(loop.condition, {loop.counter: loop.lower})
-        if varies(first, self._varying):
-            return frozenset()
-        if not list(names_in(first)) and evaluate(first, {}):
-            return frozenset()
-        return frozenset({(True, (first,))})
+        return frozenset({(True, (first,))} if self._is_asked(first) else set())
+
+    def _is_asked(self, condition: IntExpr) -> bool:
+        """Tell whether a condition is the same for all threads, and not known to hold."""
+        if varies(condition, self._varying):
+            return False
+        return bool(list(names_in(condition))) or not evaluate(condition, {})

@@ -115,12 +115,14 @@ class _Sum:
         """Return what stands up to the end of the loop, and what then becomes of the sum."""
         sums = replace(self._buffer, name=free_name(f"sum_{self._buffer.name}", taken))
         counters = tuple(free_name("s", taken) for _ in self._buffer.layout.extents)
-        moved = [
+        own = [
             one
             for one in self._before
             if (isinstance(one, Declare) and one.buffer == self._buffer)
             or self._buffer in buffers_of((one,))
         ]
+        own += self._boxes_filled(own)
+        moved = [one for one in self._before if any(one is other for other in own)]
         stays = [one for one in self._before if not any(one is other for other in moved)]
         places = tuple(Name(one) for one in counters)
         zero = over_places(
@@ -128,14 +130,32 @@ class _Sum:
         )
         last = over_places(self._buffer, counters, self._added(sums, places))
         # registers that are loaded where a tile has points only would keep their values till then
-        own = Fill(target=Element(buffer=self._buffer, subscripts=places), value=0)
-        empty = over_places(self._buffer, counters, own)
+        nothing = Fill(target=Element(buffer=self._buffer, subscripts=places), value=0)
+        empty = over_places(self._buffer, counters, nothing)
         if isinstance(self._loop, If):
             last = If(conditions=self._loop.conditions, body=(last,))
         loaded = [
             node for one in moved for node in ((one, empty) if isinstance(one, Declare) else (one,))
         ]
         return (*stays, Declare(buffer=sums), zero, self._without(sums), *loaded, last)
+
+    def _boxes_filled(self, moved: Sequence[Node]) -> list[Node]:
+        """Return the nodes that fill boxes for no other nodes than those that move.
+
+        They go with them, so that these boxes are not in use during the loop.
+        """
+        rest = [one for one in self._before if not any(one is other for other in moved)]
+        used = {one for one in buffers_of(moved) if one.space == "shared"}
+        changed = {one.buffer for node in every((self._loop,)) for one in accesses(node)[0]}
+        fills = []
+        for node in rest:
+            own = [accesses(one) for one in every((node,))]
+            written, read = ({one.buffer for found in own for one in found[at]} for at in range(2))
+            if written and written <= used and not read & (changed | used):
+                fills.append(node)
+        others = [one for one in rest if not any(one is other for other in fills)]
+        lost = buffers_of((*others, self._loop))
+        return [one for one in fills if not buffers_of((one,)) & used & lost]
 
     def _added(self, sums: Buffer, places: tuple[Name, ...]) -> Compute:
         """Return the addition of the shared factors times an element of the sum."""

@@ -53,6 +53,14 @@ def test_a_scalar_of_all_products_is_multiplied_behind_the_loop() -> None:
     assert rest.index("*= beta") < rest.index("+= alpha * sum_C_r") < rest.rindex("= C_r")
 
 
+def test_boxes_of_what_moves_behind_the_loop_are_filled_there() -> None:
+    first = "C[i][j] = beta * C[i][j] + A[i][i] * B[i][j];"
+    text = body(products("C[i][j] += alpha * A[i][k] * B[k][j];", before=first))
+    loop, _, rest = text.partition("double C_r[")
+    assert {*re.findall(r"sh\.\w+", loop)} == {"sh.A_1", "sh.B_1"}
+    assert {*re.findall(r"sh\.\w+", rest)} == {"sh.A", "sh.B"}
+
+
 def test_factors_of_both_sides_and_several_of_them() -> None:
     text = body(products("C[i][j] += alpha * A[i][k] * gamma * B[k][j];"))
     assert "+= alpha * gamma * sum_C_r" in text
