@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from eatss.kernel.barriers import varies, varying_names
-from eatss.kernel.nodes import Buffer, For, If, Node
+from eatss.kernel.nodes import Aligned, AllFinite, Buffer, For, If, Let, Node
 from eatss.kernel.uses import accesses, every, inside
 from eatss.program import IntExpr, evaluate, names_in, substitute
 
@@ -70,6 +70,13 @@ def _groups_in(node: Node, groups: dict[str, int]) -> set[int]:
     }
 
 
+def _named_in(node: Node) -> set[str]:
+    """Return the names that something inside a node, or its counter, has."""
+    nodes = list(every((node,)))
+    found = {name for one in nodes if isinstance(one, For) for name in one.counters}
+    return found | {one.name for one in nodes if isinstance(one, Let | Aligned | AllFinite)}
+
+
 def _is_overlaid(buffer: Buffer, groups: dict[str, int]) -> bool:
     return buffer.space == "shared" and buffer.name in groups
 
@@ -96,7 +103,8 @@ class _Fills:
     """Follows nodes in their order, and finds boxes that are read before they are filled.
 
     Of a box it is known under which tests nodes before have filled it. Those that threads decide
-    differently are how they share a copy.
+    differently are how they share a copy. What tests ask of names that stand for something else
+    behind a loop or a branch is forgotten there.
     """
 
     def __init__(self, nodes: Sequence[Node], groups: dict[str, int]) -> None:
@@ -116,6 +124,16 @@ class _Fills:
                 self._access(node, tests)
                 for body in inside(node):
                     self._follow(body, tests)
+            if inside(node):
+                self._forget(_named_in(node))
+
+    def _forget(self, names: set[str]) -> None:
+        for name, known in self._filled.items():
+            self._filled[name] = {
+                tests
+                for tests in known
+                if names.isdisjoint(one for _, asked in tests for e in asked for one in names_in(e))
+            }
 
     def _access(self, node: Node, tests: _Tests) -> None:
         written, read = accesses(node)

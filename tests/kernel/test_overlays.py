@@ -79,6 +79,7 @@ def only_if(condition: IntExpr, *body: Node, orelse: tuple[Node, ...] = ()) -> I
 
 BOTH = "T lies where S does, and both are in use at the same time"
 LOST = "{} is read, and may hold what another box held before"
+ODD = Apply(Operator.REMAINDER, (Name("k"), Constant(2)))
 EVEN = Apply(Operator.EQ, (Apply(Operator.REMAINDER, (Name("t"), Constant(2))), Constant(0)))
 
 
@@ -105,6 +106,12 @@ EVEN = Apply(Operator.EQ, (Apply(Operator.REMAINDER, (Name("t"), Constant(2))), 
         ((tiles(only_if(below(Constant(0), Constant(4)), fill("S")), use("S"), nest("T")),), ()),
         ((tiles(loop(fill("S")), use("S"), nest("T")),), (LOST.format("S"),)),
         ((tiles(loop(fill("S"), counter="e", end=Constant(4)), use("S"), nest("T")),), ()),
+        # a counter of the same name is another one
+        (
+            (tiles(loop(only_if(ODD, fill("S"))), loop(only_if(ODD, use("S"))), nest("T")),),
+            (LOST.format("S"),),
+        ),
+        ((tiles(loop(only_if(ODD, fill("S")), only_if(ODD, use("S"))), nest("T")),), ()),
         # which thread copies what is not asked
         ((tiles(only_if(below(THREAD), fill("S")), use("S"), nest("T")),), ()),
         ((tiles(Let(name="x", value=N), nest("S"), SYNC, nest("T")),), ()),
