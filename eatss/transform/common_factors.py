@@ -151,7 +151,8 @@ class _Sum:
     def needs(self, overlaid: frozenset[str]) -> bool:
         """Tell whether boxes of these names, filled before the loop, are needed behind it."""
         filled = {one for node in self._boxes_filled() for one in _accessed(node)[0]}
-        return bool({one.name for one in buffers_of(self._own()) - filled} & overlaid)
+        boxes = (one for one in buffers_of(self._own()) - filled if one.space == "shared")
+        return any(one.name in overlaid for one in boxes)
 
     def _boxes_filled(self) -> list[Node]:
         """Return the nodes that fill boxes for no other nodes than those that move.

@@ -70,6 +70,8 @@ def test_symm_is_right_with_its_boxes_in_the_same_memory(made: Made) -> None:
         "EATSS_OVERLAID(double, 2) B_1[2][8][36]; }; };"
     )
     assert program.kernels[0].shared_bytes == 2 * (8 * 34 + 8 * 36) * 8
+    assert program.text.count("double C_r[") == 1
+    assert program.text.index("double C_r[") > program.text.rindex("eatss_mma_16x8x4(acc_r[")
     assert checked(folder, program.text, {"NI": 45, "NJ": 37}).status == "ok"
 
 
