@@ -15,7 +15,7 @@ made it. Barriers between the groups are looked at by :mod:`eatss.kernel.barrier
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from eatss.kernel.barriers import varies, varying_names
@@ -45,7 +45,7 @@ def overlay_faults(nodes: Sequence[Node], overlaid: Sequence[Sequence[str]]) -> 
     return tuple(dict.fromkeys((*twice, *_met(nodes, groups), *fills.faults)))
 
 
-def uses_of(nodes: Sequence[Node], groups: dict[str, int]) -> dict[int, tuple[int, int]]:
+def uses_of(nodes: Sequence[Node], groups: Mapping[str, int]) -> dict[int, tuple[int, int]]:
     """Return the first and the last of some nodes that use each group.
 
     Args:
@@ -60,7 +60,7 @@ def uses_of(nodes: Sequence[Node], groups: dict[str, int]) -> dict[int, tuple[in
     return found
 
 
-def _groups_in(node: Node, groups: dict[str, int]) -> set[int]:
+def _groups_in(node: Node, groups: Mapping[str, int]) -> set[int]:
     return {
         groups[one.buffer.name]
         for inner in every((node,))
@@ -77,11 +77,11 @@ def _named_in(node: Node) -> set[str]:
     return found | {one.name for one in nodes if isinstance(one, Let | Aligned | AllFinite)}
 
 
-def _is_overlaid(buffer: Buffer, groups: dict[str, int]) -> bool:
+def _is_overlaid(buffer: Buffer, groups: Mapping[str, int]) -> bool:
     return buffer.space == "shared" and buffer.name in groups
 
 
-def _met(nodes: Sequence[Node], groups: dict[str, int]) -> Iterator[str]:
+def _met(nodes: Sequence[Node], groups: Mapping[str, int]) -> Iterator[str]:
     """Yield which groups are in use at the same node."""
     uses = uses_of(nodes, groups)
     several: set[int] = set()
@@ -107,7 +107,7 @@ class _Fills:
     behind a loop or a branch is forgotten there.
     """
 
-    def __init__(self, nodes: Sequence[Node], groups: dict[str, int]) -> None:
+    def __init__(self, nodes: Sequence[Node], groups: Mapping[str, int]) -> None:
         self.faults: list[str] = []
         self._groups = groups
         self._varying = varying_names(nodes)

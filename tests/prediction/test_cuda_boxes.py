@@ -49,7 +49,7 @@ def test_shared_memory_is_that_of_generated_code(kernel: str, layouts: int) -> N
     assert (overlaid > 0) == (kernel == "symm")
 
 
-def test_parts_that_follow_each_other_need_what_the_largest_needs() -> None:
+def test_a_launch_knows_in_which_parts_a_box_is_filled() -> None:
     (structure,) = (
         one
         for one in structures("symm")["kernel0"]
