@@ -433,7 +433,8 @@ class LaunchFacts:
 
     ``mapped`` are the loops that go to blocks and threads, in the order of threads: along ``x``
     last. ``stageable`` are groups of references, by index, that may be copied to shared memory
-    together; ``copies`` says how many copies each of them takes, one for each part that reads it.
+    together; ``copied_in`` says in which parts, by index, each of them is copied: in each that
+    reads it. Boxes of one part lie where those of the others do.
     ``sum_loop`` is the loop of the sums that are spread over lanes and chunks, ``shared_loop`` that
     of sums that blocks share. ``products`` are the statements that the structure's instruction
     computes. Tiles that a bound cuts, as in a triangle, run as full ones do for the statements that
@@ -444,11 +445,16 @@ class LaunchFacts:
     parts: tuple[PartFacts, ...]
     held: tuple[RegisterTileFacts, ...]
     stageable: tuple[tuple[int, ...], ...]
-    copies: tuple[int, ...]
+    copied_in: tuple[tuple[int, ...], ...]
     sum_loop: str | None = None
     shared_loop: str | None = None
     products: tuple[ProductFacts, ...] = ()
     whole_if_finite: tuple[str, ...] = ()
+
+    @property
+    def copies(self) -> tuple[int, ...]:
+        """How many copies each stageable group takes."""
+        return tuple(map(len, self.copied_in))
 
     @property
     def chunk_loop(self) -> str | None:

@@ -13,6 +13,7 @@ from eatss.kernel.nodes import (
     AllFinite,
     Argument,
     Barrier,
+    Buffer,
     Commit,
     Compute,
     Copy,
@@ -60,9 +61,9 @@ class _Printer:
         kernel, lines = self._kernel, self._lines
         if kernel.shared:
             with lines.block(f"struct {kernel.name}_shared", ";"):
-                for buffer in kernel.shared:
-                    sizes = "".join(f"[{c_text(size)}]" for size in buffer.layout.allocated)
-                    lines.add(f"EATSS_TRACKED({buffer.element_type.value}) {buffer.name}{sizes};")
+                self._overlaid()
+                for buffer in kernel.boxes_apart:
+                    lines.add(_box(f"EATSS_TRACKED({buffer.element_type.value})", buffer))
             lines.add("")
         declared = ", ".join(self._argument(argument) for argument in kernel.arguments)
         bounds = (
@@ -77,6 +78,18 @@ class _Printer:
             self._all(kernel.body)
         lines.add("}")
         return lines.text()
+
+    def _overlaid(self) -> None:
+        """Print the groups of boxes that lie in the same memory, numbered from 1."""
+        groups = self._kernel.overlaid_boxes
+        if not groups:
+            return
+        with self._lines.block("union", ";"):
+            for number, boxes in enumerate(groups, start=1):
+                with self._lines.block("struct", ";"):
+                    for one in boxes:
+                        c_type = f"EATSS_OVERLAID({one.element_type.value}, {number})"
+                        self._lines.add(_box(c_type, one))
 
     def _argument(self, argument: Argument) -> str:
         buffer = argument.buffer
@@ -287,6 +300,11 @@ class _Printer:
         places = "".join(f"[{self._expression(one)}]" for one in buffer.layout.place(subscripts))
         home = f"{SHARED}." if buffer.space == "shared" else ""
         return f"{home}{buffer.name}{places}"
+
+
+def _box(c_type: str, buffer: Buffer) -> str:
+    sizes = "".join(f"[{c_text(size)}]" for size in buffer.layout.allocated)
+    return f"{c_type} {buffer.name}{sizes};"
 
 
 def _waiting(node: Barrier | Commit | Wait) -> str:

@@ -23,6 +23,11 @@ _TRACKED = """\
 #define EATSS_TRACKED(type) type
 """
 
+_OVERLAID = """\
+// The same, where boxes of others lie, too; on a CPU it remembers whose it is.
+#define EATSS_OVERLAID(type, number) type
+"""
+
 _SHARED = """\
 #define EATSS_SHARED(type, name) __shared__ __align__(16) type name
 """
@@ -201,7 +206,7 @@ def preamble(needs: Needs) -> str:
     """
     cuda = _LAUNCH
     if needs.shared or needs.dynamic_shared:
-        cuda += _TRACKED
+        cuda += _TRACKED + _OVERLAID * needs.overlaid
     cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
     cuda += _COPIES_AHEAD * needs.copies_ahead
     cuda += _ALIGNED * (needs.wide_copies or needs.wide_lines or needs.wide_rows)

@@ -13,6 +13,9 @@ That threads meet in a vote (:class:`AllFinite`) counts for nothing, since they 
 What is copied ahead is on its way until the thread that sent it has waited for it; only then does
 a barrier make it seen. Boxes of several stages are told apart: in a turn of a loop, stage
 ``turn % 3`` is another one than that of the turn before, see :mod:`eatss.kernel.stages`.
+
+Boxes of groups that are overlaid are the same memory: what is done to one of them is done to some
+places of each box of another group, whatever their stages.
 """
 
 from __future__ import annotations
@@ -54,15 +57,16 @@ _Places: TypeAlias = tuple[tuple[IntExpr, ...], frozenset[_Definition]]
 class _Box:
     """A box, and which of its stages; an array, and the phase that touches it.
 
-    A follower has one object for each, compared as such.
+    A box that is overlaid has a ``group``. A follower has one object for each, compared as such.
     """
 
-    __slots__ = ("buffer", "phase", "stage")
+    __slots__ = ("buffer", "group", "phase", "stage")
 
-    def __init__(self, buffer: Buffer, stage: Stage, phase: str) -> None:
+    def __init__(self, buffer: Buffer, stage: Stage, phase: str, group: int | None) -> None:
         self.buffer = buffer
         self.stage = stage
         self.phase = phase
+        self.group = group
 
 
 class _Through:
@@ -73,6 +77,9 @@ class _Through:
 
 _Write: TypeAlias = tuple[_Box, _Through | None]
 """A box and the places that a copy goes through; ``None`` for what no other write is like."""
+
+Overlaid: TypeAlias = Sequence[Sequence[str]]
+"""Groups of boxes, by name, that lie in the same memory [``Kernel.overlaid``]."""
 
 _Access: TypeAlias = tuple[frozenset[_Write], frozenset[_Box]]
 """What is written and what is read."""
@@ -136,16 +143,17 @@ class SharedUses:
 _NOTHING = SharedUses()
 
 
-def barrier_faults(body: Sequence[Node]) -> tuple[str, ...]:
+def barrier_faults(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[str, ...]:
     """Return what threads of a block may do to each other's shared memory, in words.
 
     Args:
         body: nodes of a kernel.
+        overlaid: groups of its boxes that are the same memory.
 
     Returns:
         Nothing if the barriers are enough and every thread meets each of them.
     """
-    return Follower(varying_names(body)).followed(body, SharedUses())[1]
+    return Follower(varying_names(body), overlaid).followed(body, SharedUses())[1]
 
 
 def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
@@ -166,17 +174,17 @@ def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
     )
 
 
-def needed_barriers_only(body: Sequence[Node]) -> tuple[Node, ...]:
+def needed_barriers_only(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[Node, ...]:
     """Return nodes without the barriers that can be left out, the last ones first.
 
     Of what has faults nothing is left out.
     """
     found = tuple(body)
-    if barrier_faults(found):
+    if barrier_faults(found, overlaid):
         return found
     for at in reversed(range(barriers_in(found))):
         fewer = without_barrier(found, at)
-        if not barrier_faults(fewer):
+        if not barrier_faults(fewer, overlaid):
             found = fewer
     return found
 
@@ -201,10 +209,12 @@ class Follower:
 
     Args:
         varying: names that differ between threads, see :func:`varying_names`.
+        overlaid: groups of boxes that are the same memory.
     """
 
-    def __init__(self, varying: frozenset[str]) -> None:
+    def __init__(self, varying: frozenset[str], overlaid: Overlaid = ()) -> None:
         self._varying = varying
+        self._groups = {name: at for at, group in enumerate(overlaid) for name in group}
         self._boxes: dict[tuple[Buffer, Stage, str], _Box] = {}
         self._phase = ""
         self._through: dict[_Places, _Through] = {}
@@ -340,7 +350,11 @@ class Follower:
                 self._faults.append(
                     f"{box.buffer.name} is written while other threads may still read it"
                 )
-            others = {own for other, own in there if _meet(box, other)}
+            others = {
+                own if other.buffer == box.buffer else None
+                for other, own in there
+                if _meet(box, other)
+            }
             if others and (places is None or others != {places}):
                 self._faults.append(f"{box.buffer.name} is written by several threads at a time")
         if isinstance(node, Copy) and node.ahead:
@@ -357,7 +371,8 @@ class Follower:
         return self._box(element.buffer, stage_of(element, self._cycles), phase)
 
     def _box(self, buffer: Buffer, stage: Stage, phase: str) -> _Box:
-        return self._boxes.setdefault((buffer, stage, phase), _Box(buffer, stage, phase))
+        group = self._groups.get(buffer.name) if buffer.space == "shared" else None
+        return self._boxes.setdefault((buffer, stage, phase), _Box(buffer, stage, phase, group))
 
     def _varies(self, expressions: Iterable[IntExpr]) -> bool:
         return any(varies(expression, self._varying) for expression in expressions)
@@ -368,9 +383,14 @@ def _is_box(element: Element) -> bool:
 
 
 def _meet(one: _Box, other: _Box) -> bool:
-    """Tell whether two boxes may be the same stage of the same one, or an array of two phases."""
+    """Tell whether two boxes may be the same memory, or an array of two phases.
+
+    They are the same stage of the same box, or of boxes that are overlaid.
+    """
     if one.buffer.space == "global":
         return one.buffer == other.buffer and one.phase != other.phase
+    if one.group is not None and other.group is not None and one.group != other.group:
+        return True
     return one.buffer == other.buffer and may_meet(one.stage, other.stage)
 
 

@@ -20,6 +20,7 @@ from eatss.kernel.nodes import (
     Node,
     Perform,
 )
+from eatss.kernel.overlays import overlay_faults
 from eatss.kernel.uses import accesses, every, inside, own_expressions
 from eatss.program import Constant, IntExpr, names_in
 
@@ -36,9 +37,9 @@ def kernel_faults(
 
     Every name is known where it stands, every element has a subscript for each dimension of its
     buffer, buffers are declared or passed, what is passed to be read is not written, what threads
-    pass on to each other is passed as such, and instructions have their operands. A kernel that
-    came from another keeps its name, its threads and its arguments, and takes no more shared memory
-    than blocks may have.
+    pass on to each other is passed as such, and instructions have their operands. Boxes that lie
+    in the same memory are in use one after another. A kernel that came from another keeps its name,
+    its threads and its arguments, and takes no more shared memory than blocks may have.
 
     Args:
         kernel: the kernel.
@@ -56,6 +57,7 @@ def kernel_faults(
         *_changes(kernel, before, most_shared_bytes),
         *here.faults(kernel.body, known, frozenset()),
         *_misplaced(kernel),
+        *overlay_faults(kernel.body, kernel.overlaid),
         *(
             f"{one.name} is passed as if no other thread changed it"
             for one in kernel.arguments
@@ -72,10 +74,13 @@ def _misplaced(kernel: Kernel) -> Iterator[str]:
         for node in every(kernel.body)
         if isinstance(node, Copy) and node.width > 1
     }
-    last = max((at for at, one in enumerate(kernel.shared) if one in wide), default=0)
-    for buffer in kernel.shared[:last]:
-        if buffer.size_bytes % COPIED_BYTES:
-            yield f"wide copies stand behind {buffer.name}, of {buffer.size_bytes} bytes"
+    groups, apart = kernel.overlaid_boxes, kernel.boxes_apart
+    behind = tuple(one for group in groups for one in group) if wide & {*apart} else ()
+    for boxes in (*groups, (*behind, *apart)):
+        last = max((at for at, one in enumerate(boxes) if one in wide), default=0)
+        for buffer in boxes[:last]:
+            if buffer.size_bytes % COPIED_BYTES:
+                yield f"wide copies stand behind {buffer.name}, of {buffer.size_bytes} bytes"
 
 
 def _changes(kernel: Kernel, before: Kernel | None, most_shared_bytes: int) -> Iterator[str]:

@@ -328,7 +328,9 @@ class Kernel:
     factors of its products are multiplied in another order than in the source.
 
     ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
-    at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``.
+    at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``. Boxes of a
+    group of ``overlaid``, by name, lie where those of the other groups do: a block uses them one
+    group after another [:mod:`eatss.kernel.overlays`].
     """
 
     name: str
@@ -341,13 +343,32 @@ class Kernel:
     warps: tuple[WarpAxis, ...] = ()
     resident: int = 1
     regroups: bool = False
+    overlaid: tuple[tuple[str, ...], ...] = ()
 
     @property
     def shared_bytes(self) -> int:
-        """Bytes of shared memory of a block."""
-        return sum(-(-buffer.size_bytes // _ALIGNMENT) * _ALIGNMENT for buffer in self.shared)
+        """Bytes of shared memory of a block. Of groups that are overlaid the largest counts."""
+        most = max(map(_bytes_of, self.overlaid_boxes), default=0)
+        return most + _bytes_of(self.boxes_apart)
+
+    @property
+    def overlaid_boxes(self) -> tuple[tuple[Buffer, ...], ...]:
+        """The boxes of each group that lies where others do, in the order of ``shared``."""
+        return tuple(
+            tuple(one for one in self.shared if one.name in group) for group in self.overlaid
+        )
+
+    @property
+    def boxes_apart(self) -> tuple[Buffer, ...]:
+        """The boxes that have their memory for themselves."""
+        overlaid = {name for group in self.overlaid for name in group}
+        return tuple(one for one in self.shared if one.name not in overlaid)
 
     @property
     def dynamic_shared(self) -> bool:
         """Whether shared memory is passed at launch."""
         return self.shared_bytes > self.static_shared_bytes
+
+
+def _bytes_of(boxes: Sequence[Buffer]) -> int:
+    return sum(-(-one.size_bytes // _ALIGNMENT) * _ALIGNMENT for one in boxes)

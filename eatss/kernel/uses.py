@@ -44,14 +44,16 @@ class Needs:
     """What code needs besides C: of a card, and of the definitions at the top of its file.
 
     ``instructions`` are those it names, each with a type it is for; ``operators`` are those of its
-    integer expressions. ``copies_ahead`` says that copies do not pass through registers,
-    ``wide_copies`` that some are of several elements, ``wide_rows`` that rows of registers are,
-    ``wide_lines`` that registers are loaded so, ``finite`` that elements are tested for infinities.
+    integer expressions. ``overlaid`` says that boxes lie in the same memory, ``copies_ahead`` that
+    copies do not pass through registers, ``wide_copies`` that some are of several elements,
+    ``wide_rows`` that rows of registers are, ``wide_lines`` that registers are loaded so,
+    ``finite`` that elements are tested for infinities.
     ``wide_clears`` are those that clear what they do not read: ``"ahead"``, ``"load"``.
     """
 
     shared: bool = False
     dynamic_shared: bool = False
+    overlaid: bool = False
     copies_ahead: bool = False
     wide_copies: bool = False
     wide_rows: bool = False
@@ -66,6 +68,7 @@ class Needs:
         return Needs(
             shared=self.shared or other.shared,
             dynamic_shared=self.dynamic_shared or other.dynamic_shared,
+            overlaid=self.overlaid or other.overlaid,
             copies_ahead=self.copies_ahead or other.copies_ahead,
             wide_copies=self.wide_copies or other.wide_copies,
             wide_rows=self.wide_rows or other.wide_rows,
@@ -338,6 +341,7 @@ def needs_of(kernel: Kernel) -> Needs:
     return Needs(
         shared=bool(kernel.shared) and not kernel.dynamic_shared,
         dynamic_shared=bool(kernel.shared) and kernel.dynamic_shared,
+        overlaid=bool(kernel.overlaid),
         copies_ahead=any(one.ahead for one in copies),
         wide_copies="shared" in widely,
         wide_rows="global" in widely,

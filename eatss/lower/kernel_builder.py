@@ -167,6 +167,7 @@ class KernelBuilder:
                     )
                     for one in self._mapping.warps
                 ),
+                overlaid=_overlaid(self._staging.groups),
             ),
             grid=self._grid(ranges),
             launch=launch,
@@ -706,6 +707,11 @@ def _only_tile(tiles: TileRange, loop: MappedLoop) -> TileRange:
 def _vectors_first(buffers: Sequence[Buffer]) -> tuple[Buffer, ...]:
     """Return buffers of whole vectors before others, so that each begins at a multiple of one."""
     return tuple(sorted(buffers, key=lambda one: one.size_bytes % VECTOR_BYTES != 0))
+
+
+def _overlaid(groups: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Return the boxes of parts that run one after another: those of each lie where others do."""
+    return tuple(groups) if len(groups) > 1 else ()
 
 
 def _projected(values: isl.Set, others: Sequence[str]) -> isl.Set:

@@ -48,6 +48,7 @@ class PromotionBuilder:
     """Places reads in shared memory and builds the copies.
 
     ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not;
+    ``groups`` are the names of those that some statements use while no other boxes are in use.
     ``thread`` is the number of a thread in its block. What of a box is not read is zero if it
     ``clears`` them. Threads copy several floating-point elements at a time where rows allow it and
     copies are ``wide``. Where loops may copy ``ahead``, whole steps of them need no more than a
@@ -89,12 +90,16 @@ class PromotionBuilder:
         self._bound = tuple(loop.name for loop in piece.band)
         self._isl = piece.placed[0].get_ctx()
         self.tiles: list[SharedTile] = []
+        self.groups: list[tuple[str, ...]] = []
         self.notes: list[str] = []
 
     def stage(
         self, statements: Sequence[str], serial: tuple[SerialTile, ...]
     ) -> tuple[SharedTile, ...]:
-        """Return the shared tiles of what some statements read inside ``serial`` loops."""
+        """Return the shared tiles of what some statements read inside ``serial`` loops.
+
+        Others that are staged before or after them may lie in the same memory.
+        """
         tiles: list[SharedTile] = []
         for candidate in self._candidates:
             places = sorted(place for place in candidate.places if place[0] in statements)
@@ -107,7 +112,7 @@ class PromotionBuilder:
                 depth: self._footprint(places, serial[:depth])
                 for depth in range(outermost, len(serial) + 1)
             }
-            used = sum(tile.shared_bytes for tile in self.tiles)
+            used = sum(tile.shared_bytes for tile in tiles)
             width = COPIED_BYTES // array.array.element_type.size_bytes
             tile = shared_tile(
                 self._members.fresh(array.name),
@@ -127,6 +132,8 @@ class PromotionBuilder:
             if self._is_mostly_read(tile, places, serial[: tile.depth]):
                 self._mostly_read.add(tile.name)
             self._references.share(tile, places)
+        if tiles:
+            self.groups.append(tuple(tile.name for tile in tiles))
         return tuple(tiles)
 
     def _footprint(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -217,11 +216,13 @@ class Describing:
         sources = {tile.name: tile.source_name for tile in mapping.serial}
         in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
         split = mapping.split
-        groups: Counter[tuple[int, ...]] = Counter()
+        groups: dict[tuple[int, ...], list[int]] = {}
         for candidate in unit.storage.candidates:
             if references := self._references(unit, candidate.places):
                 readers = self._readers(unit, candidate.places, references)
-                groups[references] += sum(bool(readers & {*p.statements}) for p in unit.parts)
+                groups.setdefault(references, []).extend(
+                    at for at, part in enumerate(unit.parts) if readers & {*part.statements}
+                )
         return LaunchFacts(
             mapped=tuple(loop.source_name for loop in in_order),
             parts=tuple(
@@ -233,7 +234,7 @@ class Describing:
             ),
             held=tuple(self._held(unit, held) for held in unit.storage.registers),
             stageable=tuple(groups),
-            copies=tuple(groups.values()),
+            copied_in=tuple(map(tuple, groups.values())),
             sum_loop=None if split is None else split.source_name,
             shared_loop=None if mapping.shared is None else mapping.shared.source_name,
             whole_if_finite=() if split is not None else tuple(self._whole_if_finite(unit)),

@@ -58,12 +58,16 @@ def group_boxes(of: CudaLaunch) -> list[GroupBox]:
 
 
 def shared_bytes(of: CudaLaunch, boxes: Sequence[GroupBox]) -> Column:
-    """Return the shared memory of a block, in bytes."""
-    total = of.zeros
-    for at, (box, stages) in enumerate(zip(boxes, stages_of(of, boxes), strict=True)):
-        own = prod(box.declared, start=of.ones) * box.element_bytes * stages
-        total = total + of.staged(at) * of.cut.copies[at] * own
-    return total
+    """Return the shared memory of a block, in bytes: what the part needs that needs most."""
+    stages = stages_of(of, boxes)
+    most = of.zeros
+    for part in range(len(of.cut.parts)):
+        total = of.zeros
+        for at, box in enumerate(boxes):
+            own = prod(box.declared, start=of.ones) * box.element_bytes * stages[at]
+            total = total + of.staged(at) * of.cut.copied_in[at].count(part) * own
+        most = np.maximum(most, total)
+    return most
 
 
 def stages_of(of: CudaLaunch, boxes: Sequence[GroupBox]) -> list[Column]:

@@ -11,16 +11,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eatss.kernel.barriers import Follower, SharedUses, needed_barriers_only, varying_names
+from eatss.kernel.barriers import (
+    Follower,
+    Overlaid,
+    SharedUses,
+    needed_barriers_only,
+    varying_names,
+)
 from eatss.kernel.nodes import Barrier, For, If, Node, Scope
 
 _NOTHING = SharedUses()
 
 
-def with_barriers(body: Sequence[Node]) -> tuple[Node, ...]:
-    """Return nodes of a kernel with barriers where they are needed, and nowhere else."""
-    found, _ = _through(body, Follower(varying_names(body)))
-    return needed_barriers_only(found)
+def with_barriers(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[Node, ...]:
+    """Return nodes of a kernel with barriers where they are needed, and nowhere else.
+
+    Groups of boxes that are ``overlaid`` are the same memory.
+    """
+    found, _ = _through(body, Follower(varying_names(body), overlaid))
+    return needed_barriers_only(found, overlaid)
 
 
 def _through(nodes: Sequence[Node], follower: Follower) -> tuple[tuple[Node, ...], SharedUses]:

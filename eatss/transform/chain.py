@@ -101,8 +101,9 @@ def transformed(
             f"{', '.join(inexact)} may round otherwise than C, and --strict-fp keeps all rounding",
             hint="leave one of the two out",
         )
-    kernel = replace(kernel, body=with_barriers(without_unused(kernel.body)))
-    for fault in barrier_faults(kernel.body):
+    body = with_barriers(without_unused(kernel.body), kernel.overlaid)
+    kernel = replace(kernel, body=body)
+    for fault in barrier_faults(kernel.body, kernel.overlaid):
         raise _internal("EATSS-K903", kernel, fault)
     return kernel
 

@@ -48,27 +48,33 @@ def with_factors_last(kernel: Kernel, taken: set[str]) -> Kernel:
     """Return a kernel whose sums of products get the factors that all of them share at their end.
 
     Those factors are scalars that are passed to the kernel. What else a loop does with the sum, or
-    nodes before it, keeps it as it is; and so does a loop that adds to each register once. Names
-    that are ``taken`` stay what they are. A factor that is infinite makes NaN where a sum is zero.
+    nodes before it, keeps it as it is; and so does a loop that adds to each register once, or that
+    has boxes where those lie that are needed behind it then. Names that are ``taken`` stay what
+    they are. A factor that is infinite makes NaN where a sum is zero.
 
     Where warps compute products, sums without such factors that would begin with loaded values are
     parted from them, too: NVRTC 13.0 finds registers for them then, and otherwise takes stack.
     """
-    body = _changed(kernel.body, taken, apart=bool(kernel.warps))
+    overlaid = frozenset(name for group in kernel.overlaid for name in group)
+    body = _changed(kernel.body, taken, overlaid, apart=bool(kernel.warps))
     return replace(kernel, body=body, regroups=kernel.regroups or body != kernel.body)
 
 
-def _changed(nodes: Sequence[Node], taken: set[str], *, apart: bool) -> tuple[Node, ...]:
+def _changed(
+    nodes: Sequence[Node], taken: set[str], overlaid: frozenset[str], *, apart: bool
+) -> tuple[Node, ...]:
     for at, node in enumerate(nodes):
         sum_ = _Sum.of(nodes[:at], node, apart=apart) if isinstance(node, For | If) else None
-        if sum_ is not None:
-            return (*sum_.nodes(taken), *_changed(nodes[at + 1 :], taken, apart=apart))
+        if sum_ is not None and not sum_.needs(overlaid):
+            return (*sum_.nodes(taken), *_changed(nodes[at + 1 :], taken, overlaid, apart=apart))
     found: list[Node] = []
     for node in nodes:
         if isinstance(node, For | Scope):
-            found.append(replace(node, body=_changed(node.body, taken, apart=apart)))
+            found.append(replace(node, body=_changed(node.body, taken, overlaid, apart=apart)))
         elif isinstance(node, If):
-            body, orelse = (_changed(own, taken, apart=apart) for own in (node.body, node.orelse))
+            body, orelse = (
+                _changed(own, taken, overlaid, apart=apart) for own in (node.body, node.orelse)
+            )
             found.append(replace(node, body=body, orelse=orelse))
         else:
             found.append(node)
@@ -115,12 +121,8 @@ class _Sum:
         """Return what stands up to the end of the loop, and what then becomes of the sum."""
         sums = replace(self._buffer, name=free_name(f"sum_{self._buffer.name}", taken))
         counters = tuple(free_name("s", taken) for _ in self._buffer.layout.extents)
-        moved = [
-            one
-            for one in self._before
-            if (isinstance(one, Declare) and one.buffer == self._buffer)
-            or self._buffer in buffers_of((one,))
-        ]
+        moving = [*self._own(), *self._boxes_filled()]
+        moved = [one for one in self._before if any(one is other for other in moving)]
         stays = [one for one in self._before if not any(one is other for other in moved)]
         places = tuple(Name(one) for one in counters)
         zero = over_places(
@@ -128,14 +130,47 @@ class _Sum:
         )
         last = over_places(self._buffer, counters, self._added(sums, places))
         # registers that are loaded where a tile has points only would keep their values till then
-        own = Fill(target=Element(buffer=self._buffer, subscripts=places), value=0)
-        empty = over_places(self._buffer, counters, own)
+        nothing = Fill(target=Element(buffer=self._buffer, subscripts=places), value=0)
+        empty = over_places(self._buffer, counters, nothing)
         if isinstance(self._loop, If):
             last = If(conditions=self._loop.conditions, body=(last,))
         loaded = [
             node for one in moved for node in ((one, empty) if isinstance(one, Declare) else (one,))
         ]
         return (*stays, Declare(buffer=sums), zero, self._without(sums), *loaded, last)
+
+    def _own(self) -> list[Node]:
+        """Return the nodes before the loop that have to do with its registers."""
+        return [
+            one
+            for one in self._before
+            if (isinstance(one, Declare) and one.buffer == self._buffer)
+            or self._buffer in buffers_of((one,))
+        ]
+
+    def needs(self, overlaid: frozenset[str]) -> bool:
+        """Tell whether boxes of these names, filled before the loop, are needed behind it."""
+        filled = {one for node in self._boxes_filled() for one in _accessed(node)[0]}
+        boxes = (one for one in buffers_of(self._own()) - filled if one.space == "shared")
+        return any(one.name in overlaid for one in boxes)
+
+    def _boxes_filled(self) -> list[Node]:
+        """Return the nodes that fill boxes for no other nodes than those that move.
+
+        They go with them, so that these boxes are not in use during the loop.
+        """
+        moved = self._own()
+        rest = [one for one in self._before if not any(one is other for other in moved)]
+        used = {one for one in buffers_of(moved) if one.space == "shared"}
+        changed, _ = _accessed(self._loop)
+        fills = []
+        for node in rest:
+            written, read = _accessed(node)
+            if written and written <= used and not read & (changed | used):
+                fills.append(node)
+        others = [one for one in rest if not any(one is other for other in fills)]
+        kept = buffers_of((*others, self._loop))
+        return [one for one in fills if not buffers_of((one,)) & used & kept]
 
     def _added(self, sums: Buffer, places: tuple[Name, ...]) -> Compute:
         """Return the addition of the shared factors times an element of the sum."""
@@ -176,6 +211,17 @@ class _Sum:
 
         (loop,) = with_elements((changed(self._loop),), element)
         return loop
+
+
+def _accessed(node: Node) -> tuple[set[Buffer], set[Buffer]]:
+    """Return what a node and those in it write and read, but for registers that it declares."""
+    inner = list(every((node,)))
+    lines = {one.buffer for one in inner if isinstance(one, Declare)}
+    written, read = (
+        {element.buffer for one in inner for element in accesses(one)[at]} - lines
+        for at in range(2)
+    )
+    return written, read
 
 
 def _is_loaded(nodes: Sequence[Node], buffer: Buffer) -> bool:

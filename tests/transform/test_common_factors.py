@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import eatss
+from eatss.kernel.layout import Layout
+from eatss.kernel.nodes import Copy, Declare, Element, For, Kernel, Node
+from eatss.kernel.uses import accesses, every
+from eatss.program import Constant
+from eatss.transform.common_factors import with_factors_last
 from eatss.verify import verify
 
 TILES = {"i": 32, "j": 32, "k": 16}
@@ -51,6 +57,47 @@ def test_a_scalar_of_all_products_is_multiplied_behind_the_loop() -> None:
     assert "eatss_mma_16x8x16(sum_C_r" in loop
     assert "alpha" not in loop.partition("EATSS_DYNAMIC_SHARED")[2].partition("EATSS_SHARED")[2]
     assert rest.index("*= beta") < rest.index("+= alpha * sum_C_r") < rest.rindex("= C_r")
+
+
+def test_boxes_of_what_moves_behind_the_loop_are_filled_there() -> None:
+    first = "C[i][j] = beta * C[i][j] + A[i][i] * B[i][j];"
+    text = body(products("C[i][j] += alpha * A[i][k] * B[k][j];", before=first))
+    loop, _, rest = text.partition("double C_r[")
+    assert {*re.findall(r"sh\.\w+", loop)} == {"sh.A_1", "sh.B_1"}
+    assert {*re.findall(r"sh\.\w+", rest)} == {"sh.A", "sh.B"}
+
+
+def test_boxes_that_others_need_before_the_loop_keep_what_needs_them_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Kernel] = []
+
+    def noted(kernel: Kernel, taken: set[str]) -> Kernel:
+        seen.append(kernel)
+        return with_factors_last(kernel, taken)
+
+    monkeypatch.setattr("eatss.transform.chain.with_factors_last", noted)
+    body(products("C[i][j] += alpha * A[i][k] * B[k][j];", before="C[i][j] += B[i][j];"))
+    kernel, *_ = seen
+    assert with_factors_last(kernel, set()).body != kernel.body
+    (box,) = (one for one in kernel.shared if one.name == "B")
+
+    register = replace(box, name="one", space="register", layout=Layout(()))
+    element = Element(buffer=box, subscripts=(Constant(0), Constant(0)))
+    use = (Declare(buffer=register), Copy(target=Element(buffer=register), source=element))
+
+    def fills(node: Node) -> bool:
+        return any(box == one.buffer for own in every((node,)) for one in accesses(own)[0])
+
+    def with_use(node: Node) -> tuple[Node, ...]:
+        if not isinstance(node, For) or not any(map(fills, node.body)):
+            return (node,)
+        (last,) = (at for at, one in enumerate(node.body) if fills(one))
+        return (replace(node, body=(*node.body[: last + 1], *use, *node.body[last + 1 :])),)
+
+    used = replace(kernel, body=tuple(one for node in kernel.body for one in with_use(node)))
+    assert with_factors_last(used, set()).body == used.body
+    assert with_factors_last(replace(used, overlaid=()), set()).body != used.body
 
 
 def test_factors_of_both_sides_and_several_of_them() -> None:

@@ -104,6 +104,12 @@ struct Shadow {
 };
 constexpr int16_t SEVERAL = -2;
 
+// A word of shared memory where several boxes lie: which group of them used it last, and when.
+struct Owned {
+    uint32_t used_in;
+    int16_t user, group;
+};
+
 struct Attribute {
     const void *kernel;
     size_t bytes;
@@ -123,6 +129,7 @@ static size_t dynamic_bytes, shared_bytes;
 static uint32_t interval, first_interval, launch_interval;  // of the block, of the launch
 alignas(256) static unsigned char shared_memory[SHARED_OPT_IN];
 static Shadow words[SHARED_OPT_IN / 4], narrow[SHARED_OPT_IN];
+static Owned owned[SHARED_OPT_IN / 4];
 
 static Attribute attributes[256];
 static int n_attributes;
@@ -540,9 +547,28 @@ struct Itself {
     using type = T;
 };
 
+// A thread uses an element of a group of boxes that lies where those of other groups do: their
+// values are lost, and its own are there only once it has been written again.
+EATSS_UNSEEN static void own(size_t offset, size_t size, int16_t group, bool write) {
+    for (size_t word = offset / 4; word <= (offset + size - 1) / 4; word++) {
+        Owned &o = owned[word];
+        if (o.used_in >= first_interval && o.group != group) {
+            if (o.used_in == interval && o.user != current)
+                shared_error(write ? "writes where another one used another box since the last barrier"
+                                   : "reads where another one used another box since the last barrier",
+                             offset);
+            if (!write) shared_error("reads an element that another box has overwritten", offset);
+        }
+        bool again = o.used_in == interval && o.group == group && o.user != current;
+        o.user = again ? SEVERAL : (int16_t)current;
+        o.used_in = interval;
+        o.group = group;
+    }
+}
+
 // An element of shared memory. It is as large as T, so that sizes are those of the card; who
-// wrote and read it stands in a table beside.
-template <class T>
+// wrote and read it stands in a table beside. Of a numbered group of boxes others lie in its place.
+template <class T, int16_t group = 0>
 struct Tracked {
     T value;
 
@@ -555,6 +581,7 @@ struct Tracked {
 
     T read() const {
         Shadow &s = shadow();
+        if (group) own(place(), sizeof(T), group, false);
         if (s.awaited_in == first_interval)
             shared_error("reads an element to which a copy is on the way", place());
         if (s.written_in < first_interval)
@@ -572,6 +599,7 @@ struct Tracked {
     // A copy is on the way: it may come at any moment until it is waited for.
     void await() {
         Shadow &s = shadow();
+        if (group) own(place(), sizeof(T), group, true);
         if (s.read_in == interval && s.reader != current)
             shared_error("copies to an element that another one read since the last barrier", place());
         s.awaited_in = first_interval;
@@ -582,6 +610,7 @@ struct Tracked {
     }
     void write(T next) {
         Shadow &s = shadow();
+        if (group) own(place(), sizeof(T), group, true);
         if (s.written_in == interval && s.writer != current)
             shared_error("writes an element that another one wrote since the last barrier", place());
         if (s.read_in == interval && s.reader != current)
@@ -747,6 +776,7 @@ inline void whole_vector(const void *source) {
     ((void)(stream), eatss::launch_call(#kernel, (const void *)&kernel, grid, block, bytes, \
                                         [&] { kernel(__VA_ARGS__); }))
 #define EATSS_TRACKED(T) eatss::Tracked<T>
+#define EATSS_OVERLAID(T, number) eatss::Tracked<T, number>
 #define EATSS_SHARED(type, name) type &name = eatss::static_shared<type>()
 #define EATSS_DYNAMIC_SHARED(type, name) type &name = eatss::dynamic_shared<type>()
 #define EATSS_SHARED_AT(place, type, name, extents)  \
@@ -758,8 +788,8 @@ inline void whole_vector(const void *source) {
 #define eatss_shuffle_down(value, delta, width) \
     eatss::shuffle_down(value, delta, width, __LINE__)
 
-template <class T>
-inline void eatss_copy_ahead(eatss::Tracked<T> *target, const T *source, bool reads) {
+template <class T, int16_t group>
+inline void eatss_copy_ahead(eatss::Tracked<T, group> *target, const T *source, bool reads) {
     eatss::Sent copy;
     copy.target = target;
     T value = reads ? *source : T();
@@ -767,7 +797,7 @@ inline void eatss_copy_ahead(eatss::Tracked<T> *target, const T *source, bool re
     copy.write = [](const eatss::Sent &sent) {
         T value;
         memcpy(&value, sent.value, sizeof(T));
-        ((eatss::Tracked<T> *)sent.target)->arrive(value);
+        ((eatss::Tracked<T, group> *)sent.target)->arrive(value);
     };
     target->await();
     eatss::send(copy);
@@ -785,14 +815,14 @@ inline void eatss_load_wide(T *target, const T *source) {
     for (int at = 0; at < (int)(16 / sizeof(T)); at++)
         target[at] = source[at];
 }
-template <class T>
-inline void eatss_copy_wide(eatss::Tracked<T> *target, const T *source) {
+template <class T, int16_t group>
+inline void eatss_copy_wide(eatss::Tracked<T, group> *target, const T *source) {
     eatss::whole_vector(source);
     for (int at = 0; at < (int)(16 / sizeof(T)); at++)
         target[at] = source[at];
 }
-template <class T>
-inline void eatss_copy_wide_ahead(eatss::Tracked<T> *target, const T *source) {
+template <class T, int16_t group>
+inline void eatss_copy_wide_ahead(eatss::Tracked<T, group> *target, const T *source) {
     eatss::whole_vector(source);
     for (int at = 0; at < (int)(16 / sizeof(T)); at++)
         eatss_copy_ahead(&target[at], &source[at], true);
@@ -803,8 +833,8 @@ inline void eatss_load_wide_or_clear(T *target, const T *source, bool reads) {
     for (int at = 0; at < (int)(16 / sizeof(T)); at++)
         target[at] = 0;
 }
-template <class T>
-inline void eatss_copy_wide_ahead_or_clear(eatss::Tracked<T> *target, const T *source, bool reads) {
+template <class T, int16_t group>
+inline void eatss_copy_wide_ahead_or_clear(eatss::Tracked<T, group> *target, const T *source, bool reads) {
     if (reads) return eatss_copy_wide_ahead(target, source);
     for (int at = 0; at < (int)(16 / sizeof(T)); at++)
         eatss_copy_ahead(&target[at], source, false);
