@@ -81,7 +81,7 @@ class RoundedSums:
     least: float
 
     def __str__(self) -> str:
-        unit = {"float": "2^-24", "double": "2^-53"}[self.element_type]
+        unit = {"_Float16": "2^-11", "float": "2^-24", "double": "2^-53"}[self.element_type]
         each = f"{self.product_error:.3g} + {self.sum_roundings:g} n {unit}"
         return f"a sum of n products by {self.instruction} is within ({each}) sum |a||b|"
 

@@ -29,6 +29,7 @@ INFINITE: Flavour = "infinite"
 """Data in [0, 1) with one infinity in each array: code that looks for one finds it."""
 
 _DTYPES: Mapping[str, npt.DTypeLike] = {
+    "_Float16": np.float16,
     "float": np.float32,
     "double": np.float64,
     "signed char": np.int8,
@@ -113,9 +114,11 @@ def make_buffers(
 
 
 def as_parameter(argument: Argument, buffer: Buffer) -> ctypes._SimpleCData[Any]:
-    """Return a by-value argument as the C type it has."""
-    c_type = np.ctypeslib.as_ctypes_type(dtype_of(argument))
-    value: ctypes._SimpleCData[Any] = c_type(buffer.array.reshape(-1)[0].item())
+    """Return a by-value argument as the C type it has; a half, a structure of bits, as these."""
+    array, dtype = buffer.array.reshape(-1), dtype_of(argument)
+    if dtype == np.float16:
+        array, dtype = array.view(np.uint16), np.dtype(np.uint16)
+    value: ctypes._SimpleCData[Any] = np.ctypeslib.as_ctypes_type(dtype)(array[0].item())
     return value
 
 
