@@ -246,6 +246,7 @@ def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
             demand.fp32 * card.warp / card.fp32_per_cycle,
             demand.tensor64 * card.warp / card.tensor_rate("fp64"),
             demand.tensor32 * card.warp / card.tensor_rate("tf32"),
+            demand.tensor16 * card.warp / card.tensor_rate("fp16"),
             demand.l1_wavefronts + demand.shared_wavefronts,
         ]
     )
