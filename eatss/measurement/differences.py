@@ -93,7 +93,7 @@ def rounding_growth(
 
 def _rounded_growth(program: Program, dtype: np.dtype[Any], length: float, epsilon: float) -> float:
     """Return what instructions that round more than C add to it, in units of ε."""
-    of_type = {4: "float", 8: "double"}.get(dtype.itemsize)
+    of_type = {2: "_Float16", 4: "float", 8: "double"}.get(dtype.itemsize)
     found = [
         one
         for kernel in program.kernels

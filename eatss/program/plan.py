@@ -248,7 +248,7 @@ class Program(Shown):
         original: The C that it was made from.
         gpu: Name of the profile that it was made for.
         compute_capability: What it needs, ``90`` for 9.0.
-        dtype: ``"float"`` or ``"double"``.
+        dtype: ``"float"``, ``"double"`` or ``"_Float16"``: the widest of its arrays.
         strict_fp: Whether every floating-point operation keeps the original's order.
         index_bits: Bits of its indices.
         flags: Options the CUDA compiler has to get.

@@ -113,13 +113,12 @@ def make_buffers(
     )
 
 
-def as_parameter(argument: Argument, buffer: Buffer) -> ctypes._SimpleCData[Any]:
-    """Return a by-value argument as the C type it has; a half, a structure of bits, as these."""
-    array, dtype = buffer.array.reshape(-1), dtype_of(argument)
-    if dtype == np.float16:
-        array, dtype = array.view(np.uint16), np.dtype(np.uint16)
-    value: ctypes._SimpleCData[Any] = np.ctypeslib.as_ctypes_type(dtype)(array[0].item())
-    return value
+def as_parameter(value: np.generic[Any]) -> ctypes._SimpleCData[Any]:
+    """Return a number as C passes it by value; a half, a structure of its bits, as these."""
+    bits: np.generic[Any] = value.view(np.uint16) if value.dtype == np.float16 else value
+    c_type: Any = np.ctypeslib.as_ctypes_type(np.dtype(bits.dtype.str))
+    passed: ctypes._SimpleCData[Any] = c_type(bits.item())
+    return passed
 
 
 def blank_buffer(argument: Argument, number: int, sizes: Mapping[str, int]) -> Buffer:
