@@ -38,18 +38,19 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     steps = steps * of.steps_beside(statement) - plain
     groups = steps / instruction.steps
     matrices = _matrices(of, instruction, product)
-    loads = groups * loads_of(of, instruction, product)
+    elements = groups * loads_of(of, instruction, product)
+    loads = elements * _requests(instruction)
     count = groups * matrices * instruction.products
     done = count * instruction.multiply_adds / of.card.warp
     demand.add_products(instruction.format, done, count)
-    demand.add_instructions(loads * instruction.conversions)
+    demand.add_instructions(elements * instruction.conversions)
     first, _ = instruction.elements
     along = of.shape.points[product.rows] / instruction.points[0]
     extra = instructions_of(statement.with_factors_last(), of.constants) - _FUSED
     demand.add_arithmetic(statement, groups * along * first * max(0.0, extra))
     width = instruction.factor_bytes * of.card.warp
-    demand.add_shared(loads, of.ones * (width / LINE_BYTES))
-    demand.operand_bytes += of.launched_warps * loads * width
+    demand.add_shared(elements, of.ones * (width / LINE_BYTES))
+    demand.operand_bytes += of.launched_warps * elements * width
     demand.add_instructions(loads + of.tile_steps(statement) * of.code.step_instructions)
     demand.chain_cycles += steps * group_cycles(of, statement) / instruction.steps
 
@@ -101,7 +102,8 @@ def group_cycles(of: CudaLaunch, statement: StatementFacts) -> Column:
     rate = of.card.tensor_rate(instruction.format) / SCHEDULERS
     done = instruction.multiply_adds * instruction.products
     issue = _matrices(of, instruction, product) * done / rate
-    wait = of.card.shared_cycles + loads_of(of, instruction, product)
+    loads = loads_of(of, instruction, product) * _requests(instruction)
+    wait = of.card.shared_cycles + loads
     return np.where(loads_ahead(of), np.maximum(wait, issue), wait + issue)
 
 
@@ -176,6 +178,11 @@ def loads_of(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts
     )
     first, second = instruction.elements
     return np.asarray(rows * first + columns * second)
+
+
+def _requests(instruction: WarpInstruction) -> float:
+    """Return the loads for each element: halves come and go in pairs."""
+    return min(1.0, instruction.factor_words)
 
 
 def _matrices(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts) -> Column:

@@ -223,7 +223,11 @@ class _Ahead:
         if _written(found.rest) & found.buffers or _read(found.copies) & found.buffers:
             return None
         copied = [node for node in every(found.copies) if isinstance(node, Copy)]
-        return found if all(_may_start(one) or _fills_with_halves(one) for one in copied) else None
+        starts = [_may_start(one) for one in copied]
+        if not any(starts):
+            return None
+        others = (one for one, start in zip(copied, starts, strict=True) if not start)
+        return found if all(map(_fills_with_halves, others)) else None
 
     def with_stages(self, kernel: Kernel, stages: int, around: _Around) -> Kernel:
         """Return a kernel in which the loop copies ahead."""
