@@ -87,7 +87,8 @@ def rounding_growth(
     length = accumulation_length(program, sizes, shape)
     epsilon = float(np.finfo(dtype).eps)
     random = length * epsilon < _RANDOM_UNTIL
-    growth = sqrt(length) if random and not _divides(program) else length
+    in_order = dtype == np.float16  # whoever adds up in halves does so in the order of the source
+    growth = sqrt(length) if (random or in_order) and not _divides(program) else length
     return growth + _rounded_growth(program, dtype, length, epsilon) / _SLACK
 
 
