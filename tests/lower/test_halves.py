@@ -145,3 +145,15 @@ def test_arrays_of_numpy_are_computed_with() -> None:
     with pytest.raises(eatss.InputError) as raised:
         call(alpha=1.0, A=a.astype(np.float32), B=b, C=c)
     assert raised.value.code == "EATSS-J004"
+
+
+def test_a_macro_for_the_type_follows_arrays_of_halves() -> None:
+    source = (
+        "#ifndef DATA_TYPE\n#define DATA_TYPE double\n#endif\n"
+        "void f(int n, DATA_TYPE s, DATA_TYPE x[n], DATA_TYPE y[n])\n{\n#pragma scop\n"
+        "for (int i = 0; i < n; i++) y[i] += s * x[i];\n#pragma endscop\n}\n"
+    )
+    x = np.linspace(0, 1, 50).astype(np.float16)
+    y = np.ones_like(x)
+    eatss.jit(source)(s=0.1, x=x, y=y)
+    assert (y == np.ones_like(x) + np.float16(0.1) * x).all()
