@@ -9,6 +9,8 @@ of a workload for a window, in turn, on the same arrays; a result stands once th
 results agree with the library's. Energy is that of the card's counter. ``--variants`` adds layouts
 by hand, so that a call on a card also tells how far the selected one is from them.
 
+``prepare --only half-products --dtypes half`` makes programs that multiply halves and add floats.
+
 ``--tf32`` is for programs of floats that round factors to TF32: the library does so, too. What it
 takes in floats, TF32 off, is a row of its own (``library in floats``), and all results are held
 against those. ``prepare --tf32`` makes such programs, and split ones.
@@ -30,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.library_workloads import (
     Workload,
     every_workload,
+    half_products,
     other_shapes,
     reductions,
     unseen,
@@ -78,14 +81,19 @@ _TF32_BY_HAND: dict[str, dict[str, Any]] = {
 }
 _TF32 = {"tf32": ("on", "mma_tf32_16x8x8"), "split": ("split", "mma_3xtf32_16x8x8")}
 
-ALLOWED = {"double": 1e-9, "float": 1e-3}
+ALLOWED = {"double": 1e-9, "float": 1e-3, "half": 1e-3}
 """Differences of two results, as a share of the largest value."""
 
 ALLOWED_TF32 = 2.0**-10
 """The same with TF32: a product is off by so much of itself where both factors are rounded."""
 
 
+KINDS = {"double": "float64", "float": "float32", "half": "float16"}
+"""What PyTorch calls the types."""
+
+
 _GROUPS = {
+    "half-products": half_products,
     "unseen": unseen,
     "unseen-later": unseen_later,
     "unseen-last": unseen_last,
@@ -93,7 +101,7 @@ _GROUPS = {
     "unseen-parts": unseen_parts,
     "unseen-shares": unseen_shares,
 }
-"""Shapes that nobody looked at before the code was done, by when that was."""
+"""Products of halves; shapes that nobody looked at before the code was done, by when that was."""
 
 
 def variants(name: str, dtype: str) -> dict[str, dict[str, Any]]:
@@ -144,7 +152,8 @@ def prepare(
                 wanted |= variants(name, dtype)
             for label, options in wanted.items():
                 place = folder / f"{name}-{dtype}" / label
-                defines: dict[str, str | int] = {"DATA_TYPE": dtype, **workload.sizes}
+                kind = "_Float16" if dtype == "half" else dtype
+                defines: dict[str, str | int] = {"DATA_TYPE": kind, **workload.sizes}
                 try:
                     eatss.codegen(
                         workload.source, gpu="h200", defines=defines, output=place, **options
@@ -189,6 +198,7 @@ def measured(folder: Path, seconds: float, rounds: int, *, tf32: bool) -> Iterat
 
 
 def _allow_tf32(torch: Any, allowed: bool) -> None:
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_tf32 = allowed
     torch.backends.cudnn.allow_tf32 = allowed
 
@@ -286,10 +296,10 @@ def _difference(found: Any, expected: Any) -> float:
 def fresh_arrays(torch: Any, of: Workload, dtype: str) -> Arrays:
     """Return the arrays of a workload on the card, the same values each time."""
     torch.manual_seed(0)
-    kind = torch.float64 if dtype == "double" else torch.float32
     shapes = {name: [_extent(one, of.sizes) for one in own] for name, own in of.shapes.items()}
     found = {}
     for name, own in shapes.items():
+        kind = getattr(torch, KINDS["float" if name in of.floats else dtype])
         values = torch.rand(own, dtype=kind, device="cuda") - 0.5
         found[name] = values * of.scales.get(name, 1.0)
     return found
@@ -358,7 +368,7 @@ def report(rows: Sequence[Row]) -> None:
         **{f"{name} shapes, ": shapes() for name, shapes in _GROUPS.items()},
     }
     for what, known in groups.items():
-        for dtype in ("double", "float"):
+        for dtype in KINDS:
             own_ratios = [
                 found for (name, of), found in selected.items() if of == dtype and name in known
             ]

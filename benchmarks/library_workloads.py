@@ -20,6 +20,7 @@ class Workload:
     as ``torch``, and writes the result into the array called ``result``. ``scales`` are the largest
     values of arrays, 1 where it says nothing: what is computed in place again and again stays
     finite. Arrays that are ``restored`` get their first values before each run, on both sides.
+    ``floats`` are arrays of floats where the others are of halves.
     """
 
     source: Path
@@ -30,6 +31,7 @@ class Workload:
     scalars: Mapping[str, float] = field(default_factory=dict)
     scales: Mapping[str, float] = field(default_factory=dict)
     restored: tuple[str, ...] = ()
+    floats: tuple[str, ...] = ()
 
 
 def _gemm(torch: Any, C: Any, A: Any, B: Any, alpha: float, beta: float) -> None:
@@ -130,6 +132,14 @@ def _correlation(torch: Any, data: Any, symmat: Any, mean: Any, stddev: Any) -> 
     data /= stddev * data.shape[0] ** 0.5
     torch.mm(data.T, data, out=symmat)
     symmat.fill_diagonal_(1.0)
+
+
+def _product_of_halves(torch: Any, C: Any, A: Any, B: Any) -> None:
+    """Sums are floats in cuBLAS; PyTorch before 2.8 returns them in halves only."""
+    try:
+        torch.mm(A, B, out_dtype=torch.float32, out=C)
+    except TypeError:
+        C.copy_(torch.mm(A, B))
 
 
 _FACTORS = {"alpha": 0.75, "beta": 0.5}
@@ -332,11 +342,29 @@ def reductions() -> dict[str, Workload]:
     }
 
 
+def half_products() -> dict[str, Workload]:
+    """Return products of halves that are added up in floats, for ``--dtypes half``.
+
+    PyTorch gets halves too, and does not add up in halves. Where it cannot give floats, it rounds
+    its sums to halves, and its time has their conversion.
+    """
+    product = Workload(
+        source=PROGRAMS / "halves" / "product.c",
+        sizes=dict.fromkeys(("NI", "NJ", "NK"), 4096),
+        shapes={"C": ("NI", "NJ"), "A": ("NI", "NK"), "B": ("NK", "NJ")},
+        result="C",
+        call=_product_of_halves,
+        floats=("C",),
+    )
+    odd = replace(product, sizes=dict.fromkeys(product.sizes, 1111))
+    return {"half-product": product, "half-product-1111": odd}
+
+
 def every_workload() -> dict[str, Workload]:
     """Return all of them by name."""
     chosen_when_done = unseen() | unseen_later() | unseen_last() | unseen_edges()
     chosen_when_done |= unseen_parts() | unseen_shares()
-    return workloads() | other_shapes() | reductions() | chosen_when_done
+    return workloads() | other_shapes() | reductions() | half_products() | chosen_when_done
 
 
 def unseen() -> dict[str, Workload]:

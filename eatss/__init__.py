@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from eatss.program import Program
     from eatss.python_source.annotations import (
         Param,
+        f16,
         f32,
         f64,
         i8,
@@ -90,6 +91,7 @@ _HOME = {
     "codegen": "eatss.api",
     "compare": "eatss.measuring",
     "energy_meter": "eatss.measurement.energy.meter",
+    "f16": "eatss.python_source.annotations",
     "f32": "eatss.python_source.annotations",
     "f64": "eatss.python_source.annotations",
     "i16": "eatss.python_source.annotations",
@@ -147,6 +149,7 @@ __all__ = [
     "codegen",
     "compare",
     "energy_meter",
+    "f16",
     "f32",
     "f64",
     "i8",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import gt
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 Numbers = TypeVar("Numbers", bound=Any)
 """A whole number, or a column of them: the generator asks for one, the model for thousands."""
@@ -150,13 +150,18 @@ Tf32 = Literal["off", "on", "split"]
 """Whether tensor cores may multiply floats: not, rounded to TF32, or each as two such numbers."""
 
 
+TensorFormat: TypeAlias = Literal["fp64", "tf32", "fp16"]
+"""What tensor cores multiply."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarpInstruction:
     """An instruction by which a warp adds a product of two small matrices to a third.
 
     The matrices are ``rows`` × ``steps`` and ``steps`` × ``columns``. The ``lanes`` of the warp,
     along rows and columns, are a box; each has every so many points of the third one, and
-    ``steps_beside`` steps that follow each other. Matrices are of elements of ``element_bytes``.
+    ``steps_beside`` steps that follow each other. The third matrix is of elements of
+    ``element_bytes``, the others of ``factor_bytes``.
 
     Tensor cores multiply a ``format``, ``products`` times for each product of the instruction.
     Factors take ``conversions`` instructions each first, and are ``parts`` numbers then.
@@ -169,15 +174,21 @@ class WarpInstruction:
     lanes: tuple[int, int]
     steps_beside: int = 1
     element_bytes: int = 8
-    format: Literal["fp64", "tf32"] = "fp64"
+    factor_bytes: int = 8
+    format: TensorFormat = "fp64"
     products: int = 1
     parts: int = 1
     conversions: int = 0
 
     @property
     def words(self) -> int:
-        """Registers of an element."""
+        """Registers of an element of the third matrix."""
         return self.element_bytes // WORD_BYTES
+
+    @property
+    def factor_words(self) -> float:
+        """Registers of an element of the others."""
+        return self.factor_bytes / WORD_BYTES
 
     @property
     def multiply_adds(self) -> int:

@@ -32,7 +32,8 @@ class AccessFacts:
     loops, those below the band included, with the elements that the address moves by when the
     loop makes a step; loops that do not move it are left out. ``subscripts`` has, for each
     dimension of the array, the coefficients of the loops and the constant. ``origin`` is the last
-    subscript where all loops have their first values, 0 where that is open.
+    subscript where all loops have their first values, 0 where that is open. What is read or written
+    ``converts`` from or to a type in which nothing is computed: a half.
     """
 
     reference: int
@@ -44,6 +45,7 @@ class AccessFacts:
     subscripts: tuple[tuple[tuple[tuple[str, int], ...], int], ...]
     affine: bool
     origin: int = 0
+    converts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +145,7 @@ def kernel_work(
     """
     used = {reference.array for reference in references}
     arrays = tuple(_array_facts(a, element_type) for a in scop.arrays if a.name in used)
-    widths = {array.name: array.element_bytes for array in arrays}
+    types = {a.name: _type_of(a, element_type) for a in scop.arrays if a.name in used}
     layouts = {array.name: _dimension_strides(array) for array in arrays}
     schedules = {m.get_tuple_name(isl.dim_type.in_): m for m in maps_of(kernel.schedule)}
     names = [loop.name for loop in kernel.loops + kernel.inner_loops]
@@ -153,7 +155,7 @@ def kernel_work(
         statement = scop.statement(name)
         moving = _moving(schedules[name], names)
         firsts = _firsts(schedules[name], statement, names)
-        accesses = _accesses(statement, references, widths, layouts, moving, firsts)
+        accesses = _accesses(statement, references, types, layouts, moving, firsts)
         along = _moving_along(statement, references, moving, written)
         own = _arithmetic(scop, statement, along, moving)
         fewer = _in_sum(scop, kernel, statement, along, written)
@@ -283,14 +285,18 @@ def _number(points: isl.Set) -> int | None:
 
 
 def _array_facts(array: Array, element_type: ElementType | None) -> ArrayFacts:
-    width = array.element_type
-    if element_type is not None and width.is_floating:
-        width = element_type
+    width = _type_of(array, element_type)
     extents = []
     for position in range(array.n_dims):
         last = constant_value(array.extent.dim_max(position)) if _bounded(array, position) else None
         extents.append(None if last is None else last + 1)
     return ArrayFacts(name=array.name, element_bytes=width.size_bytes, extents=tuple(extents))
+
+
+def _type_of(array: Array, element_type: ElementType | None) -> ElementType:
+    """Return the type of an array's elements, that of floating-point numbers overridden."""
+    found = array.element_type
+    return found if element_type is None or not found.is_floating else element_type
 
 
 def _bounded(array: Array, position: int) -> bool:
@@ -355,7 +361,7 @@ def _repeated(
 def _accesses(
     statement: Statement,
     references: tuple[Reference, ...],
-    widths: dict[str, int],
+    types: dict[str, ElementType],
     layouts: dict[str, tuple[int, ...]],
     moving: tuple[str, ...],
     firsts: dict[str, int],
@@ -380,7 +386,7 @@ def _accesses(
             AccessFacts(
                 reference=position,
                 array=reference.array,
-                element_bytes=widths[reference.array],
+                element_bytes=types[reference.array].size_bytes,
                 reads=count_of_reads,
                 writes=writes[position],
                 strides=tuple((loop, step) for loop, step in steps.items() if step),
@@ -390,6 +396,7 @@ def _accesses(
                 ),
                 affine=all(s.affine for s in reference.subscripts),
                 origin=_origin(reference, firsts),
+                converts=types[reference.array] is ElementType.HALF,
             )
         )
     return tuple(found)

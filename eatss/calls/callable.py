@@ -43,7 +43,11 @@ if TYPE_CHECKING:
 ProfileOf: TypeAlias = Callable[[int | None], GpuProfile | None]
 """The profile of a card by its number, ``None`` for the CPU; none where nothing is selected."""
 
-_DTYPES: dict[str, DtypeName] = {"float32": "float", "float64": "double"}
+_DTYPES: dict[str, DtypeName] = {
+    "float16": "_Float16",
+    "float32": "float",
+    "float64": "double",
+}
 _MOST_PLANS = 256
 _MOST_CUBINS = 16
 

@@ -24,6 +24,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
         "mma_f64_16x8x4",
         "mma_tf32_16x8x8",
         "mma_3xtf32_16x8x8",
+        "mma_f16_16x8x16",
         *(
             f"{does}_{combiner}"
             for does in ("shuffle_down", "combine", "atomic")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from eatss.cuda.halves import HALF, type_text
 from eatss.cuda.host import launcher_text
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.main_text import main_text
@@ -31,7 +32,12 @@ from eatss.schedule.names import NameTable
 def file_text(program: Program, kernels: Sequence[Kernel], *, line_info: bool) -> Program:
     """Return the program with its text; ``kernels`` are its kernels."""
     parts = [_macros(program)]
-    needs = Needs(operators=frozenset(operators_of_host(program)))
+    given = [one.element_type for entry in program.entries for one in entry.arguments]
+    given += [one.element_type for entry in program.entries for one in entry.temporaries]
+    needs = Needs(
+        operators=frozenset(operators_of_host(program)),
+        halves=any(type_text(one) == HALF for one in given),
+    )
     for code, kernel in zip(program.kernels, kernels, strict=True):
         text = kernel_text(kernel, program.original.file, line_info=line_info)
         parts.append(_heading(code) + text)
@@ -128,7 +134,7 @@ def _entry(program: Program, entry: Entry, *, const: bool) -> str:
             if argument.name in given
         ],
         entry.assumptions,
-        [(t.element_type, t.name, _elements(t.shape)) for t in entry.temporaries],
+        [(type_text(t.element_type), t.name, _elements(t.shape)) for t in entry.temporaries],
         entry.body,
         program.kernels,
         "int" if program.index_bits == 32 else "long",
@@ -148,8 +154,8 @@ def _counters(steps: Sequence[HostStep]) -> Iterator[str]:
 def _declaration(argument: Argument, given: Mapping[str, str], *, const: bool) -> str:
     if argument.role in ("array", "cell"):
         qualifier = "const " if const and not argument.writes else ""
-        return f"{qualifier}{argument.element_type} *{argument.name}"
-    return f"{argument.element_type} {given.get(argument.name, argument.name)}"
+        return f"{qualifier}{type_text(argument.element_type)} *{argument.name}"
+    return f"{type_text(argument.element_type)} {given.get(argument.name, argument.name)}"
 
 
 def _elements(shape: Sequence[IntExpr]) -> IntExpr:

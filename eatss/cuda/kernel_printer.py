@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eatss.cuda.halves import type_text
 from eatss.cuda.lines import Lines
 from eatss.cuda.literal_text import constant_text
 from eatss.cuda.value_text import ValuePrinter
@@ -63,7 +64,7 @@ class _Printer:
             with lines.block(f"struct {kernel.name}_shared", ";"):
                 self._overlaid()
                 for buffer in kernel.boxes_apart:
-                    lines.add(_box(f"EATSS_TRACKED({buffer.element_type.value})", buffer))
+                    lines.add(_box(f"EATSS_TRACKED({type_text(buffer.element_type)})", buffer))
             lines.add("")
         declared = ", ".join(self._argument(argument) for argument in kernel.arguments)
         bounds = (
@@ -88,14 +89,14 @@ class _Printer:
             for number, boxes in enumerate(groups, start=1):
                 with self._lines.block("struct", ";"):
                     for one in boxes:
-                        c_type = f"EATSS_OVERLAID({one.element_type.value}, {number})"
+                        c_type = f"EATSS_OVERLAID({type_text(one.element_type)}, {number})"
                         self._lines.add(_box(c_type, one))
 
     def _argument(self, argument: Argument) -> str:
         buffer = argument.buffer
         if buffer is None:
             return f"{self._index} {argument.name}"
-        c_type = buffer.element_type.value
+        c_type = type_text(buffer.element_type)
         if buffer.space == "argument":
             return f"{c_type} {argument.name}"
         alone = "" if argument.passed_on else "__restrict__ "
@@ -178,7 +179,7 @@ class _Printer:
         if isinstance(node, Declare):
             buffer = node.buffer
             sizes = "".join(f"[{c_text(size)}]" for size in buffer.layout.allocated)
-            return f"{buffer.element_type.value} {buffer.name}{sizes};"
+            return f"{type_text(buffer.element_type)} {buffer.name}{sizes};"
         if isinstance(node, Source):
             file = node.file or self._file
             if self._line_info:
@@ -221,7 +222,8 @@ class _Printer:
         if node.width > 1:
             return self._wide(node, f"{_WIDELY[node.target.buffer.space]}_wide", target, source)
         if node.clears and node.condition is not None:
-            return f"{target} = {self._expression(node.condition)} ? {source} : 0;"
+            zero = constant_text(0, node.target.buffer.element_type)
+            return f"{target} = {self._expression(node.condition)} ? {source} : {zero};"
         prefix = "" if node.condition is None else f"if ({self._expression(node.condition)}) "
         return f"{prefix}{target} = {source};"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import isinf, isnan
 
+from eatss.cuda.halves import type_text
 from eatss.scops import ElementType, Literal
 
 _SUFFIXES = {
@@ -36,7 +37,9 @@ def literal_text(literal: Literal) -> str:
 
 
 def constant_text(value: float, element_type: ElementType) -> str:
-    """Return a number as C that is converted to a type without change."""
+    """Return a number as C that is converted to a type without change; a half, converted."""
+    if element_type is ElementType.HALF:
+        return f"({type_text(element_type)}){constant_text(float(value), ElementType.FLOAT)}"
     if isnan(value):
         zero = "0.0f" if element_type is ElementType.FLOAT else "0.0"
         return f"{_INFINITY[element_type][:-1]} * {zero})"

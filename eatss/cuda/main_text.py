@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eatss.cuda.halves import HALF, type_text
 from eatss.cuda.lines import Lines
 from eatss.cuda.main_support import CHECK_SUPPORT, SUPPORT
 from eatss.program import Apply, Argument, Entry, IntExpr, Name, Parameter, Program, c_text
@@ -20,7 +21,7 @@ def main_text(program: Program) -> str:
     lines = Lines()
     lines.add("#ifdef EATSS_MAIN", *SUPPORT.splitlines())
     if any(_missing(entry) is None for entry in program.entries):
-        lines.add("", "#ifdef EATSS_CHECK", *CHECK_SUPPORT.splitlines())
+        lines.add("", "#ifdef EATSS_CHECK", *_check_support(program).splitlines())
         lines.add(*_declarations(program.entries), "#endif // EATSS_CHECK")
     for entry in program.entries:
         lines.add("")
@@ -29,6 +30,14 @@ def main_text(program: Program) -> str:
     _main(lines, program)
     lines.add("#endif // EATSS_MAIN")
     return lines.text()
+
+
+def _check_support(program: Program) -> str:
+    """Return what comparisons need, with a bound for halves where there are some."""
+    bound = "sizeof(Element) == 4 ? 1e-3"
+    types = {type_text(one.element_type) for entry in program.entries for one in entry.arguments}
+    narrow = f"sizeof(Element) == 2 ? 1e-2 : {bound}"
+    return CHECK_SUPPORT.replace(bound, narrow) if HALF in types else CHECK_SUPPORT
 
 
 # -- the original ------------------------------------------------------------------------
@@ -44,6 +53,8 @@ def _missing(entry: Entry) -> str | None:
     positions = sorted(_position(argument) for argument in entry.arguments)
     if positions != list(range(len(positions))):
         return f"{entry.function} has parameters that the region does not use"
+    if any(a.role == "scalar" and type_text(a.element_type) == HALF for a in entry.arguments):
+        return f"{entry.function} takes a half by value"
     return None
 
 
@@ -66,7 +77,7 @@ def _declarations(entries: Sequence[Entry]) -> list[str]:
 
 
 def _original_type(argument: Argument) -> str:
-    return argument.element_type + (" *" if argument.role == "array" else "")
+    return type_text(argument.element_type) + (" *" if argument.role == "array" else "")
 
 
 # -- one entry ---------------------------------------------------------------------------
@@ -109,7 +120,7 @@ def _parameter(argument: Argument, default: int | None) -> str:
 
 
 def _data(argument: Argument, seed: int) -> str:
-    kind, name = argument.element_type, argument.name
+    kind, name = type_text(argument.element_type), argument.name
     if argument.role == "scalar":
         return f"const {kind} {name} = eatss_random_values<{kind}>(1, {seed})[0];"
     extents = ", ".join(_wide(extent) for extent in argument.shape)

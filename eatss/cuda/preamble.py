@@ -5,6 +5,7 @@ No name in it is one that a size macro of the user is likely to have (``N``, ``T
 
 from __future__ import annotations
 
+from eatss.cuda import halves
 from eatss.instructions import INSTRUCTIONS
 from eatss.kernel.uses import Needs
 from eatss.program import Operator
@@ -131,7 +132,7 @@ __device__ __forceinline__ void eatss_load_wide_or_clear(Value *to, const Value 
         eatss_load_wide(to, from);
     else
         for (int at = 0; at < (int)(16 / sizeof(Value)); at++)
-            to[at] = 0;
+            to[at] = Value(0);
 }
 """,
     "ahead": """\
@@ -204,14 +205,18 @@ def preamble(needs: Needs) -> str:
 
     Launchers, which NVRTC does not take, belong inside ``#ifndef __CUDACC_RTC__``.
     """
-    cuda = _LAUNCH
+    cuda = _LAUNCH + halves.DEFINITION * needs.halves
     if needs.shared or needs.dynamic_shared:
         cuda += _TRACKED + _OVERLAID * needs.overlaid
     cuda += _SHARED * needs.shared + _DYNAMIC_SHARED * needs.dynamic_shared
     cuda += _COPIES_AHEAD * needs.copies_ahead
     cuda += _ALIGNED * (needs.wide_copies or needs.wide_lines or needs.wide_rows)
-    cuda += _WIDE_COPIES * needs.wide_copies + _WIDE_ROWS * needs.wide_rows
-    cuda += _WIDE_LINES * needs.wide_lines
+    for wanted, text, of_halves in (
+        (needs.wide_copies, _WIDE_COPIES, halves.WIDE_COPIES),
+        (needs.wide_rows, _WIDE_ROWS, halves.WIDE_ROWS),
+        (needs.wide_lines, _WIDE_LINES, halves.WIDE_LINES),
+    ):
+        cuda += (text + of_halves * needs.halves) * wanted
     cuda += _WIDE_COPIES_AHEAD * (needs.wide_copies and needs.copies_ahead)
     cuda += "".join(text for way, text in _WIDE_CLEARS.items() if way in needs.wide_clears)
     order = INSTRUCTIONS.names()
@@ -221,11 +226,12 @@ def preamble(needs: Needs) -> str:
     )
     cuda += "".join(dict.fromkeys(helper for one in used for helper in one.helpers))
     cuda += "".join(dict.fromkeys(one.definitions for one in used))  # some share all of them
-    cpu = "".join(dict.fromkeys(one.cpu_definitions for one in used))
+    cpu = halves.CPU_DEFINITION * needs.halves
+    cpu += "".join(dict.fromkeys(one.cpu_definitions for one in used))
     cuda += f"\n#else // on a CPU\n{cpu}" * bool(cpu)
     head = "// On a CPU, eatss_cpu.hpp defines the names below.\n#ifndef EATSS_CPU\n"
     operators = needs.operators
     both = _FLOORDIV * (Operator.FLOORDIV in operators) + _MOD * (Operator.MOD in operators)
-    both += _FINITE * needs.finite
+    both += (_FINITE + halves.FINITE * needs.halves) * needs.finite
     both += _MIN_MAX * (not operators.isdisjoint({Operator.MIN, Operator.MAX}))
     return f"{head}{cuda}#endif // EATSS_CPU\n{both}"

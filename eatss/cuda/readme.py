@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from eatss.cuda.halves import type_text
 from eatss.program import (
     Argument,
     Constant,
@@ -138,7 +139,7 @@ def _entry(entry: Entry) -> str:
     if entry.temporaries:
         lines += ["", "It allocates device memory for:", ""]
         lines += [
-            f"- `{t.name}`: {_shape([c_text(e) for e in t.shape])} of `{t.element_type}`"
+            f"- `{t.name}`: {_shape([c_text(e) for e in t.shape])} of `{type_text(t.element_type)}`"
             for t in entry.temporaries
         ]
     if entry.assumptions:
@@ -157,9 +158,9 @@ def _signature(entry: Entry) -> str:
 
 def _declaration(argument: Argument) -> str:
     if argument.role not in ("array", "cell"):
-        return f"{argument.element_type} {argument.name}"
+        return f"{type_text(argument.element_type)} {argument.name}"
     const = "" if argument.writes else "const "
-    return f"{const}{argument.element_type} *{argument.name}"
+    return f"{const}{type_text(argument.element_type)} *{argument.name}"
 
 
 def _argument_row(argument: Argument) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import islpy as isl
 
+from eatss.cuda.halves import type_text
 from eatss.cuda.literal_text import converted_literal, literal_text
 from eatss.program import Apply, IntExpr, Operator, c_text
 from eatss.program.expression import binds_as_a_name
@@ -46,8 +47,8 @@ _UNSIGNED = frozenset(
     {ElementType.UINT8, ElementType.UINT16, ElementType.UINT32, ElementType.UINT64}
 )
 _RANKS = (
-    _INT, ElementType.UINT32, ElementType.INT64, ElementType.UINT64, ElementType.FLOAT,
-    ElementType.DOUBLE,
+    _INT, ElementType.UINT32, ElementType.INT64, ElementType.UINT64, ElementType.HALF,
+    ElementType.FLOAT, ElementType.DOUBLE,
 )  # fmt: skip
 
 _RENAMED = {"min": "eatss_min", "max": "eatss_max", "floord": "eatss_floordiv"}
@@ -119,7 +120,7 @@ class ValuePrinter:
         ):
             _, right = self.pair(value.left, value.right)
             return f"{target} {value.operator}= {right.text};"
-        if isinstance(value, Cast) and not _is_odd_constant(value):
+        if isinstance(value, Cast) and not _is_odd_constant(value) and not self._of_half(value):
             value = value.operand
         if isinstance(value, AffineValue):
             function = self.affine(value.value)
@@ -163,8 +164,16 @@ class ValuePrinter:
             return bare
         return _conversion(node.element_type, bare)
 
+    def _of_half(self, node: Cast) -> bool:
+        """Return whether a conversion is from or to a half: all of these are written out."""
+        return ElementType.HALF in (node.element_type, self._inside(node)[0].type)
+
     def _cast(self, node: Cast) -> _Text:
         operand = node.operand
+        if node.element_type is ElementType.HALF and isinstance(operand, Literal):
+            text = converted_literal(operand, ElementType.FLOAT)
+            if text is not None:
+                return _conversion(node.element_type, _literal(text, ElementType.FLOAT))
         if isinstance(operand, Literal):
             text = converted_literal(operand, node.element_type)
             if text is not None:
@@ -246,7 +255,7 @@ class ValuePrinter:
         inner, operand = self._inside(node)
         if _is_promotion(inner.type, target):
             return inner
-        if other not in (None, target):
+        if self._of_half(node) or other not in (None, target):
             return None
         if inner.type is None:
             return inner if target is ElementType.DOUBLE else None
@@ -302,10 +311,23 @@ def _literal(text: str, kind: ElementType) -> _Text:
 
 
 def _conversion(kind: ElementType, operand: _Text) -> _Text:
+    kinds = (kind, operand.type)
+    if ElementType.HALF in kinds and not _converts_at_once(*kinds):
+        operand = _conversion(ElementType.FLOAT, operand)
     text = operand.above(_UNARY)
     if text.startswith(("+", "-")):
         text = f"({text})"
-    return _Text(f"({kind.value}){text}", _UNARY, kind)
+    return _Text(f"({type_text(kind)}){text}", _UNARY, kind)
+
+
+def _converts_at_once(kind: ElementType, other: ElementType | None) -> bool:
+    """Return whether a half becomes a type without a float between, or a type a half.
+
+    A double does, which a float would round first.
+    """
+    return other in (None, ElementType.HALF, ElementType.FLOAT) or (
+        other is ElementType.DOUBLE and kind is ElementType.HALF
+    )
 
 
 def _joined(operator: str, left: _Text, right: _Text) -> _Text:

@@ -13,6 +13,7 @@ from eatss.frontend.affine import AffineReader
 from eatss.frontend.codes import Code
 from eatss.frontend.expressions import ExpressionReader, mark_index_expressions
 from eatss.frontend.findings import RefusedError
+from eatss.frontend.halves import as_float
 from eatss.frontend.loops import LoopReader
 from eatss.frontend.not_affine import NotAffineError
 from eatss.frontend.polynomial import Poly
@@ -341,12 +342,17 @@ class StatementReader:
         common = _promoted(element)
         if value is None:
             right: Expression = Literal(text="1", element_type=ElementType.INT32)
-            if common is not ElementType.INT32:
+            if common is ElementType.HALF:
+                right = Literal(text="1.0f", element_type=ElementType.FLOAT)
+            elif common is not ElementType.INT32:
                 right = Cast(element_type=common, operand=right)
         else:
             right = reader.read(value)
             if value.type.element is not None and operator not in ("<<", ">>"):
                 common = value.type.element  # clang has converted it to the common type
+            right = as_float(right, value)
+        if common is ElementType.HALF:
+            common = ElementType.FLOAT
         if common is not element:
             left = Cast(element_type=common, operand=left)
         result: Expression = Binary(operator=operator, left=left, right=right)

@@ -8,6 +8,7 @@ from eatss.frontend.affine import AffineReader
 from eatss.frontend.calls import is_library_function
 from eatss.frontend.codes import Code
 from eatss.frontend.findings import RefusedError
+from eatss.frontend.halves import as_float, rounded
 from eatss.frontend.literals import literal_text
 from eatss.frontend.not_affine import NotAffineError, Reason
 from eatss.frontend.polynomial import Poly
@@ -90,9 +91,7 @@ class ExpressionReader:
             RefusedError: If something in it was refused; the finding is recorded.
         """
         if depth > _MAX_DEPTH:
-            self._refuse(
-                Code.NESTING, node, "expression is nested too deeply", "split the statement"
-            )
+            self._refuse_nesting(node)
         affine = self._as_affine(node)
         if affine is not None:
             return affine
@@ -101,10 +100,13 @@ class ExpressionReader:
             self._check_arithmetic(node)
             spine.append(node)
             node = node.children[0]
+        if sum(one.type.element is ElementType.HALF for one in spine) > _MAX_DEPTH:
+            self._refuse_nesting(spine[0])
         result = self._try(node, depth) if spine else self._leaf(node, depth)
         for parent in reversed(spine):
             right = self._try(parent.children[1], depth)
-            result = Binary(operator=parent.op, left=result, right=right)
+            left, right = as_float(result, parent.children[0]), as_float(right, parent.children[1])
+            result = rounded(Binary(operator=parent.op, left=left, right=right), parent)
         return result
 
     def _try(self, node: Node, depth: int) -> Expression:
@@ -146,6 +148,9 @@ class ExpressionReader:
         self._reporter.error(code, node, message, hint)
         raise RefusedError
 
+    def _refuse_nesting(self, node: Node) -> None:
+        self._refuse(Code.NESTING, node, "expression is nested too deeply", "split the statement")
+
     def _as_affine(self, node: Node) -> Expression | None:
         if not node.pure_index or node.kind is NodeKind.INT:
             return None
@@ -170,7 +175,7 @@ class ExpressionReader:
                 Code.TYPE,
                 node,
                 f"type '{node.type.spelling or 'void'}' is outside the subset",
-                "use float, double or an integer type",
+                "use float, double, _Float16 or an integer type",
             )
         assert element is not None
         return element
@@ -194,14 +199,15 @@ class ExpressionReader:
         if kind in (NodeKind.NAME, NodeKind.SUBSCRIPT, NodeKind.DEREFERENCE):
             return self._read_access(node)
         if kind is NodeKind.UNARY:
-            return Unary(operator=node.op, operand=self.read(node.children[0], depth + 1))
+            operand = as_float(self.read(node.children[0], depth + 1), node.children[0])
+            return rounded(Unary(operator=node.op, operand=operand), node)
         if kind is NodeKind.CAST:
             return self._cast(node, depth)
         if kind is NodeKind.CONDITIONAL:
             test, if_true, if_false = node.children
             holds = self._affine_condition(test)
             return Select(
-                condition=self._try(test, depth),
+                condition=as_float(self._try(test, depth), test),
                 if_true=self._try_within(if_true, depth, holds),
                 if_false=self._try_within(
                     if_false, depth, None if holds is None else holds.complement()
@@ -212,9 +218,13 @@ class ExpressionReader:
         self._refuse_kind(node)
         raise AssertionError
 
-    def _literal(self, node: Node) -> Literal:
+    def _literal(self, node: Node) -> Expression:
         element = self._element(node)
         written = self._reporter.text(node)
+        if element is ElementType.HALF:
+            single = ElementType.FLOAT
+            text = literal_text(node, single, written)
+            return Cast(element_type=element, operand=Literal(text=text, element_type=single))
         return Literal(text=literal_text(node, element, written), element_type=element)
 
     def _cast(self, node: Node, depth: int) -> Expression:
@@ -239,7 +249,8 @@ class ExpressionReader:
                 "only mathematical functions such as sqrt, exp or fmax may be called",
             )
         self._element(node)
-        return Call(function=node.name, arguments=tuple(self._try(a, depth) for a in arguments))
+        values = tuple(as_float(self._try(a, depth), a) for a in arguments)
+        return rounded(Call(function=node.name, arguments=values), node)
 
     def _refuse_kind(self, node: Node) -> None:
         if node.kind is NodeKind.BROKEN and node.name:
@@ -366,7 +377,7 @@ class ExpressionReader:
                 node,
                 f"'{variable.name}' has elements of type "
                 f"'{shape.element.spelling or 'void'}'" + (", a struct or union" * is_record),
-                "use float, double or an integer type",
+                "use float, double, _Float16 or an integer type",
             )
 
 

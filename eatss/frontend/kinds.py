@@ -9,3 +9,9 @@ from clang import cindex
 CursorKind: Any = cindex.CursorKind
 StorageClass: Any = cindex.StorageClass
 TypeKind: Any = cindex.TypeKind
+
+_FLOAT16 = 32
+"""``CXType_Float16``, which libclang has and its Python module does not."""
+
+if not hasattr(TypeKind, "FLOAT16"):
+    TypeKind.FLOAT16 = TypeKind(_FLOAT16)

@@ -38,7 +38,7 @@ class FrontendResult:
     warnings: tuple[Diagnostic, ...]
 
 
-DtypeName = Literal["float", "double"]
+DtypeName = Literal["float", "double", "_Float16"]
 """Floating-point types that C can be read in."""
 
 Recompute = Literal["auto", "all", "none"]

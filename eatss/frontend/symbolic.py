@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
@@ -24,7 +25,7 @@ from eatss.frontend.findings import Findings
 from eatss.frontend.large_stack import on_large_stack
 from eatss.frontend.lexical_checks import Guard
 from eatss.frontend.macros import MacroNames, macro_names
-from eatss.frontend.options import FrontendOptions, FrontendResult
+from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
 from eatss.frontend.parse import parse_bytes
 from eatss.frontend.source import SourceText
 from eatss.scops import Scop
@@ -111,7 +112,7 @@ def type_macros(
 ) -> tuple[str, ...]:
     """Return the macros that name the floating-point type and may be overridden.
 
-    Those are guarded by ``#ifndef`` and stand for ``double`` or ``float`` (``DATA_TYPE``).
+    Those are guarded by ``#ifndef``, and stand for ``double``, ``float`` or ``_Float16``.
 
     Raises:
         InputError: If the file cannot be read.
@@ -121,7 +122,7 @@ def type_macros(
     return tuple(
         name
         for name, bodies in _macro_names(program).guarded
-        if all(body in ("double", "float") for body in bodies)
+        if all(body in get_args(DtypeName) for body in bodies)
     )
 
 

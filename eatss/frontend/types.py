@@ -57,6 +57,8 @@ def _integer(element: ElementType, bits: int, *, signed: bool) -> CType:
 
 _INT = _integer(ElementType.INT32, 32, signed=True)
 _SCALARS: dict[Any, CType] = {
+    TypeKind.FLOAT16: CType(TypeClass.FLOATING, "_Float16", ElementType.HALF, 16),
+    TypeKind.HALF: CType(TypeClass.FLOATING, "__fp16"),
     TypeKind.FLOAT: CType(TypeClass.FLOATING, "float", ElementType.FLOAT, 32),
     TypeKind.DOUBLE: CType(TypeClass.FLOATING, "double", ElementType.DOUBLE, 64),
     TypeKind.LONGDOUBLE: CType(TypeClass.FLOATING, "long double"),

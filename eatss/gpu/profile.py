@@ -10,6 +10,9 @@ from eatss.shown import Shown, figure
 
 SCHEMA_VERSION = 1
 
+HALVES_OF_TF32 = 2.0
+"""Products of halves with sums in floats for each product of TF32: so on all cards with both."""
+
 FIGURES_IN_WORDS: Mapping[str, tuple[str, str]] = {
     "threads_per_block": ("threads a block (T_P_B)", ""),
     "threads_per_warp": ("threads a warp (T_P_W)", ""),
@@ -130,6 +133,12 @@ class GpuProfile(Shown):
             f"<GpuProfile {self.name}: {self.title}, compute capability {major}.{minor}, "
             f"{self.sm_count} SMs, {self.bandwidth_gb_s:g} GB/s, {figure(self.tdp_w, 'W')}>"
         )
+
+    @property
+    def peak_fp16_tensor_gflops(self) -> float | None:
+        """Peak of products of halves with sums in floats, where a card has TF32 as well."""
+        single = self.peak_tf32_tensor_gflops
+        return None if single is None else HALVES_OF_TF32 * single
 
     @property
     def calibrated(self) -> bool:

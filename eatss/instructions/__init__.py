@@ -8,6 +8,7 @@ from eatss.extensions import Registry
 from eatss.instructions.arithmetic import FMA
 from eatss.instructions.atomics import ATOMIC_ADD, ATOMICS
 from eatss.instructions.combining import COMBINES
+from eatss.instructions.half_matrices import MMA_F16_16X8X16
 from eatss.instructions.matrices import MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16
 from eatss.instructions.narrow_matrices import MMA_3XTF32_16X8X8, MMA_TF32_16X8X8
 from eatss.instructions.shuffles import SHUFFLE_DOWN_ADD, SHUFFLES
@@ -23,6 +24,7 @@ _ROWS = (
     MMA_F64_16X8X16,
     MMA_TF32_16X8X8,
     MMA_3XTF32_16X8X8,
+    MMA_F16_16X8X16,
 )
 
 INSTRUCTIONS: Registry[Instruction] = Registry(
@@ -39,6 +41,7 @@ __all__ = [
     "FMA",
     "INSTRUCTIONS",
     "MMA_3XTF32_16X8X8",
+    "MMA_F16_16X8X16",
     "MMA_F64_8X8X4",
     "MMA_F64_16X8X4",
     "MMA_F64_16X8X16",

@@ -30,7 +30,7 @@ _LEAST = 2.0**-136
 """The same of subnormal numbers, which are cut off: the distance of two of them in TF32."""
 
 _CUTS = 3
-_SUM_ROUNDINGS = 2.0 * _CUTS
+SUM_ROUNDINGS = 2.0 * _CUTS
 """Roundings of a sum for each of its products.
 
 Tensor cores add a few exact products and the sum before at once: all are shifted to the exponent of
@@ -141,7 +141,7 @@ MMA_TF32_16X8X8 = Instruction(
     element_types=(ElementType.FLOAT,),
     # (1 + e) (1 + f) - 1, where both are up to half a unit
     rounding=Rounding(
-        product_error=2 * _HALF_ULP + _HALF_ULP**2, sum_roundings=_SUM_ROUNDINGS, least=_LEAST
+        product_error=2 * _HALF_ULP + _HALF_ULP**2, sum_roundings=SUM_ROUNDINGS, least=_LEAST
     ),
     multiplying=Multiplying(format="tf32", conversions=2),
     together=True,
@@ -177,7 +177,7 @@ MMA_3XTF32_16X8X8 = Instruction(
     # not added, a_lo b_lo, is up to 2^-11 times 2^-11.
     rounding=Rounding(
         product_error=2 * _SPLIT + _SPLIT**2 + _HALF_ULP**2,
-        sum_roundings=3 * _SUM_ROUNDINGS,
+        sum_roundings=3 * SUM_ROUNDINGS,
         least=_LEAST,
     ),
     multiplying=Multiplying(format="tf32", products=3, parts=2, conversions=4),

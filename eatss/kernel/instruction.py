@@ -30,6 +30,7 @@ from eatss.scops import ElementType
 
 Role: TypeAlias = Literal["in", "out", "inout"]
 
+
 FLOATING = (ElementType.FLOAT, ElementType.DOUBLE)
 
 Values: TypeAlias = dict[tuple[int, ...], float]
@@ -91,7 +92,7 @@ class Multiplying:
     ``conversions`` instructions and is ``parts`` registers of that format.
     """
 
-    format: Literal["fp64", "tf32"] = "fp64"
+    format: Literal["fp64", "tf32", "fp16"] = "fp64"
     products: int = 1
     parts: int = 1
     conversions: int = 0
@@ -111,6 +112,8 @@ class Instruction:
         value: what is stored there, as an expression of operands, counters and immediates.
         adds: whether values are added to the target instead.
         element_types: the types it is for.
+        factor_type: the type of the factors of products that it adds, where that is another one:
+            each factor is then a value of this type, converted. ``None``: that of the target.
         exact: whether results equal those of C's operations in every bit.
         rounding: how far results may be from exact ones; eatss chooses none that rounds factors by
             itself.
@@ -135,6 +138,7 @@ class Instruction:
     immediates: tuple[str, ...] = ()
     instances: tuple[tuple[str, int], ...] = ()
     element_types: tuple[ElementType, ...] = FLOATING
+    factor_type: ElementType | None = None
     exact: bool = False
     rounding: Rounding = Rounding()
     multiplying: Multiplying = Multiplying()

@@ -29,7 +29,7 @@ from eatss.kernel.nodes import (
 from eatss.kernel.values import functions
 from eatss.program import Apply, IntExpr, Operator, names_in
 from eatss.program.plan import RoundedSums
-from eatss.scops import ElementType, Expression, Read, preorder
+from eatss.scops import Cast, ElementType, Expression, Read, preorder
 
 _OPERATORS_OF_FUNCTIONS = {
     "min": Operator.MIN,
@@ -44,17 +44,18 @@ class Needs:
     """What code needs besides C: of a card, and of the definitions at the top of its file.
 
     ``instructions`` are those it names, each with a type it is for; ``operators`` are those of its
-    integer expressions. ``overlaid`` says that boxes lie in the same memory, ``copies_ahead`` that
-    copies do not pass through registers, ``wide_copies`` that some are of several elements,
-    ``wide_rows`` that rows of registers are, ``wide_lines`` that registers are loaded so,
-    ``finite`` that elements are tested for infinities.
-    ``wide_clears`` are those that clear what they do not read: ``"ahead"``, ``"load"``.
+    integer expressions. ``halves`` says that there are such numbers, ``overlaid`` that boxes lie in
+    the same memory, ``copies_ahead`` that copies do not pass through registers, ``wide_copies``
+    that some are of several elements, ``wide_rows`` that rows of registers are, ``wide_lines`` that
+    registers are loaded so, ``finite`` that elements are tested for infinities. ``wide_clears`` are
+    those that clear what they do not read: ``"ahead"``, ``"load"``.
     """
 
     shared: bool = False
     dynamic_shared: bool = False
     overlaid: bool = False
     copies_ahead: bool = False
+    halves: bool = False
     wide_copies: bool = False
     wide_rows: bool = False
     wide_lines: bool = False
@@ -70,6 +71,7 @@ class Needs:
             dynamic_shared=self.dynamic_shared or other.dynamic_shared,
             overlaid=self.overlaid or other.overlaid,
             copies_ahead=self.copies_ahead or other.copies_ahead,
+            halves=self.halves or other.halves,
             wide_copies=self.wide_copies or other.wide_copies,
             wide_rows=self.wide_rows or other.wide_rows,
             wide_lines=self.wide_lines or other.wide_lines,
@@ -331,6 +333,7 @@ def needs_of(kernel: Kernel) -> Needs:
     nodes = list(every(kernel.body))
     operators = {one for node in nodes for e in expressions(node) for one in operators_in(e)}
     copies = [node for node in nodes if isinstance(node, Copy)]
+    buffers = [*kernel.shared, *(one.buffer for one in kernel.arguments if one.buffer)]
     widely = {one.target.buffer.space for one in copies if one.width > 1}
     for node in nodes:
         if isinstance(node, Compute):
@@ -343,6 +346,7 @@ def needs_of(kernel: Kernel) -> Needs:
         dynamic_shared=bool(kernel.shared) and kernel.dynamic_shared,
         overlaid=bool(kernel.overlaid),
         copies_ahead=any(one.ahead for one in copies),
+        halves=any(_has_halves(node) for node in nodes) or any(_is_half(b) for b in buffers),
         wide_copies="shared" in widely,
         wide_rows="global" in widely,
         wide_lines="register" in widely,
@@ -350,6 +354,25 @@ def needs_of(kernel: Kernel) -> Needs:
         finite=any(isinstance(node, AllFinite) for node in nodes),
         instructions=frozenset(one for node in nodes for one in instructions_of(node)),
         operators=frozenset(operators),
+    )
+
+
+def _is_half(buffer: Buffer) -> bool:
+    return buffer.element_type is ElementType.HALF
+
+
+def _has_halves(node: Node) -> bool:
+    """Tell whether a node itself names a half, or makes one on the way."""
+    if isinstance(node, Declare):
+        return _is_half(node.buffer)
+    value = None
+    if isinstance(node, Compute):
+        value = node.statement.value
+    elif isinstance(node, Evaluate):
+        value = node.part
+    half = ElementType.HALF
+    return value is not None and any(
+        isinstance(one, Cast) and one.element_type is half for one in preorder(value)
     )
 
 

@@ -11,6 +11,8 @@ and ``j``. This says so of statements, sizes aside;
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Types
+from dataclasses import dataclass
 from itertools import combinations
 
 import islpy as isl
@@ -26,7 +28,7 @@ from eatss.schedule.mapping import Mapping
 from eatss.schedule.parts import Part
 from eatss.schedule.pieces import Piece
 from eatss.scops import AffineValue, ElementType, Expression, Read, Statement, preorder
-from eatss.scops.factors import added_to, factors
+from eatss.scops.factors import added_to, factors, narrow_factor
 
 _TF32_PARTS: dict[Tf32, int] = {"off": 0, "on": 1, "split": 2}
 """Numbers in TF32 that a float may become."""
@@ -39,10 +41,15 @@ def warp_instructions(profile: GpuProfile, tf32: Tf32 = "off") -> Iterator[WarpI
     the same the one with the largest matrix of sums is left, and of those the one with the fewest
     steps: what a step loads takes registers.
     """
-    plain = {"fp64": profile.peak_fp64_gflops, "tf32": profile.peak_fp32_gflops}
-    tensor = {"fp64": profile.peak_fp64_tensor_gflops, "tf32": profile.peak_tf32_tensor_gflops}
-    parts = {"fp64": 1, "tf32": _TF32_PARTS[tf32]}
-    types = {"fp64": ElementType.DOUBLE, "tf32": ElementType.FLOAT}
+    single = profile.peak_fp32_gflops
+    plain = {"fp64": profile.peak_fp64_gflops, "tf32": single, "fp16": single}
+    tensor = {
+        "fp64": profile.peak_fp64_tensor_gflops,
+        "tf32": profile.peak_tf32_tensor_gflops,
+        "fp16": profile.peak_fp16_tensor_gflops,
+    }
+    parts = {"fp64": 1, "tf32": _TF32_PARTS[tf32], "fp16": 1}
+    types = {"fp64": ElementType.DOUBLE, "tf32": ElementType.FLOAT, "fp16": ElementType.FLOAT}
     found: dict[str, list[WarpInstruction]] = {}
     for one in map(INSTRUCTIONS.get, INSTRUCTIONS.names()):
         kind = types[one.multiplying.format]
@@ -69,7 +76,8 @@ def described(instruction: Instruction) -> WarpInstruction:
         for one in first.slots(instruction.lanes)
         if first.held.stride(one.name, dimension=1) == 1
     ]
-    does = instruction.multiplying
+    does, narrow = instruction.multiplying, instruction.factor_type
+    width = max(kind.size_bytes for kind in instruction.element_types)
     return WarpInstruction(
         name=instruction.name,
         rows=extents["i"],
@@ -77,12 +85,30 @@ def described(instruction: Instruction) -> WarpInstruction:
         steps=extents["k"],
         lanes=(rows.extent, columns.extent),
         steps_beside=max(beside, default=1),
-        element_bytes=max(kind.size_bytes for kind in instruction.element_types),
+        element_bytes=width,
+        factor_bytes=width if narrow is None else narrow.size_bytes,
         format=does.format,
         products=does.products,
         parts=does.parts,
         conversions=does.conversions,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NarrowFactors:
+    """What an instruction multiplies that takes factors of a narrower type than it adds up.
+
+    ``arrays`` are the element types of arrays. Each of both groups has one factor of the type;
+    scalars beside them have to wait until the sum is there.
+    """
+
+    element_type: ElementType
+    arrays: Types[str, ElementType]
+
+    def are_in(self, statement: Statement, factor: Expression) -> bool:
+        """Tell whether a factor is one of the type, converted."""
+        types = {at: self.arrays[one.array] for at, one in enumerate(statement.accesses)}
+        return narrow_factor(factor, self.element_type, types) is not None
 
 
 def _multiplies(instruction: Instruction) -> bool:
@@ -117,6 +143,7 @@ def products_of(
     cut: LaunchFacts,
     loops: tuple[str, str],
     element_bytes: int,
+    narrow: NarrowFactors | None = None,
 ) -> tuple[ProductFacts, ...]:
     """Return the products of a part over rows and columns; none if a statement of it is none.
 
@@ -126,14 +153,15 @@ def products_of(
         part: statements that share serial loops.
         cut: the launch, for what registers keep and what may be staged.
         loops: rows and columns.
-        element_bytes: of the elements that are multiplied.
+        element_bytes: of the elements that products are added to.
+        narrow: what the factors have to be, where they are of another type.
     """
     sources = {loop.name: loop.source_name for loop in piece.band}
     if not part.serial:
         return ()
     sum_loop = sources[part.serial[-1]]
     found = [
-        _product(piece, facts, name, cut, loops, sum_loop, element_bytes)
+        _product(piece, facts, name, cut, loops, sum_loop, element_bytes, narrow)
         for name in part.statements
     ]
     targets = {piece.statement(name).write.text for name in part.statements}
@@ -150,6 +178,7 @@ def _product(
     loops: tuple[str, str],
     sum_loop: str,
     element_bytes: int,
+    narrow: NarrowFactors | None,
 ) -> ProductFacts | None:
     statement = piece.statement(name)
     work = next(one for one in facts.work.statements if one.name == name)
@@ -164,7 +193,7 @@ def _product(
     value = added_to(statement.value, lambda one: _is_target(statement, one))
     if value is None or _reference(known, statement, 0) not in held:
         return None
-    references = _factors_of(piece, statement, work, cut, known, value, loops, sum_loop)
+    references = _factors_of(piece, statement, work, cut, known, value, loops, sum_loop, narrow)
     if references is None:
         return None
     rows, columns = loops
@@ -182,6 +211,7 @@ def _factors_of(
     value: Expression,
     loops: tuple[str, str],
     sum_loop: str,
+    narrow: NarrowFactors | None,
 ) -> tuple[int, ...] | None:
     """Return the references of a product whose factors are those of two matrices."""
     held = {at for own in cut.held for at in own.references}
@@ -189,6 +219,7 @@ def _factors_of(
     changing = {one.write.array for one in piece.statements}
     along: dict[str, set[str]] = {loop: set() for loop in loops}
     references: list[int] = []
+    narrowed: set[int] = set()
     for factor in factors(value):
         if any(isinstance(one, AffineValue) for one in preorder(factor)):
             return None  # which no lane knows of the others' points
@@ -202,6 +233,11 @@ def _factors_of(
             return None
         if inside and not own <= stageable:
             return None
+        if narrow is not None and (own or inside):
+            group = int(loops[1] in moving)
+            if group in narrowed or not narrow.are_in(statement, factor):
+                return None
+            narrowed.add(group)
         along[loops[int(loops[1] in moving)]] |= moving
         references += sorted(own)
     if not all({loop, sum_loop} <= moving for loop, moving in along.items()):

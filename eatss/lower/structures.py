@@ -19,11 +19,13 @@ from eatss.analysis.structure import (
     SplitK,
     Structure,
     Tf32,
+    WarpInstruction,
 )
 from eatss.analysis.work import reference_of
 from eatss.gpu import GpuProfile
+from eatss.instructions import INSTRUCTIONS
 from eatss.lower.planning import Unit, UnitPlanner
-from eatss.lower.products import product_loops, products_of, warp_instructions
+from eatss.lower.products import NarrowFactors, product_loops, products_of, warp_instructions
 from eatss.lower.storage import Place, Registers
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral import ScheduledScop
@@ -189,10 +191,9 @@ class Describing:
     def _with_products(self, units: Sequence[Unit], plain: Structure) -> Iterator[Structure]:
         """Yield the structure with an instruction of warps, for the first loops that it fits."""
         for instruction in warp_instructions(self._profile, self._tf32):
-            width = instruction.element_bytes
             for loops in product_loops([one.name for one in self._kernel.parallel_loops]):
                 launches = tuple(
-                    replace(cut, products=self._products(unit, cut, loops, width))
+                    replace(cut, products=self._products(unit, cut, loops, instruction))
                     for unit, cut in zip(units, plain.launches, strict=True)
                 )
                 if any(cut.products for cut in launches):
@@ -200,14 +201,20 @@ class Describing:
                     break
 
     def _products(
-        self, unit: Unit, cut: LaunchFacts, loops: tuple[str, str], element_bytes: int
+        self, unit: Unit, cut: LaunchFacts, loops: tuple[str, str], instruction: WarpInstruction
     ) -> tuple[ProductFacts, ...]:
         if not set(loops) <= set(cut.mapped):
             return ()
+        types = {array.name: array.element_type for array in self._scheduled.scop.arrays}
+        factor_type = INSTRUCTIONS.get(instruction.name).factor_type
+        narrow = None
+        if factor_type is not None:
+            narrow = NarrowFactors(element_type=factor_type, arrays=types)
+        width = instruction.element_bytes
         return tuple(
             product
             for part in unit.parts
-            for product in products_of(unit.piece, self._kernel, part, cut, loops, element_bytes)
+            for product in products_of(unit.piece, self._kernel, part, cut, loops, width, narrow)
         )
 
     def launch(self, unit: Unit) -> LaunchFacts:

@@ -22,7 +22,7 @@ Array: TypeAlias = Any
 CHUNK = 1 << 24
 """Elements looked at in one go, so that looking at an array takes little memory besides it."""
 
-_POISON = {8: 0x7FF8_EA75_5BAD_DA7A, 4: 0x7FC5_DA7A, 2: 0x5BAD, 1: 0x5B}
+_POISON = {8: 0x7FF8_EA75_5BAD_DA7A, 4: 0x7FC5_DA7A, 2: 0x7E5B, 1: 0x5B}
 """Bits of elements that nothing wrote, by size; for floating-point numbers a NaN that no operation
 of a card returns, which knows one NaN only."""
 

@@ -87,13 +87,14 @@ def rounding_growth(
     length = accumulation_length(program, sizes, shape)
     epsilon = float(np.finfo(dtype).eps)
     random = length * epsilon < _RANDOM_UNTIL
-    growth = sqrt(length) if random and not _divides(program) else length
+    in_order = dtype == np.float16  # whoever adds up in halves does so in the order of the source
+    growth = sqrt(length) if (random or in_order) and not _divides(program) else length
     return growth + _rounded_growth(program, dtype, length, epsilon) / _SLACK
 
 
 def _rounded_growth(program: Program, dtype: np.dtype[Any], length: float, epsilon: float) -> float:
     """Return what instructions that round more than C add to it, in units of ε."""
-    of_type = {4: "float", 8: "double"}.get(dtype.itemsize)
+    of_type = {2: "_Float16", 4: "float", 8: "double"}.get(dtype.itemsize)
     found = [
         one
         for kernel in program.kernels

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from eatss.measurement.card import LaunchError
 from eatss.program import Argument, Program
-from eatss.verify.data import dtype_of
+from eatss.verify.data import as_parameter, dtype_of
 
 
 class HostCode:
@@ -55,7 +53,6 @@ class HostCode:
 def _passed(argument: Argument, values: Mapping[str, Any], sizes: Mapping[str, int]) -> Any:
     if argument.role in ("array", "cell"):
         return ctypes.c_void_p(values[argument.name].data.ptr)
-    c_type: Any = np.ctypeslib.as_ctypes_type(dtype_of(argument))
     if argument.role == "parameter":
-        return c_type(sizes[argument.name])
-    return c_type(values[argument.name].item())
+        return as_parameter(dtype_of(argument).type(sizes[argument.name]))
+    return as_parameter(values[argument.name])

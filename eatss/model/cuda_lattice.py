@@ -19,7 +19,13 @@ from eatss.analysis.mapping import (
     thread_axes,
     threads_along,
 )
-from eatss.analysis.structure import COPIES_AHEAD, Structure, WarpInstruction
+from eatss.analysis.structure import (
+    COPIES_AHEAD,
+    VECTOR_BYTES,
+    WORD_BYTES,
+    Structure,
+    WarpInstruction,
+)
 from eatss.gpu.profile import GpuProfile
 from eatss.polyhedral.kernel import Loop
 from eatss.prediction.cuda_shape import CudaCandidates, trips_of
@@ -179,7 +185,8 @@ def lattices(
         elif structure.instruction is not None:
             found.append(_product_lattice(facts, structure, structure.instruction))
         elif facts.loops:
-            ahead = profile.compute_capability >= COPIES_AHEAD
+            every = set(range(len(facts.references)))
+            ahead = profile.compute_capability >= COPIES_AHEAD and _may_run_ahead(facts, every)
             found.append(_plain_lattice(facts, structure, PLAIN_STAGES if ahead else (1,)))
     return [lattice for lattice in found if len(lattice)]
 
@@ -290,6 +297,7 @@ def _product_lattice(
     groups = [group for group in _groups(facts, structure) if used & set(group)]
     covered = {at for group in groups for at in group}
     stageable = {at for launch in structure.launches for own in launch.stageable for at in own}
+    ahead = _may_run_ahead(facts, covered)
     rows: list[tuple[int, ...]] = []
     if used & stageable <= covered and _reaches(trips[product.sum_loop], instruction.steps):
         for along_rows in _along(instruction.rows, instruction.lanes[0], trips[product.rows]):
@@ -307,7 +315,7 @@ def _product_lattice(
                     (*along_rows[:2], *along_columns[:2], steps, stages)
                     for steps in PRODUCT_STEPS
                     if _reaches(trips[product.sum_loop], steps)
-                    for stages in STAGES
+                    for stages in (STAGES if ahead else (1,))
                 ]
     table = np.array(rows, dtype=np.int64).reshape(len(rows), 6)
     ones = np.ones(len(rows), dtype=np.int64)
@@ -329,6 +337,19 @@ def _product_lattice(
         sum_tile=ones,
         chunks=ones,
         stages=table[:, 5],
+    )
+
+
+def _may_run_ahead(facts: KernelFacts, references: set[int]) -> bool:
+    """Tell whether copies of all arrays of some references may do without registers.
+
+    There are such copies of words and of vectors, which halves need: rows of whole vectors.
+    """
+    names = {facts.references[at].array for at in references}
+    extents = {one.name: (one.element_bytes, one.extents) for one in facts.work.arrays}
+    return all(
+        size >= WORD_BYTES or not own or own[-1] is None or own[-1] % (VECTOR_BYTES // size) == 0
+        for size, own in (extents[name] for name in names if name in extents)
     )
 
 

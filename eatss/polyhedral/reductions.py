@@ -174,10 +174,14 @@ def _operator_of(value: Expression, stored: ElementType) -> str | None:
 
 
 def _is_transparent(value: Expression, stored: ElementType) -> bool:
-    """Tell whether a value is a conversion to a floating type no narrower than what is stored."""
+    """Tell whether a value is a conversion to a floating type no narrower than what is stored.
+
+    One to a half is none: halves are rounded to after each operation, and so in its order.
+    """
     return (
         isinstance(value, Cast)
         and value.element_type.is_floating
+        and value.element_type is not ElementType.HALF
         and (not stored.is_floating or value.element_type.size_bytes >= stored.size_bytes)
     )
 

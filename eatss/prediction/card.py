@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from eatss.analysis.structure import TensorFormat
 from eatss.diagnostics import input_error
-from eatss.gpu.profile import GpuProfile
+from eatss.gpu.profile import HALVES_OF_TF32, GpuProfile
 from eatss.gpu.scaled import FALLBACK_LIMIT_W, calibration_of
 
 SCHEDULERS = 4
@@ -28,6 +28,9 @@ TF32_SHARE = 0.72
 an H200, of 946 that its datasheet comes to at the highest clock
 [benchmarks/results/h200/characterize.txt]."""
 
+FP16_MMA = 16 * 8 * 16 / 32
+"""Multiply-adds of the priced instruction of halves, m16n8k16, over the lanes of a warp."""
+
 WARPGROUPS = ((9, 0), (12, 0))
 """The compute capabilities with such instructions: from the first, below the second."""
 
@@ -40,10 +43,11 @@ class Prices:
     """Energies in J at the highest clock, and power in W.
 
     ``instruction_j``, ``fp64_j`` and ``fp32_j`` are of an instruction of a full warp,
-    ``tensor64_j`` and ``tensor32_j`` of as many multiply-adds on tensor cores, of 64 bits and of
-    TF32, ``l1_wavefront_j`` of 128 bytes from L1, ``shared_wavefront_j`` of a cycle of shared
-    memory, ``shared_byte_j`` of a byte in it, the other ``*_byte_j`` of a byte. ``voltage_floor``
-    says how prices fall with the clock; those of memory do not.
+    ``tensor64_j``, ``tensor32_j`` and ``tensor16_j`` of as many multiply-adds on tensor cores, of
+    64 bits, of TF32 and of halves, ``l1_wavefront_j`` of 128 bytes from L1,
+    ``shared_wavefront_j`` of a cycle of shared memory, ``shared_byte_j`` of a byte in it, the other
+    ``*_byte_j`` of a byte. ``voltage_floor`` says how prices fall with the clock; those of memory
+    do not.
     """
 
     instruction_j: float
@@ -51,6 +55,7 @@ class Prices:
     fp32_j: float
     tensor64_j: float
     tensor32_j: float
+    tensor16_j: float
     l1_wavefront_j: float
     shared_wavefront_j: float
     shared_byte_j: float
@@ -107,10 +112,14 @@ class Card:
     launch_s: float
     prices: Prices
 
-    def tensor_rate(self, form: Literal["fp64", "tf32"]) -> float:
+    def tensor_rate(self, form: TensorFormat) -> float:
         """Return the multiply-adds of an SM's tensor cores in a cycle, at least one."""
-        rate = self.fp64_tensor_per_cycle if form == "fp64" else self.tf32_tensor_per_cycle
-        return max(1.0, rate)
+        rates = {
+            "fp64": self.fp64_tensor_per_cycle,
+            "tf32": self.tf32_tensor_per_cycle,
+            "fp16": HALVES_OF_TF32 * self.tf32_tensor_per_cycle,
+        }
+        return max(1.0, rates[form])
 
 
 def card_of(profile: GpuProfile) -> Card:
@@ -202,6 +211,7 @@ def _prices(found: Mapping[str, float], mma: float) -> Prices:
         fp32_j=1e-12 * found["fp32_pj"],
         tensor64_j=1e-12 * found["tensor_fp64_pj"] / mma,
         tensor32_j=1e-12 * found["tensor_tf32_pj"] / TF32_MMA,
+        tensor16_j=1e-12 * found["tensor_fp16_pj"] / FP16_MMA,
         l1_wavefront_j=1e-12 * found["l1_wavefront_pj"],
         shared_wavefront_j=1e-12 * found["shared_wavefront_pj"],
         shared_byte_j=1e-12 * found["shared_byte_pj"],

@@ -88,6 +88,7 @@ def demand_of(of: CudaLaunch) -> Demand:
         fp32=demand.fp32,
         tensor64=demand.tensor64,
         tensor32=demand.tensor32,
+        tensor16=demand.tensor16,
         lanes=of.shape.block_threads / (of.warps * of.card.warp),
         late=demand.late / np.maximum(1.0, demand.fp64 + demand.fp32),
         l1_wavefronts=demand.l1_wavefronts,

@@ -63,7 +63,8 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         row_sectors = np.ceil(box.sizes[-1] * box.element_bytes / SECTOR_BYTES)
         box_bytes = prod(box.sizes[:-1], start=of.ones) * row_sectors * SECTOR_BYTES
         fetched = of.active * box_bytes * times * on
-        wave = np.maximum(box.element_bytes * of.card.warp / LINE_BYTES, 1.0)
+        together = _copied_together(of, at, box)
+        wave = np.maximum(box.element_bytes * of.card.warp / LINE_BYTES, 1.0 / together)
         requests = loads * times * on
         lines = _request_lines(of, box, rows_turned)
         width = np.where(in_lines, VECTOR_BYTES / box.element_bytes, 1.0)
@@ -71,7 +72,6 @@ def add_copies(setting: CodeResources, demand: DemandBuilder) -> None:
         demand.add_shared(requests, of.ones * wave)
         demand.l2_bytes += fetched
         demand.copied_bytes += fetched
-        together = _copied_together(of, at, box)
         even = rows_turned | (together > 1) | _copies_rows(of, box.whole)
         each = _copy_instructions(of, even, ahead)
         each = np.where(in_lines, each / width + 1.0, each)
@@ -246,6 +246,7 @@ def add_phases(of: CudaLaunch, demand: DemandBuilder) -> None:
             demand.fp32 * card.warp / card.fp32_per_cycle,
             demand.tensor64 * card.warp / card.tensor_rate("fp64"),
             demand.tensor32 * card.warp / card.tensor_rate("tf32"),
+            demand.tensor16 * card.warp / card.tensor_rate("fp16"),
             demand.l1_wavefronts + demand.shared_wavefronts,
         ]
     )
@@ -261,10 +262,11 @@ def _copied_together(of: CudaLaunch, at: int, box: GroupBox) -> Column:
     """Return the elements that a thread copies at a time.
 
     Rows in memory and in the box are whole vectors, and boxes begin where vectors do. Copies of
-    products that warps compute are counted by element.
+    products that warps compute are counted by element, but for halves.
     """
     width = VECTOR_BYTES // box.element_bytes
-    if of.structure.instruction is not None or width <= 1:
+    by_element = of.structure.instruction is not None and box.element_bytes >= WORD_BYTES
+    if by_element or width <= 1:
         return of.ones
     own = [uniform for uniform in of.all_uniform_sets if uniform.group == at]
     if any(any(one.spans) or not may_be_aligned(of, one.access) for one in own):

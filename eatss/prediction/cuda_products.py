@@ -38,18 +38,19 @@ def add_product(of: CudaLaunch, demand: DemandBuilder, statement: StatementFacts
     steps = steps * of.steps_beside(statement) - plain
     groups = steps / instruction.steps
     matrices = _matrices(of, instruction, product)
-    loads = groups * loads_of(of, instruction, product)
+    elements = groups * loads_of(of, instruction, product)
+    loads = elements * _requests(instruction)
     count = groups * matrices * instruction.products
     done = count * instruction.multiply_adds / of.card.warp
     demand.add_products(instruction.format, done, count)
-    demand.add_instructions(loads * instruction.conversions)
+    demand.add_instructions(elements * instruction.conversions)
     first, _ = instruction.elements
     along = of.shape.points[product.rows] / instruction.points[0]
     extra = instructions_of(statement.with_factors_last(), of.constants) - _FUSED
     demand.add_arithmetic(statement, groups * along * first * max(0.0, extra))
-    width = statement.element_bytes * of.card.warp
-    demand.add_shared(loads, of.ones * (width / LINE_BYTES))
-    demand.operand_bytes += of.launched_warps * loads * width
+    width = instruction.factor_bytes * of.card.warp
+    demand.add_shared(elements, of.ones * (width / LINE_BYTES))
+    demand.operand_bytes += of.launched_warps * elements * width
     demand.add_instructions(loads + of.tile_steps(statement) * of.code.step_instructions)
     demand.chain_cycles += steps * group_cycles(of, statement) / instruction.steps
 
@@ -101,7 +102,8 @@ def group_cycles(of: CudaLaunch, statement: StatementFacts) -> Column:
     rate = of.card.tensor_rate(instruction.format) / SCHEDULERS
     done = instruction.multiply_adds * instruction.products
     issue = _matrices(of, instruction, product) * done / rate
-    wait = of.card.shared_cycles + loads_of(of, instruction, product)
+    loads = loads_of(of, instruction, product) * _requests(instruction)
+    wait = of.card.shared_cycles + loads
     return np.where(loads_ahead(of), np.maximum(wait, issue), wait + issue)
 
 
@@ -142,20 +144,20 @@ def fragment_words(of: CudaLaunch) -> Column:
     It has those of one of them for all of its rows, those of the other for one matrix at a time;
     of two steps all where they are loaded ahead. Of further parts it has those of one matrix each.
     """
-    most, parts = of.zeros, 0
+    most, parts = of.zeros, 0.0
     for statement in of.statements:
         if is_product(of, statement):
             instruction, product = _used(of, statement)
             along = of.shape.points[product.rows] / instruction.points[0]
             first, second = instruction.elements
-            most = np.maximum(most, (along * first + second) * instruction.words)
+            most = np.maximum(most, (along * first + second) * instruction.factor_words)
             parts = max(parts, _part_words(instruction))
     return np.where(loads_ahead(of), STEPS_LOADED * _step_words(of), most) + parts
 
 
-def _part_words(instruction: WarpInstruction) -> int:
+def _part_words(instruction: WarpInstruction) -> float:
     """Return the registers for further parts of factors, of one matrix of each."""
-    return (instruction.parts - 1) * sum(instruction.elements) * instruction.words
+    return (instruction.parts - 1) * sum(instruction.elements) * instruction.factor_words
 
 
 def _step_words(of: CudaLaunch) -> Column:
@@ -164,7 +166,7 @@ def _step_words(of: CudaLaunch) -> Column:
     for statement in of.statements:
         if is_product(of, statement):
             instruction, product = _used(of, statement)
-            most = np.maximum(most, loads_of(of, instruction, product) * instruction.words)
+            most = np.maximum(most, loads_of(of, instruction, product) * instruction.factor_words)
     return most
 
 
@@ -176,6 +178,11 @@ def loads_of(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts
     )
     first, second = instruction.elements
     return np.asarray(rows * first + columns * second)
+
+
+def _requests(instruction: WarpInstruction) -> float:
+    """Return the loads for each element: halves come and go in pairs."""
+    return min(1.0, instruction.factor_words)
 
 
 def _matrices(of: CudaLaunch, instruction: WarpInstruction, product: ProductFacts) -> Column:

@@ -113,7 +113,8 @@ class _Counting:
                 requests = instances * max(1, uniform.count)
                 torn = torn_request(of, uniform.access)
                 self.demand.add_stores(requests, *request(of, uniform.access), torn)
-                self.demand.add_instructions(requests * code.load_instructions)
+                converts = float(uniform.access.converts)
+                self.demand.add_instructions(requests * (code.load_instructions + converts))
         self._add_wait()
 
     def _add_reads(self, uniform: UniformSet) -> None:
@@ -123,6 +124,7 @@ class _Counting:
         body = distinct(of, uniform)
         often = of.steps(self._reading_loops(uniform))
         requests = self.share * body * often
+        converts = float(uniform.access.converts)
         total = of.launched_warps * requests
         width = vector_width(of, self.statement, uniform)
         near = np.where(
@@ -136,7 +138,7 @@ class _Counting:
         demand.add_shared(alone, bank_request(self.setting, uniform))
         demand.operand_bytes += total * of.different_bytes(uniform.access)
         each = np.where(on > 0, 1.0 / width, code.load_instructions)
-        demand.add_instructions((requests - alone) * each + alone)
+        demand.add_instructions((requests - alone) * each + alone + requests * converts)
         missing = missing_bytes(self.setting, self.statement, uniform, total) * (1.0 - on)
         demand.l1_wavefronts += total * wave * (1.0 - on)
         demand.l2_bytes += missing

@@ -21,9 +21,9 @@ class Demand:
     of a thread, an estimate. ``shared_bytes``: of a block, which may have ``shared_limit_bytes``.
 
     ``instructions``: warp instructions of any kind. ``fp64``, ``fp32``: those that the units of
-    that width run. ``tensor64``, ``tensor32``: multiply-adds on tensor cores, of 64 bits and of
-    TF32, as many as a warp has lanes counted as one. ``lanes``: the share of a warp's lanes that
-    have work.
+    that width run. ``tensor64``, ``tensor32``, ``tensor16``: multiply-adds on tensor cores, of
+    64 bits, of TF32 and of halves, as many as a warp has lanes counted as one. ``lanes``: the share
+    of a warp's lanes that have work.
 
     ``l1_wavefronts``, ``shared_wavefronts``: cycles of an SM's load and store unit.
     ``operand_bytes``: read from L1 or shared memory for arithmetic, what lanes share counted once.
@@ -53,6 +53,7 @@ class Demand:
     fp32: Column
     tensor64: Column
     tensor32: Column
+    tensor16: Column
     lanes: Column
     late: Column
     l1_wavefronts: Column

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
+from eatss.analysis.structure import TensorFormat
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.access import SECTOR_BYTES
 from eatss.prediction.arithmetic import is_wide
@@ -29,6 +28,7 @@ class DemandBuilder:
         self.late = zero.copy()
         self.tensor64 = zero.copy()
         self.tensor32 = zero.copy()
+        self.tensor16 = zero.copy()
         self.l1_wavefronts = zero.copy()
         self.shared_wavefronts = zero.copy()
         self.operand_bytes = zero.copy()
@@ -52,11 +52,9 @@ class DemandBuilder:
             self.fp32 += total
         self.instructions += total
 
-    def add_products(
-        self, form: Literal["fp64", "tf32"], each: Column, instructions: Column
-    ) -> None:
+    def add_products(self, form: TensorFormat, each: Column, instructions: Column) -> None:
         """Add multiply-adds of tensor cores of each warp, over its lanes, by instructions."""
-        total = self.tensor64 if form == "fp64" else self.tensor32
+        total = {"fp64": self.tensor64, "tf32": self.tensor32, "fp16": self.tensor16}[form]
         total += self._warps * each
         self.instructions += self._warps * instructions
 

@@ -60,6 +60,7 @@ def ppcg_demand(
         fp32=demand.fp32,
         tensor64=np.zeros(len(demand.fp32)),
         tensor32=np.zeros(len(demand.fp32)),
+        tensor16=np.zeros(len(demand.fp32)),
         lanes=of.shape.threads / (of.warps * card.warp),
         late=np.zeros(len(of)),
         l1_wavefronts=demand.l1_wavefronts,

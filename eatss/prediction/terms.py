@@ -112,6 +112,11 @@ def _times(demand: Demand, card: Card, resident: Column) -> tuple[dict[str, Colu
         * card.warp
         / card.tensor_rate("tf32")
         / cycles,
+        "FP16 tensor cores": demand.tensor16
+        * _turns(demand, card, resident, 1.0)
+        * card.warp
+        / card.tensor_rate("fp16")
+        / cycles,
         "L1": (demand.l1_wavefronts + demand.shared_wavefronts) * per_sm / cycles,
         "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
         + demand.torn_bytes / card.l2_torn_bytes_s,
@@ -161,7 +166,8 @@ def _energies(demand: Demand, card: Card) -> tuple[dict[str, Column], Column]:
         "instructions": others * lanes * prices.instruction_j,
         "arithmetic": lanes * (demand.fp64 * prices.fp64_j + demand.fp32 * prices.fp32_j)
         + demand.tensor64 * prices.tensor64_j
-        + demand.tensor32 * prices.tensor32_j,
+        + demand.tensor32 * prices.tensor32_j
+        + demand.tensor16 * prices.tensor16_j,
         "L1 and shared memory": demand.l1_wavefronts * prices.l1_wavefront_j
         + demand.shared_wavefronts * prices.shared_wavefront_j
         + demand.operand_bytes * prices.shared_byte_j,

@@ -81,7 +81,7 @@ class RoundedSums:
     least: float
 
     def __str__(self) -> str:
-        unit = {"float": "2^-24", "double": "2^-53"}[self.element_type]
+        unit = {"_Float16": "2^-11", "float": "2^-24", "double": "2^-53"}[self.element_type]
         each = f"{self.product_error:.3g} + {self.sum_roundings:g} n {unit}"
         return f"a sum of n products by {self.instruction} is within ({each}) sum |a||b|"
 
@@ -248,7 +248,7 @@ class Program(Shown):
         original: The C that it was made from.
         gpu: Name of the profile that it was made for.
         compute_capability: What it needs, ``90`` for 9.0.
-        dtype: ``"float"`` or ``"double"``.
+        dtype: ``"float"``, ``"double"`` or ``"_Float16"``: the widest of its arrays.
         strict_fp: Whether every floating-point operation keeps the original's order.
         index_bits: Bits of its indices.
         flags: Options the CUDA compiler has to get.

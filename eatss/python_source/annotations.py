@@ -46,6 +46,7 @@ class ParamAnnotation:
 
 PARAM = "Param"
 ELEMENTS = {
+    "f16": ElementType.HALF,
     "f32": ElementType.FLOAT,
     "f64": ElementType.DOUBLE,
     "i8": ElementType.INT8,
@@ -62,6 +63,7 @@ ELEMENTS = {
 SHORT_NAMES = {element: name for name, element in ELEMENTS.items()}
 
 Param = ParamAnnotation()
+f16 = ElementAnnotation("f16", ElementType.HALF)
 f32 = ElementAnnotation("f32", ElementType.FLOAT)
 f64 = ElementAnnotation("f64", ElementType.DOUBLE)
 i8 = ElementAnnotation("i8", ElementType.INT8)

@@ -47,6 +47,10 @@ _OF_INTEGERS = {
 """Functions that leave integers integers in NumPy, and what says the same (see their hint)."""
 
 
+_IN_FLOAT = (ElementType.FLOAT, ElementType.HALF)
+"""Types for which functions are those of C for ``float``."""
+
+
 class Operands(Protocol):
     """Reads arguments; ``ExpressionReader`` does."""
 
@@ -121,36 +125,37 @@ class CallReader:
             return value
         function = "abs"
         if is_floating(kind):
-            function = "fabsf" if kind is ElementType.FLOAT else "fabs"
+            function = "fabsf" if kind in _IN_FLOAT else "fabs"
         elif kind is ElementType.INT64:
             function = "labs"
         result = Value(piece=joined(f"{function}(", value.piece, ")"), type=kind)
-        small = kind in (ElementType.INT8, ElementType.INT16)
+        small = kind in (ElementType.INT8, ElementType.INT16, ElementType.HALF)
         return cast(result, kind) if small else result
 
     def _function(self, node: ast.Call, full: str, function: str) -> Value:
         """Read a function of floating-point numbers.
 
-        Those of ``math`` take and give doubles; NumPy's keep 32 bits.
+        Those of ``math`` take and give doubles; NumPy's keep 32 bits, and round to 16 at the end.
         """
         values = self._operands.values(node.args)
         kind: NumberType = Weak.FLOAT
         if full.startswith("numpy."):
             kind = self._numpy_type(node, full, values)
-        if kind is ElementType.FLOAT:
+        if kind in _IN_FLOAT:
             function += "f"
         arguments = []
         for value in values:
-            needed = kind is ElementType.FLOAT or value.number is not None
+            needed = kind in _IN_FLOAT or value.number is not None
             one = self._converted(node, value, kind) if needed else value
             arguments.append(one.piece)
-        return Value(piece=joined(f"{function}(", listed(arguments), ")"), type=kind)
+        result = Value(piece=joined(f"{function}(", listed(arguments), ")"), type=kind)
+        return cast(result, kind) if kind is ElementType.HALF else result
 
     def _numpy_type(self, node: ast.Call, full: str, values: Sequence[Value]) -> NumberType:
         kind = values[0].type
         for value in values[1:]:
             kind = common_type(kind, value.type)
-        if kind is ElementType.FLOAT:
+        if kind in _IN_FLOAT:
             return kind
         if not is_floating(kind) and full in _OF_INTEGERS:
             raise self._findings.refusal(

@@ -163,9 +163,10 @@ def _body(
 
 
 def _mixes(node: ast.FunctionDef, parameters: Sequence[Parameter], resolve: Resolve) -> bool:
-    """Tell whether there are floating-point numbers of 32 bits."""
-    return any(one.argument.element_type is ElementType.FLOAT for one in parameters) or any(
-        resolve(one) == "numpy.float32"
+    """Tell whether there are floating-point numbers of 32 or 16 bits."""
+    narrow = (ElementType.FLOAT, ElementType.HALF)
+    return any(one.argument.element_type in narrow for one in parameters) or any(
+        resolve(one) in ("numpy.float32", "numpy.float16")
         for one in ast.walk(node)
         if isinstance(one, ast.Name | ast.Attribute)
     )

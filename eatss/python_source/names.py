@@ -53,8 +53,9 @@ NUMPY_OF_TWO = {
     "hypot": "hypot", "power": "pow",
 }  # fmt: skip
 NUMPY_TYPES = {
-    "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16", "int32": "i32",
-    "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+    "float16": "f16", "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16",
+    "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32",
+    "uint64": "u64",
 }  # fmt: skip
 """Types of NumPy that are called to convert a number, by their name in ``eatss``."""
 

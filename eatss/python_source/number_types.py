@@ -23,6 +23,7 @@ class Weak(Enum):
 NumberType = Weak | ElementType
 
 _NUMPY = {
+    ElementType.HALF: "f2",
     ElementType.FLOAT: "f4",
     ElementType.DOUBLE: "f8",
     ElementType.INT8: "i1",
@@ -35,6 +36,7 @@ _NUMPY = {
     ElementType.UINT64: "u8",
 }
 _ELEMENTS = {name: element for element, name in _NUMPY.items()}
+_FLOATING = (ElementType.HALF, ElementType.FLOAT, ElementType.DOUBLE)
 _RANKS = (ElementType.INT32, ElementType.UINT32, ElementType.INT64, ElementType.UINT64)
 
 
@@ -81,7 +83,7 @@ def common_type(left: NumberType, right: NumberType) -> NumberType:
 def usual_type(left: ElementType, right: ElementType) -> ElementType:
     """Return the type in which C does arithmetic with both (LP64)."""
     if left.is_floating or right.is_floating:
-        return ElementType.DOUBLE if ElementType.DOUBLE in (left, right) else ElementType.FLOAT
+        return max((one for one in (left, right) if one.is_floating), key=_FLOATING.index)
     return max(promoted(left), promoted(right), key=_RANKS.index)
 
 
@@ -95,8 +97,9 @@ def one_type(candidates: Sequence[Candidate], *, mixes: bool) -> NumberType | No
 
     Args:
         candidates: the types of the values.
-        mixes: whether the function has 32-bit floating-point numbers. Then a double of Python is
-            not the same as one of NumPy: the first gives way to 32 bits, the second does not.
+        mixes: whether the function has floating-point numbers of 32 or 16 bits. Then a double of
+            Python is not the same as one of NumPy: the first gives way to these, the second does
+            not.
     """
     firm = {one.type for one in candidates if not one.free}
     free = {one.type for one in candidates if one.free}

@@ -198,7 +198,7 @@ def _operand(value: Value, common: NumberType) -> Value:
     """Return an operand for arithmetic in a type; what C converts itself is left to C."""
     if value.number is not None and (value.type is not common or common is not Weak.INT):
         return _literal_as(value, value.number, common)
-    if value.type is Weak.FLOAT and common is ElementType.FLOAT:
+    if value.type is Weak.FLOAT and common in (ElementType.FLOAT, ElementType.HALF):
         return cast(value, common)
     return value
 
@@ -217,7 +217,9 @@ def _literal_as(value: Value, number: float, wanted: NumberType) -> Value:
         return _with_suffix(value, int(number), wanted)
     as_float = float(number)
     text = f"{_single(as_float)}f" if element is ElementType.FLOAT else repr(as_float)
-    precedence = UNARY if text.startswith("-") else PRIMARY
+    if element is ElementType.HALF:
+        text = f"({element.value}) {_single(_half(as_float))}f"
+    precedence = UNARY if text.startswith(("-", "(")) else PRIMARY
     marks = tuple(replace(mark, end=min(mark.end, len(text))) for mark in value.piece.marks)
     return Value(piece=Piece(text, marks), type=wanted, precedence=precedence, number=number)
 
@@ -248,3 +250,16 @@ def _single(number: float) -> str:
         == rounded
     )
     return text if any(sign in text for sign in ".en") else f"{text}.0"
+
+
+def _half(number: float) -> float:
+    """Return a number rounded to 16 bits.
+
+    Raises:
+        TypeClashError: it is too large for them.
+    """
+    try:
+        (rounded,) = struct.unpack("e", struct.pack("e", number))
+    except OverflowError:
+        raise TypeClashError(f"{number!r} is too large for 16 bits") from None
+    return float(rounded)

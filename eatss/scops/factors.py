@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-from eatss.scops.expression import Binary, Expression
+from eatss.scops.array import ElementType
+from eatss.scops.expression import Binary, Cast, Expression, Read
 
 
 def added_to(value: Expression, is_target: Callable[[Expression], bool]) -> Expression | None:
@@ -33,6 +34,24 @@ def addends(value: Expression) -> Iterator[Expression]:
         yield from addends(value.right)
     else:
         yield value
+
+
+def narrow_factor(
+    factor: Expression, element_type: ElementType, types: Mapping[int, ElementType]
+) -> Expression | None:
+    """Return the value of a type that a factor is the conversion of, ``None`` if it is none.
+
+    Args:
+        factor: of a product in a wider type.
+        element_type: the narrower type.
+        types: of what accesses read, by their numbers.
+    """
+    if not isinstance(factor, Cast):
+        return None
+    inner = factor.operand
+    if isinstance(inner, Read):
+        return inner if types.get(inner.access) is element_type else None
+    return inner if isinstance(inner, Cast) and inner.element_type is element_type else None
 
 
 def product_of(parts: Sequence[Expression]) -> Expression:

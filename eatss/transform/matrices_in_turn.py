@@ -47,7 +47,9 @@ def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
             continue
         if {one.name for one in own} & set(factor.held.points[number].terms):
             continue  # a lane loads several of one matrix: they are beside each other in registers
-        width = max(one.size_bytes for one in instruction.element_types)
+        types = instruction.element_types
+        loaded = types if instruction.factor_type is None else (instruction.factor_type,)
+        width = max(one.size_bytes for one in loaded)
         kernel = _Turns(number=number, points=own[0].extent, element_bytes=width).changed(kernel)
     return kernel
 

@@ -6,7 +6,8 @@ becomes, with three stages: copies of the first two turns; then in each turn a w
 copies, a barrier, the start of those of two turns later into the boxes that are free, and what is
 computed. Behind the barrier nobody reads what was computed with in the turn before, and everybody
 has waited, so it is the only one of a turn.
-Copies do not pass through registers (``cp.async``), so they go on while threads compute.
+Copies do not pass through registers (``cp.async``), so they go on while threads compute. Those of
+single halves do: there are none of so few bytes that do not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from eatss.analysis.banks import COPIED_BYTES
 from eatss.free_names import free_name
 from eatss.kernel.barriers import varies, varying_names
 from eatss.kernel.layout import Layout
@@ -52,6 +54,7 @@ from eatss.program import (
     substitute,
     total,
 )
+from eatss.scops import ElementType
 from eatss.transform.copies_among_products import (
     PlainCopies,
     apart,
@@ -69,8 +72,10 @@ from eatss.transform.through_registers import (
     without_lines,
 )
 
-_SIZES = (4, 8)
-"""Bytes of elements that can be copied without registers."""
+_SIZES = (4, 8, COPIED_BYTES)
+"""Bytes that can be copied at a time without registers."""
+
+_HALF_BYTES = ElementType.HALF.size_bytes
 
 _SELDOM = 4
 """How often loops over copies are unrolled that run at the edges only. As a whole, they take the
@@ -132,9 +137,18 @@ def _copies_plainly(node: Node) -> bool:
 
 
 def _may_start(copy: Copy) -> bool:
+    """Tell whether a copy need not pass through registers."""
+    return _fills(copy) and copy.target.buffer.element_type.size_bytes * copy.width in _SIZES
+
+
+def _fills_with_halves(copy: Copy) -> bool:
+    """Tell whether a copy is one of single halves, which pass through registers."""
     size = copy.target.buffer.element_type.size_bytes
-    spaces = copy.source.buffer.space, copy.target.buffer.space
-    return spaces == ("global", "shared") and size in _SIZES
+    return _fills(copy) and copy.width * size == _HALF_BYTES
+
+
+def _fills(copy: Copy) -> bool:
+    return (copy.source.buffer.space, copy.target.buffer.space) == ("global", "shared")
 
 
 def _ahead(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -209,7 +223,11 @@ class _Ahead:
         if _written(found.rest) & found.buffers or _read(found.copies) & found.buffers:
             return None
         copied = [node for node in every(found.copies) if isinstance(node, Copy)]
-        return found if all(map(_may_start, copied)) else None
+        starts = [_may_start(one) for one in copied]
+        if not any(starts):
+            return None
+        others = (one for one, start in zip(copied, starts, strict=True) if not start)
+        return found if all(map(_fills_with_halves, others)) else None
 
     def with_stages(self, kernel: Kernel, stages: int, around: _Around) -> Kernel:
         """Return a kernel in which the loop copies ahead."""

@@ -53,7 +53,7 @@ from eatss.program import (
 )
 from eatss.program.linear import Linear, linear
 from eatss.scops import AffineValue, Expression, Read, preorder
-from eatss.scops.factors import factors, product_of
+from eatss.scops.factors import factors, narrow_factor, product_of
 from eatss.transform.index_sums import in_order
 from eatss.transform.use_instruction import added_to_target
 
@@ -149,7 +149,8 @@ class _User:
     def _parts(self, nest: _Nest, product_: Expression) -> dict[str, Expression] | None:
         """Return what each operand is: the factors that move along its own axis alone.
 
-        Factors that move along neither go to the first operand.
+        Factors that move along neither go to the first operand. Where an instruction takes factors
+        of another type, there is one of it for each operand.
         """
         k = nest.around.counter
         moving = [{axis.point, axis.thread} for axis in self._axes]
@@ -167,7 +168,16 @@ class _User:
             k in used and used & own for used, own in zip(uses.values(), moving, strict=True)
         ):
             return None
-        return {name: product_of(factors) for name, factors in groups.items()}
+        narrow = self._instruction.factor_type
+        if narrow is None:
+            return {name: product_of(factors) for name, factors in groups.items()}
+        types = {at: one.buffer.element_type for at, one in enumerate(nest.compute.reads)}
+        inner = {
+            name: narrow_factor(own[0], narrow, types) if len(own) == 1 else None
+            for name, own in groups.items()
+        }
+        found = {name: one for name, one in inner.items() if one is not None}
+        return found if len(found) == len(groups) else None
 
     def _loads(self, nest: _Nest, factor: Expression) -> bool:
         """Tell whether any lane can load a factor: registers and counters are a thread's own."""
@@ -210,7 +220,7 @@ class _User:
             buffer = Buffer(
                 name=free_name(f"fragment_{operand.name}", self._taken),
                 space="register",
-                element_type=nest.compute.target.buffer.element_type,
+                element_type=instruction.factor_type or nest.compute.target.buffer.element_type,
                 layout=Layout((Constant(tiles[axis]), Constant(count))),
             )
             fragments[operand.name] = buffer

@@ -45,6 +45,10 @@ _EXACT = (
     "-w",
     "-Wl,-Bsymbolic",
 )
+_HALF = "eatss_half"
+_HALVES = ("-fexcess-precision=16",)
+"""Operations on halves round each to a half, which compilers do not do by themselves."""
+
 _EXPORTED = "{ global: eatss_*; local: *; };"
 _ERROR = re.compile(r":(\d+):\d+: error: (.*)")
 _BAD_ARGUMENT = re.compile(r"(?:incompatible type for argument|passing argument) (\d+) of")
@@ -214,6 +218,7 @@ class Builder:
             included = self._switched(included, target, self._defines(values), "c")
         command = [self._compilers.cc, "-x", "c", "-std=gnu11", *_EXACT, *self._only_called()]
         command += self._defines(values)
+        command += _HALVES if _HALF in program.text else ()
         source = target.with_suffix(".c")
         for _ in range(2 * _MOST_EXTRA):
             made = original_text(

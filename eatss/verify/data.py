@@ -29,6 +29,7 @@ INFINITE: Flavour = "infinite"
 """Data in [0, 1) with one infinity in each array: code that looks for one finds it."""
 
 _DTYPES: Mapping[str, npt.DTypeLike] = {
+    "_Float16": np.float16,
     "float": np.float32,
     "double": np.float64,
     "signed char": np.int8,
@@ -112,11 +113,12 @@ def make_buffers(
     )
 
 
-def as_parameter(argument: Argument, buffer: Buffer) -> ctypes._SimpleCData[Any]:
-    """Return a by-value argument as the C type it has."""
-    c_type = np.ctypeslib.as_ctypes_type(dtype_of(argument))
-    value: ctypes._SimpleCData[Any] = c_type(buffer.array.reshape(-1)[0].item())
-    return value
+def as_parameter(value: np.generic[Any]) -> ctypes._SimpleCData[Any]:
+    """Return a number as C passes it by value; a half, a structure of its bits, as these."""
+    bits: np.generic[Any] = value.view(np.uint16) if value.dtype == np.float16 else value
+    c_type: Any = np.ctypeslib.as_ctypes_type(np.dtype(bits.dtype.str))
+    passed: ctypes._SimpleCData[Any] = c_type(bits.item())
+    return passed
 
 
 def blank_buffer(argument: Argument, number: int, sizes: Mapping[str, int]) -> Buffer:

@@ -155,7 +155,7 @@ def _call(
     library: ctypes.CDLL, entry: Entry, buffers: Sequence[Buffer], addresses: Sequence[int]
 ) -> int:
     passed: list[Any] = [
-        as_parameter(buffer.argument, buffer)
+        as_parameter(buffer.array.reshape(-1)[0])
         if buffer.argument.role in ("scalar", "parameter")
         else ctypes.c_void_p(address)
         for buffer, address in zip(buffers, addresses, strict=True)

@@ -11,7 +11,7 @@ from typing import Literal
 from eatss.program import Program
 from eatss.program.tokens import Function, Token, closing, definition, tokens
 
-_TYPES = frozenset(("int", "long", "double", "float", "unsigned"))
+_TYPES = frozenset(("int", "long", "double", "float", "unsigned", "eatss_half"))
 _RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
     "<": operator.lt,
     "<=": operator.le,

@@ -26,7 +26,7 @@ from eatss.verify.data import Buffer, dtype_of
 _PERTURBED = 3
 _SAFETY = 8.0
 
-_UNIT = {"float": 2.0**-24, "double": 2.0**-53}
+_UNIT = {"_Float16": 2.0**-11, "float": 2.0**-24, "double": 2.0**-53}
 
 
 Roundings: TypeAlias = Mapping[str, tuple[float, float, float]]

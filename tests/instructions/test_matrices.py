@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 from itertools import product
 from pathlib import Path
@@ -10,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eatss.cuda.halves import CPU_DEFINITION
 from eatss.instructions import (
     MMA_3XTF32_16X8X8,
+    MMA_F16_16X8X16,
     MMA_F64_8X8X4,
     MMA_F64_16X8X4,
     MMA_F64_16X8X16,
@@ -37,7 +40,7 @@ def held_by(instruction: Instruction, operand: Operand) -> list[list[tuple[int, 
 
 
 FLOATS = (MMA_TF32_16X8X8, MMA_3XTF32_16X8X8)
-EVERY = (MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16, *FLOATS)
+EVERY = (MMA_F64_8X8X4, MMA_F64_16X8X4, MMA_F64_16X8X16, *FLOATS, MMA_F16_16X8X16)
 
 
 def run_on_cpu(
@@ -48,8 +51,14 @@ def run_on_cpu(
     (kind,) = instruction.element_types
 
     def table(name: str) -> str:
-        rows = (", ".join(repr(before[name][place]) for place in own) for own in held[name])
-        return f"{kind.value} {name}[{LANES}][{len(held[name][0])}] = {{{{{'}, {'.join(rows)}}}}};"
+        narrow = instruction.factor_type is not None and name != "d"
+        written = "eatss_half({!r})" if narrow else "{!r}"
+        rows = (
+            ", ".join(written.format(before[name][place]) for place in own) for own in held[name]
+        )
+        element = "eatss_half" if narrow else kind.value
+        sizes = f"[{LANES}][{len(held[name][0])}]"
+        return f"{element} {name}{sizes} = {{{{{'}, {'.join(rows)}}}}};"
 
     words = {
         name: ", ".join(f"{name}[lane][{slot}]" for slot in range(len(lanes[0])))
@@ -57,7 +66,7 @@ def run_on_cpu(
     }
     tables = "\n".join(map(table, before))
     (folder / "all.cpp").write_text(
-        f'#include "{SHIM}/eatss_cpu.hpp"\n{instruction.cpu_definitions}\n'
+        f'#include "{SHIM}/eatss_cpu.hpp"\n{CPU_DEFINITION}{instruction.cpu_definitions}\n'
         f"#define inf INFINITY\n#define nan NAN\n{tables}\n"
         "void body(void *) { int lane = threadIdx.x; "
         f"{instruction.cuda.format(**words)} }}\n"
@@ -103,6 +112,30 @@ def test_lanes_hold_what_ptx_says_up_to_the_order_of_steps(instruction: Instruct
             assert steps[thread + 4 * i] == k
         assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
     assert sorted(steps.values()) == list(range(8))
+
+
+def test_lanes_hold_pairs_as_ptx_says_up_to_the_order_of_steps() -> None:
+    """PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", ``.f16``."""
+    instruction = MMA_F16_16X8X16
+    held = {one.name: held_by(instruction, one) for one in instruction.operands}
+    pairs = re.findall(r"eatss_pair\((\w)(\d), \w(\d)\)", instruction.definitions)
+    registers = {
+        name: [int(slot) for own, *slots in pairs for slot in slots if own == name]
+        for name in ("a", "b")
+    }
+    steps: dict[int, int] = {}
+    for lane in range(LANES):
+        group, thread = divmod(lane, 4)
+        for i, slot in enumerate(registers["a"]):
+            row, k = held["a"][lane][slot]
+            assert row == group + 8 * (i // 2 % 2)
+            step = 2 * thread + i % 2 + 8 * (i // 4)
+            assert steps.setdefault(step, k) == k
+        for i, slot in enumerate(registers["b"]):
+            k, column = held["b"][lane][slot]
+            assert (k, column) == (steps[2 * thread + i % 2 + 8 * (i // 2)], group)
+        assert held["d"][lane] == [(group + 8 * (i // 2), 2 * thread + i % 2) for i in range(4)]
+    assert sorted(steps) == sorted(steps.values()) == list(range(16))
 
 
 def to_bits(value: float, bits: int) -> float:

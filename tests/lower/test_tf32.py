@@ -93,12 +93,13 @@ def test_only_a_request_makes_tensor_cores_multiply_floats() -> None:
         for choice in ("off", "on", "split")
     }
     assert names == {
-        "off": ["mma_f64_16x8x4"],
-        "on": ["mma_f64_16x8x4", "mma_tf32_16x8x8"],
-        "split": ["mma_f64_16x8x4", "mma_3xtf32_16x8x8"],
+        "off": ["mma_f64_16x8x4", "mma_f16_16x8x16"],
+        "on": ["mma_f64_16x8x4", "mma_tf32_16x8x8", "mma_f16_16x8x16"],
+        "split": ["mma_f64_16x8x4", "mma_3xtf32_16x8x8", "mma_f16_16x8x16"],
     }
-    # FP32 units of this card are as fast as its tensor cores
-    assert not list(warp_instructions(load_profile("rtx4090"), "on"))
+    # FP32 units of this card are as fast as its tensor cores are with floats
+    (halves,) = warp_instructions(load_profile("rtx4090"), "on")
+    assert halves.name == "mma_f16_16x8x16"
 
 
 @pytest.mark.parametrize("choice", INSTRUCTIONS)

@@ -172,6 +172,8 @@ def test_rounding_grows_like_the_root_of_the_length_where_it_is_random() -> None
     assert rounding_growth(several, {"N": 100}, (100, 100), single) == 100
     assert rounding_growth(several, {"N": 2000}, (2000, 2000), double) == 2000
     assert rounding_growth(several, {"N": 2000}, (2000, 2000), single) == 2000**2
+    # sums in halves stay in their order
+    assert rounding_growth(several, {"N": 2000}, (2000, 2000), np.dtype(np.float16)) == 2000
     division = OperationCount(kind="divide", count=Constant(1))
     assert rounding_growth(counted((SUMS, division)), {"N": 9}, (9, 9), double) == 81
     assert rounding_growth(counted(None), {"N": 9}, (9, 9), double) == 9

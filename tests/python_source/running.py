@@ -19,8 +19,9 @@ from eatss.python_source.python_scop import PythonScop
 
 HEAD = "import math\n\nimport numpy as np\n\nimport eatss\n\n\n"
 DTYPES = {
-    "f32": np.float32, "f64": np.float64, "i8": np.int8, "i16": np.int16, "i32": np.int32,
-    "i64": np.int64, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+    "f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i16": np.int16,
+    "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32,
+    "u64": np.uint64,
 }  # fmt: skip
 _C_TYPES = {
     "f32": ctypes.c_float, "f64": ctypes.c_double, "i8": ctypes.c_int8, "i16": ctypes.c_int16,
@@ -51,8 +52,8 @@ def compiled(scop: PythonScop, folder: Path) -> Any:
     source.write_text(scop.c_source, encoding="utf-8")
     library = source.with_suffix(".so")
     subprocess.run(
-        ["gcc", "-std=c99", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-Werror=implicit",
-         str(source), "-o", str(library), "-lm"],
+        ["gcc", "-std=c99", "-O1", "-ffp-contract=off", "-fexcess-precision=16", "-fPIC", "-shared",
+         "-Werror=implicit", str(source), "-o", str(library), "-lm"],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     return getattr(ctypes.CDLL(str(library)), scop.name)

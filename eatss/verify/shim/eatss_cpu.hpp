@@ -621,6 +621,7 @@ struct Tracked {
     }
 
     operator T() const { return read(); }
+    template <class U> explicit operator U() const { return (U)read(); }
     Tracked &operator=(T next) { write(next); return *this; }
     Tracked &operator=(const Tracked &other) { write(other.read()); return *this; }
     template <class U> Tracked &operator+=(U b) { write((T)(read() + b)); return *this; }
@@ -831,7 +832,7 @@ template <class T>
 inline void eatss_load_wide_or_clear(T *target, const T *source, bool reads) {
     if (reads) return eatss_load_wide(target, source);
     for (int at = 0; at < (int)(16 / sizeof(T)); at++)
-        target[at] = 0;
+        target[at] = T(0);
 }
 template <class T, int16_t group>
 inline void eatss_copy_wide_ahead_or_clear(eatss::Tracked<T, group> *target, const T *source, bool reads) {

@@ -28,6 +28,7 @@
 
 extern "C" {
 double eatss_rounds_float[3] = {0, 1, 0}, eatss_rounds_double[3] = {0, 1, 0};
+double eatss_rounds_half[3] = {0, 1, 0};
 }
 
 namespace eatss {
@@ -45,6 +46,13 @@ template <> struct Is<double> {
     static constexpr Real unit = 1.1102230246251565e-16, tiny = 4.9406564584124654e-324;
     static const Real *rounds() { return eatss_rounds_double; }
 };
+#ifdef __FLT16_MANT_DIG__
+template <> struct Is<_Float16> {
+    static constexpr bool number = true, floating = true;
+    static constexpr Real unit = 4.8828125e-04, tiny = 5.9604644775390625e-08;
+    static const Real *rounds() { return eatss_rounds_half; }
+};
+#endif
 #define EATSS_INTEGER(type) \
     template <> struct Is<type> { static constexpr bool number = true, floating = false; };
 EATSS_INTEGER(bool) EATSS_INTEGER(char) EATSS_INTEGER(signed char) EATSS_INTEGER(unsigned char)
@@ -55,10 +63,19 @@ EATSS_INTEGER(unsigned long long)
 
 template <bool condition, class T> struct If {};
 template <class T> struct If<true, T> { typedef T type; };
-template <class A, class B> struct Common { typedef float type; };
-template <class B> struct Common<double, B> { typedef double type; };
-template <class A> struct Common<A, double> { typedef double type; };
-template <> struct Common<double, double> { typedef double type; };
+template <class T> constexpr int rank = 0;
+template <> constexpr int rank<float> = 2;
+template <> constexpr int rank<double> = 3;
+template <int rank> struct Ranked { typedef float type; };
+template <> struct Ranked<3> { typedef double type; };
+#ifdef __FLT16_MANT_DIG__
+template <> constexpr int rank<_Float16> = 1;
+template <> struct Ranked<1> { typedef _Float16 type; };
+#endif
+template <class A, class B>
+struct Common {
+    typedef typename Ranked<(rank<A> > rank<B> ? rank<A> : rank<B>)>::type type;
+};
 
 template <class T>
 struct Number {
@@ -165,6 +182,13 @@ template <class T> Number<T> applied(const Number<T> &a, T value, Real slope) {
 
 typedef eatss::Number<float> eatss_float;
 typedef eatss::Number<double> eatss_double;
+#ifdef __FLT16_MANT_DIG__
+typedef eatss::Number<_Float16> eatss_half;
+#define EATSS_OF_HALF(name) \
+    inline eatss_double name(eatss_half a) { return name(eatss_double(a)); }
+#else
+#define EATSS_OF_HALF(name)
+#endif
 
 // The steepest slope is taken at the end of the interval that the comment names. Only double and
 // float versions of C exist; f is the suffix.
@@ -179,7 +203,8 @@ typedef eatss::Number<double> eatss_double;
         (void)x, (void)e;                                                               \
         return eatss::applied<float>(a, ::name##f(a.v), slope);                         \
     }                                                                                   \
-    inline eatss_double name(eatss_float a) { return name(eatss_double(a)); }
+    inline eatss_double name(eatss_float a) { return name(eatss_double(a)); }           \
+    EATSS_OF_HALF(name)
 #define EATSS_LEAST(x) ((x) > 0 ? (x) : 0)
 EATSS_FUNCTION(sqrt, x - e > 0 ? 0.5 / ::sqrt(x - e) : (e > 0 ? ::sqrt(x + e) / e : 0.0))
 EATSS_FUNCTION(fabs, 1.0)
@@ -220,3 +245,6 @@ template <class T> inline bool eatss_is_pointer(T &) { return false; }
 #define _Bool bool
 #define float eatss_float
 #define double eatss_double
+#ifdef __FLT16_MANT_DIG__
+#define _Float16 eatss_half
+#endif

@@ -1,0 +1,85 @@
+"""Products of small matrices of halves on tensor cores, added up in floats.
+
+Products of two halves are exact in floats. A register has two halves that follow each other along
+the steps of a sum; a lane has four such steps, from ``4 * quad`` on. PTX ISA calls them
+``2 * quad``, the next one, and both 8 later: which step of a sum is called which changes nothing
+but what a lane can load at a time.
+"""
+
+from eatss.instructions.matrices import HALF, LANES_OF_A_BOX, PAIR, held_by_lanes
+from eatss.instructions.narrow_matrices import SUM_ROUNDINGS
+from eatss.kernel.distribution import Coordinate
+from eatss.kernel.instruction import Capability, Instruction, Multiplying, Operand, Rounding
+from eatss.scops import ElementType
+
+_STEP = Coordinate("step", 4)
+
+MMA_F16_16X8X16 = Instruction(
+    name="mma_f16_16x8x16",
+    what="tensor cores with halves",
+    operands=(
+        Operand(
+            name="d",
+            role="inout",
+            held=held_by_lanes({"row": 1, "half": 8}, {"quad": 2, "pair": 1}, slots=(HALF, PAIR)),
+        ),
+        Operand(
+            name="a",
+            held=held_by_lanes({"row": 1, "half": 8}, {"quad": 4, "step": 1}, slots=(HALF, _STEP)),
+        ),
+        Operand(name="b", held=held_by_lanes({"quad": 4, "step": 1}, {"row": 1}, slots=(_STEP,))),
+    ),
+    instances=(("i", 16), ("j", 8), ("k", 16)),
+    lanes=LANES_OF_A_BOX,
+    target="d[i, j]",
+    value="a[i, k] * b[k, j]",
+    adds=True,
+    element_types=(ElementType.FLOAT,),
+    factor_type=ElementType.HALF,
+    rounding=Rounding(sum_roundings=SUM_ROUNDINGS),
+    multiplying=Multiplying(format="fp16"),
+    together=True,
+    cuda="eatss_mma_f16_16x8x16({d}, {a}, {b});",
+    definitions="""\
+
+// Two halves in a register, the first one in its lower half.
+__device__ __forceinline__ unsigned int eatss_pair(eatss_half first, eatss_half second)
+{
+    return first.bits | (unsigned int)second.bits << 16;
+}
+// d += a b for 16 x 16 and 16 x 8 matrices that a warp holds, of halves whose products are floats.
+__device__ __forceinline__ void eatss_mma_f16_16x8x16(
+    float &d0, float &d1, float &d2, float &d3, eatss_half a0, eatss_half a1, eatss_half a2,
+    eatss_half a3, eatss_half a4, eatss_half a5, eatss_half a6, eatss_half a7, eatss_half b0,
+    eatss_half b1, eatss_half b2, eatss_half b3)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+                 : "r"(eatss_pair(a0, a1)), "r"(eatss_pair(a4, a5)), "r"(eatss_pair(a2, a3)),
+                   "r"(eatss_pair(a6, a7)), "r"(eatss_pair(b0, b1)), "r"(eatss_pair(b2, b3)));
+}
+""",
+    cpu_definitions="""\
+
+// The same, the lanes' values passed on as by shuffles.
+#define eatss_mma_f16_16x8x16(...) eatss_mma_f16_16x8x16_at(__LINE__, __VA_ARGS__)
+inline void eatss_mma_f16_16x8x16_at(
+    int line, float &d0, float &d1, float &d2, float &d3, eatss_half a0, eatss_half a1,
+    eatss_half a2, eatss_half a3, eatss_half a4, eatss_half a5, eatss_half a6, eatss_half a7,
+    eatss_half b0, eatss_half b1, eatss_half b2, eatss_half b3)
+{
+    const eatss_half own[12] = {a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3};
+    const eatss::Passed<eatss_half, 12> all(own, line);
+    const int row = all.lane / 4, quad = all.lane % 4;
+    float *d[4] = {&d0, &d1, &d2, &d3};
+    for (int k = 0; k < 16; k++)
+        for (int slot = 0; slot < 4; slot++)
+            *d[slot] = fmaf((float)all.of(4 * row + k / 4)[4 * (slot / 2) + k % 4],
+                            (float)all.of(4 * (2 * quad + slot % 2) + k / 4)[8 + k % 4],
+                            *d[slot]);
+}
+""",
+    capabilities=(Capability(least=(8, 0)),),
+)
+"""``d += a b`` on sm_80 and later: factors are halves, sums are floats."""
