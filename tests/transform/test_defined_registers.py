@@ -232,22 +232,37 @@ def test_several_registers_have_counters_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("extents", "element_type", "many"),
     [
-        ((64,), ElementType.FLOAT, True),
-        ((63,), ElementType.FLOAT, False),
-        ((32,), ElementType.DOUBLE, True),
-        ((31,), ElementType.DOUBLE, False),
+        ((48,), ElementType.FLOAT, True),
+        ((47,), ElementType.FLOAT, False),
+        ((24,), ElementType.DOUBLE, True),
+        ((23,), ElementType.DOUBLE, False),
         ((2, 4, 8), ElementType.FLOAT, True),
         ((4, 4), ElementType.FLOAT, False),
         ((), ElementType.FLOAT, False),
     ],
 )
-def test_registers_of_a_quarter_of_a_thread_are_many(
+def test_48_registers_are_many(
     extents: tuple[int, ...], element_type: ElementType, many: bool
 ) -> None:
     own = replace(buffer("C_r", "register", *extents), element_type=element_type)
     declared, *rest = (Declare(buffer=own), where("a", load(own)), store(own))
     zeros = (emptied(own, *("s", "s_1", "s_2")[: len(extents)]),) if many else ()
     assert defined(declared, *rest) == (declared, *zeros, *rest)
+
+
+def test_registers_are_many_together() -> None:
+    two = [replace(buffer(name, "register", 24), element_type=ElementType.FLOAT) for name in "ab"]
+    declared = [Declare(buffer=one) for one in two]
+    rest = (where("a", *map(load, two)), *map(store, two))
+    assert defined(*declared, *rest) == (
+        declared[0],
+        emptied(two[0], "s"),
+        declared[1],
+        emptied(two[1], "s_1"),
+        *rest,
+    )
+    alone = (declared[0], where("a", load(two[0])), store(two[0]))
+    assert defined(*alone) == alone
 
 
 def test_registers_of_unknown_number_stay() -> None:
