@@ -7,7 +7,7 @@
 Nothing stores what is computed of registers without a value, but compilers follow them to all that
 is made of them: NVRTC 13.0 took 320 bytes of stack for symm in floats and 3000 for a gemm of
 doubles with four boxes, and none with ``for (…) C_r[ri][rj] = 0;`` first. With 3664 for a trmm of
-2550 doubles its machine code was wrong besides. Kernels in which such registers are few stay as
+2550 doubles results on a card were wrong besides. Kernels in which such registers are few stay as
 they are: products of 32 x 32 floats, which have 16 sums a thread, took longer with it.
 """
 
