@@ -14,7 +14,7 @@ import eatss
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
-ANNOTATIONS = {"f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}
+ANNOTATIONS = {"f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}
 
 
 def test_the_picture_shows_what_the_stores_have(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,7 +218,27 @@ kernel_gemm_k0(double *__restrict__ C, double beta, double alpha, const double *
             }
             eatss_commit_copies();
             double fragment_a[2][3][2];
+            #pragma unroll
+            for (int s_2 = 0; s_2 < 2; ++s_2) {
+                #pragma unroll
+                for (int s_3 = 0; s_3 < 3; ++s_3) {
+                    #pragma unroll
+                    for (int s_4 = 0; s_4 < 2; ++s_4) {
+                        fragment_a[s_2][s_3][s_4] = 0;
+                    }
+                }
+            }
             double fragment_b[2][6][1];
+            #pragma unroll
+            for (int s_5 = 0; s_5 < 2; ++s_5) {
+                #pragma unroll
+                for (int s_6 = 0; s_6 < 6; ++s_6) {
+                    #pragma unroll
+                    for (int s_7 = 0; s_7 < 1; ++s_7) {
+                        fragment_b[s_5][s_6][s_7] = 0;
+                    }
+                }
+            }
             eatss_wait_for_copies<0>();
             __syncthreads();
             if (0 < NK) {
