@@ -226,9 +226,12 @@ def test_a_triangle_of_products_is_right(
 def test_doubles_load_ahead_where_threads_multiply_them(
     generate: Generate, verify_kernel: Check
 ) -> None:
-    program = generate("gemm", gpu="rtx4090", options=options(3, i=128))
+    own = options(3, (8, 8), kernel="kernel4", j1=32, j2=32, i=4)
+    program = generate("covariance", gpu="rtx4090", options=own)
     assert loads_ahead(program)
-    found = verify_kernel(program, SIZES)
+    names = [one.name for one in program.parameters]
+    sizes = [dict(zip(names, two, strict=True)) for two in ((96, 64), (33, 97), (5, 3))]
+    found = verify_kernel(program, sizes)
     assert (found.status, found.message) == ("ok", "")
 
 
