@@ -82,8 +82,10 @@ class RoundedSums:
 
     def __str__(self) -> str:
         unit = {"_Float16": "2^-11", "float": "2^-24", "double": "2^-53"}[self.element_type]
-        each = f"{self.product_error:.3g} + {self.sum_roundings:g} n {unit}"
-        return f"a sum of n products by {self.instruction} is within ({each}) sum |a||b|"
+        each = f"{self.sum_roundings:g} n {unit}"
+        if self.product_error:
+            each = f"({self.product_error:.3g} + {each})"
+        return f"a sum of n products by {self.instruction} is within {each} sum |a||b|"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
