@@ -98,6 +98,10 @@ struct eatss_half {
         const _Float16 half = (_Float16)value;
         memcpy(&bits, &half, sizeof bits);
     }
+    template <typename Number, int16_t group>
+    explicit eatss_half(const eatss::Tracked<Number, group> &value) : eatss_half(value.read())
+    {
+    }
     template <typename Number>
     explicit operator Number() const
     {

@@ -53,7 +53,9 @@ def _missing(entry: Entry) -> str | None:
     positions = sorted(_position(argument) for argument in entry.arguments)
     if positions != list(range(len(positions))):
         return f"{entry.function} has parameters that the region does not use"
-    if any(a.role == "scalar" and type_text(a.element_type) == HALF for a in entry.arguments):
+    if any(
+        a.role in ("scalar", "cell") and type_text(a.element_type) == HALF for a in entry.arguments
+    ):
         return f"{entry.function} takes a half by value"
     return None
 

@@ -96,6 +96,10 @@ class ValuePrinter:
     affine: Callable[[isl.PwAff], IntExpr]
     types: Mapping[str, ElementType] = field(default_factory=dict)
     index_bits: int = 64
+    _known: dict[int, tuple[Expression, _Text]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Texts of nodes by their identity, which lasts as long as the node is kept beside."""
 
     def value(self) -> str:
         """Return the value a statement stores; the text has the type of what it is stored to."""
@@ -131,6 +135,11 @@ class ValuePrinter:
 
     def emit(self, node: Expression) -> _Text:
         """Return text whose type in C and C++ is that of the node."""
+        if id(node) not in self._known:
+            self._known[id(node)] = node, self._emitted(node)
+        return self._known[id(node)][1]
+
+    def _emitted(self, node: Expression) -> _Text:
         if isinstance(node, Literal):
             return _literal(literal_text(node), node.element_type)
         if isinstance(node, Read):

@@ -351,14 +351,7 @@ class StatementReader:
             if value.type.element is not None and operator not in ("<<", ">>"):
                 common = value.type.element  # clang has converted it to the common type
             right = as_float(right, value)
-        if common is ElementType.HALF:
-            common = ElementType.FLOAT
-        if common is not element:
-            left = Cast(element_type=common, operand=left)
-        result: Expression = Binary(operator=operator, left=left, right=right)
-        if common is not element:
-            result = Cast(element_type=element, operand=result)
-        return result
+        return _compound(operator, left, right, common, element)
 
     def _refuse_statement(self, node: Node) -> None:
         if node.kind is NodeKind.CAST and not node.type.is_arithmetic:
@@ -397,6 +390,25 @@ def _with_innermost(value: Node, innermost: Node) -> Node:
     copy = Node(NodeKind.CAST, value.cursor, value.type, implicit=value.implicit)
     copy.children = [_with_innermost(value.children[0], innermost)]
     return copy
+
+
+def _compound(
+    operator: str, left: Expression, right: Expression, common: ElementType, element: ElementType
+) -> Expression:
+    """Return what is stored to an element of some type, where both operands have a common one.
+
+    That of halves is computed in floats and rounded. ``right`` is converted, ``left`` is not.
+    """
+    computed = ElementType.FLOAT if common is ElementType.HALF else common
+    found = left
+    for one in dict.fromkeys((common, computed)):
+        if one is not element:
+            found = Cast(element_type=one, operand=found)
+    found = Binary(operator=operator, left=found, right=right)
+    for one in dict.fromkeys((common, element)):
+        if one is not computed:
+            found = Cast(element_type=one, operand=found)
+    return found
 
 
 def _promoted(element: ElementType) -> ElementType:

@@ -52,6 +52,8 @@ def text(value: Expression) -> str:
         ("a[i] = d[i];", "h(r1)"),
         ("a[i] = a[i] < b[i] ? a[i] : b[i];", "(f(r1) < f(r2)) ? r3 : r4"),
         ("q[i] = a[i];", "i(r1)"),
+        ("q[i] += a[i];", "i(h((f(h(r1)) + f(r2))))"),
+        ("q[i] += x[i];", "i((f(r1) + r2))"),
     ],
 )
 def test_an_operation_is_rounded_once(statement: str, value: str) -> None:

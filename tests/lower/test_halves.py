@@ -56,6 +56,7 @@ void f(int n, _Float16 s, _Float16 x[n], _Float16 y[n], float f[n], double d[n],
     y[i]++;
     q[i] = y[i] * 100;
     y[i] = y[i] && x[i] ? q[i] : x[i];
+    q[i] += x[i];
   }
 #pragma endscop
 }
@@ -91,6 +92,25 @@ def test_sums_of_products_are_those_of_floats(
     sizes = [{"n": 21, "m": 24, "p": 67}, {"n": 16, "m": 16, "p": 64}]
     found = verify_text(gemm(), options, sizes)
     assert (found.status, found.message) == ("ok", "")
+
+
+def test_elements_of_boxes_are_converted_to_halves(
+    verify_text: Callable[..., Verification],
+) -> None:
+    value = "(float) (_Float16) A[i][k] * (float) B[k][j]"
+    found = verify_text(gemm(value, "double"), ALONE, [{"n": 17, "m": 33, "p": 9}])
+    assert (found.status, found.message) == ("ok", "")
+
+
+def test_each_operation_of_a_long_value_is_written_once() -> None:
+    terms = " + ".join(f"y[i + {at}]" for at in range(40))
+    program = eatss.codegen(
+        f"void f(int n, _Float16 x[n], _Float16 y[n + 40])\n{{\n#pragma scop\n"
+        f"for (int i = 0; i < n; i++) x[i] = {terms};\n#pragma endscop\n}}\n",
+        gpu="h200",
+    )
+    lines = [one for one in program.text.splitlines() if one.strip().startswith("x[i] = ")]
+    assert {one.count("y[") for one in lines} == {40}
 
 
 def test_all_operations_are_those_of_c_in_every_bit(
