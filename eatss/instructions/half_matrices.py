@@ -6,7 +6,7 @@ the steps of a sum; a lane has four such steps, from ``4 * quad`` on. PTX ISA ca
 but what a lane can load at a time.
 """
 
-from eatss.instructions.matrices import HALF, LANES_OF_A_BOX, PAIR, held_by_lanes
+from eatss.instructions.matrices import HALF, LANES_OF_A_BOX, SUMS_OF_16X8, held_by_lanes
 from eatss.instructions.narrow_matrices import SUM_ROUNDINGS
 from eatss.kernel.distribution import Coordinate
 from eatss.kernel.instruction import Capability, Instruction, Multiplying, Operand, Rounding
@@ -18,11 +18,7 @@ MMA_F16_16X8X16 = Instruction(
     name="mma_f16_16x8x16",
     what="tensor cores with halves",
     operands=(
-        Operand(
-            name="d",
-            role="inout",
-            held=held_by_lanes({"row": 1, "half": 8}, {"quad": 2, "pair": 1}, slots=(HALF, PAIR)),
-        ),
+        SUMS_OF_16X8,
         Operand(
             name="a",
             held=held_by_lanes({"row": 1, "half": 8}, {"quad": 4, "step": 1}, slots=(HALF, _STEP)),

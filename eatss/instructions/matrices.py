@@ -21,6 +21,13 @@ def held_by_lanes(*points: dict[str, int], slots: tuple[Coordinate, ...]) -> Dis
 
 HALF, PAIR = Coordinate("half", 2), Coordinate("pair", 2)
 
+SUMS_OF_16X8 = Operand(
+    name="d",
+    role="inout",
+    held=held_by_lanes({"row": 1, "half": 8}, {"quad": 2, "pair": 1}, slots=(HALF, PAIR)),
+)
+"""A matrix of 16 x 8 that products are added to: a lane has two neighbours in each of two rows."""
+
 
 def _steps(count: int) -> Coordinate:
     return Coordinate("step", count)
@@ -30,11 +37,7 @@ MMA_F64_16X8X16 = Instruction(
     name="mma_f64_16x8x16",
     what="tensor cores",
     operands=(
-        Operand(
-            name="d",
-            role="inout",
-            held=held_by_lanes({"row": 1, "half": 8}, {"quad": 2, "pair": 1}, slots=(HALF, PAIR)),
-        ),
+        SUMS_OF_16X8,
         Operand(
             name="a",
             held=held_by_lanes(
@@ -95,11 +98,7 @@ MMA_F64_16X8X4 = Instruction(
     name="mma_f64_16x8x4",
     what="tensor cores",
     operands=(
-        Operand(
-            name="d",
-            role="inout",
-            held=held_by_lanes({"row": 1, "half": 8}, {"quad": 2, "pair": 1}, slots=(HALF, PAIR)),
-        ),
+        SUMS_OF_16X8,
         Operand(name="a", held=held_by_lanes({"row": 1, "half": 8}, {"quad": 1}, slots=(HALF,))),
         Operand(name="b", held=held_by_lanes({"quad": 1}, {"row": 1}, slots=())),
     ),

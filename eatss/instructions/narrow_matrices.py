@@ -11,7 +11,7 @@ A lane has two steps that follow each other, ``2 * quad`` and the next one. PTX 
 load at a time.
 """
 
-from eatss.instructions.matrices import HALF, LANES_OF_A_BOX, PAIR, held_by_lanes
+from eatss.instructions.matrices import HALF, LANES_OF_A_BOX, SUMS_OF_16X8, held_by_lanes
 from eatss.kernel.distribution import Coordinate
 from eatss.kernel.instruction import Capability, Instruction, Multiplying, Operand, Rounding
 from eatss.scops import ElementType
@@ -42,11 +42,7 @@ How many products are added at once, which depends on the card, changes nothing 
 """
 
 _OPERANDS = (
-    Operand(
-        name="d",
-        role="inout",
-        held=held_by_lanes({"row": 1, "half": 8}, {"quad": 2, "pair": 1}, slots=(HALF, PAIR)),
-    ),
+    SUMS_OF_16X8,
     Operand(
         name="a",
         held=held_by_lanes({"row": 1, "half": 8}, {"quad": 2, "step": 1}, slots=(_STEP, HALF)),

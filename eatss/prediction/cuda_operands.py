@@ -10,13 +10,8 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.structure import (
-    FRAGMENT_PLACES,
-    OPERAND_REUSE,
-    STEPS_LOADED,
-    WORD_BYTES,
-    unrolled,
-)
+from eatss.analysis.structure import FRAGMENT_PLACES, OPERAND_REUSE, STEPS_LOADED, WORD_BYTES
+from eatss.analysis.unrolled_steps import unrolled
 from eatss.analysis.work import StatementFacts
 from eatss.prediction.cuda_launch import CudaLaunch, Flags
 from eatss.prediction.cuda_products import is_product

@@ -21,7 +21,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import OPERAND_REUSE, STEPS_LOADED, unrolled
+from eatss.analysis.structure import OPERAND_REUSE, STEPS_LOADED
+from eatss.analysis.unrolled_steps import unrolled
 from eatss.free_names import free_name
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (

@@ -13,12 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import (
-    FRAGMENT_PLACES,
-    UNROLLED_A_THREAD,
-    parts_behind,
-    steps_of_a_part,
-)
+from eatss.analysis.structure import FRAGMENT_PLACES
+from eatss.analysis.unrolled_steps import UNROLLED_A_THREAD, parts_behind, steps_of_a_part
 from eatss.instructions.matrices import MMA_F64_16X8X4
 from eatss.kernel.layout import Layout
 from eatss.kernel.nodes import (

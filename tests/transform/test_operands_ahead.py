@@ -13,11 +13,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from eatss.analysis.structure import (
-    FRAGMENT_PLACES,
+from eatss.analysis.structure import FRAGMENT_PLACES, OPERAND_REUSE
+from eatss.analysis.unrolled_steps import (
     MOST_IN_A_TURN,
     MOST_UNROLLED,
-    OPERAND_REUSE,
     UNROLLED_A_THREAD,
     steps_of_a_part,
     unrolled,
